@@ -1,0 +1,146 @@
+//! One tmux command: a name and its arguments, as data.
+//!
+//! A [`Command`] knows nothing of how it is sent. As an argument vector it is
+//! [`argv`](Command::argv), as a line for control mode or `source-file` it is
+//! [`to_line`](Command::to_line); both mean the same. Several make a [`crate::Batch`].
+
+use crate::{Target, argv_word, quote};
+
+/// A tmux command, for example `list-panes -a`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    name: &'static str,
+    arguments: Vec<String>,
+    /// What `-t` says, for a summary.
+    target: Option<String>,
+}
+
+impl Command {
+    /// A command by its full name: `new-session`, not `new`. The way a [`Target`] is written
+    /// depends on it.
+    #[must_use]
+    pub fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            arguments: Vec::new(),
+            target: None,
+        }
+    }
+
+    /// Adds one argument, which arrives in tmux as it is.
+    #[must_use]
+    pub fn arg(mut self, argument: impl Into<String>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    /// Adds several arguments.
+    #[must_use]
+    pub fn args<I>(mut self, arguments: I) -> Self
+    where
+        I: IntoIterator,
+        I::Item: Into<String>,
+    {
+        self.arguments.extend(arguments.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds a flag that stands in the source text: `.flag("-d")`.
+    #[must_use]
+    pub fn flag(self, flag: &'static str) -> Self {
+        self.arg(flag)
+    }
+
+    /// Adds a flag and its value: `.option("-n", name)`.
+    #[must_use]
+    pub fn option(self, flag: &'static str, value: impl Into<String>) -> Self {
+        self.arg(flag).arg(value)
+    }
+
+    /// What the command is run on: `-t`.
+    #[must_use]
+    pub fn target(self, target: impl Into<Target>) -> Self {
+        self.target_as("-t", target)
+    }
+
+    /// What the command takes from: `-s`, as for `join-pane`, `swap-pane` or `detach-client`.
+    #[must_use]
+    pub fn source(self, target: impl Into<Target>) -> Self {
+        self.target_as("-s", target)
+    }
+
+    fn target_as(mut self, flag: &'static str, target: impl Into<Target>) -> Self {
+        let rendered = target.into().render_for(self.name);
+        self.target = Some(rendered.clone());
+        self.arg(flag).arg(rendered)
+    }
+
+    /// The command's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.name
+    }
+
+    /// The name and the target, without the arguments that may be private.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        match &self.target {
+            Some(target) => format!("{} {target}", self.name),
+            None => self.name.to_owned(),
+        }
+    }
+
+    /// Name and arguments, unquoted.
+    pub fn words(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.name).chain(self.arguments.iter().map(String::as_str))
+    }
+
+    /// Name and arguments for an argument vector.
+    #[must_use]
+    pub fn argv(&self) -> Vec<String> {
+        self.words()
+            .map(|word| argv_word(word).into_owned())
+            .collect()
+    }
+
+    /// The command as one line of tmux's configuration grammar, without a newline.
+    #[must_use]
+    pub fn to_line(&self) -> String {
+        self.words().map(quote).collect::<Vec<_>>().join(" ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{PaneId, SessionName};
+
+    #[test]
+    fn reads_the_same_both_ways() {
+        let command = Command::new("send-keys")
+            .target(PaneId(3))
+            .flag("-l")
+            .arg("say \"hi\";");
+        assert_eq!(
+            command.argv(),
+            ["send-keys", "-t", "%3", "-l", "say \"hi\"\\;"]
+        );
+        assert_eq!(command.to_line(), r#"send-keys -t "%3" -l "say \"hi\";""#);
+    }
+
+    #[test]
+    fn a_target_is_written_as_the_command_wants_it() {
+        let foo = SessionName::new("foo").unwrap();
+        assert_eq!(
+            Command::new("join-pane")
+                .source(&foo)
+                .target(PaneId(1))
+                .argv(),
+            ["join-pane", "-s", "=foo:", "-t", "%1"]
+        );
+        assert_eq!(
+            Command::new("detach-client").source(&foo).argv(),
+            ["detach-client", "-s", "=foo"]
+        );
+    }
+}

@@ -1,0 +1,125 @@
+//! Notifications for whoever listens.
+//!
+//! Each listener has a bounded channel. The reader of the control client must never wait for
+//! a listener, since a client that does not read makes the server grow, so a full channel
+//! loses what comes next, and says so as soon as there is room again.
+
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::notification::Notification;
+
+/// How many notifications wait for a listener.
+const CAPACITY: usize = 1024;
+
+#[derive(Debug, Default)]
+pub(super) struct Hub {
+    listeners: Mutex<Vec<Listener>>,
+}
+
+#[derive(Debug)]
+struct Listener {
+    sender: SyncSender<Notification>,
+    lost: u64,
+}
+
+impl Hub {
+    pub(super) fn subscribe(&self) -> Receiver<Notification> {
+        let (sender, receiver) = sync_channel(CAPACITY);
+        self.lock().push(Listener { sender, lost: 0 });
+        receiver
+    }
+
+    /// Gives it to every listener that has room, and forgets those that are gone.
+    pub(super) fn publish(&self, notification: &Notification) {
+        self.lock()
+            .retain_mut(|listener| listener.offer(notification));
+    }
+
+    /// Tells listeners what they lost, where there is room by now. Whether some still have
+    /// none: then this must be called again later.
+    pub(super) fn report_losses(&self) -> bool {
+        let mut listeners = self.lock();
+        listeners.retain_mut(|listener| listener.report_loss() != Delivery::Gone);
+        listeners.iter().any(|listener| listener.lost > 0)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Listener>> {
+        self.listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(PartialEq)]
+enum Delivery {
+    Done,
+    Full,
+    Gone,
+}
+
+impl Listener {
+    /// Whether the listener is still there.
+    fn offer(&mut self, notification: &Notification) -> bool {
+        let delivery = match self.report_loss() {
+            Delivery::Done => self.deliver(notification.clone()),
+            other => other,
+        };
+        if delivery == Delivery::Full {
+            self.lost += 1;
+        }
+        delivery != Delivery::Gone
+    }
+
+    fn report_loss(&mut self) -> Delivery {
+        if self.lost == 0 {
+            return Delivery::Done;
+        }
+        let delivery = self.deliver(Notification::Lagged { lost: self.lost });
+        if delivery == Delivery::Done {
+            self.lost = 0;
+        }
+        delivery
+    }
+
+    fn deliver(&self, notification: Notification) -> Delivery {
+        match self.sender.try_send(notification) {
+            Ok(()) => Delivery::Done,
+            Err(TrySendError::Full(_)) => Delivery::Full,
+            Err(TrySendError::Disconnected(_)) => Delivery::Gone,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_read_is_counted_and_reported() {
+        let hub = Hub::default();
+        let receiver = hub.subscribe();
+        for _ in 0..CAPACITY + 5 {
+            hub.publish(&Notification::SessionsChanged);
+        }
+        assert!(hub.report_losses(), "there is no room yet");
+        assert_eq!(receiver.recv(), Ok(Notification::SessionsChanged));
+        assert!(!hub.report_losses());
+        assert_eq!(
+            receiver.try_iter().last(),
+            Some(Notification::Lagged { lost: 5 })
+        );
+        hub.publish(&Notification::Reconnected);
+        assert_eq!(receiver.recv(), Ok(Notification::Reconnected));
+    }
+
+    #[test]
+    fn listeners_that_left_are_forgotten() {
+        let hub = Hub::default();
+        drop(hub.subscribe());
+        let kept = hub.subscribe();
+        hub.publish(&Notification::SessionsChanged);
+        assert_eq!(hub.lock().len(), 1);
+        assert_eq!(kept.recv(), Ok(Notification::SessionsChanged));
+    }
+}

@@ -1,0 +1,51 @@
+//! The child's stdin, written to without waiting for ever.
+
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::AsFd;
+use std::process::ChildStdin;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+
+#[derive(Debug)]
+pub(super) struct Input {
+    stdin: ChildStdin,
+}
+
+impl Input {
+    pub(super) fn new(stdin: ChildStdin) -> io::Result<Self> {
+        // Only our end: the other one has a description of its own.
+        fcntl_setfl(&stdin, fcntl_getfl(&stdin)? | OFlags::NONBLOCK)?;
+        Ok(Self { stdin })
+    }
+
+    /// Writes all of it, or fails. After a failure the stream is of no more use.
+    pub(super) fn write(&mut self, text: &str, timeout: Duration) -> io::Result<()> {
+        let deadline = Instant::now() + timeout;
+        let mut left = text.as_bytes();
+        while !left.is_empty() {
+            match self.stdin.write(left) {
+                Ok(written) => left = &left[written..],
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.wait(deadline)?,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn wait(&self, deadline: Instant) -> io::Result<()> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let timeout =
+            Timespec::try_from(left).map_err(|_| io::Error::from(ErrorKind::InvalidInput))?;
+        match poll(
+            &mut [PollFd::from_borrowed_fd(self.stdin.as_fd(), PollFlags::OUT)],
+            Some(&timeout),
+        ) {
+            Ok(0) => Err(ErrorKind::TimedOut.into()),
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! The control client against a real server.
+
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::thread;
+use std::time::Duration;
+
+use super::{Control, Notification, Reconnecting};
+use crate::testing::{PATIENCE, TestServer, wait_until};
+use crate::{Batch, Command, ErrorKind, PaneId, SessionName};
+
+fn name(text: &str) -> SessionName {
+    SessionName::new(text).unwrap()
+}
+
+fn new_session(session: &str) -> Command {
+    Command::new("new-session").flag("-d").option("-s", session)
+}
+
+fn say(text: &str) -> Command {
+    Command::new("display-message").flag("-p").arg(text)
+}
+
+fn started() -> (TestServer, Control) {
+    let test = TestServer::new();
+    test.server().run(new_session("main")).unwrap();
+    let control = test.server().control(&name("main")).unwrap();
+    (test, control)
+}
+
+/// Waits for a notification that the closure accepts.
+fn expect(
+    receiver: &Receiver<Notification>,
+    accepts: impl Fn(&Notification) -> bool,
+) -> Notification {
+    let mut seen = Vec::new();
+    while let Ok(notification) = receiver.recv_timeout(PATIENCE) {
+        if accepts(&notification) {
+            return notification;
+        }
+        seen.push(notification);
+    }
+    panic!("the notification did not come, but {seen:?}");
+}
+
+fn clients(test: &TestServer) -> usize {
+    let list = Command::new("list-clients");
+    test.server()
+        .run(list)
+        .map_or(0, |clients| clients.lines().count())
+}
+
+#[test]
+fn is_usable_from_every_thread() {
+    fn check<T: Send + Sync>() {}
+    check::<Control>();
+    check::<Reconnecting>();
+}
+
+#[test]
+fn answers_like_a_process_of_its_own() {
+    let (test, control) = started();
+    for command in [
+        say("a  b\nc"),
+        say("ü;"),
+        Command::new("list-commands"),
+        Command::new("show-options").flag("-g"),
+    ] {
+        assert_eq!(
+            control.run(&command).unwrap(),
+            test.server().run(&command).unwrap()
+        );
+    }
+    let gone = || Command::new("kill-session").target(name("gone"));
+    let (here, there) = (
+        control.run(gone()).unwrap_err(),
+        test.server().run(gone()).unwrap_err(),
+    );
+    assert_eq!(here.kind(), ErrorKind::NoSuchSession);
+    assert_eq!(here.stderr(), there.stderr());
+    assert_eq!(
+        control
+            .run(Command::new("no-such-command"))
+            .unwrap_err()
+            .kind(),
+        ErrorKind::Other
+    );
+    assert_eq!(
+        control.run(say("a\0")).unwrap_err().kind(),
+        ErrorKind::Other
+    );
+    assert_eq!(control.run(Batch::new()).unwrap(), "");
+}
+
+#[test]
+fn lines_fail_as_in_a_process_of_its_own() {
+    let (_test, control) = started();
+    let gone = || Command::new("kill-session").target(name("gone"));
+    assert_eq!(control.run([say("a"), say("b")]).unwrap(), "a\nb\n");
+    let batch = Batch::from([say("a"), gone(), say("b")])
+        .then_line()
+        .then(say("c"));
+    assert_eq!(
+        control.run(batch).unwrap_err().kind(),
+        ErrorKind::NoSuchSession
+    );
+    assert_eq!(control.run(say("in step")).unwrap(), "in step\n");
+}
+
+#[test]
+fn commands_inside_commands_do_not_break_the_count() {
+    let (test, control) = started();
+    let inside = "display-message -p in ; display-message -p side";
+    let nested = Command::new("if-shell").args(["-F", "1", inside]);
+    assert_eq!(control.run(nested).unwrap(), "in\nside\n");
+    let script = test.folder().join("script");
+    std::fs::write(
+        &script,
+        "display-message -p one\ndisplay-message -p two\nkill-session -t =gone\n",
+    )
+    .unwrap();
+    let sourced = control.run(Command::new("source-file").arg(script.to_str().unwrap()));
+    assert_eq!(sourced.unwrap_err().kind(), ErrorKind::NoSuchSession);
+    control
+        .run(Command::new("run-shell").arg("echo outside of any answer"))
+        .unwrap();
+    assert_eq!(control.run(say("in step")).unwrap(), "in step\n");
+}
+
+#[test]
+fn many_commands_are_under_way_at_once() {
+    let (_test, control) = started();
+    let batch: Batch = (0..500).map(|index| say(&format!("<{index}>"))).collect();
+    let answers = control.run_all(batch);
+    assert_eq!(answers.len(), 500);
+    for (index, answer) in answers.into_iter().enumerate() {
+        assert_eq!(answer.unwrap(), format!("<{index}>\n"));
+    }
+    let mixed = control.run_all([
+        say("a"),
+        Command::new("send-keys").target(PaneId(99)),
+        say("b"),
+    ]);
+    let kinds: Vec<_> = mixed
+        .iter()
+        .map(|answer| answer.as_ref().map_err(crate::Error::kind))
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            Ok(&"a\n".to_owned()),
+            Err(ErrorKind::NoSuchPane),
+            Ok(&"b\n".to_owned())
+        ]
+    );
+}
+
+#[test]
+fn threads_get_their_own_answers() {
+    let (_test, control) = started();
+    let control = Arc::new(control);
+    let threads: Vec<_> = (0..4)
+        .map(|thread| {
+            let control = Arc::clone(&control);
+            thread::spawn(move || {
+                for index in 0..100 {
+                    let text = format!("{thread}-{index}");
+                    assert_eq!(control.run(say(&text)).unwrap(), format!("{text}\n"));
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+#[test]
+fn long_texts_pass_in_both_directions() {
+    let (_test, control) = started();
+    let text = "0123456789 \n".repeat(40_000);
+    control
+        .run(Command::new("set-option").args(["-g", "@long", &text]))
+        .unwrap();
+    let shown = control
+        .run(Command::new("show-options").args(["-gv", "@long"]))
+        .unwrap();
+    assert_eq!(shown, format!("{text}\n"));
+}
+
+#[test]
+fn says_what_happens() {
+    let (test, control) = started();
+    let notifications = control.notifications();
+    test.server().run(new_session("other")).unwrap();
+    expect(&notifications, |note| {
+        matches!(note, Notification::SessionsChanged)
+    });
+    test.server()
+        .run(
+            Command::new("rename-session")
+                .target(name("other"))
+                .arg("renamed it"),
+        )
+        .unwrap();
+    let renamed = expect(&notifications, |note| {
+        matches!(note, Notification::SessionRenamed { .. })
+    });
+    assert!(matches!(renamed, Notification::SessionRenamed { name, .. } if name == "renamed it"));
+    test.server()
+        .run(Command::new("new-window").target(name("renamed it")))
+        .unwrap();
+    expect(&notifications, |note| {
+        matches!(note, Notification::UnlinkedWindowAdd { .. })
+    });
+    test.server()
+        .run(Command::new("new-window").target(name("main")))
+        .unwrap();
+    expect(&notifications, |note| {
+        matches!(note, Notification::WindowAdd { .. })
+    });
+    test.server()
+        .run(Command::new("kill-session").target(name("renamed it")))
+        .unwrap();
+    expect(&notifications, |note| {
+        matches!(note, Notification::SessionsChanged)
+    });
+}
+
+#[test]
+fn notifications_that_nobody_reads_do_no_harm() {
+    let (test, control) = started();
+    let notifications = control.notifications();
+    let rename = |index: u32| {
+        Command::new("rename-window")
+            .target(name("main"))
+            .arg(format!("w{index}"))
+    };
+    for answer in control.run_all((0..3000).map(rename).collect::<Batch>()) {
+        answer.unwrap();
+    }
+    assert_eq!(test.server().run(say("alive")).unwrap(), "alive\n");
+    let lagged = expect(&notifications, |note| {
+        matches!(note, Notification::Lagged { .. })
+    });
+    assert!(
+        matches!(lagged, Notification::Lagged { lost } if lost > 1000),
+        "{lagged:?}"
+    );
+}
+
+#[test]
+fn what_panes_print_is_not_sent() {
+    let (test, control) = started();
+    let notifications = control.notifications();
+    let main = name("main");
+    let respawn = Command::new("respawn-pane").flag("-k").target(&main);
+    test.server()
+        .run(respawn.arg("seq 1 200; exec sleep 1000"))
+        .unwrap();
+    wait_until("the pane has printed", PATIENCE, || {
+        let screen = control
+            .run(Command::new("capture-pane").flag("-p").target(&main))
+            .unwrap();
+        screen.contains("200").then_some(())
+    });
+    let printed = notifications
+        .try_iter()
+        .any(|note| matches!(note, Notification::Output { .. }));
+    assert!(!printed);
+}
+
+#[test]
+fn a_session_that_is_not_there_is_named() {
+    let (test, control) = started();
+    drop(control);
+    assert_eq!(
+        test.server().control(&name("mai")).unwrap_err().kind(),
+        ErrorKind::NoSuchSession
+    );
+}
+
+#[test]
+fn connecting_starts_no_server() {
+    let test = TestServer::new();
+    assert_eq!(
+        test.server().control(&name("main")).unwrap_err().kind(),
+        ErrorKind::NoServer
+    );
+    assert!(!test.socket_path().exists());
+    let missing = test.server().clone().with_program("/nonexistent/tmux");
+    assert_eq!(
+        missing.control(&name("main")).unwrap_err().kind(),
+        ErrorKind::NotInstalled
+    );
+}
+
+#[test]
+fn leaves_without_a_trace() {
+    let (test, control) = started();
+    assert_eq!(clients(&test), 1);
+    drop(control);
+    wait_until("the client has left", PATIENCE, || {
+        (clients(&test) == 0).then_some(())
+    });
+}
+
+#[test]
+fn the_end_of_the_server_fails_what_waits() {
+    let (test, control) = started();
+    let notifications = control.notifications();
+    let waiting = control.send(Command::new("wait-for").arg("never"));
+    // Not `kill-server`, which wakes those that wait before it goes.
+    let pid = i32::try_from(test.pid().unwrap()).unwrap();
+    let process = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
+    assert_eq!(
+        waiting.wait(PATIENCE).unwrap_err().kind(),
+        ErrorKind::ServerLost
+    );
+    assert!(matches!(
+        expect(&notifications, |_| true),
+        Notification::Exit { .. }
+    ));
+    assert!(!control.is_connected());
+    assert_eq!(
+        control.run(say("a")).unwrap_err().kind(),
+        ErrorKind::ServerLost
+    );
+}
+
+#[test]
+fn no_answer_in_time_is_an_error_and_the_next_one_is_right() {
+    let (test, control) = started();
+    let waiting = control.send(Command::new("wait-for").arg("go"));
+    let error = waiting.wait(Duration::from_millis(30)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
+    assert!(error.to_string().contains("wait-for"), "{error}");
+    let next = control.send(say("next"));
+    test.server()
+        .run(Command::new("wait-for").args(["-S", "go"]))
+        .unwrap();
+    assert_eq!(next.wait(PATIENCE).unwrap(), "next\n");
+}
+
+#[test]
+fn errors_name_the_target_and_keep_the_arguments() {
+    let (_test, control) = started();
+    let error = control
+        .run(Command::new("send-keys").target(PaneId(99)).arg("s3cret"))
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "`send-keys %99` failed: can't find pane: %99"
+    );
+}
+
+#[test]
+fn comes_back_after_the_server_did() {
+    let test = TestServer::new();
+    let again = Reconnecting::new(test.server().clone(), Some(name("main")));
+    assert_eq!(again.run(say("a")).unwrap_err().kind(), ErrorKind::NoServer);
+    test.server().run(new_session("main")).unwrap();
+    let notifications = again.notifications();
+    assert_eq!(again.run(say("a")).unwrap(), "a\n");
+
+    test.server().run(Command::new("kill-server")).unwrap();
+    expect(&notifications, |note| {
+        matches!(note, Notification::Exit { .. })
+    });
+    wait_until("there is no server", PATIENCE, || {
+        (again.run(say("a")).unwrap_err().kind() == ErrorKind::NoServer).then_some(())
+    });
+    // The session that it would like is not there, another one is.
+    test.server().run(new_session("other")).unwrap();
+    assert_eq!(again.run(say("#{client_session}")).unwrap(), "other\n");
+    expect(&notifications, |note| {
+        matches!(note, Notification::Reconnected)
+    });
+    test.server().run(new_session("third")).unwrap();
+    expect(&notifications, |note| {
+        matches!(note, Notification::SessionsChanged)
+    });
+}
+
+#[test]
+fn comes_back_after_its_session_closed() {
+    let test = TestServer::new();
+    test.server()
+        .run([new_session("main"), new_session("other")])
+        .unwrap();
+    let again = Reconnecting::new(test.server().clone(), Some(name("main")));
+    let notifications = again.notifications();
+    assert_eq!(again.run(say("#{client_session}")).unwrap(), "main\n");
+    test.server()
+        .run(Command::new("kill-session").target(name("main")))
+        .unwrap();
+    expect(&notifications, |note| {
+        matches!(note, Notification::Exit { .. })
+    });
+    again.connect().unwrap();
+    assert_eq!(again.run(say("#{client_session}")).unwrap(), "other\n");
+}

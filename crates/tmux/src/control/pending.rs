@@ -1,0 +1,66 @@
+//! An answer that is on its way.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::Duration;
+
+use crate::Error;
+
+type Outcome = Result<Vec<u8>, Error>;
+
+/// Commands that were sent and not yet answered. Dropping it does not take them back.
+#[derive(Debug)]
+#[must_use = "the commands run either way, but nobody sees whether they fail"]
+pub struct Pending {
+    summary: String,
+    receiver: Receiver<Outcome>,
+}
+
+/// The end that gets the answer.
+#[derive(Debug)]
+pub(super) struct Answer {
+    sender: SyncSender<Outcome>,
+}
+
+impl Answer {
+    pub(super) fn give(self, outcome: Outcome) {
+        // Whoever stopped waiting does not want it.
+        let _ = self.sender.try_send(outcome);
+    }
+}
+
+impl Pending {
+    pub(super) fn new(summary: String) -> (Self, Answer) {
+        let (sender, receiver) = sync_channel(1);
+        (Self { summary, receiver }, Answer { sender })
+    }
+
+    /// The answer to nothing.
+    pub(super) fn nothing() -> Self {
+        let (pending, answer) = Self::new(String::new());
+        answer.give(Ok(Vec::new()));
+        pending
+    }
+
+    /// Waits for the output. When the time is over the commands may still run.
+    pub fn wait(self, timeout: Duration) -> Result<String, Error> {
+        let output = self.wait_bytes(timeout)?;
+        Ok(String::from_utf8(output)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+    }
+
+    /// Waits for the output as tmux wrote it, UTF-8 or not.
+    pub fn wait_bytes(self, timeout: Duration) -> Result<Vec<u8>, Error> {
+        self.receiver.recv_timeout(timeout).unwrap_or_else(|error| {
+            Err(match error {
+                RecvTimeoutError::Timeout => Error::TimedOut {
+                    command: self.summary,
+                    after: timeout,
+                },
+                RecvTimeoutError::Disconnected => Error::ServerLost {
+                    command: self.summary,
+                    reason: String::new(),
+                },
+            })
+        })
+    }
+}

@@ -1,0 +1,62 @@
+//! A typed tmux client: one-shot commands, listings as structs, exact targets, and a
+//! persistent control-mode client.
+//!
+//! What it is: a [`Server`] is a handle on one tmux socket. It runs [`Command`]s, whole
+//! [`Batch`]es in one process, and turns listings into structs (see [`query!`] and
+//! [`Server::rows`]). [`Control`] keeps one client connected, which is some hundred times
+//! cheaper per command and says when something changes.
+//!
+//! What it is not: it has no opinion on what the sessions are for, it keeps no state of its
+//! own, and it never matches a session by prefix: a [`Target`] is exact.
+//!
+//! Where next: `server.rs` for the handle, `command.rs` for what is run, `target.rs` for what
+//! it is run on, `quote.rs` and `format.rs` for text that must arrive as it is, `row.rs` for
+//! listings, `control.rs` for the long-lived client, `socket.rs` for the fast one-shot
+//! transport, and `testing.rs` for a private server in tests.
+//!
+//! ```no_run
+//! use gt_tmux::{Command, Server, Socket, PaneId, query};
+//!
+//! query! {
+//!     /// One pane, as far as this program cares.
+//!     pub struct Pane {
+//!         pub id: PaneId = "#{pane_id}",
+//!         pub session: String = "#{session_name}",
+//!         pub pid: Option<u32> = "#{pane_pid}",
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), gt_tmux::Error> {
+//! let server = Server::new(Socket::Default);
+//! let panes: Vec<Pane> = server.rows(Command::new("list-panes").flag("-a"))?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod address;
+mod batch;
+mod command;
+mod control;
+mod error;
+pub mod format;
+mod nonce;
+mod quote;
+mod row;
+mod server;
+mod socket;
+mod target;
+mod version;
+
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+
+pub use address::Socket;
+pub use batch::Batch;
+pub use command::Command;
+pub use control::{Block, Control, Guard, Message, Notification, Parser, Pending, Reconnecting};
+pub use error::{Error, ErrorKind};
+pub use quote::{argv_word, quote};
+pub use row::{Field, FieldError, Row};
+pub use server::Server;
+pub use target::{IdError, PaneId, SessionId, SessionName, SessionNameError, Target, WindowId};
+pub use version::{Feature, MINIMUM, Version, VersionError, version_cache};

@@ -1,0 +1,103 @@
+//! A batch sent to a running server's socket, where that is possible.
+//!
+//! What travels here stands in no argument vector, so private batches need no detour. This
+//! module decides what may travel; how is in [`crate::socket`].
+
+use super::exec::{self, Finished, Privacy, SERVER_STARTERS};
+use super::settings::Settings;
+use crate::socket::{self, Outcome, Request};
+use crate::{Batch, Error};
+
+/// Commands that make the client open files, or take over its terminal: a matter for the
+/// program.
+const LEFT_TO_THE_PROGRAM: [&str; 4] = [
+    "attach-session",
+    "load-buffer",
+    "save-buffer",
+    "source-file",
+];
+
+/// Commands that change nothing, and so may be asked twice.
+const READING: [&str; 14] = [
+    "capture-pane",
+    "display-message",
+    "has-session",
+    "list-buffers",
+    "list-clients",
+    "list-commands",
+    "list-keys",
+    "list-panes",
+    "list-sessions",
+    "list-windows",
+    "show-buffer",
+    "show-environment",
+    "show-hooks",
+    "show-options",
+];
+
+/// Runs the batch and gives what it wrote to stdout, or nothing if the program has to do it.
+pub(super) fn capture(
+    settings: &Settings,
+    batch: &Batch,
+    privacy: Privacy,
+) -> Option<Result<Vec<u8>, Error>> {
+    let (version, binary) = settings.known.as_ref()?;
+    let contains = |names: &[&str]| {
+        batch
+            .commands()
+            .any(|command| names.contains(&command.name()))
+    };
+    if contains(&LEFT_TO_THE_PROGRAM) {
+        return None;
+    }
+    let (mut argv, mut script) = (batch.argv(), String::new());
+    if !exec::is_one_argv(batch, &argv) {
+        argv = vec!["source-file".to_owned(), "-".to_owned()];
+        script = batch.to_script();
+    }
+    let socket = settings.socket_path();
+    let outcome = socket::run(&Request {
+        socket: &socket,
+        version: *version,
+        binary,
+        environment: settings.environment(),
+        argv,
+        input: script.as_bytes(),
+        timeout: settings.timeout(),
+    });
+    let description = || exec::describe(batch, privacy);
+    Some(match outcome {
+        Outcome::Finished {
+            code,
+            stdout,
+            stderr,
+        } => exec::answer(
+            Finished {
+                code: Some(code),
+                stdout,
+                stderr,
+            },
+            description(),
+        ),
+        Outcome::NoServer if privacy == Privacy::Private || contains(&SERVER_STARTERS) => {
+            return None;
+        }
+        Outcome::NoServer => Err(Error::NoServer { socket }),
+        Outcome::NotTried => return None,
+        Outcome::Lost { .. }
+            if batch
+                .commands()
+                .all(|command| READING.contains(&command.name())) =>
+        {
+            return None;
+        }
+        Outcome::Lost { reason } => Err(Error::ServerLost {
+            command: description(),
+            reason,
+        }),
+        Outcome::TimedOut => Err(Error::TimedOut {
+            command: description(),
+            after: settings.timeout(),
+        }),
+    })
+}

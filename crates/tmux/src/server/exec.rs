@@ -1,0 +1,168 @@
+//! One run of the tmux program.
+//!
+//! Commands travel as an argument vector, or, where that is too short or too public, as a
+//! script on the stdin of `source-file -`. `exec/process.rs` feeds and drains the process.
+
+mod process;
+
+use std::os::unix::process::CommandExt;
+use std::process::{Command as Process, Stdio};
+
+use super::settings::Settings;
+use crate::{Batch, Error};
+use process::ProcessError;
+
+pub(super) use process::Finished;
+
+/// tmux refuses an argument vector of more than 16,380 bytes; this leaves some room.
+const ARGV_LIMIT: usize = 16_000;
+
+/// How much of a command line an error repeats.
+const DESCRIPTION_LIMIT: usize = 300;
+
+/// Commands that start a server by themselves if none runs.
+pub(super) const SERVER_STARTERS: [&str; 3] = ["new-session", "start-server", "attach-session"];
+
+/// Whether others may see the commands' arguments.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Privacy {
+    /// They may stand in an argument vector and in an error.
+    Open,
+    /// They may not.
+    Private,
+}
+
+/// Runs the batch and gives what it wrote to stdout.
+pub(super) fn capture(
+    settings: &Settings,
+    batch: &Batch,
+    privacy: Privacy,
+) -> Result<Vec<u8>, Error> {
+    let description = describe(batch, privacy);
+    let argv = batch.argv();
+    let mut client = settings.client();
+    let finished = if privacy == Privacy::Open && is_one_argv(batch, &argv) {
+        client.args(argv);
+        run(settings, client, None, &description)?
+    } else {
+        // `source-file` starts no server; only what would have started one, or was promised
+        // to, brings one up here.
+        let starts = batch
+            .commands()
+            .any(|command| SERVER_STARTERS.contains(&command.name()));
+        if starts || privacy == Privacy::Private {
+            client.args(["start-server", ";"]);
+        }
+        client.args(["source-file", "-"]);
+        run(
+            settings,
+            client,
+            Some(batch.to_script().as_bytes()),
+            &description,
+        )?
+    };
+    answer(finished, description)
+}
+
+/// Whether the batch can travel as this argument vector.
+pub(super) fn is_one_argv(batch: &Batch, argv: &[String]) -> bool {
+    batch.has_one_line() && argv.iter().map(|word| word.len() + 1).sum::<usize>() <= ARGV_LIMIT
+}
+
+/// What `tmux -V` prints.
+pub(super) fn print_version(settings: &Settings) -> Result<String, Error> {
+    let mut program = Process::new(settings.program());
+    program.arg("-V");
+    let finished = run(settings, program, None, "tmux -V")?;
+    let printed = answer(finished, "tmux -V".to_owned())?;
+    Ok(String::from_utf8_lossy(&printed).into_owned())
+}
+
+fn run(
+    settings: &Settings,
+    mut program: Process,
+    input: Option<&[u8]>,
+    description: &str,
+) -> Result<Finished, Error> {
+    // A group of its own, so that Ctrl-C at the terminal does not end a client in mid-command.
+    program
+        .process_group(0)
+        .stdin(if input.is_some() {
+            Stdio::piped()
+        } else {
+            Stdio::null()
+        })
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    process::run(program, input.unwrap_or_default(), settings.timeout()).map_err(
+        |error| match error {
+            ProcessError::NotFound => Error::NotInstalled {
+                program: settings.program().clone(),
+            },
+            ProcessError::TimedOut => Error::TimedOut {
+                command: description.to_owned(),
+                after: settings.timeout(),
+            },
+            ProcessError::Io(source) => Error::io(format!("run `{description}`"), source),
+        },
+    )
+}
+
+/// What a client that ended so means to the caller.
+pub(super) fn answer(finished: Finished, description: String) -> Result<Vec<u8>, Error> {
+    let Finished {
+        code,
+        stdout,
+        stderr,
+    } = finished;
+    if code == Some(0) {
+        return Ok(stdout);
+    }
+    // `source-file` prints what it cannot parse to stdout.
+    let said = if stderr.is_empty() { stdout } else { stderr };
+    let said = String::from_utf8_lossy(&said);
+    Err(Error::refused(description, code, &said))
+}
+
+/// The batch as an error names it.
+pub(super) fn describe(batch: &Batch, privacy: Privacy) -> String {
+    let words: Vec<String> = batch
+        .commands()
+        .map(|command| match privacy {
+            Privacy::Open => command.to_line(),
+            Privacy::Private => command.name().to_owned(),
+        })
+        .collect();
+    let mut text = format!("tmux {}", words.join(" ; "));
+    if let Some((end, _)) = text.char_indices().nth(DESCRIPTION_LIMIT) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Command;
+
+    #[test]
+    fn a_private_description_holds_names_only() {
+        let batch = Batch::from([
+            Command::new("new-session").option("-e", "TOKEN=secret"),
+            Command::new("set-option").arg("@k").arg("secret"),
+        ]);
+        assert_eq!(
+            describe(&batch, Privacy::Private),
+            "tmux new-session ; set-option"
+        );
+        assert!(describe(&batch, Privacy::Open).contains("secret"));
+    }
+
+    #[test]
+    fn a_long_description_is_cut() {
+        let batch = Batch::from(Command::new("send-keys").arg("ü".repeat(1000)));
+        let text = describe(&batch, Privacy::Open);
+        assert_eq!(text.chars().count(), DESCRIPTION_LIMIT + 1);
+    }
+}

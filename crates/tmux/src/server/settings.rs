@@ -1,0 +1,151 @@
+//! What a client is started with.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process;
+use std::time::Duration;
+
+use rustix::fs::Access;
+
+use crate::socket::Binary;
+use crate::{Socket, Version};
+
+/// How long a command may take unless the caller says otherwise.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Variables that would make a client believe that it runs inside the tmux it talks to.
+const NEVER_PASSED: [&str; 2] = ["TMUX", "TMUX_PANE"];
+
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(super) socket: Socket,
+    pub(super) program: PathBuf,
+    pub(super) config: Option<PathBuf>,
+    pub(super) tmpdir: Option<PathBuf>,
+    /// Exactly these variables, or those of this process.
+    pub(super) variables: Option<Vec<(OsString, OsString)>>,
+    pub(super) dropped_variables: Option<fn(&str) -> bool>,
+    pub(super) timeout: Duration,
+    /// The version of the program, and the file that it is the version of.
+    pub(super) known: Option<(Version, Binary)>,
+}
+
+impl Settings {
+    pub(super) fn new(socket: Socket) -> Self {
+        Self {
+            socket,
+            program: PathBuf::from("tmux"),
+            config: None,
+            tmpdir: None,
+            variables: None,
+            dropped_variables: None,
+            timeout: TIMEOUT,
+            known: None,
+        }
+    }
+
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    pub(crate) fn program(&self) -> &PathBuf {
+        &self.program
+    }
+
+    pub(crate) fn socket_path(&self) -> PathBuf {
+        match &self.tmpdir {
+            Some(folder) => self.socket.path_in(Some(folder)),
+            None => self.socket.path(),
+        }
+    }
+
+    /// A client without a command.
+    pub(crate) fn client(&self) -> process::Command {
+        let mut command = process::Command::new(&self.program);
+        command.env_clear().envs(self.environment());
+        // Output is UTF-8 whatever the locale: without it tmux replaces what is not ASCII.
+        command.arg("-u");
+        match &self.socket {
+            Socket::Default => {}
+            Socket::Name(name) => {
+                command.arg("-L").arg(name);
+            }
+            Socket::Path(path) => {
+                command.arg("-S").arg(path);
+            }
+        }
+        if let Some(config) = &self.config {
+            command.arg("-f").arg(config);
+        }
+        command
+    }
+
+    /// The variables of a client, and of a server that it starts.
+    pub(super) fn environment(&self) -> Vec<(OsString, OsString)> {
+        let mut environment: Vec<(OsString, OsString)> = match &self.variables {
+            Some(variables) => variables.clone(),
+            None => std::env::vars_os().collect(),
+        };
+        environment.retain(|(name, _)| name.to_str().is_none_or(|name| self.passes(name)));
+        if let Some(folder) = &self.tmpdir {
+            environment.retain(|(name, _)| name != "TMUX_TMPDIR");
+            environment.push(("TMUX_TMPDIR".into(), folder.into()));
+        }
+        environment
+    }
+
+    /// The file that would be run: the program itself, or the first of that name in `PATH`.
+    pub(super) fn program_path(&self) -> Option<PathBuf> {
+        if self.program.components().count() > 1 {
+            return self.program.is_file().then(|| self.program.clone());
+        }
+        let environment = self.environment();
+        let (_, path) = environment.iter().find(|(name, _)| name == "PATH")?;
+        std::env::split_paths(path)
+            .map(|folder| folder.join(&self.program))
+            .find(|file| rustix::fs::access(file, Access::EXEC_OK).is_ok() && file.is_file())
+    }
+
+    /// Whether a variable of this name reaches the client, and by it a server it starts.
+    fn passes(&self, name: &str) -> bool {
+        !NEVER_PASSED.contains(&name)
+            && !self.dropped_variables.is_some_and(|dropped| dropped(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variables(settings: &Settings) -> Vec<String> {
+        let command = settings.client();
+        command
+            .get_envs()
+            .filter(|(_, value)| value.is_some())
+            .map(|(name, _)| name.to_string_lossy().into_owned())
+            .collect()
+    }
+
+    #[test]
+    fn tmux_variables_never_pass() {
+        let mut settings = Settings::new(Socket::Default);
+        settings.variables = Some(vec![
+            ("TMUX".into(), "x".into()),
+            ("TMUX_PANE".into(), "x".into()),
+            ("KEEP".into(), "x".into()),
+            ("SECRET_A".into(), "x".into()),
+        ]);
+        assert_eq!(variables(&settings), ["KEEP", "SECRET_A"]);
+        settings.dropped_variables = Some(|name| name.starts_with("SECRET_"));
+        assert_eq!(variables(&settings), ["KEEP"]);
+    }
+
+    #[test]
+    fn the_command_line_names_socket_and_configuration() {
+        let mut settings = Settings::new(Socket::Name("x".into()));
+        settings.config = Some("/dev/null".into());
+        let command = settings.client();
+        let arguments: Vec<_> = command.get_args().collect();
+        assert_eq!(arguments, ["-u", "-L", "x", "-f", "/dev/null"]);
+    }
+}

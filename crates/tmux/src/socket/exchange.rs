@@ -1,0 +1,178 @@
+//! The conversation after the greeting, as a state machine: bytes in, bytes out.
+//!
+//! The server opens streams and writes to them, may ask for stdin, and ends with an exit code.
+//! A stream is one of ours (stdout, stderr) or a file that the client should open; files are
+//! refused, since commands that want them are not sent on this way.
+
+use std::collections::HashMap;
+
+use super::Outcome;
+use super::message::{HEADER, Layout, MAX_MESSAGE, Next, Received, append, kind, number, parse};
+
+/// "Operation not supported", as a server that asks for a file is told.
+const NOT_SUPPORTED: i32 = 95;
+const STDIN: i32 = 0;
+const STDOUT: i32 = 1;
+const STDERR: i32 = 2;
+
+#[derive(Debug)]
+pub(super) struct Exchange<'a> {
+    layout: Layout,
+    /// What came and is not yet a whole message.
+    pending: Vec<u8>,
+    replies: Vec<u8>,
+    input: &'a [u8],
+    /// Which descriptor each open stream stands for.
+    streams: HashMap<i32, i32>,
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+}
+
+#[derive(Debug)]
+pub(super) enum Step {
+    Continue,
+    Done(Outcome),
+}
+
+impl<'a> Exchange<'a> {
+    pub(super) fn new(layout: Layout, input: &'a [u8]) -> Self {
+        Self {
+            layout,
+            pending: Vec::new(),
+            replies: Vec::new(),
+            input,
+            streams: HashMap::new(),
+            stdout: Vec::new(),
+            stderr: Vec::new(),
+        }
+    }
+
+    /// Takes what the server sent; nothing means that it hung up.
+    pub(super) fn take(&mut self, bytes: &[u8]) -> Step {
+        if bytes.is_empty() {
+            return lost("the server hung up");
+        }
+        self.pending.extend_from_slice(bytes);
+        let pending = std::mem::take(&mut self.pending);
+        let mut rest = pending.as_slice();
+        loop {
+            match parse(rest, self.layout) {
+                Next::Message(message, length) => {
+                    rest = &rest[length..];
+                    if let Step::Done(outcome) = self.handle(&message) {
+                        return Step::Done(outcome);
+                    }
+                }
+                Next::Incomplete => break,
+                Next::Garbage => return lost("the server sent something unknown"),
+            }
+        }
+        self.pending = rest.to_vec();
+        Step::Continue
+    }
+
+    /// What is to be sent now.
+    pub(super) fn take_replies(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.replies)
+    }
+
+    fn handle(&mut self, message: &Received) -> Step {
+        let data = message.data.as_slice();
+        match message.kind {
+            kind::WRITE_OPEN => self.open_for_writing(data),
+            kind::WRITE => self.write(data),
+            kind::WRITE_CLOSE => {
+                if let Some(stream) = number(data, 0) {
+                    self.streams.remove(&stream);
+                }
+                Step::Continue
+            }
+            kind::READ_OPEN => self.read(data),
+            kind::EXIT | kind::SHUTDOWN => self.exit(data),
+            kind::EXITED => self.exit(&[]),
+            kind::DETACH | kind::DETACHKILL => self.reply(kind::EXITING, &[]),
+            // It refused our first message, so it has not run anything.
+            kind::VERSION => Step::Done(Outcome::NotTried),
+            kind::FLAGS | kind::READ_CANCEL => Step::Continue,
+            other => lost(&format!("the server sent a message of the kind {other}")),
+        }
+    }
+
+    fn open_for_writing(&mut self, data: &[u8]) -> Step {
+        let (Some(stream), Some(descriptor)) = (number(data, 0), number(data, 4)) else {
+            return lost("the server opened a stream without a number");
+        };
+        let error = if [STDOUT, STDERR].contains(&descriptor) {
+            self.streams.insert(stream, descriptor);
+            0
+        } else {
+            NOT_SUPPORTED
+        };
+        self.reply(kind::WRITE_READY, &two_numbers(stream, error))
+    }
+
+    fn write(&mut self, data: &[u8]) -> Step {
+        let (Some(stream), Some(text)) = (number(data, 0), data.get(4..)) else {
+            return lost("the server wrote to a stream without a number");
+        };
+        match self.streams.get(&stream) {
+            Some(&STDOUT) => self.stdout.extend_from_slice(text),
+            Some(_) => self.stderr.extend_from_slice(text),
+            None => return lost("the server wrote to a stream that is not open"),
+        }
+        Step::Continue
+    }
+
+    fn read(&mut self, data: &[u8]) -> Step {
+        let (Some(stream), Some(descriptor)) = (number(data, 0), number(data, 4)) else {
+            return lost("the server asked for a stream without a number");
+        };
+        if descriptor != STDIN {
+            return self.reply(kind::READ_DONE, &two_numbers(stream, NOT_SUPPORTED));
+        }
+        for chunk in std::mem::take(&mut self.input).chunks(MAX_MESSAGE - HEADER - 4) {
+            if let Step::Done(outcome) =
+                self.reply(kind::READ, &[&stream.to_ne_bytes(), chunk].concat())
+            {
+                return Step::Done(outcome);
+            }
+        }
+        self.reply(kind::READ_DONE, &two_numbers(stream, 0))
+    }
+
+    fn exit(&mut self, data: &[u8]) -> Step {
+        if let Some(message) = data.get(4..).filter(|message| !message.is_empty()) {
+            self.stderr
+                .extend_from_slice(message.strip_suffix(b"\0").unwrap_or(message));
+        }
+        Step::Done(Outcome::Finished {
+            code: number(data, 0).unwrap_or(0),
+            stdout: std::mem::take(&mut self.stdout),
+            stderr: std::mem::take(&mut self.stderr),
+        })
+    }
+
+    fn reply(&mut self, kind: u32, data: &[u8]) -> Step {
+        if append(&mut self.replies, self.layout, kind, data, false) {
+            Step::Continue
+        } else {
+            lost("an answer was too long")
+        }
+    }
+}
+
+fn two_numbers(first: i32, second: i32) -> [u8; 8] {
+    let mut bytes = [0; 8];
+    bytes[..4].copy_from_slice(&first.to_ne_bytes());
+    bytes[4..].copy_from_slice(&second.to_ne_bytes());
+    bytes
+}
+
+fn lost(reason: &str) -> Step {
+    Step::Done(Outcome::Lost {
+        reason: reason.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

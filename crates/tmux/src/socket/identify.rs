@@ -1,0 +1,212 @@
+//! What a client says about itself before it sends a command.
+//!
+//! The same messages in the same order as those of the tmux client with stdin and stdout on
+//! `/dev/null`. Servers up to 3.5 end themselves over a message of a wrong size, or over a
+//! missing one, so nothing here is optional.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use super::message::{HEADER, Layout, MAX_MESSAGE, append, kind};
+
+/// The client wants UTF-8 as it is: `-u`.
+const UTF8: u64 = 0x10000;
+
+/// Who the client is.
+#[derive(Debug)]
+pub(super) struct Identity<'a> {
+    term: &'a [u8],
+    folder: PathBuf,
+    process: i32,
+    environment: &'a [(OsString, OsString)],
+}
+
+/// The bytes to send, cut where a descriptor goes along: one with the second piece, one with
+/// the third.
+#[derive(Debug)]
+pub(super) struct Hello {
+    pub(super) about: Vec<u8>,
+    pub(super) with_stdin: Vec<u8>,
+    /// And the rest, the command included.
+    pub(super) with_stdout: Vec<u8>,
+}
+
+impl<'a> Identity<'a> {
+    /// This process with these variables.
+    pub(super) fn new(environment: &'a [(OsString, OsString)]) -> Self {
+        let variable = |name: &str| {
+            let found = environment.iter().find(|(key, _)| key == name);
+            found.map(|(_, value)| value.as_os_str())
+        };
+        let real = std::env::current_dir();
+        // The shell's name of the folder keeps the links in it, if it is still true.
+        let named = variable("PWD").map(PathBuf::from).filter(|named| {
+            let same = |real: &PathBuf| {
+                named
+                    .canonicalize()
+                    .is_ok_and(|named| real.canonicalize().is_ok_and(|real| named == real))
+            };
+            named.is_absolute() && real.as_ref().is_ok_and(same)
+        });
+        Self {
+            term: variable("TERM").map_or(b"", OsStrExt::as_bytes),
+            folder: named.or(real.ok()).unwrap_or_else(|| PathBuf::from("/")),
+            process: rustix::process::getpid().as_raw_pid(),
+            environment,
+        }
+    }
+
+    /// The whole greeting with the command, or nothing if something is too long for it.
+    pub(super) fn messages(&self, layout: Layout, argv: &[String]) -> Option<Hello> {
+        let mut about = Pieces::new(layout);
+        // Up to 3.5 the client sends its flags in both widths.
+        if layout == Layout::Short {
+            about.add(kind::IDENTIFY_FLAGS, &(UTF8 as u32).to_ne_bytes());
+        }
+        about.add(kind::IDENTIFY_LONGFLAGS, &UTF8.to_ne_bytes());
+        about.add_text(kind::IDENTIFY_TERM, self.term);
+        about.add(kind::IDENTIFY_FEATURES, &0_i32.to_ne_bytes());
+        about.add_text(kind::IDENTIFY_TTYNAME, b"");
+        about.add_text(kind::IDENTIFY_CWD, self.folder.as_os_str().as_bytes());
+
+        let mut with_stdin = Pieces::new(layout);
+        with_stdin.add_with_descriptor(kind::IDENTIFY_STDIN);
+
+        let mut rest = Pieces::new(layout);
+        rest.add_with_descriptor(kind::IDENTIFY_STDOUT);
+        rest.add(kind::IDENTIFY_CLIENTPID, &self.process.to_ne_bytes());
+        for (name, value) in self.environment {
+            let variable = [name.as_bytes(), b"=", value.as_bytes()].concat();
+            // The client leaves out what does not fit, too.
+            if variable.len() + 1 <= MAX_MESSAGE - HEADER {
+                rest.add_text(kind::IDENTIFY_ENVIRON, &variable);
+            }
+        }
+        rest.add(kind::IDENTIFY_DONE, b"");
+        rest.add(kind::COMMAND, &packed(argv)?);
+        Some(Hello {
+            about: about.finish()?,
+            with_stdin: with_stdin.finish()?,
+            with_stdout: rest.finish()?,
+        })
+    }
+}
+
+/// A command line as the protocol has it: how many words, and each with a NUL after it.
+fn packed(argv: &[String]) -> Option<Vec<u8>> {
+    let mut data = i32::try_from(argv.len()).ok()?.to_ne_bytes().to_vec();
+    for word in argv {
+        data.extend_from_slice(word.as_bytes());
+        data.push(0);
+    }
+    Some(data)
+}
+
+/// Messages one after the other.
+struct Pieces {
+    bytes: Vec<u8>,
+    layout: Layout,
+    complete: bool,
+}
+
+impl Pieces {
+    fn new(layout: Layout) -> Self {
+        Self {
+            bytes: Vec::new(),
+            layout,
+            complete: true,
+        }
+    }
+
+    fn add(&mut self, kind: u32, data: &[u8]) {
+        self.complete &= append(&mut self.bytes, self.layout, kind, data, false);
+    }
+
+    fn add_with_descriptor(&mut self, kind: u32) {
+        self.complete &= append(&mut self.bytes, self.layout, kind, b"", true);
+    }
+
+    fn add_text(&mut self, kind: u32, text: &[u8]) {
+        // A NUL inside would end the text early.
+        self.complete &= !text.contains(&0);
+        self.add(kind, &[text, b"\0"].concat());
+    }
+
+    fn finish(self) -> Option<Vec<u8>> {
+        self.complete.then_some(self.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::message::{Next, parse};
+    use super::*;
+
+    fn kinds(mut bytes: &[u8], layout: Layout) -> Vec<(u32, Vec<u8>)> {
+        let mut kinds = Vec::new();
+        while let Next::Message(message, length) = parse(bytes, layout) {
+            kinds.push((message.kind, message.data));
+            bytes = &bytes[length..];
+        }
+        assert!(bytes.is_empty());
+        kinds
+    }
+
+    fn environment() -> Vec<(OsString, OsString)> {
+        vec![
+            ("TERM".into(), "xterm".into()),
+            ("HUGE".into(), "x".repeat(20_000).into()),
+        ]
+    }
+
+    #[test]
+    fn says_everything_in_the_order_of_the_client() {
+        let environment = environment();
+        let identity = Identity::new(&environment);
+        let hello = identity
+            .messages(Layout::Short, &["list-panes".into(), "-a".into()])
+            .unwrap();
+        let about: Vec<u32> = kinds(&hello.about, Layout::Short)
+            .iter()
+            .map(|(kind, _)| *kind)
+            .collect();
+        assert_eq!(about, [100, 111, 101, 109, 102, 108]);
+        assert_eq!(kinds(&hello.with_stdin, Layout::Short), [(104, vec![])]);
+        let rest = kinds(&hello.with_stdout, Layout::Short);
+        let order: Vec<u32> = rest.iter().map(|(kind, _)| *kind).collect();
+        assert_eq!(
+            order,
+            [110, 107, 105, 106, 200],
+            "the huge variable is left out"
+        );
+        assert_eq!(rest[2].1, b"TERM=xterm\0");
+        assert_eq!(
+            rest[4].1,
+            [&2_i32.to_ne_bytes()[..], b"list-panes\0-a\0"].concat()
+        );
+    }
+
+    #[test]
+    fn the_long_layout_has_no_short_flags() {
+        let environment = environment();
+        let hello = Identity::new(&environment)
+            .messages(Layout::Long, &["a".into()])
+            .unwrap();
+        let about = kinds(&hello.about, Layout::Long);
+        assert_eq!(
+            about[0],
+            (kind::IDENTIFY_LONGFLAGS, UTF8.to_ne_bytes().to_vec())
+        );
+    }
+
+    #[test]
+    fn a_command_that_does_not_fit_is_refused() {
+        let identity = Identity::new(&[]);
+        assert!(
+            identity
+                .messages(Layout::Short, &["x".repeat(17_000)])
+                .is_none()
+        );
+    }
+}

@@ -1,0 +1,197 @@
+//! A private tmux server for tests, and waiting for a named condition.
+//!
+//! Every [`TestServer`] has its own folder, its own socket, no configuration and an
+//! environment of four variables, so it neither sees nor touches the user's tmux. It is gone
+//! when the test ends, and the test fails if it is not.
+//!
+//! The variable `TMUX_TEST_PROGRAM` names another tmux than the one in `PATH`, to run the
+//! same tests against several versions.
+
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+#[cfg(target_os = "linux")]
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+use crate::nonce::nonce;
+use crate::{Command, ErrorKind, Server, Socket};
+
+/// How long anything in a test may take before it is taken for broken.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A tmux server of one's own. It starts with the first command that starts one.
+#[derive(Debug)]
+pub struct TestServer {
+    server: Server,
+    folder: PathBuf,
+}
+
+impl TestServer {
+    /// A server that is not running yet, in a new folder.
+    ///
+    /// # Panics
+    /// If the folder cannot be made.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "making folders is no default")]
+    pub fn new() -> Self {
+        // A socket's path has at most 107 bytes, and `TMPDIR` may be long.
+        let folder = PathBuf::from(format!("/tmp/gt-{}", &nonce()[..12]));
+        fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&folder)
+            .unwrap_or_else(|error| panic!("cannot make {}: {error}", folder.display()));
+        let program = std::env::var_os("TMUX_TEST_PROGRAM").unwrap_or_else(|| "tmux".into());
+        let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
+        let server = Server::new(Socket::Path(folder.join("s")))
+            .with_program(program)
+            .with_config("/dev/null")
+            .with_timeout(PATIENCE)
+            .with_env([
+                ("PATH", path),
+                ("HOME", folder.clone().into()),
+                ("TERM", "xterm-256color".into()),
+                ("LANG", "C.UTF-8".into()),
+            ]);
+        Self { server, folder }
+    }
+
+    /// The handle.
+    #[must_use]
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn socket_path(&self) -> PathBuf {
+        self.server.socket_path()
+    }
+
+    /// A folder that lives as long as the server; it is the `HOME` of its panes.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The process of the server, if it runs.
+    ///
+    /// # Panics
+    /// If the server does not answer.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        match self
+            .server
+            .run(Command::new("display-message").flag("-p").arg("#{pid}"))
+        {
+            Ok(pid) => pid.trim().parse().ok(),
+            Err(error) if matches!(error.kind(), ErrorKind::NoServer | ErrorKind::ServerLost) => {
+                None
+            }
+            Err(error) => panic!("the test server does not answer: {error}"),
+        }
+    }
+
+    /// Ends the server and waits until its process is gone; returns the pid of one that would
+    /// not go by itself and had to be killed.
+    fn end(&self) -> Option<u32> {
+        let process = self.process()?;
+        // It may answer that it is gone; whether it is gone is what counts.
+        let _ = self.server.run(Command::new("kill-server"));
+        let deadline = Instant::now() + PATIENCE;
+        while is_running(process) {
+            if Instant::now() > deadline {
+                let _ = kill_process(process, Signal::KILL);
+                return Some(process.as_raw_pid().unsigned_abs());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        None
+    }
+
+    /// Who listens on the socket. The kernel knows even when the server no longer answers.
+    #[cfg(target_os = "linux")]
+    fn process(&self) -> Option<Pid> {
+        let stream = UnixStream::connect(self.socket_path()).ok()?;
+        Some(rustix::net::sockopt::socket_peercred(stream).ok()?.pid)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn process(&self) -> Option<Pid> {
+        Pid::from_raw(i32::try_from(self.pid()?).ok()?)
+    }
+}
+
+/// Whether the process still does anything. One that has ended but was not yet reaped by its
+/// parent, which takes some inits seconds, does not.
+fn is_running(process: Pid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // The state follows the name, which is in parentheses and may hold some itself.
+    let is_zombie = stat
+        .rsplit_once(") ")
+        .is_some_and(|(_, rest)| rest.starts_with(['Z', 'X']));
+    !is_zombie && test_kill_process(process).is_ok()
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        let survivor = self.end();
+        let _ = fs::remove_dir_all(&self.folder);
+        if let Some(pid) = survivor
+            && !std::thread::panicking()
+        {
+            panic!("the test server {pid} did not end");
+        }
+    }
+}
+
+/// Waits until the closure gives something, and gives that.
+///
+/// # Panics
+/// With the name of the condition, if it does not come true in time.
+pub fn wait_until<T>(
+    condition: &str,
+    timeout: Duration,
+    mut check: impl FnMut() -> Option<T>,
+) -> T {
+    let deadline = Instant::now() + timeout;
+    loop {
+        if let Some(value) = check() {
+            return value;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "gave up waiting until {condition}"
+        );
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_left_behind() {
+        let server = TestServer::new();
+        server
+            .server()
+            .run(Command::new("new-session").flag("-d"))
+            .unwrap();
+        let pid = server.pid().unwrap();
+        let folder = server.folder().to_owned();
+        drop(server);
+        assert!(!folder.exists());
+        assert!(!is_running(
+            Pid::from_raw(i32::try_from(pid).unwrap()).unwrap()
+        ));
+    }
+
+    #[test]
+    #[should_panic(expected = "gave up waiting until pigs fly")]
+    fn a_condition_that_stays_false_is_named() {
+        wait_until("pigs fly", Duration::from_millis(5), || None::<()>);
+    }
+}

@@ -1,0 +1,111 @@
+//! The version of a program, remembered.
+//!
+//! Asking a tmux for its version means to start it, which costs as much as a command. The
+//! answer holds as long as the file does, so it is kept in a cache file with the file's path,
+//! size and time of change.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use crate::{Error, Server, Socket, Version};
+
+/// The version of this tmux program, from the cache file if the program is still the same.
+///
+/// A cache that cannot be read is asked anew, and one that cannot be written costs time the
+/// next time and nothing else, so neither is an error.
+pub fn version_cache(cache: &Path, program: &Path) -> Result<Version, Error> {
+    let key = key(program).map_err(|_| Error::NotInstalled {
+        program: program.to_owned(),
+    })?;
+    if let Some(version) = remembered(cache, &key) {
+        return Ok(version);
+    }
+    let version = Server::new(Socket::Default)
+        .with_program(program)
+        .version()?;
+    remember(cache, &key, version);
+    Ok(version)
+}
+
+/// What must be the same for the version to be the same.
+fn key(program: &Path) -> std::io::Result<String> {
+    let path = program.canonicalize()?;
+    let metadata = fs::metadata(&path)?;
+    let (seconds, nanoseconds) = (metadata.mtime(), metadata.mtime_nsec());
+    Ok(format!(
+        "{:?} {} {seconds}.{nanoseconds:09}",
+        path,
+        metadata.size()
+    ))
+}
+
+fn remembered(cache: &Path, key: &str) -> Option<Version> {
+    let text = fs::read_to_string(cache).ok()?;
+    let (version, stored_key) = text.trim_end().split_once(' ')?;
+    (stored_key == key).then(|| version.parse().ok())?
+}
+
+/// Written aside and moved into place, so that a reader never sees half of it.
+fn remember(cache: &Path, key: &str, version: Version) {
+    let aside = cache.with_extension(format!("{}.new", std::process::id()));
+    let written =
+        fs::write(&aside, format!("{version} {key}\n")).and_then(|()| fs::rename(&aside, cache));
+    if written.is_err() {
+        let _ = fs::remove_file(&aside);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ErrorKind;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::PathBuf;
+
+    /// A program that says this version, and counts how often it was asked.
+    fn program(folder: &Path, version: &str) -> PathBuf {
+        let path = folder.join("tmux");
+        let script = format!(
+            "#!/bin/sh\necho x >>{}/asked\necho tmux {version}\n",
+            folder.display()
+        );
+        fs::write(folder.join("new"), script).unwrap();
+        fs::set_permissions(folder.join("new"), fs::Permissions::from_mode(0o700)).unwrap();
+        fs::rename(folder.join("new"), &path).unwrap();
+        path
+    }
+
+    fn times_asked(folder: &Path) -> usize {
+        fs::read_to_string(folder.join("asked"))
+            .unwrap_or_default()
+            .lines()
+            .count()
+    }
+
+    #[test]
+    fn asks_once_for_each_program() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = folder.path().join("version");
+        let path = program(folder.path(), "3.3a");
+        for _ in 0..3 {
+            assert_eq!(version_cache(&cache, &path).unwrap().to_string(), "3.3a");
+        }
+        assert_eq!(times_asked(folder.path()), 1);
+        program(folder.path(), "3.10");
+        assert_eq!(version_cache(&cache, &path).unwrap().to_string(), "3.10");
+        fs::write(&cache, "nonsense").unwrap();
+        assert_eq!(version_cache(&cache, &path).unwrap().to_string(), "3.10");
+        assert_eq!(times_asked(folder.path()), 3);
+    }
+
+    #[test]
+    fn a_cache_that_cannot_be_kept_is_no_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = program(folder.path(), "3.3a");
+        let nowhere = folder.path().join("missing/version");
+        assert_eq!(version_cache(&nowhere, &path).unwrap().to_string(), "3.3a");
+        let missing = version_cache(&nowhere, Path::new("/nonexistent/tmux"));
+        assert_eq!(missing.unwrap_err().kind(), ErrorKind::NotInstalled);
+    }
+}
