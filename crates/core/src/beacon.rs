@@ -1,0 +1,126 @@
+//! The beacon: the first prompt of a life.
+//!
+//! It tells the agent who it is, who woke it and why, and makes the
+//! conversation findable later. Times come in as text, as everything here is pure.
+
+use crate::identity::Identity;
+use crate::role::Role;
+
+/// What the first line of a beacon says.
+#[derive(Clone, Debug)]
+pub struct Beacon<'a> {
+    pub recipient: &'a Identity,
+    /// Who started it: an address, or `self` for a handoff.
+    pub sender: &'a str,
+    /// `2025-12-30T15:42`
+    pub time: &'a str,
+    /// `cold-start`, `handoff`, `assigned`, `patrol`, `ready`, `attach`…
+    pub topic: &'a str,
+    /// The molecule that the topic is about.
+    pub molecule: Option<&'a str>,
+}
+
+/// Topics after which the agent looks for its work by itself.
+const PROPELLING: &[&str] = &["attach", "cold-start", "handoff"];
+
+const FIND_WORK: &str = "\
+Check your hook and mail, then act on the hook if present:
+1. `gt hook` - shows hooked work (if any)
+2. `gt mail inbox` - check for messages
+3. If work is hooked → execute it immediately
+4. If nothing hooked → wait for instructions";
+
+impl Beacon<'_> {
+    /// The whole first prompt: the beacon, what its topic asks for, and the instructions.
+    pub fn prompt(&self, instructions: Option<&str>) -> String {
+        let mut prompt = self.line();
+        if PROPELLING.contains(&self.topic) {
+            prompt.push_str("\n\n");
+            prompt.push_str(FIND_WORK);
+        }
+        if let Some(instructions) = instructions.filter(|text| !text.trim().is_empty()) {
+            prompt.push_str("\n\n");
+            prompt.push_str(instructions.trim_end());
+        }
+        prompt
+    }
+
+    fn line(&self) -> String {
+        let molecule = self
+            .molecule
+            .map_or_else(String::new, |id| format!(":{id}"));
+        format!(
+            "[GAS TOWN] {} <- {} • {} • {}{molecule}",
+            recipient(self.recipient),
+            self.sender,
+            self.time,
+            self.topic,
+        )
+    }
+}
+
+fn recipient(identity: &Identity) -> String {
+    let role = identity.role();
+    match (identity.name(), identity.rig()) {
+        (Some(name), Some(rig)) => format!("{role} {name} (rig: {rig})"),
+        (Some(name), None) => format!("{role} {name}"),
+        (None, Some(rig)) if role != Role::Task => format!("{role} (rig: {rig})"),
+        (None, _) => role.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_as_documented() {
+        let check = |identity: Identity, sender: &str, topic: &str, molecule, expected: &str| {
+            let beacon = Beacon {
+                recipient: &identity,
+                sender,
+                time: "2025-12-30T15:42",
+                topic,
+                molecule,
+            };
+            assert_eq!(beacon.prompt(None).lines().next(), Some(expected));
+        };
+        check(
+            Identity::crew("gastown", "max"),
+            "mayor",
+            "cold-start",
+            None,
+            "[GAS TOWN] crew max (rig: gastown) <- mayor • 2025-12-30T15:42 • cold-start",
+        );
+        check(
+            Identity::polecat("gastown", "Toast"),
+            "deacon",
+            "assigned",
+            Some("mol-7"),
+            "[GAS TOWN] polecat Toast (rig: gastown) <- deacon • 2025-12-30T15:42 • assigned:mol-7",
+        );
+        check(
+            Identity::town(Role::Mayor),
+            "self",
+            "handoff",
+            None,
+            "[GAS TOWN] mayor <- self • 2025-12-30T15:42 • handoff",
+        );
+    }
+
+    #[test]
+    fn propelling_topics_carry_their_instructions() {
+        let max = Identity::crew("gastown", "max");
+        let beacon = |topic| Beacon {
+            recipient: &max,
+            sender: "mayor",
+            time: "t",
+            topic,
+            molecule: None,
+        };
+        assert!(beacon("handoff").prompt(None).contains("`gt hook`"));
+        let assigned = beacon("assigned").prompt(Some("Fix the build.\n"));
+        assert!(!assigned.contains("`gt hook`"));
+        assert!(assigned.ends_with("\n\nFix the build."));
+    }
+}

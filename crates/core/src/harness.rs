@@ -1,0 +1,267 @@
+//! Harness presets: one row per agent program.
+//!
+//! A preset says how a program is started, recognised, read and asked to leave.
+//! The built-in ones are embedded TOML files; a town overrides single fields or
+//! adds programs in `harnesses/<name>.toml`. `docs/harnesses.md` explains every
+//! key.
+
+use crate::overlay::{Layer, Overlaid, overlay};
+use crate::problem::Problem;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+macro_rules! builtin {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("presets/", $name, ".toml")))),*]
+    };
+}
+
+const BUILTIN: &[(&str, &str)] = builtin![
+    "claude",
+    "codex",
+    "opencode",
+    "gemini",
+    "cursor-agent",
+    "amp",
+    "copilot",
+    "pi",
+    "goose",
+    "aider",
+    "demo",
+];
+
+/// The names of the built-in presets, in the order of the table.
+pub fn builtin_names() -> impl Iterator<Item = &'static str> {
+    BUILTIN.iter().map(|(name, _)| *name)
+}
+
+/// The text of a built-in preset.
+pub fn builtin(name: &str) -> Option<Layer<'static>> {
+    let (_, text) = BUILTIN.iter().find(|(known, _)| *known == name)?;
+    Some(Layer {
+        source: "built-in",
+        text,
+    })
+}
+
+/// Resolves a preset from the built-in row and the town's file, either of which may be absent.
+pub fn resolve(name: &str, town: Option<Layer<'_>>) -> Result<Overlaid<Preset>, Problem> {
+    let layers: Vec<Layer<'_>> = builtin(name).into_iter().chain(town).collect();
+    let Some(top) = layers.last() else {
+        return Err(
+            Problem::not_found(format!("there is no harness called {name:?}"))
+                .hint("`gt harness list` shows those there are")
+                .hint(format!("a town adds its own in harnesses/{name}.toml")),
+        );
+    };
+    let source = top.source.to_owned();
+    let mut resolved = overlay::<Preset>(&layers)?;
+    let preset = &mut resolved.value;
+    if preset.name.is_empty() {
+        preset.name = name.to_owned();
+    }
+    if preset.command.program.is_empty() {
+        return Err(Problem::usage(format!("{source} names no program"))
+            .hint("add a line `program = \"…\"` under [command]"));
+    }
+    Ok(resolved)
+}
+
+/// An agent program.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Preset {
+    pub name: String,
+    pub title: String,
+    pub homepage: Option<String>,
+    /// How to install it: the hint when it is missing.
+    pub install: Option<String>,
+    pub command: Command,
+    pub process: Process,
+    pub env: Env,
+    pub screen: Screen,
+    pub title_marks: TitleMarks,
+    pub ready: Ready,
+    pub quit: Quit,
+    pub hooks: Hooks,
+    pub dialogs: Vec<Dialog>,
+}
+
+/// How the program is called. `{id}` and `{file}` are filled in.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Command {
+    /// Looked up on `PATH`; `{gt}` is our own binary.
+    pub program: String,
+    pub args: Vec<String>,
+    /// Given as well when the role runs without asking for permission.
+    pub skip_permissions: Vec<String>,
+    pub version: Vec<String>,
+    pub prompt: PromptStyle,
+    pub prompt_flag: Option<String>,
+    pub settings: Vec<String>,
+    pub session_id: Vec<String>,
+    pub resume: Vec<String>,
+    pub r#continue: Vec<String>,
+    pub fork: Vec<String>,
+}
+
+/// How the first prompt reaches the program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PromptStyle {
+    #[default]
+    Positional,
+    Flag,
+    /// Pasted once the program is ready.
+    Typed,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Process {
+    /// Names by which a live agent is known in the pane's process tree.
+    pub names: Vec<String>,
+    /// It re-executes itself as a child.
+    pub relaunches: bool,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Env {
+    pub set: BTreeMap<String, String>,
+    /// Set to empty, so that a nested program does not think itself inside another.
+    pub clear: Vec<String>,
+    /// Taken over from the environment of `gt` where set. May be secret.
+    pub pass: Vec<String>,
+    /// The variable that names the program's configuration folder.
+    pub config_dir: Option<String>,
+}
+
+/// Marks on the screen; see [`crate::screen::matches`].
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Screen {
+    pub ready: Vec<String>,
+    pub busy: Vec<String>,
+    pub waiting: Vec<String>,
+    pub error: Vec<String>,
+}
+
+/// Marks at the beginning of the terminal's title.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TitleMarks {
+    pub ready: Vec<String>,
+    pub busy: Vec<String>,
+    pub waiting: Vec<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Ready {
+    /// How long the first prompt may take, at worst.
+    pub timeout_seconds: u64,
+    /// A wait instead of a mark, for programs without any.
+    pub settle_ms: u64,
+}
+
+impl Default for Ready {
+    fn default() -> Self {
+        Ready {
+            timeout_seconds: 60,
+            settle_ms: 0,
+        }
+    }
+}
+
+/// How the program is asked to leave by itself.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Quit {
+    pub keys: Vec<String>,
+    /// Typed instead of the keys, where that works better.
+    pub command: Option<String>,
+    /// How long it gets before it is sent TERM.
+    pub seconds: f64,
+}
+
+impl Default for Quit {
+    fn default() -> Self {
+        Quit {
+            keys: vec!["C-c".to_owned()],
+            command: None,
+            seconds: 3.0,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Hooks {
+    /// Which installer writes our hooks into the program's settings.
+    pub installer: Option<String>,
+}
+
+/// A start-up dialog with a known right answer.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Dialog {
+    pub name: String,
+    /// It is this dialog when any of these shows.
+    pub shows: Vec<String>,
+    /// The row to choose: the first of these that is there.
+    pub choose: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_builtin_preset_reads_and_says_how_it_is_known() {
+        for name in builtin_names() {
+            let preset = resolve(name, None)
+                .unwrap_or_else(|p| panic!("{name}: {p} {:?}", p.causes()))
+                .value;
+            assert_eq!(preset.name, name);
+            assert!(!preset.title.is_empty(), "{name}");
+            assert!(!preset.process.names.is_empty(), "{name}");
+            assert_eq!(
+                preset.command.prompt == PromptStyle::Flag,
+                preset.command.prompt_flag.is_some(),
+                "{name}: a prompt flag goes with that style"
+            );
+            for dialog in &preset.dialogs {
+                assert!(
+                    !dialog.shows.is_empty() && !dialog.choose.is_empty(),
+                    "{name}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_town_overrides_one_field_or_adds_a_program() {
+        let layer = |text| {
+            Some(Layer {
+                source: "harnesses/x.toml",
+                text,
+            })
+        };
+        let claude = resolve("claude", layer("[command]\nargs = ['--verbose']\n"))
+            .unwrap()
+            .value;
+        assert_eq!(claude.command.args, ["--verbose"]);
+        assert_eq!(claude.command.program, "claude");
+        let own = resolve("x", layer("[command]\nprogram = 'x-agent'\n"))
+            .unwrap()
+            .value;
+        assert_eq!(
+            (own.name.as_str(), own.command.program.as_str()),
+            ("x", "x-agent")
+        );
+        assert!(resolve("x", layer("title = 'X'\n")).is_err());
+        assert!(resolve("nope", None).is_err());
+    }
+}

@@ -1,0 +1,131 @@
+//! Whether an agent is well.
+
+use crate::process::Table;
+use crate::state::State;
+use serde::Serialize;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Health {
+    Healthy,
+    /// There is no container.
+    SessionDead,
+    /// The container is there, the agent in it is not.
+    AgentDead,
+    /// The agent says it is busy but has printed nothing for too long.
+    AgentHung,
+}
+
+impl Health {
+    pub fn words(self) -> &'static str {
+        match self {
+            Health::Healthy => "healthy",
+            Health::SessionDead => "session dead",
+            Health::AgentDead => "agent dead",
+            Health::AgentHung => "agent hung",
+        }
+    }
+}
+
+/// What is known about the agent's own pane; other panes do not count.
+#[derive(Clone, Copy, Debug)]
+pub struct Vitals<'a> {
+    pub pane_dead: bool,
+    pub pane_pid: u32,
+    /// Names by which the agent is known; none means that any process will do.
+    pub process_names: &'a [String],
+    pub state: State,
+    pub silent_seconds: u64,
+    pub hung_after_seconds: u64,
+}
+
+/// Examines a container that exists.
+///
+/// Silence alone is no illness: an idle agent prints nothing for hours. Only one
+/// that claims to be busy and has gone silent counts as hung.
+pub fn examine(vitals: &Vitals<'_>, processes: &Table) -> Health {
+    if vitals.pane_dead || !agent_lives(vitals, processes) {
+        return Health::AgentDead;
+    }
+    if vitals.state == State::Busy && vitals.silent_seconds > vitals.hung_after_seconds {
+        return Health::AgentHung;
+    }
+    Health::Healthy
+}
+
+fn agent_lives(vitals: &Vitals<'_>, processes: &Table) -> bool {
+    let tree = processes.descendants(vitals.pane_pid);
+    if vitals.process_names.is_empty() {
+        return processes
+            .get(vitals.pane_pid)
+            .is_some_and(|process| !process.zombie);
+    }
+    processes.any_named(&tree, vitals.process_names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Process;
+
+    #[test]
+    fn by_names_over_the_tree_and_never_by_silence_alone() {
+        let process = |pid, parent, name: &str| Process {
+            pid,
+            parent,
+            group: pid,
+            session: 20,
+            started: 1,
+            name: name.to_owned(),
+            aliases: Vec::new(),
+            zombie: false,
+        };
+        let table: Table = [
+            process(20, 10, "sh"),
+            process(21, 20, "claude"),
+            process(30, 10, "codex"),
+        ]
+        .into_iter()
+        .collect();
+        let names = vec!["claude".to_owned()];
+        let well = Vitals {
+            pane_dead: false,
+            pane_pid: 20,
+            process_names: &names,
+            state: State::Idle,
+            silent_seconds: 86_400,
+            hung_after_seconds: 1_800,
+        };
+        assert_eq!(examine(&well, &table), Health::Healthy);
+        let hung = Vitals {
+            state: State::Busy,
+            ..well
+        };
+        assert_eq!(examine(&hung, &table), Health::AgentHung);
+        let dead = Vitals {
+            pane_dead: true,
+            ..well
+        };
+        assert_eq!(examine(&dead, &table), Health::AgentDead);
+        let codex = vec!["codex".to_owned()];
+        let other = Vitals {
+            process_names: &codex,
+            ..well
+        };
+        assert_eq!(
+            examine(&other, &table),
+            Health::AgentDead,
+            "somebody else's codex"
+        );
+        let any = Vitals {
+            process_names: &[],
+            ..well
+        };
+        assert_eq!(examine(&any, &table), Health::Healthy);
+        let gone = Vitals {
+            pane_pid: 99,
+            ..any
+        };
+        assert_eq!(examine(&gone, &table), Health::AgentDead);
+    }
+}

@@ -1,0 +1,443 @@
+//! Who an agent is, and its names both ways.
+//!
+//! An [`Identity`] is a role with a rig and a name where the role has them. It
+//! has an address (`gastown/crew/max`), and its container has a tmux name
+//! (`gt-crew-max`). This module is the only one that makes and reads either.
+//! Reading a container's name is the fallback for containers without tags; see
+//! the tag `@gt_agent`.
+
+use crate::name;
+use crate::problem::Problem;
+use crate::registry::Registry;
+use crate::role::{Role, Scope};
+use serde::{Serialize, Serializer};
+use std::fmt;
+
+/// An agent: role, rig and name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Identity {
+    role: Role,
+    rig: Option<String>,
+    name: Option<String>,
+}
+
+impl Identity {
+    /// One of the town's own agents that has no name: mayor, deacon, boot, overseer.
+    pub fn town(role: Role) -> Self {
+        Identity {
+            role,
+            rig: None,
+            name: None,
+        }
+    }
+
+    /// A rig's witness or refinery.
+    pub fn of_rig(role: Role, rig: impl Into<String>) -> Self {
+        Identity {
+            role,
+            rig: Some(rig.into()),
+            name: None,
+        }
+    }
+
+    pub fn crew(rig: impl Into<String>, name: impl Into<String>) -> Self {
+        Identity {
+            role: Role::Crew,
+            rig: Some(rig.into()),
+            name: Some(name.into()),
+        }
+    }
+
+    pub fn polecat(rig: impl Into<String>, name: impl Into<String>) -> Self {
+        Identity {
+            role: Role::Polecat,
+            rig: Some(rig.into()),
+            name: Some(name.into()),
+        }
+    }
+
+    pub fn dog(name: impl Into<String>) -> Self {
+        Identity {
+            role: Role::Dog,
+            rig: None,
+            name: Some(name.into()),
+        }
+    }
+
+    pub fn agent(slug: impl Into<String>) -> Self {
+        Identity {
+            role: Role::Agent,
+            rig: None,
+            name: Some(slug.into()),
+        }
+    }
+
+    /// The worker of one item of the board. The rig follows from the item's prefix.
+    pub fn task(id: impl Into<String>, registry: &Registry) -> Self {
+        let id = id.into();
+        Identity {
+            role: Role::Task,
+            rig: registry.split(&id).map(|(rig, _)| rig.to_owned()),
+            name: Some(id),
+        }
+    }
+
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    pub fn rig(&self) -> Option<&str> {
+        self.rig.as_deref()
+    }
+
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// The word for people: the name, or the role where there is none.
+    pub fn short_name(&self) -> &str {
+        self.name.as_deref().unwrap_or(self.role.word())
+    }
+
+    /// The address used for mail, `GT_ROLE` and the command line.
+    pub fn address(&self) -> String {
+        let rig = self.rig.as_deref().unwrap_or_default();
+        let name = self.name.as_deref().unwrap_or_default();
+        match self.role {
+            Role::Mayor | Role::Deacon | Role::Boot | Role::Overseer => self.role.word().to_owned(),
+            Role::Dog => format!("deacon/dogs/{name}"),
+            Role::Witness | Role::Refinery => format!("{rig}/{}", self.role.word()),
+            Role::Crew => format!("{rig}/crew/{name}"),
+            Role::Polecat => format!("{rig}/polecats/{name}"),
+            Role::Agent => format!("agent/{name}"),
+            Role::Task => format!("task/{name}"),
+        }
+    }
+
+    /// Reads an address. `None` for anything else, also for short forms such as
+    /// `gastown/max`, which [`crate::target`] resolves against what exists.
+    pub fn from_address(address: &str, registry: &Registry) -> Option<Self> {
+        let address = address.strip_suffix('/').unwrap_or(address);
+        let parts: Vec<&str> = address.split('/').collect();
+        if parts.iter().any(|part| part.is_empty()) {
+            return None;
+        }
+        match parts.as_slice() {
+            [word] | ["hq", word] => match Role::from_word(word)? {
+                role @ (Role::Mayor | Role::Deacon | Role::Boot | Role::Overseer) => {
+                    Some(Identity::town(role))
+                }
+                _ => None,
+            },
+            ["deacon", "boot"] | ["deacon", "dogs" | "dog", "boot"] => {
+                Some(Identity::town(Role::Boot))
+            }
+            ["deacon", "dogs" | "dog", name] => Some(Identity::dog(*name)),
+            ["agent", slug] => Some(Identity::agent(*slug)),
+            ["task", id] => Some(Identity::task(*id, registry)),
+            [rig, "witness"] => Some(Identity::of_rig(Role::Witness, *rig)),
+            [rig, "refinery"] => Some(Identity::of_rig(Role::Refinery, *rig)),
+            [rig, "crew", name] => Some(Identity::crew(*rig, *name)),
+            [rig, "polecats" | "polecat", name] => Some(Identity::polecat(*rig, *name)),
+            _ => None,
+        }
+    }
+
+    /// The container's name by the built-in naming scheme; `None` for an agent of
+    /// a rig that is not registered.
+    pub fn container_name(&self, registry: &Registry) -> Option<String> {
+        let pattern = match self.role {
+            Role::Mayor | Role::Deacon | Role::Boot | Role::Overseer => "hq-{role}",
+            Role::Dog => "hq-dog-{name}",
+            Role::Witness | Role::Refinery => "{prefix}-{role}",
+            Role::Crew => "{prefix}-crew-{name}",
+            Role::Polecat => "{prefix}-{name}",
+            Role::Agent => "agent_{name}",
+            Role::Task => "{name}-az",
+        };
+        self.container_by(pattern, registry)
+    }
+
+    /// The container's name by a pattern, which a role's settings may override.
+    pub fn container_by(&self, pattern: &str, registry: &Registry) -> Option<String> {
+        let prefix = match (self.role.scope(), self.rig.as_deref()) {
+            (Scope::Rig, Some(rig)) => registry.prefix_of(rig)?,
+            (Scope::Rig, None) => return None,
+            _ => "hq",
+        };
+        let name = pattern
+            .replace("{prefix}", prefix)
+            .replace("{rig}", self.rig.as_deref().unwrap_or_default())
+            .replace("{role}", self.role.word())
+            .replace("{name}", self.name.as_deref().unwrap_or_default());
+        // tmux turns dots into underscores by itself; do it first, so that the
+        // name we ask for is the name it gets. The tag keeps the dotted id.
+        Some(name.replace('.', "_"))
+    }
+
+    /// Reads a container's name. `None` when it is nobody's of ours.
+    pub fn from_container(container: &str, registry: &Registry) -> Option<Self> {
+        if !name::is_well_formed(container) {
+            return None;
+        }
+        if let Some(rest) = container.strip_prefix("hq-") {
+            return match rest.strip_prefix("dog-") {
+                Some("") => None,
+                Some(dog) => Some(Identity::dog(dog)),
+                None => match Role::from_word(rest)? {
+                    role @ (Role::Mayor | Role::Deacon | Role::Boot | Role::Overseer) => {
+                        Some(Identity::town(role))
+                    }
+                    _ => None,
+                },
+            };
+        }
+        if let Some(slug) = container.strip_prefix("agent_") {
+            return (!slug.is_empty()).then(|| Identity::agent(slug));
+        }
+        let (rig, rest) = registry.split(container)?;
+        if let Some(id) = container.strip_suffix("-az") {
+            // `gt-az` alone is not an item of the rig `gt` but a polecat `az`.
+            if registry.split(id).is_some() {
+                return Some(Identity::task(id, registry));
+            }
+        }
+        Some(match rest {
+            "witness" => Identity::of_rig(Role::Witness, rig),
+            "refinery" => Identity::of_rig(Role::Refinery, rig),
+            _ => match rest.strip_prefix("crew-") {
+                Some("") => return None,
+                Some(name) => Identity::crew(rig, name),
+                None => Identity::polecat(rig, rest),
+            },
+        })
+    }
+
+    /// Whether an agent may be created under this identity: its names are well
+    /// formed, and its container's name cannot be read as somebody else's.
+    pub fn check_new(&self, registry: &Registry) -> Result<(), Problem> {
+        match (self.role, self.name.as_deref()) {
+            (Role::Agent, Some(slug)) => name::check_slug(slug)?,
+            (Role::Task, Some(id)) => name::check_work_id(id)?,
+            (_, Some(agent)) => name::check_agent(agent)?,
+            (_, None) => {}
+        }
+        let Some(container) = self.container_name(registry) else {
+            let rig = self.rig.as_deref().unwrap_or("?");
+            return Err(unknown_rig(rig, registry));
+        };
+        self.check_reading(&container, registry)
+    }
+
+    /// Whether a container's name, once made, reads back as this agent or as nobody.
+    pub fn check_reading(&self, container: &str, registry: &Registry) -> Result<(), Problem> {
+        match Identity::from_container(container, registry) {
+            // A dotted id comes back with underscores; its tag tells the rest.
+            Some(other) if other != *self && other.role != Role::Task => {
+                Err(self.claimed_by(container, &other))
+            }
+            Some(other) if other.role == Role::Task && self.role != Role::Task => {
+                Err(self.claimed_by(container, &other))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn claimed_by(&self, container: &str, other: &Identity) -> Problem {
+        Problem::conflict(format!(
+            "{self} would live in the container {container}, which reads as {other}"
+        ))
+        .hint("choose a name that no other naming rule can claim")
+    }
+}
+
+/// The problem of naming a rig that does not exist.
+pub fn unknown_rig(rig: &str, registry: &Registry) -> Problem {
+    let problem = Problem::not_found(format!("there is no rig called {rig:?}"));
+    if registry.rigs.is_empty() {
+        return problem.hint("add one with `gt rig add NAME PATH-OR-URL`");
+    }
+    let known: Vec<&str> = registry.rigs.keys().map(String::as_str).collect();
+    problem.hint(format!("the rigs of this town: {}", known.join(", ")))
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.address())
+    }
+}
+
+impl Serialize for Identity {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.address())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn registry() -> Registry {
+        Registry::of([("gastown", "gt"), ("beads", "bd"), ("web", "gt-web")])
+    }
+
+    /// Every row of the naming tables, both ways.
+    #[test]
+    fn names_and_addresses_both_ways() {
+        let registry = registry();
+        let check = |identity: Identity, container: &str, address: &str| {
+            assert_eq!(
+                identity.container_name(&registry).as_deref(),
+                Some(container)
+            );
+            assert_eq!(identity.address(), address);
+            assert_eq!(
+                Identity::from_container(container, &registry),
+                Some(identity.clone())
+            );
+            assert_eq!(
+                Identity::from_address(address, &registry),
+                Some(identity.clone())
+            );
+            let config = identity.role().resolve(&[]).unwrap().value;
+            assert_eq!(
+                identity
+                    .container_by(&config.session.pattern, &registry)
+                    .as_deref(),
+                Some(container),
+                "the pattern in the role's file agrees with the naming function"
+            );
+            if identity.role().scope() != Scope::Town {
+                identity.check_new(&registry).unwrap();
+            }
+        };
+        check(Identity::town(Role::Mayor), "hq-mayor", "mayor");
+        check(Identity::town(Role::Deacon), "hq-deacon", "deacon");
+        check(Identity::town(Role::Boot), "hq-boot", "boot");
+        check(Identity::town(Role::Overseer), "hq-overseer", "overseer");
+        check(Identity::dog("rex"), "hq-dog-rex", "deacon/dogs/rex");
+        check(
+            Identity::of_rig(Role::Witness, "gastown"),
+            "gt-witness",
+            "gastown/witness",
+        );
+        check(
+            Identity::of_rig(Role::Refinery, "gastown"),
+            "gt-refinery",
+            "gastown/refinery",
+        );
+        check(
+            Identity::crew("gastown", "max"),
+            "gt-crew-max",
+            "gastown/crew/max",
+        );
+        check(
+            Identity::polecat("gastown", "furiosa"),
+            "gt-furiosa",
+            "gastown/polecats/furiosa",
+        );
+        check(
+            Identity::polecat("gastown", "Toast"),
+            "gt-Toast",
+            "gastown/polecats/Toast",
+        );
+        check(
+            Identity::of_rig(Role::Witness, "beads"),
+            "bd-witness",
+            "beads/witness",
+        );
+        check(
+            Identity::crew("web", "max"),
+            "gt-web-crew-max",
+            "web/crew/max",
+        );
+        check(Identity::polecat("web", "x"), "gt-web-x", "web/polecats/x");
+        check(
+            Identity::agent("my-cool-agent"),
+            "agent_my-cool-agent",
+            "agent/my-cool-agent",
+        );
+        check(Identity::agent("a_b"), "agent_a_b", "agent/a_b");
+        check(
+            Identity::task("gt-abc12", &registry),
+            "gt-abc12-az",
+            "task/gt-abc12",
+        );
+    }
+
+    #[test]
+    fn other_spellings_of_an_address_are_understood() {
+        let registry = registry();
+        let check = |text: &str, address: &str| {
+            let identity = Identity::from_address(text, &registry);
+            assert_eq!(
+                identity.map(|i| i.address()).as_deref(),
+                Some(address),
+                "{text}"
+            );
+        };
+        check("mayor/", "mayor");
+        check("hq/mayor", "mayor");
+        check("deacon/boot", "boot");
+        check("deacon/dogs/boot", "boot");
+        check("gastown/polecat/Toast", "gastown/polecats/Toast");
+        for text in [
+            "",
+            "/",
+            "crew",
+            "gastown",
+            "gastown/max",
+            "a/b/c/d",
+            "gastown//max",
+        ] {
+            assert_eq!(Identity::from_address(text, &registry), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_dotted_id_is_mapped_for_tmux() {
+        let registry = registry();
+        let child = Identity::task("gt-abc12.1", &registry);
+        assert_eq!(
+            child.container_name(&registry).as_deref(),
+            Some("gt-abc12_1-az")
+        );
+        assert_eq!(child.rig(), Some("gastown"));
+        child.check_new(&registry).unwrap();
+    }
+
+    #[test]
+    fn what_is_nobodys_stays_nobodys() {
+        let registry = registry();
+        for name in [
+            "main", "0", "hq-", "hq-foo", "hq-dog-", "gt", "gt-", "gt-crew-", "agent_", "zz-max",
+            "foo-az", "gt.max", "work:1", "",
+        ] {
+            assert_eq!(Identity::from_container(name, &registry), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_that_two_readings_could_claim_are_refused() {
+        let registry = registry();
+        for identity in [
+            Identity::polecat("gastown", "witness"),
+            Identity::polecat("gastown", "crew-max"),
+            Identity::polecat("gastown", "web-x"),
+            Identity::polecat("gastown", "fix-az"),
+            Identity::crew("gastown", "x-az"),
+            Identity::crew("nowhere", "max"),
+            Identity::crew("gastown", "#(touch x)"),
+            Identity::dog("boot"),
+        ] {
+            assert!(identity.check_new(&registry).is_err(), "{identity}");
+        }
+        Identity::polecat("gastown", "az")
+            .check_new(&registry)
+            .unwrap();
+        assert_eq!(
+            Identity::from_container("gt-az", &registry),
+            Some(Identity::polecat("gastown", "az"))
+        );
+    }
+}

@@ -1,0 +1,32 @@
+//! The domain of `gt` as values and pure functions.
+//!
+//! Nothing here reads a file, a clock or the environment: what a function needs
+//! comes in as an argument, and what should happen comes out as a value. The
+//! engine (`gt-town`) does the I/O on both sides.
+//!
+//! Start with [`identity`] (who an agent is, and its names both ways), then
+//! [`role`] and [`harness`] (the two tables that describe agents), then
+//! [`startup`] (what a start needs, as data).
+
+pub mod beacon;
+pub mod environment;
+pub mod harness;
+pub mod health;
+pub mod identity;
+pub mod name;
+pub mod overlay;
+pub mod problem;
+pub mod process;
+pub mod registry;
+pub mod respawn;
+pub mod role;
+pub mod screen;
+pub mod session;
+pub mod startup;
+pub mod state;
+pub mod target;
+pub mod theme;
+
+pub use identity::Identity;
+pub use problem::{Kind, Problem};
+pub use role::Role;

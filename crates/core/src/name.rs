@@ -1,0 +1,199 @@
+//! What may be called what.
+//!
+//! Names end up in tmux targets, folders, branches and shell lines, so only
+//! `[a-zA-Z0-9_-]` is let in, at the moment a thing is created. Whether a name
+//! could be *read* in two ways is decided in [`crate::identity`], which knows
+//! the naming scheme.
+
+use crate::problem::Problem;
+use thiserror::Error;
+
+/// The longest name we create: container names stay readable in a status line,
+/// and branch and folder names stay far from any file system's limit.
+const LONGEST: usize = 64;
+
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum NameError {
+    #[error("a {what} cannot be empty")]
+    Empty { what: &'static str },
+    #[error("the {what} {name:?} is longer than {LONGEST} characters")]
+    TooLong { what: &'static str, name: String },
+    #[error("the {what} {name:?} holds {bad:?}")]
+    Character {
+        what: &'static str,
+        name: String,
+        bad: char,
+    },
+    #[error("the {what} {name:?} cannot begin with {first:?}")]
+    Beginning {
+        what: &'static str,
+        name: String,
+        first: char,
+    },
+    #[error("{name:?} is a word of gt's own and cannot be a {what}")]
+    Reserved { what: &'static str, name: String },
+}
+
+impl From<NameError> for Problem {
+    fn from(error: NameError) -> Self {
+        let hint = match error {
+            NameError::Reserved { .. } => "choose another name",
+            _ => "letters, digits, `_` and `-` are allowed, beginning with a letter or digit",
+        };
+        Problem::usage(error.to_string()).hint(hint)
+    }
+}
+
+/// Words that stand for roles or folders, and so cannot name an agent: an
+/// address such as `gastown/witness` must have one meaning.
+const AGENT_WORDS: &[&str] = &[
+    "agent", "agents", "all", "boot", "crew", "deacon", "dog", "dogs", "hq", "mayor", "overseer",
+    "polecat", "polecats", "refinery", "task", "witness",
+];
+
+/// Words that cannot name a rig: roles, and the folders of a town itself.
+const RIG_WORDS: &[&str] = &[
+    "agent",
+    "agents",
+    "all",
+    "boot",
+    "crew",
+    "daemon",
+    "deacon",
+    "dog",
+    "dogs",
+    "harnesses",
+    "hq",
+    "logs",
+    "mayor",
+    "overseer",
+    "polecat",
+    "polecats",
+    "refinery",
+    "roles",
+    "settings",
+    "task",
+    "tasks",
+    "witness",
+];
+
+/// Checks the name of a crew worker, polecat or dog.
+pub fn check_agent(name: &str) -> Result<(), NameError> {
+    check("name", name)?;
+    reserved("name", name, AGENT_WORDS)
+}
+
+/// Checks the name of a rig.
+pub fn check_rig(name: &str) -> Result<(), NameError> {
+    check("rig name", name)?;
+    reserved("rig name", name, RIG_WORDS)
+}
+
+/// Checks a rig's prefix. `hq` belongs to the town and `agent` to `agent_{slug}`.
+pub fn check_prefix(prefix: &str) -> Result<(), NameError> {
+    check("prefix", prefix)?;
+    reserved("prefix", prefix, &["hq", "agent"])
+}
+
+/// Checks the slug of an `agent_{slug}`. It stands alone, so nothing is reserved.
+pub fn check_slug(slug: &str) -> Result<(), NameError> {
+    check("slug", slug)
+}
+
+/// Checks a work item's id. Child items have dotted ids, which tmux cannot carry
+/// in a name; the container maps the dots and a tag keeps the id as it is.
+pub fn check_work_id(id: &str) -> Result<(), NameError> {
+    check("work item id", &id.replace('.', "_"))
+}
+
+/// Whether a text is a well-formed name, by its characters alone.
+pub fn is_well_formed(name: &str) -> bool {
+    check("name", name).is_ok()
+}
+
+fn check(what: &'static str, name: &str) -> Result<(), NameError> {
+    let Some(first) = name.chars().next() else {
+        return Err(NameError::Empty { what });
+    };
+    if let Some(bad) = name
+        .chars()
+        .find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-')))
+    {
+        return Err(NameError::Character {
+            what,
+            name: name.to_owned(),
+            bad,
+        });
+    }
+    // A leading dash reads as an option wherever the name is an argument.
+    if !first.is_ascii_alphanumeric() {
+        return Err(NameError::Beginning {
+            what,
+            name: name.to_owned(),
+            first,
+        });
+    }
+    if name.len() > LONGEST {
+        return Err(NameError::TooLong {
+            what,
+            name: name.to_owned(),
+        });
+    }
+    Ok(())
+}
+
+/// Reserved words are compared without case: folders may not tell it apart.
+fn reserved(what: &'static str, name: &str, words: &[&str]) -> Result<(), NameError> {
+    if words.iter().any(|word| word.eq_ignore_ascii_case(name)) {
+        return Err(NameError::Reserved {
+            what,
+            name: name.to_owned(),
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accepts_what_tmux_git_and_shells_take_unquoted() {
+        for name in ["max", "Toast", "a1", "x_y-z", "7up"] {
+            assert_eq!(check_agent(name), Ok(()), "{name}");
+        }
+    }
+
+    #[test]
+    fn refuses_what_could_mean_something_elsewhere() {
+        for name in [
+            "",
+            "a.b",
+            "a:b",
+            "a b",
+            "-x",
+            "_x",
+            "#(touch x)",
+            "ä",
+            "a/b",
+            "$1",
+            "a\n",
+            "=x",
+        ] {
+            assert!(check_agent(name).is_err(), "{name:?}");
+        }
+        assert!(check_agent(&"x".repeat(65)).is_err());
+    }
+
+    #[test]
+    fn refuses_words_of_our_own_in_any_case() {
+        for name in ["witness", "Crew", "polecats", "mayor"] {
+            assert!(check_agent(name).is_err(), "{name}");
+            assert!(check_rig(name).is_err(), "{name}");
+        }
+        assert!(check_rig("roles").is_err());
+        assert!(check_prefix("hq").is_err());
+        assert_eq!(check_slug("witness"), Ok(()));
+        assert_eq!(check_work_id("gt-abc12.1"), Ok(()));
+    }
+}

@@ -1,0 +1,157 @@
+//! Layered TOML: built-in text, then the town's, then the rig's.
+//!
+//! Only the fields that a layer sets override those below it, tables field by
+//! field. The result remembers which layer each field came from, so that
+//! `gt role show` can say so. Each layer is first read by itself, because only
+//! then does an error still know its file and line.
+
+use crate::problem::Problem;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use toml::{Table, Value};
+
+/// One layer: where it came from, and its text.
+#[derive(Clone, Copy, Debug)]
+pub struct Layer<'a> {
+    /// `built-in`, or the path of the file.
+    pub source: &'a str,
+    pub text: &'a str,
+}
+
+/// The layers laid over each other.
+#[derive(Clone, Debug)]
+pub struct Overlaid<T> {
+    pub value: T,
+    /// Dotted field names, each with its value as TOML and the source that set it.
+    pub fields: BTreeMap<String, Field>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Field {
+    pub value: Value,
+    pub source: String,
+}
+
+/// Lays the layers over each other, the last one on top.
+pub fn overlay<T: DeserializeOwned>(layers: &[Layer<'_>]) -> Result<Overlaid<T>, Problem> {
+    let mut merged = Table::new();
+    let mut fields = BTreeMap::new();
+    for layer in layers {
+        let table = read::<T>(layer)?;
+        note_fields("", &table, layer.source, &mut fields);
+        merge(&mut merged, table);
+    }
+    let value = Value::Table(merged)
+        .try_into()
+        .map_err(|error: toml::de::Error| {
+            let sources: Vec<&str> = layers.iter().map(|layer| layer.source).collect();
+            Problem::usage(format!("cannot combine {}", sources.join(" and "))).caused_by(error)
+        })?;
+    Ok(Overlaid { value, fields })
+}
+
+fn read<T: DeserializeOwned>(layer: &Layer<'_>) -> Result<Table, Problem> {
+    // `T` has a default for every field, so a layer that sets only some reads as one.
+    toml::from_str::<T>(layer.text)
+        .and_then(|_| toml::from_str::<Table>(layer.text))
+        .map_err(|error| broken_toml(layer.source, layer.text, &error))
+}
+
+/// A broken TOML file as a problem: file, line and column, and what was expected.
+pub fn broken_toml(source: &str, text: &str, error: &toml::de::Error) -> Problem {
+    let place = error.span().map_or_else(String::new, |span| {
+        let before = &text.get(..span.start).unwrap_or(text);
+        let line = before.matches('\n').count() + 1;
+        let column = before.len() - before.rfind('\n').map_or(0, |at| at + 1) + 1;
+        format!(":{line}:{column}")
+    });
+    Problem::usage(format!("{source}{place} cannot be read"))
+        .cause(error.message().trim().to_owned())
+        .hint("correct that line, or remove the file to go back to the built-in settings")
+}
+
+fn merge(below: &mut Table, above: Table) {
+    for (key, value) in above {
+        match (below.get_mut(&key), value) {
+            (Some(Value::Table(below)), Value::Table(above)) => merge(below, above),
+            (_, value) => {
+                below.insert(key, value);
+            }
+        }
+    }
+}
+
+fn note_fields(path: &str, table: &Table, source: &str, fields: &mut BTreeMap<String, Field>) {
+    for (key, value) in table {
+        let name = if path.is_empty() {
+            key.clone()
+        } else {
+            format!("{path}.{key}")
+        };
+        if let Value::Table(inner) = value {
+            note_fields(&name, inner, source, fields);
+        } else {
+            let field = Field {
+                value: value.clone(),
+                source: source.to_owned(),
+            };
+            fields.insert(name, field);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+
+    #[derive(Debug, Default, Deserialize, PartialEq)]
+    #[serde(default, deny_unknown_fields)]
+    struct Sample {
+        name: String,
+        look: Look,
+    }
+
+    #[derive(Debug, Default, Deserialize, PartialEq)]
+    #[serde(default, deny_unknown_fields)]
+    struct Look {
+        icon: String,
+        size: u8,
+    }
+
+    const BASE: Layer<'_> = Layer {
+        source: "built-in",
+        text: "name = 'a'\n[look]\nicon = 'x'\nsize = 1\n",
+    };
+
+    #[test]
+    fn only_set_fields_override_and_each_knows_its_source() {
+        let town = Layer {
+            source: "roles/a.toml",
+            text: "[look]\nsize = 2\n",
+        };
+        let result = overlay::<Sample>(&[BASE, town]).unwrap();
+        assert_eq!(result.value.name, "a");
+        assert_eq!(result.value.look.icon, "x");
+        assert_eq!(result.value.look.size, 2);
+        assert_eq!(result.fields["look.icon"].source, "built-in");
+        assert_eq!(result.fields["look.size"].source, "roles/a.toml");
+    }
+
+    #[test]
+    fn a_broken_layer_names_file_line_and_what_was_expected() {
+        let check = |text: &str, place: &str, expected: &str| {
+            let town = Layer {
+                source: "roles/a.toml",
+                text,
+            };
+            let problem = overlay::<Sample>(&[BASE, town]).unwrap_err();
+            let shown = format!("{problem} / {:?}", problem.causes());
+            assert!(shown.contains(place), "{shown}");
+            assert!(shown.contains(expected), "{shown}");
+        };
+        check("name = 'b'\n[look]\nsize = 'big'\n", "a.toml:3:8", "u8");
+        check("[look]\nsise = 1\n", "a.toml:2:1", "unknown field");
+        check("name = \n", "a.toml:1:8", "");
+    }
+}

@@ -1,0 +1,201 @@
+//! The processes of the machine as a value, and which of them are a pane's.
+//!
+//! The engine takes one snapshot; everything else is decided here.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    pub pid: u32,
+    pub parent: u32,
+    pub group: u32,
+    /// The terminal session. A pane's first process leads one of its own.
+    pub session: u32,
+    /// Start time in the system's own ticks: with the pid it names a process for good.
+    pub started: u64,
+    pub name: String,
+    /// Other names it goes by (its executable, its script), where they were looked up.
+    pub aliases: Vec<String>,
+    /// Dead, and not yet collected by its parent.
+    pub zombie: bool,
+}
+
+/// All processes at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    by_pid: BTreeMap<u32, Process>,
+    children: BTreeMap<u32, Vec<u32>>,
+    sessions: BTreeMap<u32, Vec<u32>>,
+}
+
+impl FromIterator<Process> for Table {
+    fn from_iter<I: IntoIterator<Item = Process>>(processes: I) -> Self {
+        let mut table = Table::default();
+        for process in processes {
+            table
+                .children
+                .entry(process.parent)
+                .or_default()
+                .push(process.pid);
+            table
+                .sessions
+                .entry(process.session)
+                .or_default()
+                .push(process.pid);
+            table.by_pid.insert(process.pid, process);
+        }
+        table
+    }
+}
+
+impl Table {
+    pub fn get(&self, pid: u32) -> Option<&Process> {
+        self.by_pid.get(&pid)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Process> {
+        self.by_pid.values()
+    }
+
+    /// The process and all its descendants.
+    pub fn descendants(&self, root: u32) -> BTreeSet<u32> {
+        let mut found = BTreeSet::new();
+        self.collect(root, &mut found);
+        found.retain(|pid| self.by_pid.contains_key(pid));
+        found
+    }
+
+    /// Everything that belongs to a pane whose first process is `root`, alive or
+    /// not: its descendants; whatever is in its terminal session, wherever it
+    /// was re-parented to; re-parented members of the process groups of these;
+    /// and the descendants of all of them.
+    pub fn pane_members(&self, root: u32) -> BTreeSet<u32> {
+        let mut members = self.descendants(root);
+        for pid in self.sessions.get(&root).into_iter().flatten() {
+            self.collect(*pid, &mut members);
+        }
+        let groups: BTreeSet<u32> = members
+            .iter()
+            .filter_map(|pid| self.by_pid.get(pid))
+            .map(|process| process.group)
+            .filter(|group| members.contains(group))
+            .collect();
+        for process in self.by_pid.values() {
+            if groups.contains(&process.group) && self.is_orphan(process) {
+                self.collect(process.pid, &mut members);
+            }
+        }
+        members.retain(|pid| self.by_pid.contains_key(pid));
+        members
+    }
+
+    /// Whether the parent has gone and init, or a process that stands in for it, took over.
+    pub fn is_orphan(&self, process: &Process) -> bool {
+        process.parent <= 1
+            || self
+                .by_pid
+                .get(&process.parent)
+                .is_none_or(|parent| parent.session != process.session && parent.parent <= 1)
+    }
+
+    /// Whether any living process among these bears one of the names.
+    pub fn any_named(&self, pids: &BTreeSet<u32>, names: &[String]) -> bool {
+        pids.iter()
+            .filter_map(|pid| self.by_pid.get(pid))
+            .filter(|process| !process.zombie)
+            .any(|process| {
+                let known_as = |seen: &str| names.iter().any(|name| same_name(seen, name));
+                known_as(&process.name) || process.aliases.iter().any(|alias| known_as(alias))
+            })
+    }
+
+    /// Adds other names of a process.
+    pub fn add_aliases(&mut self, pid: u32, aliases: impl IntoIterator<Item = String>) {
+        if let Some(process) = self.by_pid.get_mut(&pid) {
+            process.aliases.extend(aliases);
+        }
+    }
+
+    fn collect(&self, pid: u32, found: &mut BTreeSet<u32>) {
+        let mut open = vec![pid];
+        while let Some(pid) = open.pop() {
+            if found.insert(pid) {
+                open.extend(self.children.get(&pid).into_iter().flatten());
+            }
+        }
+    }
+}
+
+/// The kernel keeps 15 bytes of a process's name.
+const KEPT: usize = 15;
+
+/// Whether a process's name, perhaps cut short by the kernel, is the wanted one.
+pub fn same_name(seen: &str, wanted: &str) -> bool {
+    seen == wanted || (seen.len() == KEPT && wanted.len() > KEPT && wanted.starts_with(seen))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(pid: u32, parent: u32, group: u32, session: u32, name: &str) -> Process {
+        Process {
+            pid,
+            parent,
+            group,
+            session,
+            started: u64::from(pid),
+            name: name.to_owned(),
+            aliases: Vec::new(),
+            zombie: false,
+        }
+    }
+
+    fn table() -> Table {
+        [
+            process(1, 0, 1, 1, "init"),
+            process(10, 1, 10, 10, "tmux: server"),
+            process(20, 10, 20, 20, "claude"),
+            process(21, 20, 20, 20, "sh"),
+            process(22, 21, 22, 20, "cargo"),
+            process(23, 20, 23, 23, "setsid-child"),
+            // Its parent is gone, but it is still in the pane's terminal session.
+            process(24, 1, 24, 20, "nohup"),
+            // Re-parented member of the group led by a descendant.
+            process(25, 1, 23, 23, "left"),
+            process(30, 10, 30, 30, "claude"),
+            process(40, 1, 40, 40, "unrelated"),
+        ]
+        .into_iter()
+        .collect()
+    }
+
+    #[test]
+    fn a_pane_owns_its_tree_its_terminal_session_and_reparented_groups() {
+        let members: Vec<u32> = table().pane_members(20).into_iter().collect();
+        assert_eq!(members, [20, 21, 22, 23, 24, 25]);
+        let descendants: Vec<u32> = table().descendants(20).into_iter().collect();
+        assert_eq!(descendants, [20, 21, 22, 23]);
+    }
+
+    #[test]
+    fn what_a_dead_leader_left_is_still_found() {
+        let left: Table = table().iter().filter(|p| p.pid != 20).cloned().collect();
+        let members = left.pane_members(20);
+        assert!(members.contains(&21) && members.contains(&24));
+        assert!(!members.contains(&30) && !members.contains(&40) && !members.contains(&10));
+    }
+
+    #[test]
+    fn names_are_compared_as_the_kernel_keeps_them() {
+        assert!(same_name("claude", "claude"));
+        assert!(same_name("a-very-long-nam", "a-very-long-name-indeed"));
+        assert!(!same_name("claude", "claude-code"));
+        assert!(!same_name("cl", "claude"));
+        let table = table();
+        let pids = table.pane_members(20);
+        assert!(table.any_named(&pids, &["node".into(), "claude".into()]));
+        assert!(!table.any_named(&pids, &["codex".into()]));
+    }
+}

@@ -1,0 +1,253 @@
+//! What a start needs, as data.
+//!
+//! [`plan`] turns a role, a preset and the wishes of the caller into a
+//! [`Plan`]: the words to execute, the environment and the tags. The engine's
+//! start path carries it out. No shell stands between us and the program unless
+//! somebody configured a shell line.
+
+use crate::environment::{self, Facts};
+use crate::harness::{Preset, PromptStyle};
+use crate::identity::Identity;
+use crate::role::RoleConfig;
+use crate::session::SessionId;
+use std::collections::BTreeMap;
+
+/// Names of the tags that travel with a container as tmux user options.
+pub mod tag {
+    pub const TOWN: &str = "@gt_town";
+    pub const AGENT: &str = "@gt_agent";
+    pub const SESSION: &str = "@gt_session";
+    pub const HARNESS: &str = "@gt_harness";
+    pub const PANE: &str = "@gt_pane";
+    pub const PROCESS_NAMES: &str = "@gt_process_names";
+    pub const STATE: &str = "@gt_state";
+    pub const STATE_SINCE: &str = "@gt_state_since";
+    pub const STATE_SOURCE: &str = "@gt_state_source";
+    pub const STATE_REASON: &str = "@gt_state_reason";
+    pub const AUTO_RESPAWN: &str = "@gt_auto_respawn";
+    pub const DEATHS: &str = "@gt_deaths";
+}
+
+/// Which conversation the agent begins in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Conversation {
+    /// A new one, under an id of our choosing where the program allows it.
+    #[default]
+    New,
+    Resume(String),
+    Continue,
+    Fork(String),
+}
+
+/// Everything the plan is made from.
+#[derive(Clone, Debug)]
+pub struct Wish<'a> {
+    pub identity: &'a Identity,
+    pub container: &'a str,
+    pub session: SessionId,
+    pub work_dir: &'a str,
+    pub town_root: &'a str,
+    pub socket: &'a str,
+    pub role: &'a RoleConfig,
+    pub preset: &'a Preset,
+    /// The program with its path, as found on this machine.
+    pub program: &'a str,
+    /// A shell line to run instead.
+    pub command: Option<&'a str>,
+    pub prompt: Option<&'a str>,
+    pub conversation: Conversation,
+    pub config_dir: Option<&'a str>,
+    pub passed_env: &'a [(String, String)],
+    pub extra_env: &'a [(String, String)],
+    pub auto_respawn: bool,
+    /// Seconds since the epoch.
+    pub now: i64,
+}
+
+/// What to execute, in which environment, under which tags.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    pub argv: Vec<String>,
+    pub env: BTreeMap<String, String>,
+    pub tags: Vec<(&'static str, String)>,
+    /// A first prompt that must be typed once the program is ready.
+    pub typed_prompt: Option<String>,
+    pub process_names: Vec<String>,
+}
+
+pub fn plan(wish: &Wish<'_>) -> Plan {
+    let process_names = wish
+        .role
+        .session
+        .process_names
+        .clone()
+        .unwrap_or_else(|| wish.preset.process.names.clone());
+    let facts = Facts {
+        identity: wish.identity,
+        container: wish.container,
+        session: wish.session,
+        town_root: wish.town_root,
+        socket: wish.socket,
+        preset: wish.preset,
+        config_dir: wish.config_dir,
+        process_names: &process_names,
+    };
+    let env =
+        environment::agent_environment(&facts, wish.passed_env, &wish.role.env, wish.extra_env);
+    let mut tags = vec![
+        (tag::TOWN, wish.town_root.to_owned()),
+        (tag::AGENT, wish.identity.address()),
+        (tag::SESSION, wish.session.to_string()),
+        (tag::HARNESS, wish.preset.name.clone()),
+        (tag::PROCESS_NAMES, process_names.join(",")),
+        (tag::STATE, "starting".to_owned()),
+        (tag::STATE_SINCE, wish.now.to_string()),
+        (tag::STATE_SOURCE, "start".to_owned()),
+    ];
+    if wish.auto_respawn {
+        tags.push((tag::AUTO_RESPAWN, "1".to_owned()));
+    }
+    let typed = wish.preset.command.prompt == PromptStyle::Typed;
+    Plan {
+        argv: argv(wish),
+        env,
+        tags,
+        typed_prompt: wish.prompt.filter(|_| typed).map(str::to_owned),
+        process_names,
+    }
+}
+
+fn argv(wish: &Wish<'_>) -> Vec<String> {
+    let prompt = prompt_args(wish);
+    if let Some(line) = wish.command.or(wish.role.session.start_command.as_deref()) {
+        let shell = ["sh", "-c"].map(str::to_owned).to_vec();
+        if wish.command.is_some() || prompt.is_empty() {
+            return [shell, vec![line.to_owned()]].concat();
+        }
+        // The prompt comes as an argument of the shell, never as part of its text.
+        let script = vec![format!("{line} \"$@\""), "gt".to_owned()];
+        return [shell, script, prompt].concat();
+    }
+    let command = &wish.preset.command;
+    let mut argv = vec![wish.program.to_owned()];
+    argv.extend(command.args.iter().cloned());
+    if wish.role.start.skip_permissions {
+        argv.extend(command.skip_permissions.iter().cloned());
+    }
+    let session = wish.session.to_string();
+    argv.extend(match &wish.conversation {
+        Conversation::New => filled(&command.session_id, &session),
+        Conversation::Resume(id) => filled(&command.resume, id),
+        Conversation::Continue => command.r#continue.clone(),
+        Conversation::Fork(id) => filled(&command.fork, id),
+    });
+    argv.extend(prompt);
+    if let [program] = argv.as_slice() {
+        // tmux hands a single word to a shell; `env` takes two and is no shell.
+        argv = vec!["env".to_owned(), program.clone()];
+    }
+    argv
+}
+
+fn prompt_args(wish: &Wish<'_>) -> Vec<String> {
+    let Some(prompt) = wish.prompt else {
+        return Vec::new();
+    };
+    let command = &wish.preset.command;
+    match (command.prompt, &command.prompt_flag) {
+        (PromptStyle::Positional, _) => vec![prompt.to_owned()],
+        (PromptStyle::Flag, Some(flag)) => vec![flag.clone(), prompt.to_owned()],
+        (PromptStyle::Flag, None) | (PromptStyle::Typed, _) => Vec::new(),
+    }
+}
+
+fn filled(template: &[String], id: &str) -> Vec<String> {
+    template
+        .iter()
+        .map(|word| word.replace("{id}", id))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::role::Role;
+
+    fn check(harness: &str, change: impl FnOnce(&mut Wish<'_>), expected: &[&str]) {
+        check_with(|_| {}, harness, change, expected);
+    }
+
+    fn check_with(
+        change_role: impl FnOnce(&mut RoleConfig),
+        harness: &str,
+        change: impl FnOnce(&mut Wish<'_>),
+        expected: &[&str],
+    ) {
+        let mut role = Role::Crew.resolve(&[]).unwrap().value;
+        change_role(&mut role);
+        let identity = Identity::crew("gastown", "max");
+        let preset = crate::harness::resolve(harness, None).unwrap().value;
+        let mut wish = Wish {
+            identity: &identity,
+            container: "gt-crew-max",
+            session: "0193a2b4-c5d6-7abc-8def-0123456789ab".parse().unwrap(),
+            work_dir: "/t/gastown/crew/max",
+            town_root: "/t",
+            socket: "default",
+            role: &role,
+            preset: &preset,
+            program: harness,
+            command: None,
+            prompt: Some("hi; $(x)"),
+            conversation: Conversation::New,
+            config_dir: None,
+            passed_env: &[],
+            extra_env: &[],
+            auto_respawn: true,
+            now: 0,
+        };
+        change(&mut wish);
+        assert_eq!(plan(&wish).argv, expected);
+    }
+
+    #[test]
+    fn the_program_is_executed_without_a_shell() {
+        check(
+            "claude",
+            |_| {},
+            &[
+                "claude",
+                "--dangerously-skip-permissions",
+                "--session-id",
+                "0193a2b4-c5d6-7abc-8def-0123456789ab",
+                "hi; $(x)",
+            ],
+        );
+        check(
+            "claude",
+            |wish| wish.conversation = Conversation::Resume("abc".into()),
+            &[
+                "claude",
+                "--dangerously-skip-permissions",
+                "--resume",
+                "abc",
+                "hi; $(x)",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_configured_shell_line_gets_the_prompt_as_an_argument() {
+        check_with(
+            |role| role.session.start_command = Some("exec claude --verbose".into()),
+            "claude",
+            |_| {},
+            &["sh", "-c", "exec claude --verbose \"$@\"", "gt", "hi; $(x)"],
+        );
+        check(
+            "claude",
+            |wish| wish.command = Some("sleep 5"),
+            &["sh", "-c", "sleep 5"],
+        );
+    }
+}

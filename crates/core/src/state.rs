@@ -1,0 +1,203 @@
+//! What an agent is doing, and how we know.
+//!
+//! Witnesses, in the order of trust: the process (tmux knows when it is dead),
+//! the agent's own word (its hooks, kept as a tag), the title of its terminal,
+//! and last the screen. A state always carries the witness it came from.
+
+use crate::harness::Preset;
+use serde::Serialize;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Being started; not yet seen ready.
+    Starting,
+    /// Alive; nobody has said more.
+    Running,
+    Idle,
+    Busy,
+    /// It asks something.
+    Waiting,
+    Error,
+    /// Its process ended by itself, with status 0.
+    Exited,
+    /// Its process ended otherwise.
+    Crashed,
+    /// There is no container.
+    Stopped,
+}
+
+impl State {
+    pub fn word(self) -> &'static str {
+        match self {
+            State::Starting => "starting",
+            State::Running => "running",
+            State::Idle => "idle",
+            State::Busy => "busy",
+            State::Waiting => "waiting",
+            State::Error => "error",
+            State::Exited => "exited",
+            State::Crashed => "crashed",
+            State::Stopped => "stopped",
+        }
+    }
+
+    pub fn from_word(word: &str) -> Option<State> {
+        [
+            State::Starting,
+            State::Running,
+            State::Idle,
+            State::Busy,
+            State::Waiting,
+            State::Error,
+            State::Exited,
+            State::Crashed,
+            State::Stopped,
+        ]
+        .into_iter()
+        .find(|state| state.word() == word)
+    }
+
+    /// Whether the agent's process has ended.
+    pub fn is_dead(self) -> bool {
+        matches!(self, State::Exited | State::Crashed | State::Stopped)
+    }
+}
+
+/// The witness that a state came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    Process,
+    Hook,
+    Title,
+    Screen,
+    /// `gt` itself, which started it.
+    Start,
+}
+
+/// What is known about an agent's pane.
+#[derive(Clone, Debug, Default)]
+pub struct Observed<'a> {
+    pub dead: bool,
+    pub exit_status: Option<i32>,
+    pub exit_signal: Option<i32>,
+    pub died_at: Option<i64>,
+    pub title: &'a str,
+    /// The tags `@gt_state`, `@gt_state_source`, `@gt_state_since`, `@gt_state_reason`.
+    pub tag: Option<State>,
+    pub tag_is_from_hook: bool,
+    pub tag_since: Option<i64>,
+    pub tag_reason: Option<&'a str>,
+}
+
+/// A state with its provenance. Times are seconds since the epoch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    pub state: State,
+    pub source: Source,
+    pub since: Option<i64>,
+    pub reason: Option<String>,
+}
+
+/// Decides what the witnesses add up to.
+pub fn judge(seen: &Observed<'_>, preset: Option<&Preset>) -> Report {
+    if seen.dead {
+        return death(seen);
+    }
+    let tagged = |state, source| Report {
+        state,
+        source,
+        since: seen.tag_since,
+        reason: seen.tag_reason.map(str::to_owned),
+    };
+    match seen.tag {
+        Some(state) if seen.tag_is_from_hook => tagged(state, Source::Hook),
+        Some(State::Starting) => tagged(State::Starting, Source::Start),
+        tag => match preset.and_then(|preset| by_title(seen.title, preset)) {
+            Some((state, mark)) => Report {
+                state,
+                source: Source::Title,
+                since: None,
+                reason: Some(format!("title begins with {mark}")),
+            },
+            None => tagged(tag.unwrap_or(State::Running), Source::Process),
+        },
+    }
+}
+
+fn death(seen: &Observed<'_>) -> Report {
+    let (state, reason) = match (seen.exit_status, seen.exit_signal) {
+        (_, Some(signal)) if signal != 0 => (State::Crashed, format!("killed by signal {signal}")),
+        (Some(0), _) => (State::Exited, "exit status 0".to_owned()),
+        (Some(status), _) => (State::Crashed, format!("exit status {status}")),
+        (None, _) => (State::Crashed, "exit status unknown".to_owned()),
+    };
+    Report {
+        state,
+        source: Source::Process,
+        since: seen.died_at,
+        reason: Some(reason),
+    }
+}
+
+fn by_title<'p>(title: &str, preset: &'p Preset) -> Option<(State, &'p str)> {
+    let marks = &preset.title_marks;
+    let title = title.trim_start();
+    let find = |marks: &'p [String]| {
+        marks
+            .iter()
+            .find(|mark| title.starts_with(mark.as_str()))
+            .map(String::as_str)
+    };
+    find(&marks.waiting)
+        .map(|mark| (State::Waiting, mark))
+        .or_else(|| find(&marks.busy).map(|mark| (State::Busy, mark)))
+        .or_else(|| find(&marks.ready).map(|mark| (State::Idle, mark)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn preset() -> Preset {
+        let mut preset = Preset::default();
+        preset.title_marks.ready = vec!["✳".into()];
+        preset.title_marks.busy = vec!["◑".into()];
+        preset
+    }
+
+    #[test]
+    fn the_process_outweighs_the_hook_outweighs_the_title() {
+        let preset = preset();
+        let mut seen = Observed {
+            title: "◑ demo",
+            tag: Some(State::Running),
+            ..Observed::default()
+        };
+        let judge = |seen: &Observed<'_>| {
+            let report = judge(seen, Some(&preset));
+            (report.state, report.source)
+        };
+        assert_eq!(judge(&seen), (State::Busy, Source::Title));
+        seen.tag = Some(State::Starting);
+        assert_eq!(judge(&seen), (State::Starting, Source::Start));
+        seen.tag = Some(State::Idle);
+        seen.tag_is_from_hook = true;
+        assert_eq!(judge(&seen), (State::Idle, Source::Hook));
+        seen.dead = true;
+        seen.exit_status = Some(3);
+        assert_eq!(judge(&seen), (State::Crashed, Source::Process));
+        seen.exit_status = Some(0);
+        assert_eq!(judge(&seen), (State::Exited, Source::Process));
+        seen.exit_signal = Some(9);
+        assert_eq!(judge(&seen), (State::Crashed, Source::Process));
+    }
+
+    #[test]
+    fn words_read_back() {
+        for state in [State::Starting, State::Waiting, State::Crashed] {
+            assert_eq!(State::from_word(state.word()), Some(state));
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! What a person may type for an agent, and which agent that is.
+//!
+//! In this order: an address, a container's name, `rig/name` (crew first, then
+//! polecat), the beginning of a session id, and a bare name that only one agent
+//! has. Full addresses and container names need no look at what exists, so the
+//! commonest calls cost nothing; see [`read_exact`].
+
+use crate::identity::{Identity, unknown_rig};
+use crate::problem::Problem;
+use crate::registry::Registry;
+use crate::role::Scope;
+use crate::session::SessionId;
+
+/// An agent that exists: on disk, in tmux, or both.
+#[derive(Clone, Debug)]
+pub struct Known {
+    pub identity: Identity,
+    pub container: String,
+    pub session: Option<SessionId>,
+    pub running: bool,
+}
+
+/// Reads a target that names one agent whatever exists.
+pub fn read_exact(text: &str, registry: &Registry) -> Option<Identity> {
+    Identity::from_address(text, registry)
+        .filter(|identity| match identity.rig() {
+            Some(rig) if identity.role().scope() == Scope::Rig => registry.rigs.contains_key(rig),
+            _ => true,
+        })
+        .or_else(|| Identity::from_container(text, registry))
+}
+
+/// Resolves a target against the agents that exist.
+pub fn resolve(text: &str, registry: &Registry, known: &[Known]) -> Result<Identity, Problem> {
+    // Tags know better than names: a role may have a pattern of its own, and a
+    // dotted id does not survive in a container's name.
+    if let Some(agent) = known.iter().find(|agent| agent.container == text) {
+        return Ok(agent.identity.clone());
+    }
+    if let Some((rig, name)) = text.split_once('/').filter(|(_, name)| !name.contains('/'))
+        && registry.rigs.contains_key(rig)
+        && Identity::from_address(text, registry).is_none()
+    {
+        return short(rig, name, known);
+    }
+    if let Some(identity) = Identity::from_address(text, registry) {
+        return match identity.rig() {
+            Some(rig) if !registry.rigs.contains_key(rig) => Err(unknown_rig(rig, registry)),
+            _ => Ok(identity),
+        };
+    }
+    if let Some((rig, _)) = text.split_once('/')
+        && !registry.rigs.contains_key(rig)
+    {
+        return Err(unknown_rig(rig, registry));
+    }
+    if SessionId::could_be_prefix(text) {
+        let hits: Vec<&Known> = known
+            .iter()
+            .filter(|agent| agent.session.is_some_and(|id| id.has_prefix(text)))
+            .collect();
+        if !hits.is_empty() {
+            return only_one(text, &hits);
+        }
+    }
+    let named: Vec<&Known> = known
+        .iter()
+        .filter(|agent| agent.identity.name() == Some(text))
+        .collect();
+    if !named.is_empty() {
+        return only_one(text, &named);
+    }
+    Identity::from_container(text, registry).ok_or_else(|| unknown(text))
+}
+
+/// `rig/name`: a crew worker of that name, then a polecat; a running one first.
+fn short(rig: &str, name: &str, known: &[Known]) -> Result<Identity, Problem> {
+    let choices = [Identity::crew(rig, name), Identity::polecat(rig, name)];
+    let exists = |identity: &Identity, running: bool| {
+        known
+            .iter()
+            .any(|agent| agent.identity == *identity && agent.running >= running)
+    };
+    choices
+        .iter()
+        .find(|identity| exists(identity, true))
+        .or_else(|| choices.iter().find(|identity| exists(identity, false)))
+        .cloned()
+        .ok_or_else(|| {
+            Problem::not_found(format!(
+                "the rig {rig} has no crew worker or polecat called {name:?}"
+            ))
+            .hint(format!(
+                "`gt crew list {rig}` shows them; `gt crew add {rig}/{name}` makes one"
+            ))
+        })
+}
+
+fn only_one(text: &str, hits: &[&Known]) -> Result<Identity, Problem> {
+    match hits {
+        [one] => Ok(one.identity.clone()),
+        many => {
+            let names: Vec<String> = many.iter().map(|agent| agent.identity.address()).collect();
+            Err(
+                Problem::usage(format!("{text:?} could be any of {}", names.join(", ")))
+                    .hint("give the whole address"),
+            )
+        }
+    }
+}
+
+fn unknown(text: &str) -> Problem {
+    Problem::not_found(format!("there is no agent {text:?}"))
+        .hint("`gt agents` lists those that run, `gt agents --all` those that could")
+        .hint("targets are addresses (gastown/crew/max), rig/name, container names or session ids")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::role::Role;
+
+    fn registry() -> Registry {
+        Registry::of([("gastown", "gt"), ("beads", "bd")])
+    }
+
+    fn known(identity: Identity, running: bool, session: Option<&str>) -> Known {
+        Known {
+            container: identity.container_name(&registry()).unwrap(),
+            identity,
+            session: session.map(|id| id.parse().unwrap()),
+            running,
+        }
+    }
+
+    #[test]
+    fn short_targets_try_crew_then_polecat() {
+        let registry = registry();
+        let crew = known(Identity::crew("gastown", "Toast"), false, None);
+        let polecat = known(Identity::polecat("gastown", "Toast"), true, None);
+        let resolve = |known: &[Known]| resolve("gastown/Toast", &registry, known).unwrap().role();
+        assert_eq!(resolve(std::slice::from_ref(&crew)), Role::Crew);
+        assert_eq!(resolve(std::slice::from_ref(&polecat)), Role::Polecat);
+        assert_eq!(
+            resolve(&[crew.clone(), polecat.clone()]),
+            Role::Polecat,
+            "the running one"
+        );
+        let crew = Known {
+            running: true,
+            ..crew
+        };
+        assert_eq!(resolve(&[polecat, crew]), Role::Crew);
+    }
+
+    #[test]
+    fn every_kind_of_target() {
+        let registry = registry();
+        let all = [
+            known(
+                Identity::crew("gastown", "max"),
+                true,
+                Some("0193a2b4-c5d6-7abc-8def-0123456789ab"),
+            ),
+            known(
+                Identity::crew("beads", "amy"),
+                true,
+                Some("0193a2b4-ffff-7abc-8def-0123456789ab"),
+            ),
+            known(Identity::crew("beads", "max"), false, None),
+            known(Identity::town(Role::Mayor), true, None),
+        ];
+        let check = |text: &str, address: &str| {
+            assert_eq!(
+                resolve(text, &registry, &all).unwrap().address(),
+                address,
+                "{text}"
+            );
+        };
+        check("mayor", "mayor");
+        check("hq-mayor", "mayor");
+        check("gastown/witness", "gastown/witness");
+        check("gastown/max", "gastown/crew/max");
+        check("gt-crew-max", "gastown/crew/max");
+        check("gt-furiosa", "gastown/polecats/furiosa");
+        check("amy", "beads/crew/amy");
+        check("0193a2b4-c", "gastown/crew/max");
+        check("agent/x", "agent/x");
+        check("agent_x", "agent/x");
+        let fails = |text: &str, wanted: &str| {
+            let problem = resolve(text, &registry, &all).unwrap_err();
+            assert!(problem.message().contains(wanted), "{text}: {problem}");
+        };
+        fails("max", "could be any of");
+        fails("0193a2b4", "could be any of");
+        fails("nobody", "no agent");
+        fails("nowhere/max", "no rig");
+        fails("nowhere/crew/max", "no rig");
+        fails("gastown/zed", "no crew worker or polecat");
+    }
+
+    #[test]
+    fn a_tag_knows_better_than_a_name() {
+        let registry = registry();
+        let task = known(Identity::task("gt-ab.1", &registry), true, None);
+        let found = resolve("gt-ab_1-az", &registry, &[task]).unwrap();
+        assert_eq!(found.name(), Some("gt-ab.1"));
+    }
+}
