@@ -1,0 +1,158 @@
+//! The agents of a town as `gt agents` shows them.
+
+use crate::containers::{self, Container};
+use crate::harnesses::Presets;
+use crate::{Result, Town, directory, processes, roles, workspace};
+use gt_core::health::{self, Health, Vitals};
+use gt_core::process::Table;
+use gt_core::session::SessionId;
+use gt_core::state::{Report, Source, State};
+use gt_core::{Identity, Role};
+use gt_tmux::PaneId;
+
+/// One agent, running or not.
+#[derive(Clone, Debug)]
+pub struct AgentView {
+    pub identity: Identity,
+    pub container: String,
+    pub harness: Option<String>,
+    pub report: Report,
+    pub health: Health,
+    pub session: Option<SessionId>,
+    pub pid: Option<u32>,
+    pub pane: Option<PaneId>,
+    pub work_dir: Option<String>,
+    pub attached: bool,
+    /// Seconds since the epoch.
+    pub created_at: Option<i64>,
+}
+
+/// Which agents to show.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wanted<'a> {
+    /// Those that do not run, too.
+    pub stopped: bool,
+    /// Only this rig's.
+    pub rig: Option<&'a str>,
+    /// Only this role's.
+    pub role: Option<Role>,
+}
+
+/// The town's agents, sorted: the mayor, the deacon, then by rig, then by role and name.
+pub fn list(town: &Town, wanted: Wanted<'_>) -> Result<Vec<AgentView>> {
+    let containers = containers::list(town)?;
+    list_among(town, &containers, wanted)
+}
+
+/// The same, from containers that were already read.
+pub fn list_among(
+    town: &Town,
+    containers: &[Container],
+    wanted: Wanted<'_>,
+) -> Result<Vec<AgentView>> {
+    let is_wanted = |identity: &Identity| {
+        wanted.rig.is_none_or(|rig| identity.rig() == Some(rig))
+            && wanted.role.is_none_or(|role| identity.role() == role)
+    };
+    let ours: Vec<(&Identity, &Container)> = containers
+        .iter()
+        .filter_map(|container| Some((container.identity()?, container)))
+        .filter(|(identity, _)| is_wanted(identity))
+        .collect();
+    let mut table = if ours.is_empty() {
+        Table::default()
+    } else {
+        processes::snapshot()
+    };
+    let mut presets = Presets::default();
+    let now = jiff::Timestamp::now().as_second();
+    let mut agents: Vec<AgentView> = ours
+        .iter()
+        .map(|(identity, container)| view(town, identity, container, &mut table, &mut presets, now))
+        .collect();
+    if wanted.stopped {
+        for identity in directory::on_disk(town).into_iter().filter(is_wanted) {
+            if agents.iter().all(|agent| agent.identity != identity) {
+                agents.push(stopped(town, identity)?);
+            }
+        }
+    }
+    agents.sort_by(|a, b| order(&a.identity).cmp(&order(&b.identity)));
+    Ok(agents)
+}
+
+/// The town's own first, in the order of their roles, then rig by rig.
+fn order(identity: &Identity) -> (bool, Option<&str>, Role, Option<&str>) {
+    (
+        identity.rig().is_some() || matches!(identity.role(), Role::Agent | Role::Task),
+        identity.rig(),
+        identity.role(),
+        identity.name(),
+    )
+}
+
+fn view(
+    town: &Town,
+    identity: &Identity,
+    container: &Container,
+    table: &mut Table,
+    presets: &mut Presets,
+    now: i64,
+) -> AgentView {
+    let pane = container.pane();
+    let report = container.state(presets.get(town, &pane.tag_harness));
+    let names = container.process_names();
+    let alive = !pane.dead && !container.lost_agent_pane();
+    if alive {
+        processes::tree_has(table, pane.pid, &names);
+    }
+    let silent = u64::try_from(now - pane.activity).unwrap_or_default();
+    let vitals = Vitals {
+        pane_dead: !alive,
+        pane_pid: pane.pid,
+        process_names: &names,
+        state: report.state,
+        silent_seconds: silent,
+        hung_after_seconds: town.settings().limits.hung_after_minutes * 60,
+    };
+    let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    AgentView {
+        identity: identity.clone(),
+        container: container.name().to_owned(),
+        harness: text(&pane.tag_harness),
+        health: health::examine(&vitals, table),
+        report,
+        session: container.life(),
+        pid: alive.then_some(pane.pid),
+        pane: Some(pane.pane),
+        work_dir: text(&pane.path),
+        attached: pane.attached > 0,
+        created_at: Some(pane.created),
+    }
+}
+
+fn stopped(town: &Town, identity: Identity) -> Result<AgentView> {
+    let role = roles::resolve(town, identity.role(), identity.rig())?.value;
+    Ok(AgentView {
+        container: roles::container_by(town, &identity, &role)?,
+        work_dir: Some(
+            workspace::path(town, &identity, &role)?
+                .display()
+                .to_string(),
+        ),
+        harness: None,
+        report: Report {
+            state: State::Stopped,
+            source: Source::Process,
+            since: None,
+            reason: None,
+        },
+        health: Health::SessionDead,
+        session: None,
+        pid: None,
+        pane: None,
+        attached: false,
+        created_at: None,
+        identity,
+    })
+}

@@ -1,0 +1,221 @@
+//! All containers of a server, read in one call.
+//!
+//! What a container is travels with it as tags; its name is the fallback for
+//! containers that carry none. A user's own sessions are in the list too, so
+//! that nothing has to be asked twice, but they are nobody's of ours.
+
+use crate::{Result, Town};
+use gt_core::harness::Preset;
+use gt_core::session::SessionId as LifeId;
+use gt_core::state::{self, Observed, State};
+use gt_core::{Identity, Problem};
+use gt_tmux::{Command, Error as TmuxError, ErrorKind, PaneId, SessionId, SessionName};
+
+gt_tmux::query! {
+    /// One pane, with what its session says of itself.
+    pub struct PaneRow {
+        pub session: SessionId = "#{session_id}",
+        pub session_name: String = "#{session_name}",
+        pub created: i64 = "#{session_created}",
+        pub attached: u32 = "#{session_attached}",
+        pub pane: PaneId = "#{pane_id}",
+        pub pid: u32 = "#{pane_pid}",
+        pub dead: bool = "#{pane_dead}",
+        pub exit_status: Option<i32> = "#{pane_dead_status}",
+        pub exit_signal: Option<i32> = "#{pane_dead_signal}",
+        pub died_at: Option<i64> = "#{pane_dead_time}",
+        pub title: String = "#{pane_title}",
+        pub tty: String = "#{pane_tty}",
+        pub path: String = "#{pane_current_path}",
+        pub activity: i64 = "#{window_activity}",
+        pub tag_town: String = "#{@gt_town}",
+        pub tag_agent: String = "#{@gt_agent}",
+        pub tag_session: String = "#{@gt_session}",
+        pub tag_harness: String = "#{@gt_harness}",
+        pub tag_pane: Option<PaneId> = "#{@gt_pane}",
+        pub tag_process_names: String = "#{@gt_process_names}",
+        pub tag_state: String = "#{@gt_state}",
+        pub tag_state_since: Option<i64> = "#{@gt_state_since}",
+        pub tag_state_source: String = "#{@gt_state_source}",
+        pub tag_state_reason: String = "#{@gt_state_reason}",
+        pub tag_auto_respawn: bool = "#{@gt_auto_respawn}",
+        pub tag_deaths: String = "#{@gt_deaths}",
+        pub keys_version: String = "#{@gt_keys}",
+    }
+}
+
+/// A tmux session with its panes.
+#[derive(Clone, Debug)]
+pub struct Container {
+    panes: Vec<PaneRow>,
+    agent_pane: usize,
+    owner: Owner,
+}
+
+/// Whose a container is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// An agent of this town.
+    Agent(Identity),
+    /// An agent of the town at that root.
+    OtherTown(String),
+    /// A session of the user's own.
+    Nobody,
+}
+
+/// Lists every container of the town's server. No server means none.
+pub fn list(town: &Town) -> Result<Vec<Container>> {
+    let rows = match town
+        .server()
+        .rows::<PaneRow>(Command::new("list-panes").arg("-a"))
+    {
+        Ok(rows) => rows,
+        Err(error) if error.kind() == ErrorKind::NoServer => Vec::new(),
+        Err(error) => return Err(tmux_problem("cannot list the containers", error)),
+    };
+    Ok(group(rows, town))
+}
+
+/// Reads one container by its name.
+pub fn find(town: &Town, name: &str) -> Result<Option<Container>> {
+    let Ok(target) = SessionName::try_from(name) else {
+        return Ok(None);
+    };
+    let command = Command::new("list-panes").arg("-s").target(target);
+    match town.server().rows::<PaneRow>(command) {
+        Ok(rows) => Ok(group(rows, town).into_iter().next()),
+        Err(error) if matches!(error.kind(), ErrorKind::NoServer | ErrorKind::NoSuchSession) => {
+            Ok(None)
+        }
+        Err(error) => Err(tmux_problem("cannot read the container", error)),
+    }
+}
+
+fn group(rows: Vec<PaneRow>, town: &Town) -> Vec<Container> {
+    let mut containers: Vec<Container> = Vec::new();
+    for row in rows {
+        match containers.iter_mut().rfind(|c| c.id() == row.session) {
+            Some(container) => container.panes.push(row),
+            None => containers.push(Container {
+                owner: owner(&row, town),
+                panes: vec![row],
+                agent_pane: 0,
+            }),
+        }
+    }
+    for container in &mut containers {
+        let remembered = container.panes[0].tag_pane;
+        let found = container
+            .panes
+            .iter()
+            .position(|row| Some(row.pane) == remembered);
+        container.agent_pane = found.unwrap_or(0);
+    }
+    containers
+}
+
+fn owner(row: &PaneRow, town: &Town) -> Owner {
+    if row.tag_town.is_empty() {
+        return Identity::from_container(&row.session_name, town.registry())
+            .map_or(Owner::Nobody, Owner::Agent);
+    }
+    if row.tag_town != town.root_text() {
+        return Owner::OtherTown(row.tag_town.clone());
+    }
+    Identity::from_address(&row.tag_agent, town.registry()).map_or(Owner::Nobody, Owner::Agent)
+}
+
+impl Container {
+    /// The row of the agent's own pane: the remembered one, whatever else the user has opened.
+    pub fn pane(&self) -> &PaneRow {
+        &self.panes[self.agent_pane]
+    }
+
+    pub fn panes(&self) -> &[PaneRow] {
+        &self.panes
+    }
+
+    /// Whether the user has opened panes beside the agent's.
+    pub fn has_other_panes(&self) -> bool {
+        self.panes.len() > 1
+    }
+
+    /// Whether the agent's pane itself is gone, so that only the user's are left.
+    pub fn lost_agent_pane(&self) -> bool {
+        let tag = self.pane().tag_pane;
+        tag.is_some() && tag != Some(self.pane().pane)
+    }
+
+    pub fn name(&self) -> &str {
+        &self.pane().session_name
+    }
+
+    pub fn id(&self) -> SessionId {
+        self.panes[0].session
+    }
+
+    pub fn owner(&self) -> &Owner {
+        &self.owner
+    }
+
+    pub fn identity(&self) -> Option<&Identity> {
+        match &self.owner {
+            Owner::Agent(identity) => Some(identity),
+            _ => None,
+        }
+    }
+
+    pub fn life(&self) -> Option<LifeId> {
+        self.pane().tag_session.parse().ok()
+    }
+
+    pub fn process_names(&self) -> Vec<String> {
+        let names = self.pane().tag_process_names.split(',');
+        names
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// What the agent is doing, as far as one look at tmux tells.
+    pub fn state(&self, preset: Option<&Preset>) -> state::Report {
+        let pane = self.pane();
+        let reason = Some(pane.tag_state_reason.as_str()).filter(|reason| !reason.is_empty());
+        state::judge(
+            &Observed {
+                dead: pane.dead || self.lost_agent_pane(),
+                exit_status: pane.exit_status,
+                exit_signal: pane.exit_signal,
+                died_at: pane.died_at,
+                title: &pane.title,
+                tag: State::from_word(&pane.tag_state),
+                tag_is_from_hook: pane.tag_state_source == "hook",
+                tag_since: pane.tag_state_since,
+                tag_reason: reason,
+            },
+            preset,
+        )
+    }
+}
+
+/// A failure of tmux as a problem, with the right kind and hints.
+pub fn tmux_problem(what: &str, error: TmuxError) -> Problem {
+    let kind = error.kind();
+    let problem = match kind {
+        ErrorKind::NotInstalled | ErrorKind::TooOld => Problem::environment(what),
+        ErrorKind::NoSuchSession | ErrorKind::NoSuchWindow | ErrorKind::NoSuchPane => {
+            Problem::not_found(what)
+        }
+        ErrorKind::Duplicate => Problem::conflict(what),
+        _ => Problem::failed(what),
+    };
+    let problem = problem.caused_by(error);
+    match kind {
+        ErrorKind::NotInstalled => {
+            problem.hint("install tmux 3.2 or later: `apt-get install tmux`, `brew install tmux`")
+        }
+        ErrorKind::TooOld => problem.hint("gt needs tmux 3.2 or later; `gt doctor` says more"),
+        ErrorKind::ServerLost => problem.hint("the tmux server ended meanwhile; try again"),
+        _ => problem,
+    }
+}

@@ -1,0 +1,105 @@
+//! Which agents there are, on disk and in tmux.
+
+use crate::containers::Container;
+use crate::{Result, Town, files, roles};
+use gt_core::overlay::broken_toml;
+use gt_core::target::Known;
+use gt_core::{Identity, Role};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// The agents whose folders exist, and the town's and rigs' own that always do.
+pub fn on_disk(town: &Town) -> Vec<Identity> {
+    let mut found: Vec<Identity> = [Role::Mayor, Role::Deacon, Role::Boot]
+        .map(Identity::town)
+        .to_vec();
+    let dogs = files::folder_names(&town.root().join("deacon/dogs"));
+    found.extend(
+        dogs.into_iter()
+            .filter(|name| name != "boot")
+            .map(Identity::dog),
+    );
+    for rig in town.registry().rigs.keys() {
+        found.push(Identity::of_rig(Role::Witness, rig));
+        found.push(Identity::of_rig(Role::Refinery, rig));
+        found.extend(workers(town, rig, Role::Crew));
+        found.extend(workers(town, rig, Role::Polecat));
+    }
+    let agents = files::folder_names(&town.root().join("agents"));
+    found.extend(agents.into_iter().map(Identity::agent));
+    found
+}
+
+/// The crew workers or polecats of a rig, by their folders.
+pub fn workers(town: &Town, rig: &str, role: Role) -> Vec<Identity> {
+    let (folder, make): (_, fn(&str, String) -> Identity) = match role {
+        Role::Crew => ("crew", |rig, name| Identity::crew(rig, name)),
+        _ => ("polecats", |rig, name| Identity::polecat(rig, name)),
+    };
+    files::folder_names(&town.root().join(rig).join(folder))
+        .into_iter()
+        .map(|name| make(rig, name))
+        .filter(|identity| identity.check_new(town.registry()).is_ok())
+        .collect()
+}
+
+/// Everybody: those on disk and those that run, each once.
+pub fn everybody(town: &Town, containers: &[Container]) -> Result<Vec<Known>> {
+    let mut known: Vec<Known> = containers
+        .iter()
+        .filter_map(|container| {
+            Some(Known {
+                identity: container.identity()?.clone(),
+                container: container.name().to_owned(),
+                session: container.life(),
+                running: true,
+            })
+        })
+        .collect();
+    for identity in on_disk(town) {
+        if known.iter().all(|agent| agent.identity != identity) {
+            known.push(Known {
+                container: roles::container_name(town, &identity)?,
+                identity,
+                session: None,
+                running: false,
+            });
+        }
+    }
+    Ok(known)
+}
+
+/// What `gt agent new` wrote down about an `agent_{slug}`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AgentFile {
+    /// The folder it works in; absent means one inside the town.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub work_dir: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub harness: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+}
+
+fn agent_path(town: &Town, identity: &Identity) -> PathBuf {
+    let slug = identity.name().unwrap_or_default();
+    town.root().join("agents").join(slug).join("agent.toml")
+}
+
+pub fn agent_file(town: &Town, identity: &Identity) -> Result<Option<AgentFile>> {
+    let path = agent_path(town, identity);
+    let Some(text) = files::read_if_there(&path)? else {
+        return Ok(None);
+    };
+    toml::from_str(&text)
+        .map(Some)
+        .map_err(|error| broken_toml(&path.display().to_string(), &text, &error))
+}
+
+pub fn write_agent_file(town: &Town, identity: &Identity, file: &AgentFile) -> Result<()> {
+    let text = toml::to_string(file).map_err(|error| {
+        gt_core::Problem::failed("cannot write the agent's file").caused_by(error)
+    })?;
+    files::write_whole(&agent_path(town, identity), text.as_bytes())
+}

@@ -1,0 +1,128 @@
+//! Files of a town: private, and written whole or not at all.
+
+use crate::Result;
+use gt_core::Problem;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Makes a folder and its parents, open to the owner alone.
+pub fn make_dir(path: &Path) -> Result<()> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(|error| cannot("make the folder", path, &error))
+}
+
+/// Writes a file so that a crash at any moment leaves the old or the new one:
+/// a temporary file beside it, synced, renamed, and the folder synced.
+pub fn write_whole(path: &Path, text: &[u8]) -> Result<()> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    make_dir(dir)?;
+    let temporary = temporary_beside(path);
+    let write = || -> io::Result<()> {
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&temporary)?;
+        file.write_all(text)?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)?;
+        File::open(dir)?.sync_all()
+    };
+    write().map_err(|error| {
+        // The original is untouched; what is left is only our own temporary file.
+        let _ = fs::remove_file(&temporary);
+        cannot("write", path, &error)
+    })
+}
+
+/// Reads a file that may not be there.
+pub fn read_if_there(path: &Path) -> Result<Option<String>> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(cannot("read", path, &error)),
+    }
+}
+
+/// Removes a file that may not be there.
+pub fn remove_if_there(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(cannot("remove", path, &error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The names of the folders in a folder, sorted; none if it is not there.
+pub fn folder_names(path: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(path)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| entry.path().is_dir())
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| !name.starts_with('.'))
+        .collect();
+    names.sort();
+    names
+}
+
+/// A failure on a file as a problem, with the hints for the usual causes.
+pub fn cannot(what: &str, path: &Path, error: &io::Error) -> Problem {
+    let problem = Problem::failed(format!("cannot {what} {}", path.display())).caused_by(error);
+    match error.kind() {
+        io::ErrorKind::StorageFull => problem.hint("the disk is full: make room and try again"),
+        io::ErrorKind::PermissionDenied => {
+            problem.hint("check who owns it; `gt doctor` looks at the town's permissions")
+        }
+        _ => problem,
+    }
+}
+
+fn temporary_beside(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.{}.tmp", uuid::Uuid::now_v7().simple()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_file_is_replaced_whole_and_private() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a/b.json");
+        write_whole(&path, b"one").unwrap();
+        write_whole(&path, b"two").unwrap();
+        assert_eq!(read_if_there(&path).unwrap().as_deref(), Some("two"));
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        let parent = path.parent().unwrap();
+        assert_eq!(
+            parent.metadata().unwrap().permissions().mode() & 0o777,
+            0o700
+        );
+        assert_eq!(
+            fs::read_dir(parent).unwrap().count(),
+            1,
+            "no temporary file is left"
+        );
+    }
+
+    #[test]
+    fn a_failed_write_leaves_the_old_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("taken");
+        fs::create_dir_all(path.join("inside")).unwrap();
+        let problem = write_whole(&path, b"x").unwrap_err();
+        assert!(problem.message().contains("taken"));
+        assert!(path.join("inside").is_dir());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,118 @@
+//! The real `git`, called with arguments and never through a shell.
+
+use crate::{Result, Surroundings};
+use gt_core::Problem;
+use std::ffi::OsStr;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// A `git` for one folder.
+#[derive(Clone, Copy, Debug)]
+pub struct Git<'a> {
+    dir: &'a Path,
+    around: &'a Surroundings,
+}
+
+impl<'a> Git<'a> {
+    pub fn at(dir: &'a Path, around: &'a Surroundings) -> Self {
+        Git { dir, around }
+    }
+
+    /// Runs git and gives its standard output, trimmed at the end.
+    pub fn run<I, S>(&self, args: I) -> Result<String>
+    where
+        I: IntoIterator<Item = S>,
+        S: AsRef<OsStr>,
+    {
+        let mut command = Command::new("git");
+        command.arg("-C").arg(self.dir).args(args);
+        command
+            .env_clear()
+            .envs(self.around.env.iter().filter(|(name, _)| passes(name)))
+            // Nobody is there to type a password: fail instead of hanging.
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .stdin(Stdio::null())
+            // Ctrl-C at the terminal must not cut git off in the middle of a change.
+            .process_group(0);
+        let shown = describe(&command);
+        let output = command.output().map_err(|error| {
+            let problem = Problem::environment("cannot run git").caused_by(&error);
+            if error.kind() == std::io::ErrorKind::NotFound {
+                problem.hint("install git: `apt-get install git`, `brew install git`")
+            } else {
+                problem
+            }
+        })?;
+        if output.status.success() {
+            let text = String::from_utf8_lossy(&output.stdout);
+            return Ok(text.trim_end().to_owned());
+        }
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        Err(
+            Problem::failed(format!("`{shown}` failed ({})", output.status))
+                .cause(stderr.trim().to_owned()),
+        )
+    }
+
+    /// Whether a git command that answers by its exit code says yes.
+    pub fn says<I, S>(&self, args: I) -> bool
+    where
+        I: IntoIterator<Item = S>,
+        S: AsRef<OsStr>,
+    {
+        self.run(args).is_ok()
+    }
+}
+
+/// Variables that would make git look at another repository than the one named.
+fn passes(name: &str) -> bool {
+    !matches!(
+        name,
+        "GIT_DIR"
+            | "GIT_WORK_TREE"
+            | "GIT_INDEX_FILE"
+            | "GIT_OBJECT_DIRECTORY"
+            | "GIT_COMMON_DIR"
+            | "GIT_NAMESPACE"
+            | "GIT_CEILING_DIRECTORIES"
+    )
+}
+
+fn describe(command: &Command) -> String {
+    let words = command
+        .get_args()
+        .map(|word| word.to_string_lossy().into_owned());
+    let words: Vec<String> = std::iter::once("git".to_owned()).chain(words).collect();
+    without_password(&words.join(" "))
+}
+
+/// Hides `user:password@` of a URL: errors end up in logs.
+pub fn without_password(text: &str) -> String {
+    text.split(' ')
+        .map(|word| match (word.find("://"), word.find('@')) {
+            (Some(scheme), Some(at)) if at > scheme => {
+                format!("{}://…{}", &word[..scheme], &word[at..])
+            }
+            _ => word.to_owned(),
+        })
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_not_shown() {
+        assert_eq!(
+            without_password("git clone https://me:secret@host/x.git y"),
+            "git clone https://…@host/x.git y"
+        );
+        assert_eq!(
+            without_password("git clone git@host:x.git"),
+            "git clone git@host:x.git"
+        );
+    }
+}

@@ -1,0 +1,39 @@
+//! The engine of `gt`: a town on disk and the agents that live in it.
+//!
+//! Every surface calls this crate, and it works with no daemon running. It
+//! prints nothing, exits nowhere and reads no environment: what it needs of the
+//! caller's surroundings comes in as [`Surroundings`].
+//!
+//! [`Town`] is the way in. [`start`] and [`stop`] are the one way an agent
+//! begins and ends; [`containers`] reads all of tmux in one call.
+
+pub mod agents;
+pub mod containers;
+pub mod directory;
+pub mod doctor;
+pub mod files;
+pub mod git;
+pub mod harnesses;
+pub mod inject;
+pub mod lock;
+pub mod look;
+pub mod peek;
+pub mod pidfile;
+pub mod processes;
+pub mod respawn;
+pub mod rig;
+pub mod roles;
+pub mod settings;
+pub mod start;
+pub mod stop;
+pub mod surroundings;
+pub mod target;
+pub mod town;
+pub mod watch;
+pub mod workspace;
+
+pub use surroundings::{Cancel, Surroundings};
+pub use town::Town;
+
+/// What every fallible function here gives back.
+pub type Result<T, E = gt_core::Problem> = std::result::Result<T, E>;

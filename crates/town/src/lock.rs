@@ -1,0 +1,108 @@
+//! Locks between processes.
+//!
+//! Several `gt` processes work on one town at once, so only a lock of the
+//! operating system's serves. The kernel lets go of it when its holder dies,
+//! however it dies.
+
+use crate::{Result, files};
+use gt_core::Problem;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Held until dropped.
+#[derive(Debug)]
+pub struct FileLock {
+    _file: File,
+}
+
+impl FileLock {
+    /// Takes the lock, or says at once who holds it.
+    pub fn try_take(path: &Path) -> Result<Option<Self>> {
+        let mut file = open(path)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {
+                note_holder(&mut file);
+                Ok(Some(FileLock { _file: file }))
+            }
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+            Err(errno) => Err(files::cannot("lock", path, &errno.into())),
+        }
+    }
+
+    /// Takes the lock, waiting for its holder as long as given.
+    pub fn take(path: &Path, patience: Duration) -> Result<Self> {
+        let deadline = Instant::now() + patience;
+        let mut pause = Duration::from_millis(1);
+        loop {
+            if let Some(lock) = Self::try_take(path)? {
+                return Ok(lock);
+            }
+            if Instant::now() >= deadline {
+                let holder =
+                    holder(path).map_or_else(String::new, |pid| format!(" (process {pid})"));
+                return Err(Problem::conflict(format!(
+                    "another gt{holder} still holds {}",
+                    path.display()
+                ))
+                .hint("try again when it is done"));
+            }
+            // `flock` has no time-out, and a signal to end it would hit the whole process.
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(20));
+        }
+    }
+}
+
+/// The process that took the lock last.
+pub fn holder(path: &Path) -> Option<u32> {
+    let mut text = String::new();
+    File::open(path).ok()?.read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}
+
+fn open(path: &Path) -> Result<File> {
+    let open = || {
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(path)
+    };
+    if let Ok(file) = open() {
+        return Ok(file);
+    }
+    if let Some(dir) = path.parent() {
+        files::make_dir(dir)?;
+    }
+    open().map_err(|error| files::cannot("open", path, &error))
+}
+
+/// Only for messages to people, so a failure changes nothing.
+fn note_holder(file: &mut File) {
+    let _ = file.set_len(0);
+    let _ = file.rewind();
+    let _ = write!(file, "{}", std::process::id());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_holder_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("locks/x.lock");
+        let first = FileLock::try_take(&path).unwrap().unwrap();
+        assert!(FileLock::try_take(&path).unwrap().is_none());
+        let problem = FileLock::take(&path, Duration::from_millis(5)).unwrap_err();
+        assert!(problem.message().contains(&std::process::id().to_string()));
+        drop(first);
+        assert!(FileLock::try_take(&path).unwrap().is_some());
+    }
+}

@@ -1,0 +1,121 @@
+//! An agent's screen.
+
+use crate::containers::tmux_problem;
+use crate::{Result, Town, roles};
+use gt_core::{Identity, Problem};
+use gt_tmux::{Command, ErrorKind, PaneId, SessionName, Target};
+
+#[derive(Clone, Debug)]
+pub struct Screen {
+    pub container: String,
+    pub pane: PaneId,
+    pub title: String,
+    pub lines: Vec<String>,
+}
+
+/// Reads the last lines of an agent's pane, in one call to tmux.
+///
+/// The call captures the active pane and asks at the same time which pane is the
+/// agent's. Only if the user has another one active is a second call needed.
+pub fn peek(town: &Town, identity: &Identity, lines: Option<u32>, ansi: bool) -> Result<Screen> {
+    let container = roles::container_name(town, identity)?;
+    let name = SessionName::try_from(container.as_str())
+        .map_err(|error| Problem::usage(error.to_string()))?;
+    let (facts, text) =
+        read(town, name.into(), lines, ansi).map_err(|error| match error.kind() {
+            ErrorKind::NoServer | ErrorKind::NoSuchSession => {
+                Problem::not_found(format!("{identity} is not running"))
+                    .hint("`gt agents` lists those that do")
+            }
+            _ => tmux_problem(&format!("cannot look at {container}"), error),
+        })?;
+    let active = Facts::parse(&facts);
+    if let Some(other) = active
+        .town
+        .filter(|root| !root.is_empty() && *root != town.root_text())
+    {
+        return Err(Problem::conflict(format!(
+            "the container {container} belongs to the town at {other}"
+        )));
+    }
+    let (title, text, pane) = match active.agent_pane {
+        Some(pane) if Some(pane) != active.pane => {
+            let (facts, text) = read(town, pane.into(), lines, ansi)
+                .map_err(|error| tmux_problem(&format!("cannot look at {container}"), error))?;
+            (Facts::parse(&facts).title.to_owned(), text, Some(pane))
+        }
+        _ => (active.title.to_owned(), text, active.pane),
+    };
+    let pane = pane.ok_or_else(|| Problem::failed("tmux did not say which pane it showed"))?;
+    Ok(Screen {
+        container,
+        pane,
+        title,
+        lines: last(&text, lines),
+    })
+}
+
+const FACTS: &str = "#{pane_id} #{@gt_pane}\n#{@gt_town}\n#{pane_title}";
+
+struct Facts<'a> {
+    pane: Option<PaneId>,
+    agent_pane: Option<PaneId>,
+    town: Option<&'a str>,
+    title: &'a str,
+}
+
+impl<'a> Facts<'a> {
+    fn parse(text: &'a str) -> Self {
+        let mut lines = text.splitn(3, '\n');
+        let mut ids = lines.next().unwrap_or_default().split(' ');
+        let mut id = || ids.next().and_then(|id| id.parse().ok());
+        Facts {
+            pane: id(),
+            agent_pane: id(),
+            town: lines.next(),
+            title: lines.next().unwrap_or_default().trim_end_matches('\n'),
+        }
+    }
+}
+
+fn read(
+    town: &Town,
+    target: Target,
+    lines: Option<u32>,
+    ansi: bool,
+) -> std::result::Result<(String, String), gt_tmux::Error> {
+    let mut capture = Command::new("capture-pane")
+        .args(["-p", "-J"])
+        .target(target.clone());
+    if ansi {
+        capture = capture.arg("-e");
+    }
+    if let Some(lines) = lines {
+        capture = capture.arg("-S").arg(format!("-{lines}"));
+    }
+    let facts = Command::new("display-message")
+        .arg("-p")
+        .target(target)
+        .arg(FACTS);
+    let mut output = town.server().run_each([facts, capture])?.into_iter();
+    Ok((
+        output.next().unwrap_or_default(),
+        output.next().unwrap_or_default(),
+    ))
+}
+
+/// The last written lines; without a number the whole visible screen.
+fn last(text: &str, wanted: Option<u32>) -> Vec<String> {
+    let mut lines: Vec<String> = text
+        .lines()
+        .map(|line| line.trim_end().to_owned())
+        .collect();
+    while lines.last().is_some_and(String::is_empty) {
+        lines.pop();
+    }
+    if let Some(wanted) = wanted {
+        let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
+        lines.drain(..lines.len().saturating_sub(wanted));
+    }
+    lines
+}

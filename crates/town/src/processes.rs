@@ -1,0 +1,81 @@
+//! The machine's processes: one snapshot, and signals that cannot miss.
+//!
+//! A pid alone does not name a process: the kernel gives it out again. With the
+//! start time it does, and every signal here checks both. What belongs to whom
+//! is decided by [`gt_core::process`].
+
+#[cfg(target_os = "linux")]
+#[path = "processes/linux.rs"]
+mod system;
+#[cfg(target_os = "macos")]
+#[path = "processes/macos.rs"]
+mod system;
+
+use gt_core::process::Table;
+use rustix::process::{Pid, Signal};
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+pub use system::{Handle, birth_certificate, is_born_as};
+
+/// All processes, in one pass.
+pub fn snapshot() -> Table {
+    system::snapshot().into_iter().collect()
+}
+
+/// Looks up the other names of these processes: their executables and scripts.
+pub fn add_aliases(table: &mut Table, pids: &BTreeSet<u32>) {
+    for pid in pids {
+        table.add_aliases(*pid, system::aliases(*pid));
+    }
+}
+
+/// Processes, re-parented or not, that were started with one of these variables
+/// (`NAME=value`) in their environment.
+pub fn carrying(variables: &[String]) -> BTreeSet<u32> {
+    system::carrying(variables)
+}
+
+/// Whether a program of these names runs in the tree below `root`. The names the
+/// kernel shows are looked at first; executables and scripts only if none fits.
+pub fn tree_has(table: &mut Table, root: u32, names: &[String]) -> bool {
+    let tree = table.descendants(root);
+    if table.any_named(&tree, names) {
+        return true;
+    }
+    add_aliases(table, &tree);
+    table.any_named(&tree, names)
+}
+
+/// Takes hold of processes, as many as still are what the table says.
+pub fn hold(table: &Table, pids: &BTreeSet<u32>) -> Vec<Handle> {
+    pids.iter()
+        .filter_map(|pid| table.get(*pid))
+        .filter(|process| !process.zombie)
+        .filter_map(|process| Handle::open(process.pid, process.started))
+        .collect()
+}
+
+/// Sends a signal to each that still lives.
+pub fn signal_all(handles: &[Handle], signal: Signal) {
+    for handle in handles {
+        handle.signal(signal);
+    }
+}
+
+/// Waits until all have ended, and gives those that have not.
+pub fn wait_all(mut handles: Vec<Handle>, patience: Duration) -> Vec<Handle> {
+    let deadline = Instant::now() + patience;
+    loop {
+        handles.retain(|handle| !handle.has_ended());
+        let left = deadline.saturating_duration_since(Instant::now());
+        if handles.is_empty() || left.is_zero() {
+            return handles;
+        }
+        system::wait_any(&handles, left);
+    }
+}
+
+fn to_pid(pid: u32) -> Option<Pid> {
+    i32::try_from(pid).ok().and_then(Pid::from_raw)
+}

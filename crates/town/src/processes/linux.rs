@@ -1,0 +1,180 @@
+//! Processes on Linux: `/proc`, and pidfds for signals and ends.
+
+use super::to_pid;
+use gt_core::process::Process;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
+
+pub(super) fn snapshot() -> Vec<Process> {
+    pids().filter_map(read).collect()
+}
+
+fn pids() -> impl Iterator<Item = u32> {
+    fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// Reads `/proc/<pid>/stat`. The name stands in parentheses and may hold any
+/// byte, parentheses and blanks included, so the last one ends it.
+fn read(pid: u32) -> Option<Process> {
+    let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let open = text.iter().position(|byte| *byte == b'(')?;
+    let close = text.iter().rposition(|byte| *byte == b')')?;
+    let name = String::from_utf8_lossy(text.get(open + 1..close)?).into_owned();
+    let rest = std::str::from_utf8(text.get(close + 1..)?).ok()?;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
+    // Field 3 of the manual page is the first after the name.
+    Some(Process {
+        pid,
+        parent: u32::try_from(number(1)?).ok()?,
+        group: u32::try_from(number(2)?).ok()?,
+        session: u32::try_from(number(3)?).ok()?,
+        started: number(19)?,
+        name,
+        aliases: Vec::new(),
+        zombie: matches!(*fields.first()?, "Z" | "X"),
+    })
+}
+
+pub(super) fn aliases(pid: u32) -> Vec<String> {
+    let base = |path: &Path| Some(path.file_name()?.to_string_lossy().into_owned());
+    let executable = fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words = words
+        .split(|byte| *byte == 0)
+        .take(2)
+        .map(|word| Path::new(&*String::from_utf8_lossy(word)).to_owned());
+    executable
+        .into_iter()
+        .chain(words)
+        .filter_map(|path| base(&path))
+        .collect()
+}
+
+pub(super) fn carrying(variables: &[String]) -> BTreeSet<u32> {
+    if variables.is_empty() {
+        return BTreeSet::new();
+    }
+    let me = rustix::process::geteuid().as_raw();
+    let owned = |pid: &u32| fs::metadata(format!("/proc/{pid}")).is_ok_and(|m| m.uid() == me);
+    pids()
+        .filter(owned)
+        .filter(|pid| {
+            let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            let mut entries = environ.split(|byte| *byte == 0);
+            entries.any(|entry| variables.iter().any(|wanted| wanted.as_bytes() == entry))
+        })
+        .collect()
+}
+
+/// What tells this process from a later one with the same pid, over reboots too.
+pub fn birth_certificate(pid: u32) -> Option<String> {
+    let process = read(pid).filter(|process| !process.zombie)?;
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    Some(format!("{}@{}", process.started, boot.trim()))
+}
+
+/// The process, if it still is the one of that certificate.
+pub fn is_born_as(pid: u32, certificate: &str) -> Option<Handle> {
+    let now = birth_certificate(pid)?;
+    let (started, _) = certificate.split_once('@')?;
+    (now == certificate)
+        .then(|| Handle::open(pid, started.parse().ok()?))
+        .flatten()
+}
+
+/// A hold on one process: it cannot turn into another.
+#[derive(Debug)]
+pub struct Handle {
+    pid: u32,
+    fd: OwnedFd,
+}
+
+impl Handle {
+    /// Takes hold of the process, if it still is the one that started then.
+    pub fn open(pid: u32, started: u64) -> Option<Self> {
+        let fd = pidfd_open(to_pid(pid)?, PidfdFlags::empty()).ok()?;
+        // Looked at after the hold is taken, so the answer stays true.
+        let process = read(pid)?;
+        (process.started == started && !process.zombie).then_some(Handle { pid, fd })
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Sends a signal; one that has ended already needs none.
+    pub fn signal(&self, signal: Signal) {
+        let _ = pidfd_send_signal(&self.fd, signal);
+    }
+
+    pub fn has_ended(&self) -> bool {
+        let mut fds = [PollFd::new(&self.fd, PollFlags::IN)];
+        matches!(poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(n) if n > 0)
+    }
+
+    pub(crate) fn poll_fd(&self) -> PollFd<'_> {
+        PollFd::new(&self.fd, PollFlags::IN)
+    }
+}
+
+pub(super) fn wait_any(handles: &[Handle], patience: Duration) {
+    let mut fds: Vec<PollFd<'_>> = handles.iter().map(Handle::poll_fd).collect();
+    let timeout = Timespec::try_from(patience).ok();
+    // An interrupted wait is no error: the caller looks again.
+    let _ = poll(&mut fds, timeout.as_ref());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_process_is_read_held_and_ended() {
+        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+        let seen = read(child.id()).unwrap();
+        assert_eq!(seen.parent, std::process::id());
+        let handle = Handle::open(child.id(), seen.started).unwrap();
+        assert!(
+            Handle::open(child.id(), seen.started + 1).is_none(),
+            "another start time"
+        );
+        assert!(!handle.has_ended());
+        let certificate = birth_certificate(child.id()).unwrap();
+        assert!(is_born_as(child.id(), &certificate).is_some());
+        assert!(is_born_as(child.id(), "1@x").is_none());
+        handle.signal(Signal::TERM);
+        assert!(super::super::wait_all(vec![handle], Duration::from_secs(10)).is_empty());
+        child.wait().unwrap();
+        assert!(is_born_as(child.id(), &certificate).is_none());
+    }
+
+    #[test]
+    fn variables_in_the_environment_find_a_process() {
+        let entry = format!("GT_TEST_TAG={}", std::process::id());
+        let (name, value) = entry.split_once('=').unwrap();
+        let mut child = Command::new("sleep")
+            .arg("1000")
+            .env(name, value)
+            .spawn()
+            .unwrap();
+        // Between fork and exec the child still shows our own environment.
+        while fs::read(format!("/proc/{}/comm", child.id())).unwrap() != b"sleep\n" {
+            std::thread::yield_now();
+        }
+        assert!(carrying(&[entry]).contains(&child.id()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}

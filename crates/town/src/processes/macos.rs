@@ -1,0 +1,94 @@
+//! Processes on macOS: libproc for the list, `kill` for signals.
+//!
+//! There is no pidfd here: a signal checks the start time right before it is
+//! sent, and an end is noticed by looking again.
+
+use super::to_pid;
+use gt_core::process::Process;
+use libproc::bsd_info::BSDInfo;
+use libproc::proc_pid::{name, pidinfo, pidpath};
+use libproc::processes::{ProcFilter, pids_by_type};
+use rustix::process::{Signal, getsid, kill_process};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+/// The state `SZOMB` of the kernel.
+const ZOMBIE: u32 = 5;
+
+pub(super) fn snapshot() -> Vec<Process> {
+    pids_by_type(ProcFilter::All)
+        .unwrap_or_default()
+        .into_iter()
+        .filter_map(read)
+        .collect()
+}
+
+fn read(pid: u32) -> Option<Process> {
+    let info = pidinfo::<BSDInfo>(i32::try_from(pid).ok()?, 0).ok()?;
+    let session = getsid(to_pid(pid)).map_or(0, |sid| sid.as_raw_nonzero().get().unsigned_abs());
+    Some(Process {
+        pid,
+        parent: info.pbi_ppid,
+        group: info.pbi_pgid,
+        session,
+        // Microseconds since the epoch: true over reboots as well.
+        started: info.pbi_start_tvsec * 1_000_000 + info.pbi_start_tvusec,
+        name: name(i32::try_from(pid).ok()?).unwrap_or_default(),
+        aliases: Vec::new(),
+        zombie: info.pbi_status == ZOMBIE,
+    })
+}
+
+pub(super) fn aliases(pid: u32) -> Vec<String> {
+    let path = i32::try_from(pid).ok().and_then(|pid| pidpath(pid).ok());
+    path.and_then(|path| Some(Path::new(&path).file_name()?.to_string_lossy().into_owned()))
+        .into_iter()
+        .collect()
+}
+
+/// The environment of other processes is not to be had here.
+pub(super) fn carrying(_variables: &[String]) -> BTreeSet<u32> {
+    BTreeSet::new()
+}
+
+pub fn birth_certificate(pid: u32) -> Option<String> {
+    let process = read(pid).filter(|process| !process.zombie)?;
+    Some(format!("{}@macos", process.started))
+}
+
+pub fn is_born_as(pid: u32, certificate: &str) -> Option<Handle> {
+    let (started, _) = certificate.split_once('@')?;
+    Handle::open(pid, started.parse().ok()?)
+}
+
+#[derive(Debug)]
+pub struct Handle {
+    pid: u32,
+    started: u64,
+}
+
+impl Handle {
+    pub fn open(pid: u32, started: u64) -> Option<Self> {
+        let handle = Handle { pid, started };
+        (!handle.has_ended()).then_some(handle)
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        if let (false, Some(pid)) = (self.has_ended(), to_pid(self.pid)) {
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    pub fn has_ended(&self) -> bool {
+        read(self.pid).is_none_or(|process| process.started != self.started || process.zombie)
+    }
+}
+
+pub(super) fn wait_any(_handles: &[Handle], patience: Duration) {
+    std::thread::sleep(patience.min(Duration::from_millis(10)));
+}

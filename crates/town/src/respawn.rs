@@ -1,0 +1,116 @@
+//! Bringing back an agent that died, with growing patience.
+//!
+//! A tmux hook calls `gt respawn` after a death. The deaths are kept as a tag on
+//! the container, so that no process has to remember them; tmux's own timer does
+//! the waiting. A container that was disarmed, stopped or started again
+//! meanwhile is left alone.
+
+use crate::containers::{self, Container, tmux_problem};
+use crate::start::{self, StartOptions, Started};
+use crate::{Result, Town};
+use gt_core::respawn::{self, Decision};
+use gt_core::startup::tag;
+use gt_tmux::{Command, PaneId};
+
+/// What came of it.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Nothing to do: it lives, or nobody wants it back.
+    LeftAlone,
+    /// The next try is in so many seconds.
+    Later(u64),
+    GaveUp {
+        deaths: usize,
+    },
+    Respawned(Box<Started>),
+}
+
+/// Deals with the death of a container's agent. `due` says that the wait is over.
+pub fn respawn(town: &Town, container: &str, pane: PaneId, due: bool) -> Result<Outcome> {
+    let Some(found) = containers::find(town, container)? else {
+        return Ok(Outcome::LeftAlone);
+    };
+    let row = found.pane();
+    let Some(identity) = found.identity().cloned() else {
+        return Ok(Outcome::LeftAlone);
+    };
+    if row.pane != pane || !row.dead || !row.tag_auto_respawn {
+        return Ok(Outcome::LeftAlone);
+    }
+    if !due {
+        let now = u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or_default();
+        let recent = respawn::recent_deaths(&deaths(&row.tag_deaths), now);
+        note_deaths(town, &found, &recent)?;
+        match respawn::decide(&recent) {
+            Decision::GiveUp { deaths } => {
+                give_up(town, &found, deaths)?;
+                return Ok(Outcome::GaveUp { deaths });
+            }
+            // The hook has waited for the first try already.
+            Decision::After { seconds } if recent.len() > 1 => {
+                schedule(town, &found, seconds)?;
+                return Ok(Outcome::Later(seconds));
+            }
+            Decision::After { .. } => {}
+        }
+    }
+    let harness = Some(row.tag_harness.clone()).filter(|name| !name.is_empty());
+    let options = StartOptions {
+        harness,
+        sender: Some("gt".to_owned()),
+        auto_respawn: Some(true),
+        // One that dies again while it comes up must be counted like any other.
+        keep_on_timeout: true,
+        keep_container: true,
+        ..StartOptions::default()
+    };
+    match start::start(town, &identity, &options) {
+        Ok(started) => Ok(Outcome::Respawned(Box::new(started))),
+        Err(problem) if start::lost_to_another(&problem) => Ok(Outcome::LeftAlone),
+        Err(problem) => Err(problem),
+    }
+}
+
+fn deaths(tag: &str) -> Vec<u64> {
+    tag.split(',')
+        .filter_map(|death| death.parse().ok())
+        .collect()
+}
+
+fn note_deaths(town: &Town, container: &Container, recent: &[u64]) -> Result<()> {
+    let text: Vec<String> = recent.iter().map(u64::to_string).collect();
+    set(town, container, tag::DEATHS, &text.join(","))
+}
+
+fn give_up(town: &Town, container: &Container, deaths: usize) -> Result<()> {
+    set(town, container, tag::AUTO_RESPAWN, "")?;
+    let reason = format!("died {deaths} times in a row; not started again");
+    set(town, container, tag::STATE_REASON, &reason)
+}
+
+fn set(town: &Town, container: &Container, option: &str, value: &str) -> Result<()> {
+    town.server()
+        .run(
+            Command::new("set-option")
+                .target(container.id())
+                .arg(option)
+                .arg(value),
+        )
+        .map(drop)
+        .map_err(|error| tmux_problem("cannot tag the container", error))
+}
+
+fn schedule(town: &Town, container: &Container, seconds: u64) -> Result<()> {
+    const AGAIN: &str = "#{q:@gt_bin} --town #{q:@gt_town} respawn #{q:session_name} --due --pane #{q:@gt_pane} >/dev/null 2>&1";
+    town.server()
+        .run(
+            Command::new("run-shell")
+                .args(["-b", "-d", &seconds.to_string()])
+                .target(container.pane().pane)
+                .arg(AGAIN),
+        )
+        .map(drop)
+        .map_err(|error| {
+            tmux_problem("cannot ask tmux to wait", error).hint("`gt start` brings it back by hand")
+        })
+}

@@ -1,0 +1,182 @@
+//! Rigs: repositories taken into the town.
+//!
+//! A rig has a bare copy of its repository (`<rig>/.repo.git`), from which the
+//! worktrees of its agents are made. The user's own checkout is never touched.
+
+use crate::git::{Git, without_password};
+use crate::{Result, Town, files};
+use gt_core::Problem;
+use gt_core::identity::unknown_rig;
+use gt_core::registry::RigEntry;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Where a rig's repository is.
+pub fn repository(town: &Town, rig: &str) -> PathBuf {
+    town.root().join(rig).join(".repo.git")
+}
+
+/// The rig's entry, or a problem that names the rigs there are.
+pub fn entry<'a>(town: &'a Town, rig: &str) -> Result<&'a RigEntry> {
+    town.registry()
+        .rigs
+        .get(rig)
+        .ok_or_else(|| unknown_rig(rig, town.registry()))
+}
+
+/// Refuses what a parked rig does not do.
+pub fn check_not_parked(town: &Town, rig: &str) -> Result<()> {
+    if entry(town, rig)?.parked {
+        return Err(Problem::conflict(format!("the rig {rig} is parked"))
+            .hint(format!("`gt rig unpark {rig}` first")));
+    }
+    Ok(())
+}
+
+/// A rig that was added.
+#[derive(Clone, Debug)]
+pub struct Added {
+    pub prefix: String,
+    pub default_branch: String,
+    pub path: PathBuf,
+}
+
+/// Takes a repository into the town: copies it, then registers it.
+pub fn add(town: &mut Town, name: &str, source: &str, prefix: Option<&str>) -> Result<Added> {
+    let prefix = match prefix {
+        Some(prefix) => prefix.to_owned(),
+        None => town
+            .registry()
+            .suggest_prefix(name)
+            .unwrap_or_else(|| name.to_owned()),
+    };
+    town.registry().check_new(name, &prefix)?;
+    let path = town.root().join(name);
+    if path.exists()
+        && path
+            .read_dir()
+            .is_ok_and(|mut entries| entries.next().is_some())
+    {
+        return Err(
+            Problem::conflict(format!("{} exists and is not empty", path.display()))
+                .hint("move it away, or give the rig another name"),
+        );
+    }
+    let source = resolve_source(town, source)?;
+    let made_here = !path.exists();
+    let result = copy_and_register(town, name, &source, &prefix, &path);
+    if result.is_err() && made_here {
+        // Nothing in there is anybody's yet: the folder did not exist a moment ago.
+        let _ = fs::remove_dir_all(&path);
+    }
+    result
+}
+
+fn copy_and_register(
+    town: &mut Town,
+    name: &str,
+    source: &str,
+    prefix: &str,
+    path: &Path,
+) -> Result<Added> {
+    files::make_dir(path)?;
+    let around = town.around().clone();
+    around.cancel.check()?;
+    Git::at(path, &around)
+        .run(["clone", "--quiet", "--bare", "--", source, ".repo.git"])
+        .map_err(|problem| {
+            Problem::failed(format!("cannot copy {}", without_password(source)))
+                .caused_by_problem(&problem)
+                .hint("give the path of a git repository, or a URL that `git clone` can reach")
+        })?;
+    let repository = path.join(".repo.git");
+    let git = Git::at(&repository, &around);
+    let default_branch = git
+        .run(["symbolic-ref", "--short", "HEAD"])
+        .unwrap_or_else(|_| "main".to_owned());
+    if !git.says(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]) {
+        return Err(
+            Problem::usage(format!("{} has no commit yet", without_password(source)))
+                .hint("worktrees begin at a commit: make a first one, then add the rig"),
+        );
+    }
+    // A bare clone copies the branches; our agents want them as remote ones, and
+    // their own branches beside.
+    git.run([
+        "config",
+        "remote.origin.fetch",
+        "+refs/heads/*:refs/remotes/origin/*",
+    ])?;
+    git.run(["fetch", "--quiet", "origin"])?;
+    git.run(["remote", "set-head", "origin", &default_branch])?;
+    for dir in ["crew", "polecats", "witness", "refinery"] {
+        files::make_dir(&path.join(dir))?;
+    }
+    around.cancel.check()?;
+    town.update_registry(|registry| {
+        // Somebody may have added another rig meanwhile.
+        registry.check_new(name, prefix)?;
+        let mut entry = RigEntry::with_prefix(prefix);
+        entry.git_url = source.to_owned();
+        entry.default_branch = Some(default_branch.clone());
+        entry.added_at = Some(
+            jiff::Timestamp::now()
+                .round(jiff::Unit::Second)
+                .map_or_else(
+                    |_| jiff::Timestamp::now().to_string(),
+                    |now| now.to_string(),
+                ),
+        );
+        registry.rigs.insert(name.to_owned(), entry);
+        Ok(())
+    })?;
+    Ok(Added {
+        prefix: prefix.to_owned(),
+        default_branch,
+        path: path.to_owned(),
+    })
+}
+
+/// A path becomes absolute and must be a repository; anything else is left to git.
+fn resolve_source(town: &Town, source: &str) -> Result<String> {
+    let around = town.around();
+    let path = match (source.strip_prefix("~/"), around.home()) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => around.current_dir.join(source),
+    };
+    if path.exists() {
+        if !path.is_dir() || !Git::at(&path, around).says(["rev-parse", "--git-dir"]) {
+            return Err(
+                Problem::usage(format!("{} is not a git repository", path.display())).hint(
+                    format!(
+                        "`git init {}` and a first commit make it one",
+                        path.display()
+                    ),
+                ),
+            );
+        }
+        let path = path.canonicalize().unwrap_or(path);
+        return Ok(path.display().to_string());
+    }
+    let is_url = source.contains("://") || (source.contains(':') && !source.starts_with('/'));
+    if !is_url {
+        return Err(
+            Problem::not_found(format!("there is no folder {}", path.display()))
+                .hint("give the path of a git repository, or a URL"),
+        );
+    }
+    Ok(source.to_owned())
+}
+
+/// Parks a rig or takes it back into service. Says whether that changed anything.
+pub fn set_parked(town: &mut Town, rig: &str, parked: bool) -> Result<bool> {
+    entry(town, rig)?;
+    town.update_registry(|registry| {
+        let Some(entry) = registry.rigs.get_mut(rig) else {
+            return Err(unknown_rig(rig, registry));
+        };
+        let changed = entry.parked != parked;
+        entry.parked = parked;
+        Ok(changed)
+    })
+}

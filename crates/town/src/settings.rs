@@ -1,0 +1,108 @@
+//! `town.toml`: the few settings of a town. It also marks the town's root.
+
+use crate::{Result, files};
+use gt_core::Problem;
+use gt_core::overlay::broken_toml;
+use serde::Deserialize;
+use std::path::Path;
+
+pub const FILE: &str = "town.toml";
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    pub name: String,
+    /// The harness of every role that names none.
+    pub harness: Option<String>,
+    pub tmux: TmuxSettings,
+    pub limits: Limits,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TmuxSettings {
+    /// A socket name or an absolute path; empty means tmux's own default.
+    pub socket: String,
+    /// Lines of scrollback of a new container; absent means what tmux has.
+    pub history_limit: Option<u32>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// How many agents are started at the same time.
+    pub parallel_starts: usize,
+    /// Minutes of silence after which a busy agent counts as hung.
+    pub hung_after_minutes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            parallel_starts: 8,
+            hung_after_minutes: 30,
+        }
+    }
+}
+
+impl Settings {
+    pub fn read(root: &Path) -> Result<Self> {
+        let path = root.join(FILE);
+        let text = files::read_if_there(&path)?.ok_or_else(|| {
+            Problem::not_found(format!("{} is not a town", root.display()))
+                .hint("`gt init` makes one")
+        })?;
+        let mut settings: Settings = toml::from_str(&text)
+            .map_err(|error| broken_toml(&path.display().to_string(), &text, &error))?;
+        settings.limits.parallel_starts = settings.limits.parallel_starts.clamp(1, 64);
+        Ok(settings)
+    }
+
+    /// The text of a new town's file.
+    pub fn template(name: &str, socket: &str, harness: &str) -> String {
+        let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
+        format!(
+            "# A town of gt. Every key is optional; docs/town.md explains them.
+name = {}
+
+# The agent program for roles that name none: `gt harness list` shows the choice.
+harness = {}
+
+[tmux]
+# A socket name or an absolute path; empty means tmux's own default server.
+socket = {}
+
+[limits]
+parallel_starts = 8
+hung_after_minutes = 30
+",
+            quoted(name),
+            quoted(harness),
+            quoted(socket)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_template_reads_back_whatever_the_name_holds() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = Settings::template("a \"b\"\n", "gt-test", "demo");
+        std::fs::write(dir.path().join(FILE), text).unwrap();
+        let settings = Settings::read(dir.path()).unwrap();
+        assert_eq!(settings.name, "a \"b\"\n");
+        assert_eq!(settings.tmux.socket, "gt-test");
+        assert_eq!(settings.harness.as_deref(), Some("demo"));
+    }
+
+    #[test]
+    fn a_broken_file_says_where() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join(FILE), "name = 'x'\n[tmux]\nsocket = 7\n").unwrap();
+        let problem = Settings::read(dir.path()).unwrap_err();
+        assert!(problem.message().contains("town.toml:3:10"), "{problem}");
+    }
+}

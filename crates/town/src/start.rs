@@ -1,0 +1,550 @@
+//! The one way an agent is started, whatever its role.
+//!
+//! In this order, because each step needs the one before: resolve role, harness
+//! and folder; take the container's lock; look at what is there; make the
+//! container with its environment, tags and options in one call (so no exit can
+//! fall between the process and `remain-on-exit`, and nothing secret stands in
+//! any argv); watch it come up; then note its process. Whatever fails undoes
+//! what was made.
+
+mod await_ready;
+mod options;
+
+pub use options::StartOptions;
+
+use crate::containers::{self, Container, Owner, tmux_problem};
+use crate::lock::{self, FileLock};
+use crate::{
+    Result, Town, directory, harnesses, inject, look, pidfile, processes, rig, roles, stop,
+    workspace,
+};
+use gt_core::beacon::Beacon;
+use gt_core::harness::Preset;
+use gt_core::health::{self, Health, Vitals};
+use gt_core::problem::Kind;
+use gt_core::role::RoleConfig;
+use gt_core::session::SessionId;
+use gt_core::startup::{self, Plan, Wish, tag};
+use gt_core::state::State;
+use gt_core::{Identity, Problem, Role};
+use gt_tmux::{Batch, Command, ErrorKind, PaneId, SessionName, format};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// The size of a container that nobody has attached to yet.
+const COLUMNS: &str = "200";
+const ROWS: &str = "50";
+
+/// An agent that was started.
+#[derive(Clone, Debug)]
+pub struct Started {
+    pub identity: Identity,
+    pub container: String,
+    pub session: SessionId,
+    pub pane: PaneId,
+    pub pid: u32,
+    pub harness: String,
+    pub work_dir: PathBuf,
+    pub state: State,
+    pub elapsed: Duration,
+    /// What did not go as wished and did not stop the start.
+    pub warnings: Vec<String>,
+}
+
+/// Starts an agent.
+pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result<Started> {
+    let began = Instant::now();
+    town.around().cancel.check()?;
+    let prepared = Prepared::new(town, identity, options)?;
+    let _lock = take_lock(town, identity, &prepared.container)?;
+    let existing = existing(town, identity, &prepared)?;
+    let mut warnings = prepared.make_workspace(town)?;
+    let session = SessionId::new(uuid::Uuid::now_v7());
+    let plan = prepared.plan(town, session);
+    let made = make(town, &prepared, &plan, existing.place)?;
+    if !look::keys_are_current(&existing.keys_tag)
+        && let Err(problem) = look::install_keys(town)
+    {
+        warnings.push(problem.to_string());
+    }
+    let result = await_ready::bring_up(town, &prepared, &plan, &made, &mut warnings)
+        .and_then(|state| finish(town, &prepared, &made).map(|()| state));
+    match result {
+        Ok(state) => Ok(Started {
+            identity: identity.clone(),
+            container: prepared.container.to_string(),
+            session,
+            pane: made.pane,
+            pid: made.pid,
+            harness: prepared.preset.name.clone(),
+            work_dir: prepared.work_dir.clone(),
+            state,
+            elapsed: began.elapsed(),
+            warnings,
+        }),
+        Err(problem) => {
+            if !options.keep_container {
+                undo(town, &prepared);
+            }
+            Err(problem)
+        }
+    }
+}
+
+/// Everything about a start that is known before tmux is touched.
+struct Prepared<'a> {
+    identity: &'a Identity,
+    options: &'a StartOptions,
+    role: RoleConfig,
+    preset: Preset,
+    program: PathBuf,
+    container: SessionName,
+    work_dir: PathBuf,
+    prompt: Option<String>,
+    passed_env: Vec<(String, String)>,
+    config_dir: Option<String>,
+}
+
+impl<'a> Prepared<'a> {
+    fn new(town: &Town, identity: &'a Identity, options: &'a StartOptions) -> Result<Self> {
+        identity.check_new(town.registry()).or_else(|problem| {
+            // The town's own agents bear words that are reserved for them.
+            if identity.name().is_none() {
+                Ok(())
+            } else {
+                Err(problem)
+            }
+        })?;
+        if let Some(rig) = identity.rig().filter(|_| identity.role() != Role::Task) {
+            rig::check_not_parked(town, rig)?;
+        }
+        let mut role = roles::resolve(town, identity.role(), identity.rig())?.value;
+        options.apply_to(&mut role);
+        let file = match identity.role() {
+            Role::Agent => directory::agent_file(town, identity)?.unwrap_or_default(),
+            _ => directory::AgentFile::default(),
+        };
+        let harness = options.harness.as_deref().or(file.harness.as_deref());
+        let preset = harnesses::resolve(town, &harnesses::choose(town, harness, &role))?.value;
+        let program = if options.command.is_some() || role.session.start_command.is_some() {
+            PathBuf::new()
+        } else {
+            harnesses::locate(town, &preset)?
+        };
+        let container = roles::container_by(town, identity, &role)?;
+        let container = SessionName::try_from(container.as_str())
+            .map_err(|error| Problem::usage(error.to_string()))?;
+        let work_dir = match &options.work_dir {
+            Some(dir) => town.around().current_dir.join(dir),
+            None => workspace::path(town, identity, &role)?,
+        };
+        let instructions = options.instructions.clone().or(file.prompt);
+        let prompt = prompt(town, identity, options, &role, instructions.as_deref());
+        let around = town.around();
+        let passed = preset.env.pass.iter().map(String::as_str);
+        let passed_env = passed
+            .filter_map(|name| Some((name.to_owned(), around.var(name)?.to_owned())))
+            .chain(around.agents_path().map(|path| ("PATH".to_owned(), path)))
+            .collect();
+        let variable = preset.env.config_dir.as_deref();
+        let config_dir = options
+            .config_dir
+            .clone()
+            .or_else(|| around.var(variable?).map(str::to_owned));
+        Ok(Prepared {
+            identity,
+            options,
+            role,
+            preset,
+            program,
+            container,
+            work_dir,
+            prompt,
+            passed_env,
+            config_dir,
+        })
+    }
+
+    /// Makes the folder ready. A remote that cannot be reached is only a warning.
+    fn make_workspace(&self, town: &Town) -> Result<Vec<String>> {
+        let own_folder = self.options.work_dir.is_none();
+        if own_folder && (self.options.create || !workspace::is_worktree(self.identity.role())) {
+            workspace::ensure(town, self.identity, &self.work_dir)?;
+        }
+        if !self.work_dir.is_dir() {
+            let problem = Problem::not_found(format!(
+                "{} does not exist: {} is not a folder",
+                self.identity,
+                self.work_dir.display()
+            ));
+            return Err(match (self.identity.role(), self.identity.rig()) {
+                (Role::Crew, Some(rig)) => problem.hint(format!(
+                    "`gt crew add {rig}/{}` makes it",
+                    self.identity.short_name()
+                )),
+                _ => problem.hint("add `--create` to make it"),
+            });
+        }
+        let mut warnings = Vec::new();
+        if let (true, Some(rig)) = (self.role.session.needs_pre_sync, self.identity.rig())
+            && let Err(problem) = workspace::fetch(town, rig)
+        {
+            warnings.push(format!(
+                "the rig {rig} could not be brought up to date: {problem}"
+            ));
+        }
+        Ok(warnings)
+    }
+
+    fn plan(&self, town: &Town, session: SessionId) -> Plan {
+        startup::plan(&Wish {
+            identity: self.identity,
+            container: self.container.as_str(),
+            session,
+            work_dir: &self.work_dir.to_string_lossy(),
+            town_root: town.root_text(),
+            socket: &town.socket_text(),
+            role: &self.role,
+            preset: &self.preset,
+            program: &self.program.to_string_lossy(),
+            command: self.options.command.as_deref(),
+            prompt: self.prompt.as_deref(),
+            conversation: self.options.conversation.clone(),
+            config_dir: self.config_dir.as_deref(),
+            passed_env: &self.passed_env,
+            extra_env: &self.options.extra_env,
+            auto_respawn: self.role.start.auto_respawn,
+            now: jiff::Timestamp::now().as_second(),
+        })
+    }
+}
+
+fn prompt(
+    town: &Town,
+    identity: &Identity,
+    options: &StartOptions,
+    role: &RoleConfig,
+    instructions: Option<&str>,
+) -> Option<String> {
+    if !role.start.prompt {
+        return None;
+    }
+    let time = jiff::Timestamp::now().to_string();
+    let sender = options
+        .sender
+        .as_deref()
+        .or_else(|| town.around().var("GT_ROLE"));
+    let beacon = Beacon {
+        recipient: identity,
+        sender: sender.unwrap_or("human"),
+        time: time.get(..16).unwrap_or(&time),
+        topic: options.topic.as_deref().unwrap_or(&role.start.topic),
+        molecule: options.molecule.as_deref(),
+    };
+    Some(beacon.prompt(instructions.or(role.start.instructions.as_deref())))
+}
+
+/// One start of an agent at a time; the second loses at once, and cleanly.
+fn take_lock(town: &Town, identity: &Identity, container: &SessionName) -> Result<FileLock> {
+    let path = town.lock_path(container.as_str());
+    FileLock::try_take(&path)?.ok_or_else(|| {
+        let holder =
+            lock::holder(&path).map_or_else(String::new, |pid| format!(" (process {pid})"));
+        Problem::conflict(format!(
+            "another gt{holder} is starting or stopping {identity}"
+        ))
+        .hint("wait for it, then look with `gt agents`")
+    })
+}
+
+/// Where the agent's process will be put.
+enum Place {
+    /// A new container.
+    New,
+    /// The pane of an agent that died.
+    Respawn(PaneId),
+    /// A new window, because the agent's pane is gone and the user's are not.
+    Window,
+}
+
+struct Existing {
+    place: Place,
+    keys_tag: String,
+}
+
+/// Looks at what is there under that name: free, alive, somebody else's, or a zombie.
+fn existing(town: &Town, identity: &Identity, prepared: &Prepared<'_>) -> Result<Existing> {
+    let containers = containers::list(town)?;
+    let keys_tag = containers
+        .first()
+        .map(|container| container.pane().keys_version.clone())
+        .unwrap_or_default();
+    let name = prepared.container.as_str();
+    let mut place = Place::New;
+    if let Some(container) = containers.iter().find(|container| container.name() == name) {
+        refuse_others(container, identity)?;
+        if health(container) == Health::Healthy {
+            return Err(
+                Problem::conflict(format!("{identity} is running already, in {name}")).hint(
+                    format!("`gt attach {identity}` goes there, `gt stop {identity}` ends it"),
+                ),
+            );
+        }
+        stop::end_processes(std::slice::from_ref(container), Duration::ZERO);
+        // In the same container, so that attached clients and the user's own panes stay.
+        place = if container.lost_agent_pane() {
+            Place::Window
+        } else {
+            Place::Respawn(container.pane().pane)
+        };
+    }
+    Ok(Existing { place, keys_tag })
+}
+
+fn refuse_others(container: &Container, identity: &Identity) -> Result<()> {
+    let name = container.name();
+    match container.owner() {
+        Owner::Agent(owner) if owner == identity && !container.pane().tag_town.is_empty() => Ok(()),
+        Owner::Agent(owner) if owner != identity => Err(Problem::conflict(format!(
+            "the container {name} holds {owner}"
+        ))),
+        Owner::OtherTown(root) => Err(Problem::conflict(format!(
+            "the container {name} belongs to the town at {root}"
+        ))
+        .hint("give this town a tmux server of its own: `socket` under [tmux] in town.toml")),
+        _ => Err(Problem::conflict(format!(
+            "there is a tmux session {name} that gt did not start"
+        ))
+        .hint(format!(
+            "rename it: `tmux rename-session -t ={name} NEW-NAME`"
+        ))),
+    }
+}
+
+fn health(container: &Container) -> Health {
+    if container.lost_agent_pane() {
+        return Health::AgentDead;
+    }
+    let mut table = processes::snapshot();
+    let names = container.process_names();
+    let pane = container.pane();
+    processes::tree_has(&mut table, pane.pid, &names);
+    let vitals = Vitals {
+        pane_dead: pane.dead,
+        pane_pid: pane.pid,
+        process_names: &names,
+        state: State::Running,
+        silent_seconds: 0,
+        hung_after_seconds: u64::MAX,
+    };
+    health::examine(&vitals, &table)
+}
+
+/// A container that was made, and its process.
+struct Made {
+    pane: PaneId,
+    pid: u32,
+    tty: String,
+}
+
+/// Makes the container, or fills the one whose agent died.
+fn make(town: &Town, prepared: &Prepared<'_>, plan: &Plan, place: Place) -> Result<Made> {
+    let name = &prepared.container;
+    let set = |option: &str, value: &str| {
+        Command::new("set-option")
+            .target(name.clone())
+            .arg(option)
+            .arg(value)
+    };
+    let mut batch = Batch::new();
+    let limit = town
+        .settings()
+        .tmux
+        .history_limit
+        .map(|limit| limit.to_string());
+    if let Some(limit) = &limit {
+        // Only a limit that stands before the pane is made reaches it; the user's
+        // own is put back right after.
+        batch = batch
+            .then(Command::new("set-option").args(["-gF", "@gt_history", "#{history-limit}"]))
+            .then(Command::new("set-option").args(["-g", "history-limit", limit]))
+            .then_line();
+    }
+    let target: gt_tmux::Target = match place {
+        Place::New | Place::Window => name.clone().into(),
+        Place::Respawn(pane) => pane.into(),
+    };
+    batch = batch.then_all(process_commands(prepared, plan, &place));
+    batch = batch
+        .then(
+            Command::new("set-option")
+                .arg("-p")
+                .target(target.clone())
+                .args(["remain-on-exit", "on"]),
+        )
+        .then(
+            Command::new("set-option")
+                .arg("-F")
+                .target(target.clone())
+                .args([tag::PANE, "#{pane_id}"]),
+        );
+    for (tag, value) in &plan.tags {
+        batch = batch.then(set(tag, value));
+    }
+    for command in look::options(
+        town,
+        name,
+        prepared.identity,
+        &prepared.role,
+        prepared.options.theme.as_deref(),
+    ) {
+        batch = batch.then(command);
+    }
+    batch = batch.then(
+        Command::new("display-message")
+            .arg("-p")
+            .target(target)
+            .arg("#{pane_id} #{pane_pid} #{pane_tty}"),
+    );
+    if limit.is_some() {
+        batch = batch
+            .then_line()
+            .then(Command::new("set-option").args(["-gF", "history-limit", "#{@gt_history}"]))
+            .then(Command::new("set-option").args(["-gu", "@gt_history"]));
+    }
+    let output = town.server().run_private(batch).map_err(|error| {
+        if error.kind() == ErrorKind::Duplicate {
+            return Problem::conflict(format!("there is a container {name} already"))
+                .hint("look with `gt agents --all`");
+        }
+        tmux_problem(&format!("cannot make the container {name}"), error)
+    })?;
+    parse_made(&output).ok_or_else(|| {
+        undo(town, prepared);
+        Problem::failed(format!("tmux did not say where the container {name} is")).cause(output)
+    })
+}
+
+/// The command that starts the process, with its environment before it.
+fn process_commands(prepared: &Prepared<'_>, plan: &Plan, place: &Place) -> Vec<Command> {
+    // tmux expands formats in the folder's name.
+    let folder = format::escape(&prepared.work_dir.to_string_lossy());
+    let name = &prepared.container;
+    let argv = plan.argv.iter().cloned();
+    let head = match place {
+        Place::New => {
+            let mut command = Command::new("new-session")
+                .args(["-d", "-x", COLUMNS, "-y", ROWS, "-c", &folder])
+                .args(["-s", name.as_str(), "-n", prepared.identity.role().word()]);
+            for (variable, value) in &plan.env {
+                command = command.arg("-e").arg(format!("{variable}={value}"));
+            }
+            return vec![command.arg("--").args(argv)];
+        }
+        Place::Respawn(pane) => Command::new("respawn-pane")
+            .arg("-k")
+            .target(*pane)
+            .args(["-c", &folder])
+            .arg("--")
+            .args(argv),
+        Place::Window => Command::new("new-window")
+            .target(name.clone())
+            .args(["-c", &folder, "-n", prepared.identity.role().word()])
+            .arg("--")
+            .args(argv),
+    };
+    // In a container that exists the session's table is what the process gets.
+    let environment = plan.env.iter().map(|(variable, value)| {
+        Command::new("set-environment").target(name.clone()).args([
+            "--",
+            variable.as_str(),
+            value.as_str(),
+        ])
+    });
+    environment.chain([head]).collect()
+}
+
+fn parse_made(output: &str) -> Option<Made> {
+    let line = output.lines().rfind(|line| !line.trim().is_empty())?;
+    let mut words = line.split(' ');
+    Some(Made {
+        pane: words.next()?.parse().ok()?,
+        pid: words.next()?.parse().ok()?,
+        tty: words.next()?.to_owned(),
+    })
+}
+
+/// The last steps: the tags say that it runs, and the PID file which process it is.
+fn finish(town: &Town, prepared: &Prepared<'_>, made: &Made) -> Result<()> {
+    let name = &prepared.container;
+    let set = |option: &str, value: String| {
+        Command::new("set-option")
+            .target(name.clone())
+            .arg(option)
+            .arg(value)
+    };
+    let now = jiff::Timestamp::now().as_second().to_string();
+    let mut batch = Batch::from(vec![
+        set(tag::STATE, State::Running.word().to_owned()),
+        set(tag::STATE_SINCE, now),
+        set(tag::STATE_SOURCE, "process".to_owned()),
+    ]);
+    if !prepared.role.start.remain_on_exit {
+        batch.push(
+            Command::new("set-option")
+                .arg("-p")
+                .target(made.pane)
+                .args(["remain-on-exit", "off"]),
+        );
+    }
+    batch.push(
+        Command::new("display-message")
+            .arg("-p")
+            .target(made.pane)
+            .arg("#{pane_dead}"),
+    );
+    let dead = town
+        .server()
+        .run(batch)
+        .map_err(|error| tmux_problem(&format!("the container {name} was lost again"), error))?;
+    if prepared.role.start.verify_survived && dead.trim() == "1" {
+        return Err(await_ready::death(town, prepared, made));
+    }
+    if prepared.role.start.track_pid {
+        pidfile::write(town, name.as_str(), made.pid)?;
+    }
+    Ok(())
+}
+
+/// Takes back a container that did not come up. Best effort: the problem that
+/// led here is what the caller gets to see.
+fn undo(town: &Town, prepared: &Prepared<'_>) {
+    if let Ok(Some(container)) = containers::find(town, prepared.container.as_str()) {
+        stop::end_processes(std::slice::from_ref(&container), Duration::from_millis(500));
+        stop::remove_container(town, &container);
+    }
+    let _ = pidfile::remove(town, prepared.container.as_str());
+}
+
+/// Types the first prompt of a program that takes it in no other way.
+fn type_prompt(town: &Town, prepared: &Prepared<'_>, made: &Made, prompt: &str) -> Result<()> {
+    let pane = inject::Pane {
+        id: made.pane,
+        tty: &made.tty,
+        pid: made.pid,
+        container: prepared.container.as_str(),
+    };
+    inject::deliver(
+        town,
+        &pane,
+        &prepared.preset,
+        prompt,
+        Duration::from_secs(10),
+    )
+    .map(drop)
+}
+
+/// Whether a failed start is worth showing as somebody else's success.
+pub fn lost_to_another(problem: &Problem) -> bool {
+    problem.kind() == Kind::Conflict
+}

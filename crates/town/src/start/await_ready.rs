@@ -1,0 +1,206 @@
+//! Watching an agent come up: its process, its dialogs, its prompt.
+
+use super::{Made, Prepared, type_prompt};
+use crate::watch::{PaneWatch, Woke};
+use crate::{Result, Town, containers, inject, processes};
+use gt_core::Problem;
+use gt_core::screen;
+use gt_core::startup::Plan;
+use gt_core::state::State;
+use gt_tmux::Command;
+use std::time::{Duration, Instant};
+
+/// How many of the last lines an error shows.
+const SHOWN_LINES: usize = 12;
+/// Between an event on the terminal and the look at it: programs draw in several writes.
+const SETTLE: Duration = Duration::from_millis(5);
+/// How long a program gets to begin: longer than any exec, shorter than a person waits.
+const BEGIN_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Waits for what the role wants to have seen, and gives the state it is in then.
+pub(super) fn bring_up(
+    town: &Town,
+    prepared: &Prepared<'_>,
+    plan: &Plan,
+    made: &Made,
+    warnings: &mut Vec<String>,
+) -> Result<State> {
+    let table = processes::snapshot();
+    let Some(process) = processes::hold(&table, &[made.pid].into()).pop() else {
+        return Err(death(town, prepared, made));
+    };
+    let watch = PaneWatch::new(&made.tty, Some(process));
+    let start = &prepared.role.start;
+    if start.wait_for_agent {
+        await_process(town, prepared, plan, made, &watch, warnings)?;
+    }
+    let mut state = State::Running;
+    if start.wait_ready || start.accept_dialogs {
+        state = await_prompt(town, prepared, made, &watch, warnings)?;
+    }
+    if let Some(prompt) = &plan.typed_prompt {
+        // It runs all the same; whoever started it is told.
+        if let Err(problem) = type_prompt(town, prepared, made, prompt) {
+            warnings.push(format!("its first prompt was not given: {problem}"));
+        }
+    }
+    Ok(state)
+}
+
+/// Waits until a process of the agent's names is in the pane.
+fn await_process(
+    town: &Town,
+    prepared: &Prepared<'_>,
+    plan: &Plan,
+    made: &Made,
+    watch: &PaneWatch,
+    warnings: &mut Vec<String>,
+) -> Result<()> {
+    if plan.process_names.is_empty() || prepared.options.command.is_some() {
+        return Ok(());
+    }
+    let deadline = Instant::now() + BEGIN_PATIENCE;
+    // There is no event for "it has become another program".
+    let mut pause = Duration::from_millis(1);
+    loop {
+        let mut table = processes::snapshot();
+        if processes::tree_has(&mut table, made.pid, &plan.process_names) {
+            return Ok(());
+        }
+        town.around().cancel.check()?;
+        if Instant::now() >= deadline {
+            let names = plan.process_names.join(", ");
+            let problem = Problem::failed(format!(
+                "no process called {names} appeared in {}",
+                prepared.container
+            ))
+            .hint("if the program goes by another name, set `names` under [process] of its preset");
+            return give_up(prepared, problem, warnings).map(drop);
+        }
+        if watch.wait(pause) == Woke::Ended {
+            return Err(death(town, prepared, made));
+        }
+        pause = (pause * 2).min(Duration::from_millis(50));
+    }
+}
+
+/// Answers known dialogs and waits for the prompt, or for work already begun.
+fn await_prompt(
+    town: &Town,
+    prepared: &Prepared<'_>,
+    made: &Made,
+    watch: &PaneWatch,
+    warnings: &mut Vec<String>,
+) -> Result<State> {
+    let preset = &prepared.preset;
+    let began = Instant::now();
+    let patience = prepared
+        .options
+        .ready_timeout
+        .unwrap_or(Duration::from_secs(preset.ready.timeout_seconds));
+    let settle = Duration::from_millis(preset.ready.settle_ms);
+    let has_mark = !preset.screen.ready.is_empty();
+    loop {
+        let lines = inject::look(town, made.pane)?;
+        if let Some(dialog) = screen::open_dialog(&lines, &preset.dialogs) {
+            match dialog.wanted {
+                Some(wanted) if prepared.role.start.accept_dialogs => {
+                    inject::step_dialog(town, made.pane, &dialog, wanted)?;
+                }
+                _ => {
+                    warnings.push(format!(
+                        "{} asks at its start ({}): {}",
+                        prepared.identity,
+                        dialog.name,
+                        dialog.menu.options.join(" / ")
+                    ));
+                    return Ok(State::Waiting);
+                }
+            }
+        } else if let Some((state, _)) = screen::read(&lines, preset)
+            && matches!(state, State::Idle | State::Busy | State::Waiting)
+        {
+            return Ok(state);
+        }
+        if !has_mark && began.elapsed() >= settle {
+            return Ok(State::Running);
+        }
+        town.around().cancel.check()?;
+        let left = patience.saturating_sub(began.elapsed());
+        if left.is_zero() {
+            let problem = Problem::failed(format!(
+                "{} was not ready within {} s",
+                prepared.identity,
+                patience.as_secs()
+            ))
+            .cause(last_lines(&lines))
+            .hint("`--ready-timeout` gives it longer, `--keep-on-timeout` leaves it for a look");
+            return give_up(prepared, problem, warnings);
+        }
+        let nap = if has_mark {
+            Duration::from_millis(250)
+        } else {
+            Duration::from_millis(50)
+        };
+        if watch.wait(left.min(nap)) == Woke::Ended {
+            return Err(death(town, prepared, made));
+        }
+        std::thread::sleep(SETTLE);
+    }
+}
+
+/// Ends the start, or only warns where the caller wants to keep the container.
+fn give_up(prepared: &Prepared<'_>, problem: Problem, warnings: &mut Vec<String>) -> Result<State> {
+    if prepared.options.keep_on_timeout {
+        warnings.push(problem.to_string());
+        return Ok(State::Starting);
+    }
+    Err(problem)
+}
+
+/// The problem of an agent that ended during its start: its exit code and last lines.
+pub(super) fn death(town: &Town, prepared: &Prepared<'_>, made: &Made) -> Problem {
+    let how = exit_text(town, prepared);
+    let lines = inject::look(town, made.pane).unwrap_or_default();
+    // tmux adds a line of its own to a dead pane.
+    let lines: Vec<String> = lines
+        .into_iter()
+        .filter(|line| !line.starts_with("Pane is dead"))
+        .collect();
+    let problem = Problem::failed(format!("{} ended at once: {how}", prepared.identity));
+    let problem = match last_lines(&lines) {
+        text if text.is_empty() => problem.cause("it printed nothing"),
+        text => problem.cause(format!("its last lines were:\n{text}")),
+    };
+    problem.hint(format!("try it by hand in {}", prepared.work_dir.display()))
+}
+
+fn exit_text(town: &Town, prepared: &Prepared<'_>) -> String {
+    let look = || {
+        containers::find(town, prepared.container.as_str())
+            .ok()
+            .flatten()
+    };
+    let deadline = Instant::now() + Duration::from_secs(2);
+    loop {
+        let Some(container) = look() else {
+            return "its container is gone".to_owned();
+        };
+        let pane = container.pane();
+        let known = pane.exit_status.is_some() || pane.exit_signal.is_some();
+        if (pane.dead && known) || Instant::now() >= deadline {
+            return container.state(None).reason.unwrap_or_default();
+        }
+        // tmux 3.3 sometimes loses an exit status until the next child ends: give it one.
+        let _ = town.server().run(Command::new("run-shell").arg("true"));
+    }
+}
+
+fn last_lines(lines: &[String]) -> String {
+    let written: Vec<&str> = lines
+        .iter()
+        .map(|line| line.trim_end())
+        .filter(|line| !line.is_empty())
+        .collect();
+    written[written.len().saturating_sub(SHOWN_LINES)..].join("\n")
+}

@@ -1,0 +1,405 @@
+//! The one way agents are ended: many at once, in common phases.
+//!
+//! Asked to leave; then every process of theirs gets TERM, a grace period, KILL;
+//! then the container goes. All agents pass each phase together, so that fifty
+//! take about as long as one. Signals go to processes by pid *and* start time,
+//! and panes that the user opened beside an agent are left alone.
+
+use crate::containers::{self, Container};
+use crate::lock::FileLock;
+use crate::processes::{self, Handle};
+use crate::{Result, Town, harnesses, inject, pidfile};
+use gt_core::harness::Preset;
+use gt_core::process::Table;
+use gt_core::startup::tag;
+use gt_core::{Identity, Problem};
+use gt_tmux::{Batch, Command};
+use rustix::process::Signal;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// Between TERM and KILL: time to flush and to clean up.
+pub const GRACE: Duration = Duration::from_secs(2);
+/// How long the kernel may take to end what was killed.
+const KILL_PATIENCE: Duration = Duration::from_secs(2);
+/// How long a start or stop of the same agent by somebody else may take.
+const LOCK_PATIENCE: Duration = Duration::from_secs(30);
+
+#[derive(Clone, Copy, Debug)]
+pub struct StopOptions {
+    /// Do not ask first.
+    pub force: bool,
+    pub grace: Duration,
+}
+
+impl Default for StopOptions {
+    fn default() -> Self {
+        StopOptions {
+            force: false,
+            grace: GRACE,
+        }
+    }
+}
+
+/// How one agent was stopped.
+#[derive(Clone, Debug)]
+pub struct Stopped {
+    pub identity: Identity,
+    pub container: String,
+    /// It left by itself when asked.
+    pub graceful: bool,
+    /// Processes that had to be killed.
+    pub killed: usize,
+    /// Panes of the user's own, for whose sake the container stays.
+    pub kept_panes: usize,
+}
+
+/// Stops these agents together. The answers come in the order of the question.
+pub fn stop_all(
+    town: &Town,
+    identities: &[Identity],
+    options: StopOptions,
+) -> Vec<(Identity, Result<Stopped>)> {
+    let mut answers: Vec<(Identity, Option<Result<Stopped>>)> = identities
+        .iter()
+        .map(|identity| (identity.clone(), None))
+        .collect();
+    let mut locks: Vec<FileLock> = Vec::new();
+    let mut victims: Vec<Container> = Vec::new();
+    // Locked in the order of their names: two stops of many cannot wait for each other.
+    let mut order: Vec<usize> = (0..answers.len()).collect();
+    order.sort_by_key(|index| answers[*index].0.address());
+    for index in order {
+        let lock = lock_agent(town, &answers[index].0);
+        match lock {
+            Ok(lock) => locks.push(lock),
+            Err(problem) => answers[index].1 = Some(Err(problem)),
+        }
+    }
+    // Looked at only under the locks, so that nothing is starting meanwhile.
+    match containers::list(town) {
+        Ok(all) => {
+            for (identity, answer) in answers.iter_mut().filter(|(_, answer)| answer.is_none()) {
+                match all
+                    .iter()
+                    .find(|container| container.identity() == Some(identity))
+                {
+                    Some(container) => victims.push(container.clone()),
+                    None => *answer = Some(Err(not_running(identity))),
+                }
+            }
+        }
+        Err(problem) => {
+            for (_, answer) in answers.iter_mut().filter(|(_, answer)| answer.is_none()) {
+                *answer = Some(Err(problem.clone()));
+            }
+        }
+    }
+    let ended = end(town, &victims, options);
+    answers
+        .into_iter()
+        .map(|(identity, answer)| {
+            let found = || {
+                ended
+                    .iter()
+                    .find(|stopped| stopped.identity == identity)
+                    .cloned()
+            };
+            let answer = answer.unwrap_or_else(|| found().ok_or_else(|| not_running(&identity)));
+            (identity, answer)
+        })
+        .collect()
+}
+
+fn lock_agent(town: &Town, identity: &Identity) -> Result<FileLock> {
+    let container = crate::roles::container_name(town, identity)?;
+    FileLock::take(&town.lock_path(&container), LOCK_PATIENCE)
+}
+
+fn not_running(identity: &Identity) -> Problem {
+    Problem::not_found(format!("{identity} is not running")).hint("`gt agents` lists those that do")
+}
+
+/// Ends containers whose locks are held: processes first, then the containers.
+fn end(town: &Town, victims: &[Container], options: StopOptions) -> Vec<Stopped> {
+    if victims.is_empty() {
+        return Vec::new();
+    }
+    disarm(town, victims);
+    let asked = if options.force {
+        Duration::ZERO
+    } else {
+        ask(town, victims)
+    };
+    let roots = roots(victims);
+    let table = processes::snapshot();
+    let left = processes::wait_all(processes::hold(&table, &roots), asked);
+    let stayed: BTreeSet<u32> = left.iter().map(Handle::pid).collect();
+    let killed = end_members(victims, &table, options.grace);
+    let mut stopped = Vec::new();
+    for container in victims {
+        let Some(identity) = container.identity() else {
+            continue;
+        };
+        let pid = container.pane().pid;
+        let members = table.pane_members(pid);
+        stopped.push(Stopped {
+            identity: identity.clone(),
+            container: container.name().to_owned(),
+            graceful: !options.force && !stayed.contains(&pid),
+            killed: killed.intersection(&members).count(),
+            kept_panes: kept_panes(container),
+        });
+    }
+    remove_containers(town, victims);
+    for container in victims {
+        // A file that stays only makes the next `gt doctor` look at it.
+        let _ = pidfile::remove(town, container.name());
+    }
+    stopped
+}
+
+/// Ends every process of these containers' agents, without asking and without
+/// touching the containers.
+pub fn end_processes(victims: &[Container], grace: Duration) {
+    end_members(victims, &processes::snapshot(), grace);
+}
+
+/// No death from here on may wake the respawn.
+fn disarm(town: &Town, victims: &[Container]) {
+    let mut batch = Batch::new();
+    for container in victims {
+        batch = batch
+            .then(
+                Command::new("set-option")
+                    .arg("-u")
+                    .target(container.id())
+                    .arg(tag::AUTO_RESPAWN),
+            )
+            .then_line();
+    }
+    // A container that has gone meanwhile needs no disarming; `gt respawn` looks again anyway.
+    let _ = town.server().run_private(batch);
+}
+
+/// Asks every agent to leave by itself, and says how long they get. Whoever
+/// cannot be asked is ended by signals.
+fn ask(town: &Town, victims: &[Container]) -> Duration {
+    let mut presets = harnesses::Presets::default();
+    let mut longest = Duration::ZERO;
+    let mut by_keys = Batch::new();
+    let mut by_command = Vec::new();
+    for container in victims
+        .iter()
+        .filter(|c| !c.pane().dead && !c.lost_agent_pane())
+    {
+        let preset = presets
+            .get(town, &container.pane().tag_harness)
+            .cloned()
+            .unwrap_or_default();
+        longest = longest.max(Duration::from_secs_f64(
+            preset.quit.seconds.clamp(0.0, 30.0),
+        ));
+        if preset.quit.command.is_some() {
+            by_command.push((container, preset));
+        } else {
+            by_keys = by_keys.then_all(quit_keys(container, &preset)).then_line();
+        }
+    }
+    let unanswered = ask_by_command(town, &by_command);
+    for (container, preset) in unanswered {
+        by_keys = by_keys.then_all(quit_keys(container, preset)).then_line();
+    }
+    if !by_keys.is_empty() {
+        let _ = town.server().run_private(by_keys);
+    }
+    longest
+}
+
+fn quit_keys(container: &Container, preset: &Preset) -> [Command; 2] {
+    let pane = container.pane().pane;
+    [
+        Command::new("copy-mode").arg("-q").target(pane),
+        Command::new("send-keys")
+            .target(pane)
+            .args(preset.quit.keys.iter().cloned()),
+    ]
+}
+
+/// Types the command to quit where the agent is idle, all at the same time, and
+/// gives those that are not.
+fn ask_by_command<'a>(
+    town: &Town,
+    wanted: &'a [(&'a Container, Preset)],
+) -> Vec<(&'a Container, &'a Preset)> {
+    std::thread::scope(|scope| {
+        let asked: Vec<_> = wanted
+            .iter()
+            .map(|(container, preset)| {
+                let row = container.pane();
+                let answer = scope.spawn(move || {
+                    let pane = inject::Pane {
+                        id: row.pane,
+                        tty: &row.tty,
+                        pid: row.pid,
+                        container: container.name(),
+                    };
+                    let command = preset.quit.command.as_deref().unwrap_or_default();
+                    inject::deliver(town, &pane, preset, command, Duration::ZERO).is_ok()
+                });
+                (*container, preset, answer)
+            })
+            .collect();
+        let silent = asked.into_iter().filter_map(|(container, preset, answer)| {
+            (!answer.join().unwrap_or(false)).then_some((container, preset))
+        });
+        silent.collect()
+    })
+}
+
+fn roots(victims: &[Container]) -> BTreeSet<u32> {
+    let alive = victims
+        .iter()
+        .filter(|c| !c.pane().dead && !c.lost_agent_pane());
+    alive.map(|container| container.pane().pid).collect()
+}
+
+/// TERM, a grace period, KILL for all members at once. Gives those that were killed.
+fn end_members(victims: &[Container], before: &Table, grace: Duration) -> BTreeSet<u32> {
+    let mut killed = BTreeSet::new();
+    // Twice: what was forked while the first round went on is found in the second.
+    for patience in [grace, Duration::ZERO] {
+        let now = processes::snapshot();
+        let members = members(victims, before, &now);
+        let handles = processes::hold(&now, &members);
+        if handles.is_empty() {
+            break;
+        }
+        processes::signal_all(&handles, Signal::TERM);
+        let left = processes::wait_all(handles, patience);
+        processes::signal_all(&left, Signal::KILL);
+        killed.extend(left.iter().map(Handle::pid));
+        let _ = processes::wait_all(left, KILL_PATIENCE);
+    }
+    killed
+}
+
+/// The processes of these agents that live now: those of their panes as they
+/// were before and are now, and strays that carry their session's variable.
+fn members(victims: &[Container], before: &Table, now: &Table) -> BTreeSet<u32> {
+    let mut members = BTreeSet::new();
+    for container in victims
+        .iter()
+        .filter(|container| !container.lost_agent_pane())
+    {
+        let pid = container.pane().pid;
+        members.extend(now.pane_members(pid));
+        members.extend(before.pane_members(pid).into_iter().filter(|pid| {
+            let started = |table: &Table| table.get(*pid).map(|process| process.started);
+            started(before) == started(now)
+        }));
+    }
+    members.extend(strays(victims, now));
+    members.remove(&std::process::id());
+    // An agent may have started a tmux server, which holds what is not the agent's.
+    members.retain(|pid| {
+        now.get(*pid)
+            .is_none_or(|process| !process.name.starts_with("tmux"))
+    });
+    members
+}
+
+/// Processes that left their terminal but still carry the session's variable. So
+/// do the user's own panes in the container, and a `gt` that tmux started for
+/// it: those are not the agent's.
+fn strays(victims: &[Container], now: &Table) -> BTreeSet<u32> {
+    let lives: Vec<String> = victims
+        .iter()
+        .filter_map(|container| Some(format!("GT_SESSION_UUID={}", container.life()?)))
+        .collect();
+    let mut strays = processes::carrying(&lives);
+    for container in victims {
+        let agents = (!container.lost_agent_pane()).then(|| container.pane().pane);
+        for row in container
+            .panes()
+            .iter()
+            .filter(|row| Some(row.pane) != agents)
+        {
+            strays = &strays - &now.pane_members(row.pid);
+        }
+    }
+    let mut ancestor = Some(std::process::id());
+    while let Some(pid) = ancestor {
+        strays.remove(&pid);
+        ancestor = now
+            .get(pid)
+            .map(|process| process.parent)
+            .filter(|pid| *pid > 1);
+    }
+    strays
+}
+
+fn kept_panes(container: &Container) -> usize {
+    let agents = usize::from(!container.lost_agent_pane());
+    container.panes().len() - agents
+}
+
+/// Removes one container, or only the agent's pane where the user has others.
+pub fn remove_container(town: &Town, container: &Container) {
+    remove_containers(town, std::slice::from_ref(container));
+}
+
+fn remove_containers(town: &Town, victims: &[Container]) {
+    let mut batch = Batch::new();
+    for container in victims {
+        if kept_panes(container) == 0 {
+            batch = batch.then(Command::new("kill-session").target(container.id()));
+        } else {
+            for option in [tag::TOWN, tag::AGENT, tag::SESSION, tag::PANE, tag::STATE] {
+                batch = batch.then(
+                    Command::new("set-option")
+                        .arg("-u")
+                        .target(container.id())
+                        .arg(option),
+                );
+            }
+            if !container.lost_agent_pane() {
+                batch = batch.then(Command::new("kill-pane").target(container.pane().pane));
+            }
+        }
+        batch = batch.then_line();
+    }
+    // One that is gone already is as it should be.
+    let _ = town.server().run_private(batch);
+}
+
+/// Ends what PID files still name although its container is gone.
+pub fn end_orphans(town: &Town, grace: Duration) -> Result<Vec<String>> {
+    let running: BTreeSet<String> = containers::list(town)?
+        .iter()
+        .map(|container| container.name().to_owned())
+        .collect();
+    let table = processes::snapshot();
+    let mut ended = Vec::new();
+    let mut members = BTreeSet::new();
+    for tracked in pidfile::all(town) {
+        if running.contains(&tracked.container) {
+            continue;
+        }
+        if tracked.alive.is_some() {
+            members.extend(table.pane_members(tracked.pid));
+            ended.push(tracked.container.clone());
+        }
+    }
+    let handles = processes::hold(&table, &members);
+    processes::signal_all(&handles, Signal::TERM);
+    let left = processes::wait_all(handles, grace);
+    processes::signal_all(&left, Signal::KILL);
+    let _ = processes::wait_all(left, KILL_PATIENCE);
+    for tracked in pidfile::all(town) {
+        if !running.contains(&tracked.container) {
+            pidfile::remove(town, &tracked.container)?;
+        }
+    }
+    Ok(ended)
+}

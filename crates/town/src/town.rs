@@ -1,0 +1,191 @@
+//! A town: found, opened and made.
+
+use crate::settings::{self, Settings};
+use crate::{Result, Surroundings, files, lock::FileLock};
+use gt_core::environment::belongs_to_an_agent;
+use gt_core::problem::Problem;
+use gt_core::registry::Registry;
+use gt_tmux::{Server, Socket};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a command waits for another to be done with a shared file.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// An open town.
+#[derive(Clone, Debug)]
+pub struct Town {
+    root: PathBuf,
+    settings: Settings,
+    registry: Registry,
+    server: Server,
+    around: Surroundings,
+}
+
+impl Town {
+    /// Finds the town: as given, then `GT_ROOT`, then this folder and its parents, then `~/gt`.
+    pub fn find(given: Option<&Path>, around: &Surroundings) -> Result<PathBuf> {
+        let is_town = |dir: &Path| dir.join(settings::FILE).is_file();
+        if let Some(dir) = given {
+            let dir = around.current_dir.join(dir);
+            return if is_town(&dir) {
+                Ok(dir)
+            } else {
+                Err(
+                    Problem::not_found(format!("{} is not a town", dir.display()))
+                        .hint(format!("`gt init {}` makes one there", dir.display())),
+                )
+            };
+        }
+        if let Some(dir) = around
+            .var("GT_ROOT")
+            .map(|dir| around.current_dir.join(dir))
+        {
+            return if is_town(&dir) {
+                Ok(dir)
+            } else {
+                Err(Problem::not_found(format!(
+                    "GT_ROOT says {}, which is not a town",
+                    dir.display()
+                ))
+                .hint(format!("`gt init {}` makes one there", dir.display())))
+            };
+        }
+        let above = around.current_dir.ancestors().map(Path::to_owned);
+        let home = around.home().map(|home| home.join("gt"));
+        above.chain(home).find(|dir| is_town(dir)).ok_or_else(|| {
+            Problem::not_found("there is no town here")
+                .hint("`gt init` makes one in ~/gt, `gt init PATH` elsewhere")
+                .hint("or name one with `--town PATH` or GT_ROOT")
+        })
+    }
+
+    /// Opens the town at that folder.
+    pub fn open(root: &Path, around: Surroundings) -> Result<Self> {
+        // Tags carry the root, so one town must always spell it the same way.
+        let root = root
+            .canonicalize()
+            .map_err(|error| files::cannot("open", root, &error))?;
+        if root.to_str().is_none() {
+            return Err(
+                Problem::usage(format!("the path {} is not valid UTF-8", root.display()))
+                    .hint("move the town to a path that is"),
+            );
+        }
+        let settings = Settings::read(&root)?;
+        let registry = read_registry(&root)?;
+        let wanted = around
+            .var("GT_TMUX_SOCKET")
+            .unwrap_or(settings.tmux.socket.as_str());
+        let server = Server::new(Socket::parse(wanted)).without_env(belongs_to_an_agent);
+        Ok(Town {
+            root,
+            settings,
+            registry,
+            server,
+            around,
+        })
+    }
+
+    /// Makes a new town.
+    pub fn init(root: &Path, name: Option<&str>, socket: &str, harness: &str) -> Result<PathBuf> {
+        if root.join(settings::FILE).exists() {
+            return Err(
+                Problem::conflict(format!("{} is a town already", root.display()))
+                    .hint("`gt status` shows it"),
+            );
+        }
+        let folder = root.file_name().unwrap_or_default().to_string_lossy();
+        for dir in [
+            "mayor",
+            "deacon/dogs/boot",
+            "roles",
+            "harnesses",
+            ".runtime",
+            ".sessions",
+        ] {
+            files::make_dir(&root.join(dir))?;
+        }
+        let registry = root.join(REGISTRY);
+        if !registry.exists() {
+            files::write_whole(&registry, Registry::default().to_json().as_bytes())?;
+        }
+        // Last, because this file is what makes it a town.
+        let text = Settings::template(name.unwrap_or(&folder), socket, harness);
+        files::write_whole(&root.join(settings::FILE), text.as_bytes())?;
+        Ok(root.to_owned())
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The root as it stands in tags and variables.
+    pub fn root_text(&self) -> &str {
+        self.root.to_str().unwrap_or_default()
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    pub fn around(&self) -> &Surroundings {
+        &self.around
+    }
+
+    /// The socket as an agent's `GT_TMUX_SOCKET`.
+    pub fn socket_text(&self) -> String {
+        match self.server.socket() {
+            Socket::Default => "default".to_owned(),
+            Socket::Name(name) => name.clone(),
+            Socket::Path(path) => path.display().to_string(),
+        }
+    }
+
+    pub fn runtime_dir(&self) -> PathBuf {
+        self.root.join(".runtime")
+    }
+
+    pub fn lock_path(&self, container: &str) -> PathBuf {
+        self.runtime_dir()
+            .join("locks")
+            .join(format!("{container}.lock"))
+    }
+
+    /// Changes the registry under a lock, from what the file says now.
+    pub fn update_registry<T>(
+        &mut self,
+        change: impl FnOnce(&mut Registry) -> Result<T>,
+    ) -> Result<T> {
+        let _lock = FileLock::take(&self.runtime_dir().join("locks/rigs.lock"), PATIENCE)?;
+        let mut registry = read_registry(&self.root)?;
+        let result = change(&mut registry)?;
+        files::write_whole(&self.root.join(REGISTRY), registry.to_json().as_bytes())?;
+        self.registry = registry;
+        Ok(result)
+    }
+}
+
+const REGISTRY: &str = "mayor/rigs.json";
+
+fn read_registry(root: &Path) -> Result<Registry> {
+    let path = root.join(REGISTRY);
+    let Some(text) = files::read_if_there(&path)? else {
+        return Ok(Registry::default());
+    };
+    Registry::from_json(&text).map_err(|error| {
+        let place = format!("{}:{}:{}", path.display(), error.line(), error.column());
+        Problem::usage(format!("{place} cannot be read"))
+            .caused_by(error)
+            .hint("each rig needs at least {\"beads\": {\"prefix\": \"…\"}}")
+            .hint("`gt doctor` checks the file again")
+    })
+}

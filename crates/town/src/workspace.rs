@@ -1,0 +1,247 @@
+//! The folder an agent works in: a worktree of its rig, or a plain folder.
+
+use crate::git::Git;
+use crate::lock::FileLock;
+use crate::{Result, Town, files, rig};
+use gt_core::role::{Role, RoleConfig};
+use gt_core::{Identity, Problem};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a fetch or another worktree of the same rig may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The folder of an agent, by its role's pattern.
+pub fn path(town: &Town, identity: &Identity, role: &RoleConfig) -> Result<PathBuf> {
+    if identity.role() == Role::Agent
+        && let Some(dir) =
+            crate::directory::agent_file(town, identity)?.and_then(|file| file.work_dir)
+    {
+        return Ok(dir);
+    }
+    let text = role
+        .session
+        .work_dir
+        .replace("{town}", town.root_text())
+        .replace("{rig}", identity.rig().unwrap_or_default())
+        .replace("{role}", identity.role().word())
+        .replace("{name}", identity.name().unwrap_or_default());
+    if let Some(open) = text.find('{') {
+        return Err(Problem::usage(format!(
+            "the work_dir of the role {} holds {:?}, which means nothing",
+            identity.role(),
+            &text[open..]
+        ))
+        .hint("{town}, {rig}, {role} and {name} are filled in"));
+    }
+    Ok(town.root().join(text))
+}
+
+/// Whether the role's folder is a worktree of its rig.
+pub fn is_worktree(role: Role) -> bool {
+    matches!(role, Role::Crew | Role::Polecat | Role::Refinery)
+}
+
+/// Makes sure that the agent's folder is there and usable.
+pub fn ensure(town: &Town, identity: &Identity, dir: &Path) -> Result<()> {
+    match identity.rig() {
+        Some(rig) if is_worktree(identity.role()) => ensure_worktree(town, rig, identity, dir),
+        _ => files::make_dir(dir),
+    }
+}
+
+/// Brings the rig's copy up to date with its remote.
+pub fn fetch(town: &Town, rig: &str) -> Result<()> {
+    let repository = rig::repository(town, rig);
+    let _lock = FileLock::take(&repository_lock(town, rig), PATIENCE)?;
+    Git::at(&repository, town.around()).run(["fetch", "--quiet", "origin"])?;
+    Ok(())
+}
+
+/// The branch that an agent's worktree is on.
+pub fn branch(identity: &Identity) -> String {
+    format!("{}/{}", identity.role().word(), identity.short_name())
+}
+
+fn repository_lock(town: &Town, rig: &str) -> PathBuf {
+    // git's own locks make a second `worktree add` fail rather than wait.
+    town.runtime_dir()
+        .join("locks")
+        .join(format!("repo-{rig}.lock"))
+}
+
+fn ensure_worktree(town: &Town, rig: &str, identity: &Identity, dir: &Path) -> Result<()> {
+    let around = town.around();
+    if dir.join(".git").exists() && Git::at(dir, around).says(["rev-parse", "--git-dir"]) {
+        return Ok(());
+    }
+    if dir.exists()
+        && dir
+            .read_dir()
+            .is_ok_and(|mut entries| entries.next().is_some())
+    {
+        return Err(Problem::conflict(format!(
+            "{} is not empty and not a worktree of {rig}",
+            dir.display()
+        ))
+        .hint("move it away; gt removes nothing that it did not make"));
+    }
+    let repository = rig::repository(town, rig);
+    if !repository.is_dir() {
+        return Err(
+            Problem::failed(format!("{} is missing", repository.display()))
+                .hint("`gt doctor` looks at every rig"),
+        );
+    }
+    let _lock = FileLock::take(&repository_lock(town, rig), PATIENCE)?;
+    let git = Git::at(&repository, around);
+    let target = dir.to_string_lossy().into_owned();
+    let branch = branch(identity);
+    // A worktree whose folder was removed by hand is still on git's list.
+    git.run(["worktree", "prune"])?;
+    let made_here = !dir.exists();
+    if let Some(parent) = dir.parent() {
+        files::make_dir(parent)?;
+    }
+    let result = if git.says([
+        "show-ref",
+        "--verify",
+        "--quiet",
+        &format!("refs/heads/{branch}"),
+    ]) {
+        // An earlier worktree of this agent: its work goes on where it was.
+        git.run(["worktree", "add", "--quiet", "--", &target, &branch])
+    } else {
+        let base = base(town, rig);
+        git.run([
+            "worktree",
+            "add",
+            "--quiet",
+            "--no-track",
+            "-b",
+            &branch,
+            "--",
+            &target,
+            &base,
+        ])
+    };
+    result.map(drop).map_err(|problem| {
+        if made_here {
+            // An empty folder only: `worktree add` failed, so nothing is in it.
+            let _ = fs::remove_dir(dir);
+        }
+        Problem::failed(format!("cannot make the worktree of {identity}"))
+            .caused_by_problem(&problem)
+    })
+}
+
+/// Where a new branch of the rig begins.
+fn base(town: &Town, rig: &str) -> String {
+    let branch = town
+        .registry()
+        .rigs
+        .get(rig)
+        .and_then(|entry| entry.default_branch.clone());
+    branch.map_or_else(
+        || "HEAD".to_owned(),
+        |branch| format!("refs/remotes/origin/{branch}"),
+    )
+}
+
+/// What would be lost with a worktree.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unsaved {
+    pub changed_files: usize,
+    pub commits: usize,
+}
+
+impl Unsaved {
+    pub fn is_nothing(&self) -> bool {
+        *self == Unsaved::default()
+    }
+}
+
+/// Changes that are not committed, and commits that no remote branch has.
+pub fn unsaved(town: &Town, dir: &Path) -> Result<Unsaved> {
+    let git = Git::at(dir, town.around());
+    let changes = git.run(["status", "--porcelain", "--untracked-files=all"])?;
+    let commits = git.run(["rev-list", "--count", "HEAD", "--not", "--remotes"])?;
+    Ok(Unsaved {
+        changed_files: changes.lines().count(),
+        commits: commits.parse().unwrap_or(0),
+    })
+}
+
+/// What removing a worktree left behind on purpose.
+#[derive(Clone, Debug, Default)]
+pub struct Removed {
+    /// The ref under which unsaved work was kept.
+    pub saved: Option<String>,
+}
+
+/// Removes an agent's worktree and its branch. Work that is nowhere else is kept
+/// under `refs/gt/saved/`, and without `force` it is not removed at all.
+pub fn remove(town: &Town, identity: &Identity, dir: &Path, force: bool) -> Result<Removed> {
+    let Some(rig) = identity.rig() else {
+        return Err(Problem::usage(format!("{identity} has no worktree")));
+    };
+    let around = town.around();
+    let repository = rig::repository(town, rig);
+    let git = Git::at(&repository, around);
+    let branch = branch(identity);
+    let mut removed = Removed::default();
+    if dir.join(".git").exists() {
+        let unsaved = unsaved(town, dir)?;
+        if !unsaved.is_nothing() {
+            if !force {
+                return Err(Problem::conflict(format!(
+                    "{} holds work that is nowhere else: {} changed files, {} commits",
+                    dir.display(),
+                    unsaved.changed_files,
+                    unsaved.commits
+                ))
+                .hint("commit and push it, or `--force`: it is then kept under refs/gt/saved/"));
+            }
+            removed.saved = Some(save(town, identity, dir)?);
+        }
+        let target = dir.to_string_lossy().into_owned();
+        git.run(["worktree", "remove", "--force", "--", &target])?;
+    } else if dir.exists() {
+        fs::remove_dir(dir).map_err(|error| files::cannot("remove", dir, &error))?;
+    }
+    git.run(["worktree", "prune"])?;
+    if git.says([
+        "show-ref",
+        "--verify",
+        "--quiet",
+        &format!("refs/heads/{branch}"),
+    ]) {
+        git.run(["branch", "--quiet", "-D", "--", &branch])?;
+    }
+    Ok(removed)
+}
+
+/// Commits everything, ignored files aside, to a ref of its own.
+fn save(town: &Town, identity: &Identity, dir: &Path) -> Result<String> {
+    let git = Git::at(dir, town.around());
+    let stamp = jiff::Timestamp::now().as_millisecond();
+    let name = format!("refs/gt/saved/{}/{stamp}", branch(identity));
+    git.run(["add", "--all"])?;
+    let tree = git.run(["write-tree"])?;
+    let message = format!("Work of {identity} kept when its worktree was removed");
+    let commit = git.run([
+        "-c",
+        "user.name=gt",
+        "-c",
+        "user.email=gt@localhost",
+        "commit-tree",
+        &tree,
+        "-p",
+        "HEAD",
+        "-m",
+        &message,
+    ])?;
+    git.run(["update-ref", &name, &commit])?;
+    Ok(name)
+}
