@@ -1,0 +1,89 @@
+//! The command line: global options and the table of commands.
+
+use crate::commands;
+use crate::demo::DemoArgs;
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Run AI coding agents as named tmux sessions, and keep their whole life in order.
+#[derive(Debug, Parser)]
+#[command(
+    name = "gt",
+    version,
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Global {
+    /// The town to work on [default: GT_ROOT, then this folder and its parents, then ~/gt]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub(crate) town: Option<PathBuf>,
+    /// Answer with one JSON document on stdout, and errors as JSON on stderr
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    // A town and its rigs.
+    Init(commands::init::InitArgs),
+    #[command(subcommand)]
+    Rig(commands::rig::RigCommand),
+    Status(commands::status::StatusArgs),
+    Up(commands::up::UpArgs),
+    Down(commands::down::DownArgs),
+    Doctor(commands::doctor::DoctorArgs),
+
+    // Agents of every role.
+    Agents(commands::agents::AgentsArgs),
+    Start(commands::start::StartArgs),
+    Stop(commands::stop::StopArgs),
+    Attach(commands::attach::AttachArgs),
+    Peek(commands::peek::PeekArgs),
+    Nudge(commands::nudge::NudgeArgs),
+
+    // Agents by their role.
+    #[command(subcommand)]
+    Crew(commands::crew::CrewCommand),
+    #[command(subcommand)]
+    Agent(commands::agent::AgentCommand),
+    /// The mayor, who coordinates the whole town
+    #[command(subcommand)]
+    Mayor(commands::single::TownCommand),
+    /// The deacon, who keeps the town healthy
+    #[command(subcommand)]
+    Deacon(commands::single::TownCommand),
+    /// A rig's witness, who watches over its polecats
+    #[command(subcommand)]
+    Witness(commands::single::RigCommand),
+    /// A rig's refinery, which merges what its workers finish
+    #[command(subcommand)]
+    Refinery(commands::single::RigCommand),
+
+    // The tables behind them.
+    #[command(subcommand)]
+    Role(commands::role::RoleCommand),
+    #[command(subcommand)]
+    Harness(commands::harness::HarnessCommand),
+
+    // For shells, status lines and hooks.
+    Completions(commands::completions::CompletionsArgs),
+    StatusLine(commands::status_line::StatusLineArgs),
+    Demo(commands::demo::DemoTownArgs),
+    #[command(hide = true)]
+    Man(commands::completions::ManArgs),
+    #[command(hide = true)]
+    Cycle(commands::cycle::CycleArgs),
+    #[command(hide = true)]
+    Respawn(commands::respawn::RespawnArgs),
+    /// The built-in demo agent
+    #[command(hide = true)]
+    DemoAgent(DemoArgs),
+}

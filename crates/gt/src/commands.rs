@@ -1,0 +1,66 @@
+//! The commands, one file each, and what several of them share.
+
+pub(crate) mod agent;
+pub(crate) mod agents;
+pub(crate) mod attach;
+pub(crate) mod completions;
+pub(crate) mod crew;
+pub(crate) mod cycle;
+pub(crate) mod demo;
+pub(crate) mod doctor;
+pub(crate) mod down;
+pub(crate) mod harness;
+pub(crate) mod init;
+pub(crate) mod menu;
+pub(crate) mod nudge;
+pub(crate) mod peek;
+pub(crate) mod respawn;
+pub(crate) mod rig;
+pub(crate) mod role;
+pub(crate) mod single;
+pub(crate) mod start;
+pub(crate) mod start_flags;
+pub(crate) mod status;
+pub(crate) mod status_line;
+pub(crate) mod stop;
+pub(crate) mod up;
+
+use crate::args::Command;
+use crate::context::Context;
+use gt_core::{Problem, Role};
+use std::process::ExitCode;
+
+/// What a command gives back: an exit code, or the problem that stopped it.
+pub(crate) type Answer = Result<ExitCode, Problem>;
+
+pub(crate) fn run(command: Command, context: &Context) -> Answer {
+    match command {
+        Command::Init(args) => init::run(args, context),
+        Command::Rig(command) => rig::run(command, context),
+        Command::Status(args) => status::run(args, context),
+        Command::Up(args) => up::run(args, context),
+        Command::Down(args) => down::run(args, context),
+        Command::Doctor(args) => doctor::run(args, context),
+        Command::Agents(args) => agents::run(args, context),
+        Command::Start(args) => start::run(args, context),
+        Command::Stop(args) => stop::run(args, context),
+        Command::Attach(args) => attach::run(args, context),
+        Command::Peek(args) => peek::run(args, context),
+        Command::Nudge(args) => nudge::run(args, context),
+        Command::Crew(command) => crew::run(command, context),
+        Command::Agent(command) => agent::run(command, context),
+        Command::Mayor(command) => single::run_town(Role::Mayor, command, context),
+        Command::Deacon(command) => single::run_town(Role::Deacon, command, context),
+        Command::Witness(command) => single::run_rig(Role::Witness, command, context),
+        Command::Refinery(command) => single::run_rig(Role::Refinery, command, context),
+        Command::Role(command) => role::run(command, context),
+        Command::Harness(command) => harness::run(command, context),
+        Command::Completions(args) => completions::run(&args),
+        Command::StatusLine(args) => status_line::run(args, context),
+        Command::Demo(args) => demo::run(args, context),
+        Command::Man(args) => completions::run_man(&args),
+        Command::Cycle(args) => cycle::run(args, context),
+        Command::Respawn(args) => respawn::run(args, context),
+        Command::DemoAgent(args) => Ok(crate::demo::run(args)),
+    }
+}

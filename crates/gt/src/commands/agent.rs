@@ -1,0 +1,194 @@
+use super::start_flags::StartFlags;
+use super::{Answer, crew, start, stop};
+use crate::context::Context;
+use crate::output;
+use clap::{Args, Subcommand};
+use gt_core::{Identity, Problem, Role};
+use gt_town::agents::{self as engine, Wanted};
+use gt_town::directory::{self, AgentFile};
+use gt_town::{Town, files, harnesses};
+use serde_json::json;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Agents that stand alone, in any folder: containers `agent_{slug}`
+#[derive(Debug, Subcommand)]
+pub(crate) enum AgentCommand {
+    New(NewArgs),
+    /// Start it
+    Start(SlugStart),
+    /// Stop it
+    Stop(SlugStop),
+    /// Stop it if it runs, and start it with a new conversation
+    Reset(SlugStart),
+    Rm(RmArgs),
+}
+
+/// Write down a new agent; it is started with `gt agent start`
+#[derive(Debug, Args)]
+pub(crate) struct NewArgs {
+    slug: String,
+    /// The folder it works in [default: one inside the town]
+    #[arg(long, value_name = "PATH")]
+    dir: Option<PathBuf>,
+    /// Its agent program
+    #[arg(long, value_name = "NAME")]
+    harness: Option<String>,
+    /// Appended to its first prompt
+    #[arg(long, value_name = "TEXT")]
+    prompt: Option<String>,
+    /// Start it at once
+    #[arg(long)]
+    start: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SlugStart {
+    slug: String,
+    #[command(flatten)]
+    flags: StartFlags,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SlugStop {
+    slug: String,
+    /// Do not ask it first
+    #[arg(long)]
+    force: bool,
+}
+
+/// Stop an agent and forget it
+///
+/// The folder it worked in stays, unless it lies inside the town and is empty.
+#[derive(Debug, Args)]
+pub(crate) struct RmArgs {
+    slug: String,
+    /// Remove its folder inside the town even with files in it
+    #[arg(long)]
+    force: bool,
+}
+
+pub(crate) fn run(command: AgentCommand, context: &Context) -> Answer {
+    let town = context.town()?;
+    match command {
+        AgentCommand::New(args) => new(&town, args, context),
+        AgentCommand::Start(args) => {
+            let wanted = [existing(&town, &args.slug)?];
+            let options = args.flags.options(context)?;
+            start::start_many(
+                &town,
+                &wanted,
+                &options,
+                context,
+                start::Missing::IsAProblem,
+            )
+        }
+        AgentCommand::Stop(args) => {
+            let wanted = [existing(&town, &args.slug)?];
+            stop::stop_many(&town, &wanted, args.force, context)
+        }
+        AgentCommand::Reset(args) => {
+            let wanted = [existing(&town, &args.slug)?];
+            crew::restart(&town, &wanted, &args.flags.options(context)?, context)
+        }
+        AgentCommand::Rm(args) => remove(&town, &args, context),
+    }
+}
+
+fn existing(town: &Town, slug: &str) -> Result<Identity, Problem> {
+    let identity = Identity::agent(slug.strip_prefix("agent_").unwrap_or(slug));
+    gt_core::name::check_slug(identity.short_name())?;
+    if directory::agent_file(town, &identity)?.is_none() {
+        return Err(
+            Problem::not_found(format!("there is no agent {:?}", identity.short_name())).hint(
+                format!("`gt agent new {}` makes one", identity.short_name()),
+            ),
+        );
+    }
+    Ok(identity)
+}
+
+fn new(town: &Town, args: NewArgs, context: &Context) -> Answer {
+    let identity = Identity::agent(&*args.slug);
+    identity.check_new(town.registry())?;
+    let taken = files::folder_names(&town.root().join("agents"))
+        .into_iter()
+        .find(|name| name.eq_ignore_ascii_case(&args.slug));
+    if let Some(name) = taken {
+        return Err(
+            Problem::conflict(format!("the agent {name} exists already"))
+                .hint(format!("`gt agent start {name}` starts it")),
+        );
+    }
+    if let Some(harness) = &args.harness {
+        harnesses::resolve(town, harness)?;
+    }
+    let work_dir = args.dir.map(|dir| context.around().current_dir.join(dir));
+    if let Some(dir) = work_dir.as_ref().filter(|dir| !dir.is_dir()) {
+        return Err(Problem::not_found(format!(
+            "{} is not a folder",
+            dir.display()
+        )));
+    }
+    let file = AgentFile {
+        work_dir,
+        harness: args.harness,
+        prompt: args.prompt,
+    };
+    directory::write_agent_file(town, &identity, &file)?;
+    if args.start {
+        let options = StartFlags::default().options(context)?;
+        return start::start_many(
+            town,
+            &[identity],
+            &options,
+            context,
+            start::Missing::IsAProblem,
+        );
+    }
+    if context.json {
+        output::json(&json!({"agent": identity, "container": format!("agent_{}", args.slug)}))?;
+    } else {
+        output::line(format!(
+            "Made {identity}. Next: `gt agent start {}`.",
+            args.slug
+        ))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn remove(town: &Town, args: &RmArgs, context: &Context) -> Answer {
+    let identity = existing(town, &args.slug)?;
+    let folder = town.root().join("agents").join(identity.short_name());
+    let inside = folder.join("work");
+    let has_files = inside
+        .read_dir()
+        .is_ok_and(|mut entries| entries.next().is_some());
+    if has_files && !args.force {
+        return Err(
+            Problem::conflict(format!("{} holds files", inside.display()))
+                .hint("move them away, or `--force` removes them"),
+        );
+    }
+    let wanted = Wanted {
+        role: Some(Role::Agent),
+        ..Wanted::default()
+    };
+    let running = engine::list(town, wanted)?;
+    if running.iter().any(|agent| agent.identity == identity) {
+        stop::stop_into(
+            town,
+            std::slice::from_ref(&identity),
+            false,
+            context,
+            &mut Vec::new(),
+        )?;
+    }
+    std::fs::remove_dir_all(&folder).map_err(|error| files::cannot("remove", &folder, &error))?;
+    if context.json {
+        output::json(&json!({"agent": identity, "removed": true}))?;
+    } else {
+        output::line(format!("Removed {identity}."))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

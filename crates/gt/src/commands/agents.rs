@@ -1,0 +1,226 @@
+use super::{Answer, menu};
+use crate::context::Context;
+use crate::output::table::{Cell, Table};
+use crate::output::{self, Paint};
+use clap::{Args, Subcommand};
+use gt_core::Role;
+use gt_core::health::Health;
+use gt_core::state::State;
+use gt_town::agents::{self as engine, AgentView, Wanted};
+use gt_town::{Town, pidfile};
+use serde_json::{Map, Value, json};
+use std::process::ExitCode;
+
+/// List the agents that run
+///
+/// The mayor first, then the deacon, then rig by rig. Polecats come and go and are
+/// shown with --all.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct AgentsArgs {
+    #[command(subcommand)]
+    command: Option<AgentsCommand>,
+    /// Polecats, too
+    #[arg(long)]
+    all: bool,
+    /// Those that do not run, too
+    #[arg(long)]
+    stopped: bool,
+    /// Only this rig's
+    #[arg(long)]
+    rig: Option<String>,
+    /// Only this role's
+    #[arg(long)]
+    role: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum AgentsCommand {
+    /// Examine every agent; the exit code is 1 if one is not well
+    Check,
+    Menu(menu::MenuArgs),
+}
+
+pub(crate) fn run(args: AgentsArgs, context: &Context) -> Answer {
+    let town = context.town()?;
+    match args.command {
+        Some(AgentsCommand::Check) => check(&town, context),
+        Some(AgentsCommand::Menu(args)) => menu::run(&args, &town),
+        None => {
+            if let Some(rig) = &args.rig {
+                gt_town::rig::entry(&town, rig)?;
+            }
+            let role = args.role.as_deref().map(super::role::parse).transpose()?;
+            let wanted = Wanted {
+                stopped: args.stopped,
+                rig: args.rig.as_deref(),
+                role,
+            };
+            let mut agents = engine::list(&town, wanted)?;
+            let all = agents.len();
+            if !args.all && role != Some(Role::Polecat) {
+                agents.retain(|agent| agent.identity.role() != Role::Polecat);
+            }
+            let hidden = all - agents.len();
+            let answer = show(&agents, context);
+            if hidden > 0 && !context.json {
+                output::line(format!("({hidden} polecats not shown: --all)"))?;
+            }
+            answer
+        }
+    }
+}
+
+/// Shows agents as a table or as JSON.
+pub(crate) fn show(agents: &[AgentView], context: &Context) -> Answer {
+    if context.json {
+        let documents: Vec<Value> = agents.iter().map(document).collect();
+        output::json(&documents)?;
+    } else if agents.is_empty() {
+        output::line(
+            "No agents run here. `gt up` starts the town's own, `gt crew start NAME` a worker.",
+        )?;
+    } else {
+        let mut table = Table::new(&[
+            "AGENT",
+            "STATE",
+            "SINCE",
+            "HEALTH",
+            "HARNESS",
+            "CONTAINER",
+            "",
+        ]);
+        for agent in agents {
+            table.row([
+                agent.identity.address().into(),
+                state_cell(agent),
+                since(agent).into(),
+                health_cell(agent.health),
+                agent.harness.clone().unwrap_or_default().into(),
+                agent.container.clone().into(),
+                if agent.attached { "attached" } else { "" }.into(),
+            ]);
+        }
+        output::print(&table.render(Paint::for_stdout()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn since(agent: &AgentView) -> String {
+    agent
+        .report
+        .since
+        .or(agent.created_at)
+        .map(output::age)
+        .unwrap_or_default()
+}
+
+pub(crate) fn state_cell(agent: &AgentView) -> Cell {
+    let word = agent.report.state.word();
+    match agent.report.state {
+        State::Busy => Cell::painted(word, Paint::green),
+        State::Waiting | State::Starting => Cell::painted(word, Paint::yellow),
+        State::Error | State::Crashed => Cell::painted(word, Paint::red),
+        State::Stopped | State::Exited => Cell::painted(word, Paint::dim),
+        State::Idle | State::Running => word.into(),
+    }
+}
+
+fn health_cell(health: Health) -> Cell {
+    match health {
+        Health::Healthy => health.words().into(),
+        Health::SessionDead => Cell::painted("-", Paint::dim),
+        Health::AgentDead | Health::AgentHung => Cell::painted(health.words(), Paint::red),
+    }
+}
+
+/// An agent as JSON. What is not known is absent.
+pub(crate) fn document(agent: &AgentView) -> Value {
+    let identity = &agent.identity;
+    let mut fields = Map::new();
+    let mut set = |name: &str, value: Value| {
+        if !value.is_null() {
+            fields.insert(name.to_owned(), value);
+        }
+    };
+    set("agent", json!(identity));
+    set("role", json!(identity.role()));
+    set("rig", json!(identity.rig()));
+    set("name", json!(identity.name()));
+    set("container", json!(agent.container));
+    set("harness", json!(agent.harness));
+    set("state", json!(agent.report.state));
+    set(
+        "state_since",
+        json!(agent.report.since.and_then(output::time)),
+    );
+    set("state_source", json!(agent.report.source));
+    set("state_reason", json!(agent.report.reason));
+    set("health", json!(agent.health));
+    set("session", json!(agent.session));
+    set("pid", json!(agent.pid));
+    set("pane", json!(agent.pane.map(|pane| pane.to_string())));
+    set("work_dir", json!(agent.work_dir));
+    set("attached", json!(agent.attached));
+    set("created_at", json!(agent.created_at.and_then(output::time)));
+    Value::Object(fields)
+}
+
+fn check(town: &Town, context: &Context) -> Answer {
+    let agents = engine::list(town, Wanted::default())?;
+    // A PID file without a container: the session died under its agent.
+    let lost: Vec<pidfile::Tracked> = pidfile::all(town)
+        .into_iter()
+        .filter(|tracked| {
+            agents
+                .iter()
+                .all(|agent| agent.container != tracked.container)
+        })
+        .collect();
+    let ill = agents
+        .iter()
+        .filter(|agent| agent.health != Health::Healthy)
+        .count()
+        + lost.len();
+    if context.json {
+        let mut documents: Vec<Value> = agents.iter().map(document).collect();
+        documents.extend(lost.iter().map(|tracked| {
+            json!({
+                "container": tracked.container,
+                "state": State::Stopped,
+                "health": Health::SessionDead,
+                "orphan_pid": tracked.alive.as_ref().map(|_| tracked.pid),
+            })
+        }));
+        output::json(&documents)?;
+    } else {
+        let mut table = Table::new(&["CONTAINER", "HEALTH", "STATE", "REASON"]);
+        for agent in &agents {
+            table.row([
+                agent.container.clone().into(),
+                health_cell(agent.health),
+                state_cell(agent),
+                agent.report.reason.clone().unwrap_or_default().into(),
+            ]);
+        }
+        for tracked in &lost {
+            let reason = match &tracked.alive {
+                Some(_) => format!(
+                    "process {} lives without it: `gt doctor --fix` ends it",
+                    tracked.pid
+                ),
+                None => "its process is gone, too".to_owned(),
+            };
+            table.row([
+                tracked.container.clone().into(),
+                Cell::painted(Health::SessionDead.words(), Paint::red),
+                "stopped".into(),
+                reason.into(),
+            ]);
+        }
+        output::print(&table.render(Paint::for_stdout()))?;
+        let all = agents.len() + lost.len();
+        output::line(format!("{} of {all} are healthy.", all - ill))?;
+    }
+    Ok(ExitCode::from(u8::from(ill > 0)))
+}

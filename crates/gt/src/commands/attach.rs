@@ -1,0 +1,107 @@
+use super::Answer;
+use crate::context::Context;
+use clap::Args;
+use gt_core::Problem;
+use gt_tmux::{Command, Server, SessionName, Socket};
+use gt_town::containers::{self, tmux_problem};
+use gt_town::{Surroundings, target};
+use std::io::IsTerminal;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Go to an agent's container
+///
+/// Inside tmux the client switches to it; outside, this terminal attaches. Leave it
+/// with the prefix key and `d`.
+#[derive(Debug, Args)]
+pub(crate) struct AttachArgs {
+    target: String,
+    /// Look only: no key reaches the agent
+    #[arg(long)]
+    read_only: bool,
+}
+
+pub(crate) fn run(args: AttachArgs, context: &Context) -> Answer {
+    let town = context.town()?;
+    let all = containers::list(&town)?;
+    let identity = target::resolve_among(&town, &args.target, &all)?;
+    let container = all
+        .iter()
+        .find(|container| container.identity() == Some(&identity))
+        .ok_or_else(|| {
+            Problem::not_found(format!("{identity} is not running"))
+                .hint(format!("`gt start {identity}` starts it"))
+        })?;
+    let name = SessionName::try_from(container.name())
+        .map_err(|error| Problem::failed(error.to_string()))?;
+    match inside(context.around()) {
+        Some(socket) if socket == town.server().socket_path() => {
+            let mut command = Command::new("switch-client").target(name);
+            if args.read_only {
+                command = command.arg("-r");
+            }
+            town.server()
+                .run(command)
+                .map_err(|error| tmux_problem("cannot switch to it", error))?;
+        }
+        Some(socket) => {
+            // A client belongs to one server: it leaves this one and attaches there.
+            let attach = shell_attach(
+                &town.server().socket_path(),
+                container.name(),
+                args.read_only,
+            );
+            Server::new(Socket::Path(socket))
+                .run(Command::new("detach-client").args(["-E", &attach]))
+                .map_err(|error| tmux_problem("cannot leave this tmux server", error))?;
+        }
+        None => {
+            if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+                return Err(Problem::usage("attaching needs a terminal")
+                    .hint(format!("`gt peek {identity}` shows its screen")));
+            }
+            let mut command = town.server().attach_command(name);
+            if args.read_only {
+                command.arg("-r");
+            }
+            let error = command.exec();
+            return Err(Problem::environment("cannot run tmux").caused_by(error));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The socket of the tmux server that we run inside of.
+pub(crate) fn inside(around: &Surroundings) -> Option<PathBuf> {
+    let (socket, _) = around.var("TMUX")?.split_once(',')?;
+    Some(PathBuf::from(socket))
+}
+
+/// A shell line that attaches to a session of another server.
+pub(crate) fn shell_attach(socket: &Path, session: &str, read_only: bool) -> String {
+    let flag = if read_only { " -r" } else { "" };
+    format!(
+        "unset TMUX; exec tmux -u -S {} attach-session{flag} -t {}",
+        shell_quote(&socket.to_string_lossy()),
+        shell_quote(&format!("={session}"))
+    )
+}
+
+fn shell_quote(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_name_reaches_the_shell() {
+        let line = shell_attach(Path::new("/tmp/a b'c"), "x'; touch y #", false);
+        assert_eq!(
+            line,
+            r#"unset TMUX; exec tmux -u -S '/tmp/a b'\''c' attach-session -t '=x'\''; touch y #'"#
+        );
+    }
+}

@@ -1,0 +1,367 @@
+use super::start_flags::StartFlags;
+use super::{Answer, agents, start, stop};
+use crate::context::Context;
+use crate::output;
+use crate::output::progress::Progress;
+use clap::{Args, Subcommand};
+use gt_core::{Identity, Problem, Role};
+use gt_town::agents::{self as engine, Wanted};
+use gt_town::{Town, directory, rig, roles, workspace};
+use serde_json::json;
+use std::process::ExitCode;
+
+/// Crew: people's own long-lived workers, each in a worktree of a rig
+#[derive(Debug, Subcommand)]
+pub(crate) enum CrewCommand {
+    Add(AddArgs),
+    Start(StartArgs),
+    Stop(StopArgs),
+    Restart(RestartArgs),
+    List(ListArgs),
+    Rm(RmArgs),
+}
+
+/// Make crew workers: a worktree and a branch for each
+#[derive(Debug, Args)]
+pub(crate) struct AddArgs {
+    /// NAME or RIG/NAME
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+    #[command(flatten)]
+    rig: RigArg,
+}
+
+/// Start crew workers
+#[derive(Debug, Args)]
+pub(crate) struct StartArgs {
+    /// NAME or RIG/NAME
+    #[arg(value_name = "NAME", required_unless_present = "all")]
+    names: Vec<String>,
+    /// The rig's whole crew; of all rigs where none is named
+    #[arg(long, conflicts_with = "names")]
+    all: bool,
+    #[command(flatten)]
+    rig: RigArg,
+    #[command(flatten)]
+    flags: StartFlags,
+}
+
+/// Stop crew workers
+#[derive(Debug, Args)]
+pub(crate) struct StopArgs {
+    /// NAME or RIG/NAME
+    #[arg(value_name = "NAME", required_unless_present = "all")]
+    names: Vec<String>,
+    /// The rig's whole crew; of all rigs where none is named
+    #[arg(long, conflicts_with = "names")]
+    all: bool,
+    /// Do not ask the agents first
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    rig: RigArg,
+}
+
+/// Stop crew workers that run, and start them
+#[derive(Debug, Args)]
+pub(crate) struct RestartArgs {
+    /// NAME or RIG/NAME
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+    #[command(flatten)]
+    rig: RigArg,
+    #[command(flatten)]
+    flags: StartFlags,
+}
+
+/// List the crew, running or not
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Only this rig's
+    rig: Option<String>,
+}
+
+/// Remove crew workers: container, worktree and branch
+///
+/// Work that is not committed and pushed keeps a worker from being removed.
+#[derive(Debug, Args)]
+pub(crate) struct RmArgs {
+    /// NAME or RIG/NAME
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+    /// Remove it all the same; unsaved work is kept under refs/gt/saved/
+    #[arg(long)]
+    force: bool,
+    /// Only say what would be done
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    rig: RigArg,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RigArg {
+    /// The rig [default: the one of this folder, or the only one]
+    #[arg(long)]
+    rig: Option<String>,
+}
+
+pub(crate) fn run(command: CrewCommand, context: &Context) -> Answer {
+    let town = context.town()?;
+    match command {
+        CrewCommand::Add(args) => add(&town, &args, context),
+        CrewCommand::Start(args) => {
+            let wanted = match args.all {
+                true => everybody(&town, args.rig.rig.as_deref())?,
+                false => existing(&town, &args.names, &args.rig)?,
+            };
+            let known = if args.all {
+                start::Missing::IsFine
+            } else {
+                start::Missing::IsAProblem
+            };
+            start::start_many(
+                &town,
+                &wanted,
+                &args.flags.options(context)?,
+                context,
+                known,
+            )
+        }
+        CrewCommand::Stop(args) => {
+            let wanted = match args.all {
+                true => running(&town, args.rig.rig.as_deref())?,
+                false => identities(&town, &args.names, &args.rig)?,
+            };
+            stop::stop_many(&town, &wanted, args.force, context)
+        }
+        CrewCommand::Restart(args) => {
+            let wanted = existing(&town, &args.names, &args.rig)?;
+            let options = args.flags.options(context)?;
+            restart(&town, &wanted, &options, context)
+        }
+        CrewCommand::List(args) => {
+            if let Some(name) = &args.rig {
+                rig::entry(&town, name)?;
+            }
+            let wanted = Wanted {
+                stopped: true,
+                rig: args.rig.as_deref(),
+                role: Some(Role::Crew),
+            };
+            agents::show(&engine::list(&town, wanted)?, context)
+        }
+        CrewCommand::Rm(args) => remove(&town, &args, context),
+    }
+}
+
+/// Stops those that run and starts them all.
+pub(crate) fn restart(
+    town: &Town,
+    wanted: &[Identity],
+    options: &gt_town::start::StartOptions,
+    context: &Context,
+) -> Answer {
+    let running: Vec<Identity> = engine::list(town, Wanted::default())?
+        .into_iter()
+        .map(|agent| agent.identity)
+        .filter(|identity| wanted.contains(identity))
+        .collect();
+    // The JSON answer is that of the start.
+    stop::stop_into(town, &running, false, context, &mut Vec::new())?;
+    start::start_many(town, wanted, options, context, start::Missing::IsAProblem)
+}
+
+fn add(town: &Town, args: &AddArgs, context: &Context) -> Answer {
+    let wanted = identities(town, &args.names, &args.rig)?;
+    for identity in &wanted {
+        identity.check_new(town.registry())?;
+        let rig = identity.rig().unwrap_or_default();
+        // Folders may not tell upper from lower case, so names must differ in more.
+        let taken = directory::workers(town, rig, Role::Crew)
+            .into_iter()
+            .find(|other| {
+                other
+                    .short_name()
+                    .eq_ignore_ascii_case(identity.short_name())
+            });
+        if let Some(other) = taken {
+            return Err(Problem::conflict(format!("{other} exists already"))
+                .hint(format!("`gt crew start {other}` starts it")));
+        }
+    }
+    context.catch_interrupts();
+    let progress = Progress::bar("making worktrees", wanted.len());
+    let mut made = Vec::new();
+    for identity in &wanted {
+        context.around().cancel.check()?;
+        let role = roles::resolve(town, Role::Crew, identity.rig())?.value;
+        let dir = workspace::path(town, identity, &role)?;
+        workspace::ensure(town, identity, &dir)?;
+        progress.step();
+        made.push(
+            json!({"agent": identity, "work_dir": dir, "branch": workspace::branch(identity)}),
+        );
+        if !context.json {
+            output::line(format!(
+                "Made {identity} in {} (branch {}).",
+                dir.display(),
+                workspace::branch(identity)
+            ))?;
+        }
+    }
+    drop(progress);
+    if context.json {
+        output::json(&made)?;
+    } else {
+        let names: Vec<String> = wanted.iter().map(Identity::address).collect();
+        output::line(format!("Next: `gt crew start {}`.", names.join(" ")))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn remove(town: &Town, args: &RmArgs, context: &Context) -> Answer {
+    let wanted = existing(town, &args.names, &args.rig)?;
+    let running: Vec<Identity> = running(town, None)?
+        .into_iter()
+        .filter(|i| wanted.contains(i))
+        .collect();
+    let mut documents = Vec::new();
+    for identity in &wanted {
+        let role = roles::resolve(town, Role::Crew, identity.rig())?.value;
+        let dir = workspace::path(town, identity, &role)?;
+        // Looked at before anything is stopped: a refusal must change nothing.
+        let unsaved = workspace::unsaved(town, &dir).unwrap_or_default();
+        if args.dry_run {
+            let runs = running.contains(identity);
+            output::line(format!(
+                "Would remove {identity}: {}worktree {}, branch {}; unsaved: {} changed files, {} commits.",
+                if runs { "its container, " } else { "" },
+                dir.display(),
+                workspace::branch(identity),
+                unsaved.changed_files,
+                unsaved.commits
+            ))?;
+            continue;
+        }
+        if !args.force && !unsaved.is_nothing() {
+            workspace::remove(town, identity, &dir, false)?;
+        }
+        if running.contains(identity) {
+            stop::stop_into(
+                town,
+                std::slice::from_ref(identity),
+                false,
+                context,
+                &mut Vec::new(),
+            )?;
+        }
+        let removed = workspace::remove(town, identity, &dir, args.force)?;
+        documents.push(json!({"agent": identity, "removed": true, "saved": removed.saved}));
+        if !context.json {
+            let kept = removed.saved.map_or_else(String::new, |name| {
+                format!(" Its unsaved work is kept as {name}.")
+            });
+            output::line(format!("Removed {identity}.{kept}"))?;
+        }
+    }
+    if context.json && !args.dry_run {
+        output::json(&documents)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn everybody(town: &Town, only: Option<&str>) -> Result<Vec<Identity>, Problem> {
+    if let Some(name) = only {
+        rig::check_not_parked(town, name)?;
+    }
+    let found: Vec<Identity> = town
+        .registry()
+        .rigs
+        .iter()
+        .filter(|(name, entry)| only.map_or(!entry.parked, |only| only == name.as_str()))
+        .flat_map(|(name, _)| directory::workers(town, name, Role::Crew))
+        .collect();
+    if found.is_empty() {
+        return Err(
+            Problem::not_found("there is no crew").hint("`gt crew add RIG/NAME` makes a worker")
+        );
+    }
+    Ok(found)
+}
+
+fn running(town: &Town, only: Option<&str>) -> Result<Vec<Identity>, Problem> {
+    if let Some(name) = only {
+        rig::entry(town, name)?;
+    }
+    let wanted = Wanted {
+        rig: only,
+        role: Some(Role::Crew),
+        stopped: false,
+    };
+    Ok(engine::list(town, wanted)?
+        .into_iter()
+        .map(|agent| agent.identity)
+        .collect())
+}
+
+/// Names as identities, of workers that exist.
+fn existing(town: &Town, names: &[String], rig: &RigArg) -> Result<Vec<Identity>, Problem> {
+    let wanted = identities(town, names, rig)?;
+    for identity in &wanted {
+        let rig = identity.rig().unwrap_or_default();
+        if !directory::workers(town, rig, Role::Crew).contains(identity) {
+            let name = identity.short_name();
+            return Err(Problem::not_found(format!(
+                "the rig {rig} has no crew worker called {name:?}"
+            ))
+            .hint(format!(
+                "`gt crew add {rig}/{name}` makes one, `gt crew list {rig}` shows them"
+            )));
+        }
+    }
+    Ok(wanted)
+}
+
+fn identities(town: &Town, names: &[String], rig: &RigArg) -> Result<Vec<Identity>, Problem> {
+    let mut identities = Vec::new();
+    for text in names {
+        let (rig, name) = match text.split_once('/') {
+            Some((rig, rest)) => (rig.to_owned(), rest.strip_prefix("crew/").unwrap_or(rest)),
+            None => (default_rig(town, rig.rig.as_deref())?, text.as_str()),
+        };
+        rig::entry(town, &rig)?;
+        gt_core::name::check_agent(name)?;
+        let identity = Identity::crew(rig, name);
+        if !identities.contains(&identity) {
+            identities.push(identity);
+        }
+    }
+    Ok(identities)
+}
+
+/// The rig when none is named: the one of this folder, or the only one.
+pub(crate) fn default_rig(town: &Town, given: Option<&str>) -> Result<String, Problem> {
+    if let Some(name) = given {
+        return Ok(name.to_owned());
+    }
+    let here = town.around().current_dir.strip_prefix(town.root()).ok();
+    let here = here.and_then(|path| path.iter().next()?.to_str());
+    let rigs = &town.registry().rigs;
+    if let Some(name) = here.filter(|name| rigs.contains_key(*name)) {
+        return Ok(name.to_owned());
+    }
+    let mut names = rigs.keys();
+    match (names.next(), names.next()) {
+        (Some(only), None) => Ok(only.clone()),
+        (None, _) => Err(Problem::not_found("the town has no rig yet")
+            .hint("`gt rig add NAME PATH-OR-URL` takes a repository in")),
+        _ => {
+            let known: Vec<&str> = rigs.keys().map(String::as_str).collect();
+            Err(Problem::usage("which rig?").hint(format!(
+                "name it: RIG/NAME or `--rig` with one of {}",
+                known.join(", ")
+            )))
+        }
+    }
+}

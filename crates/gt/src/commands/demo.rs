@@ -1,0 +1,187 @@
+use super::{Answer, agents, nudge, peek, rig, start, stop};
+use crate::context::Context;
+use crate::output::{self, Paint};
+use clap::Args;
+use gt_core::registry::Registry;
+use gt_core::{Identity, Problem, Role};
+use gt_town::agents::{self as engine, Wanted};
+use gt_town::git::Git;
+use gt_town::start::StartOptions;
+use gt_town::{Town, files, roles, workspace};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Make a small town and try everything on the built-in demo agent
+///
+/// It lives in ~/gt-demo with a tmux server of its own, and `gt demo --clean`
+/// removes every trace of it.
+#[derive(Debug, Args)]
+pub(crate) struct DemoTownArgs {
+    /// Stop its agents and remove it
+    #[arg(long)]
+    clean: bool,
+    /// Where
+    #[arg(long, value_name = "PATH")]
+    dir: Option<PathBuf>,
+}
+
+const RIG: &str = "gastown";
+const CREW: [&str; 2] = ["max", "amy"];
+
+pub(crate) fn run(args: DemoTownArgs, context: &Context) -> Answer {
+    let around = context.around();
+    let dir = match &args.dir {
+        Some(dir) => around.current_dir.join(dir),
+        None => around
+            .home()
+            .map(|home| home.join("gt-demo"))
+            .ok_or_else(|| {
+                Problem::usage("there is no HOME for a demo").hint("name a folder with `--dir`")
+            })?,
+    };
+    if args.clean {
+        return clean(&dir, context);
+    }
+    context.catch_interrupts();
+    let paint = Paint::for_stdout();
+    let step = |text: &str| output::line(format!("\n{} {text}", paint.cyan("»")));
+    step("gt init: a town, with the built-in demo agent and a tmux server of its own")?;
+    let town = open_or_make(&dir, context)?;
+    step("gt rig add: a small git repository, copied into the town")?;
+    let town = add_rig(town, &dir)?;
+    step("gt crew add: two workers, each with a worktree and a branch")?;
+    for name in CREW {
+        let identity = Identity::crew(RIG, name);
+        let role = roles::resolve(&town, Role::Crew, Some(RIG))?.value;
+        workspace::ensure(&town, &identity, &workspace::path(&town, &identity, &role)?)?;
+    }
+    step("gt up, gt crew start: agents of different roles")?;
+    let mut wanted = vec![Identity::town(Role::Mayor), Identity::town(Role::Deacon)];
+    wanted.extend(rig::own_agents(RIG));
+    wanted.extend(CREW.map(|name| Identity::crew(RIG, name)));
+    let options = StartOptions {
+        create: true,
+        // So that there is a question to answer.
+        skip_permissions: Some(false),
+        ..StartOptions::default()
+    };
+    start::start_many(&town, &wanted, &options, context, start::Missing::IsFine)?;
+    step("gt nudge gastown/max \"hello from the demo\"")?;
+    nudge::give(
+        &town,
+        &Identity::crew(RIG, CREW[0]),
+        "hello from the demo",
+        Duration::from_secs(15),
+    )?;
+    step("gt peek gastown/max")?;
+    peek::print_last(&town, &Identity::crew(RIG, CREW[0]), 12)?;
+    step("gt agents")?;
+    agents::show(&engine::list(&town, Wanted::default())?, context)?;
+    farewell(&town, paint)
+}
+
+fn open_or_make(dir: &Path, context: &Context) -> Result<Town, Problem> {
+    if !dir.join("town.toml").exists() {
+        // The socket lies in the town, so that nothing is left when it is removed.
+        let socket = dir.join(".runtime/tmux");
+        Town::init(dir, Some("demo"), &socket.to_string_lossy(), "demo")?;
+    }
+    let mut around = context.around().clone();
+    // The demo is on its own server, whatever the caller's shell says.
+    around.env.remove("GT_TMUX_SOCKET");
+    around.env.remove("GT_HARNESS");
+    Town::open(dir, around)
+}
+
+fn add_rig(mut town: Town, dir: &Path) -> Result<Town, Problem> {
+    if town.registry().rigs.contains_key(RIG) {
+        return Ok(town);
+    }
+    let source = dir.join("source");
+    files::make_dir(&source)?;
+    files::write_whole(
+        &source.join("README.md"),
+        b"# A small project\n\nThe agents of the demo work here.\n",
+    )?;
+    let around = town.around().clone();
+    let git = Git::at(&source, &around);
+    git.run(["init", "--quiet", "--initial-branch=main"])?;
+    git.run(["add", "README.md"])?;
+    git.run([
+        "-c",
+        "user.name=gt demo",
+        "-c",
+        "user.email=demo@localhost",
+        "-c",
+        "commit.gpgsign=false",
+        "commit",
+        "--quiet",
+        "-m",
+        "Begin",
+    ])?;
+    let source = source.to_string_lossy().into_owned();
+    gt_town::rig::add(&mut town, RIG, &source, Some("gt"))?;
+    Ok(town)
+}
+
+fn farewell(town: &Town, paint: Paint) -> Answer {
+    let gt = town.around().gt.display();
+    let line =
+        |what: &str, command: &str| output::line(format!("  {command:<58} {}", paint.dim(what)));
+    output::line(format!(
+        "\nThe demo town is at {}. What to type next:",
+        town.root().display()
+    ))?;
+    output::line(format!(
+        "  export GT_ROOT={} PATH=\"$PATH:{}\"",
+        town.root().display(),
+        gt.to_string().trim_end_matches("/gt")
+    ))?;
+    line(
+        "go there; leave with the prefix key (Ctrl-b) and d",
+        "gt attach gastown/max",
+    )?;
+    line(
+        "ask something that needs permission",
+        "gt nudge gastown/amy '[[tool=ls -l]]'",
+    )?;
+    line("see a screen", "gt peek gastown/amy")?;
+    line("how is everybody?", "gt agents check")?;
+    line(
+        "stop them all, and start them again",
+        "gt down --all; gt up --all",
+    )?;
+    line(
+        "remove every trace",
+        "gt demo --clean   (or: make demo-clean)",
+    )?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn clean(dir: &Path, context: &Context) -> Answer {
+    if !dir.join("town.toml").exists() {
+        output::line(format!("There is no demo at {}.", dir.display()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let town = open_or_make(dir, context)?;
+    // Only what the demo made is removed: a town of somebody's own has other rigs.
+    let only_ours = |registry: &Registry| registry.rigs.keys().all(|rig| rig == RIG);
+    if town.settings().name != "demo" || !only_ours(town.registry()) {
+        return Err(
+            Problem::conflict(format!("{} is not just a demo any more", dir.display()))
+                .hint("remove it by hand if you are sure"),
+        );
+    }
+    let running: Vec<Identity> = engine::list(&town, Wanted::default())?
+        .into_iter()
+        .map(|agent| agent.identity)
+        .collect();
+    stop::stop_into(&town, &running, true, context, &mut Vec::new())?;
+    gt_town::stop::end_orphans(&town, gt_town::stop::GRACE)?;
+    // Nobody else is on this server; it ends with its last session.
+    let _ = town.server().run(gt_tmux::Command::new("kill-server"));
+    std::fs::remove_dir_all(dir).map_err(|error| files::cannot("remove", dir, &error))?;
+    output::line(format!("Removed {}.", dir.display()))?;
+    Ok(ExitCode::SUCCESS)
+}

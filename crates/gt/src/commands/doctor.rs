@@ -1,0 +1,45 @@
+use super::Answer;
+use crate::context::Context;
+use crate::output::{self, Paint};
+use clap::Args;
+use gt_town::doctor::{self, Status};
+use std::process::ExitCode;
+
+/// Check the machine and the town
+///
+/// tmux, git, agent programs, the socket, permissions, the registry, every rig and
+/// agent, and processes that outlived their containers. The exit code is 1 if
+/// something is wrong.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Put right what can be
+    #[arg(long)]
+    fix: bool,
+}
+
+pub(crate) fn run(args: DoctorArgs, context: &Context) -> Answer {
+    let findings = doctor::examine(context.town(), context.around(), args.fix);
+    let worst = findings
+        .iter()
+        .any(|finding| finding.status == Status::Error);
+    if context.json {
+        output::json(&findings)?;
+    } else {
+        let paint = Paint::for_stdout();
+        for finding in &findings {
+            let sign = match finding.status {
+                Status::Ok => paint.green("✓"),
+                Status::Warning => paint.yellow("!"),
+                Status::Error => paint.red("✗"),
+            };
+            output::line(format!("{sign} {}: {}", finding.check, finding.message))?;
+            if let Some(hint) = &finding.hint {
+                output::line(format!("  {} {hint}", paint.cyan("hint:")))?;
+            }
+        }
+        if !args.fix && findings.iter().any(|finding| finding.fixable) {
+            output::line("`gt doctor --fix` puts some of this right.")?;
+        }
+    }
+    Ok(ExitCode::from(u8::from(worst)))
+}

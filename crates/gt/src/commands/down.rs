@@ -1,0 +1,90 @@
+use super::{Answer, stop};
+use crate::context::Context;
+use crate::output;
+use clap::Args;
+use gt_core::{Identity, Problem, Role};
+use gt_town::agents::{self, Wanted};
+use gt_town::stop as engine;
+use std::process::ExitCode;
+
+/// Stop the town's own agents and those of its rigs
+///
+/// First the mayor, then boot (which would start the deacon again), then the deacon;
+/// then the witnesses and refineries, together. Processes that outlived their
+/// containers are ended as well.
+#[derive(Debug, Args)]
+pub(crate) struct DownArgs {
+    /// Crew, polecats and all others, too
+    #[arg(long)]
+    all: bool,
+    /// Do not ask the agents first
+    #[arg(long)]
+    force: bool,
+    /// Only say what would be stopped
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// The order in which the town's own agents are stopped.
+const FIRST: [Role; 3] = [Role::Mayor, Role::Boot, Role::Deacon];
+
+pub(crate) fn run(args: DownArgs, context: &Context) -> Answer {
+    let town = context.town()?;
+    let running: Vec<Identity> = agents::list(&town, Wanted::default())?
+        .into_iter()
+        .map(|agent| agent.identity)
+        .collect();
+    let mut groups: Vec<Vec<Identity>> = FIRST
+        .iter()
+        .map(|role| {
+            running
+                .iter()
+                .filter(|i| i.role() == *role)
+                .cloned()
+                .collect()
+        })
+        .collect();
+    let later = |role: Role| match role {
+        Role::Witness | Role::Refinery => true,
+        role => args.all && !FIRST.contains(&role),
+    };
+    groups.push(
+        running
+            .iter()
+            .filter(|i| later(i.role()))
+            .cloned()
+            .collect(),
+    );
+    groups.retain(|group| !group.is_empty());
+    if args.dry_run {
+        for identity in groups.iter().flatten() {
+            output::line(format!("Would stop {identity}."))?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut documents = Vec::new();
+    let mut failed: Option<Problem> = None;
+    for group in &groups {
+        if let Err(problem) = stop::stop_into(&town, group, args.force, context, &mut documents) {
+            failed.get_or_insert(problem);
+        }
+    }
+    let orphans = engine::end_orphans(&town, engine::GRACE)?;
+    if context.json {
+        output::json(&documents)?;
+    } else {
+        for container in &orphans {
+            output::line(format!("Ended what {container} had left behind."))?;
+        }
+        if groups.is_empty() && orphans.is_empty() {
+            output::line("Nothing runs.")?;
+        }
+        let left = running.len() - groups.iter().flatten().count();
+        if left > 0 {
+            output::line(format!(
+                "{left} others still run: `gt down --all` stops them too."
+            ))?;
+        }
+    }
+    failed.map_or(Ok(ExitCode::SUCCESS), Err)
+}

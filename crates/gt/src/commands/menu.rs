@@ -1,0 +1,163 @@
+use super::{Answer, attach};
+use clap::Args;
+use gt_core::Problem;
+use gt_tmux::{Command, Server, SessionName, Socket, format};
+use gt_town::Town;
+use gt_town::agents::{self, Wanted};
+use gt_town::containers::tmux_problem;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Choose an agent from a menu inside tmux
+///
+/// Agents of this town come first, then the sessions of other servers: your own on
+/// tmux's default socket and those of other towns.
+#[derive(Debug, Args)]
+pub(crate) struct MenuArgs {
+    /// The tmux client to show it to [default: the one this runs in]
+    #[arg(long, value_name = "CLIENT")]
+    client: Option<String>,
+    /// Only print the entries
+    #[arg(long)]
+    print: bool,
+}
+
+/// One line of the menu.
+struct Entry {
+    label: String,
+    /// A tmux command line, quoted for tmux.
+    action: String,
+}
+
+/// Keys that choose entries, in their order.
+const SHORTCUTS: &str = "123456789abcdefhijklmnoprstuvwxyz";
+
+gt_tmux::query! {
+    struct SessionRow {
+        name: String = "#{session_name}",
+        town: String = "#{@gt_town}",
+        agent: String = "#{@gt_agent}",
+    }
+}
+
+pub(crate) fn run(args: &MenuArgs, town: &Town) -> Answer {
+    let ours = own_entries(town)?;
+    let others = other_entries(town);
+    if args.print {
+        for entry in ours.iter().chain(&others) {
+            crate::output::line(&entry.label)?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    if ours.is_empty() && others.is_empty() {
+        return Err(
+            Problem::not_found("there is nothing to choose from").hint("`gt up` starts agents")
+        );
+    }
+    if args.client.is_none() && town.around().var("TMUX").is_none() {
+        return Err(Problem::usage("the menu shows inside tmux only")
+            .hint("`gt agents` lists the agents, `gt attach TARGET` goes to one"));
+    }
+    let mut command =
+        Command::new("display-menu").args(["-T", "#[align=centre]agents", "-x", "C", "-y", "C"]);
+    if let Some(client) = &args.client {
+        command = command.args(["-c", client]);
+    }
+    command = command.arg("--");
+    let mut shortcuts = SHORTCUTS.chars();
+    for entry in &ours {
+        let key = shortcuts.next().map(String::from).unwrap_or_default();
+        command = command.args([entry.label.as_str(), &key, &entry.action]);
+    }
+    if !ours.is_empty() && !others.is_empty() {
+        command = command.arg(""); // a separator
+    }
+    for entry in &others {
+        let key = shortcuts.next().map(String::from).unwrap_or_default();
+        command = command.args([entry.label.as_str(), &key, &entry.action]);
+    }
+    // Shown on the server of the client that asked.
+    let server = client_server(town);
+    server
+        .run(command)
+        .map_err(|error| tmux_problem("cannot show the menu", error))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The server that the caller's own client is on.
+fn client_server(town: &Town) -> Server {
+    match attach::inside(town.around()) {
+        Some(path) if path != town.server().socket_path() => Server::new(Socket::Path(path)),
+        _ => town.server().clone(),
+    }
+}
+
+fn own_entries(town: &Town) -> Result<Vec<Entry>, Problem> {
+    let socket = town.server().socket_path();
+    let here = client_server(town).socket_path() == socket;
+    let agents = agents::list(town, Wanted::default())?;
+    Ok(agents
+        .iter()
+        .map(|agent| Entry {
+            label: format::escape(&format!(
+                "{}  {}",
+                agent.identity,
+                agent.report.state.word()
+            )),
+            action: go_to(&agent.container, &socket, here),
+        })
+        .collect())
+}
+
+/// Sessions of the other servers of this user. One that does not answer is left out.
+fn other_entries(town: &Town) -> Vec<Entry> {
+    let own = town.server().socket_path();
+    let here = client_server(town).socket_path();
+    let default = Socket::Default.path();
+    let folder = default.parent().unwrap_or(Path::new("/tmp")).to_owned();
+    let mut sockets: Vec<_> = std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| *path != own)
+        .collect();
+    sockets.sort();
+    let mut entries = Vec::new();
+    for socket in sockets {
+        let server = Server::new(Socket::Path(socket.clone()));
+        let rows = server
+            .rows::<SessionRow>(Command::new("list-sessions"))
+            .unwrap_or_default();
+        let server_name = socket
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        for row in rows {
+            let who = if row.town.is_empty() {
+                &row.name
+            } else {
+                &row.agent
+            };
+            entries.push(Entry {
+                label: format::escape(&format!("{server_name}: {who}")),
+                action: go_to(&row.name, &socket, here == socket),
+            });
+        }
+    }
+    entries
+}
+
+/// The tmux command that brings a client to a session, on its own server or another.
+fn go_to(session: &str, socket: &Path, same_server: bool) -> String {
+    if same_server {
+        return SessionName::try_from(session)
+            .map(|name| Command::new("switch-client").target(name).to_line())
+            .unwrap_or_default();
+    }
+    let attach = attach::shell_attach(socket, session, false);
+    Command::new("detach-client")
+        .args(["-E", &attach])
+        .to_line()
+}

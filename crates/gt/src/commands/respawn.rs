@@ -1,0 +1,45 @@
+use super::Answer;
+use crate::context::Context;
+use crate::output;
+use clap::Args;
+use gt_core::Problem;
+use gt_town::respawn::{self, Outcome};
+use serde_json::json;
+use std::process::ExitCode;
+
+/// Deal with the death of an agent; called by a tmux hook
+#[derive(Debug, Args)]
+pub(crate) struct RespawnArgs {
+    container: String,
+    /// The pane that died
+    #[arg(long)]
+    pane: String,
+    /// The wait is over
+    #[arg(long)]
+    due: bool,
+}
+
+pub(crate) fn run(args: RespawnArgs, context: &Context) -> Answer {
+    let town = context.town()?;
+    let pane = args
+        .pane
+        .parse()
+        .map_err(|_| Problem::usage(format!("{:?} is not a pane", args.pane)))?;
+    let outcome = respawn::respawn(&town, &args.container, pane, args.due)?;
+    let word = match &outcome {
+        Outcome::LeftAlone => "left-alone",
+        Outcome::Later(_) => "later",
+        Outcome::GaveUp { .. } => "gave-up",
+        Outcome::Respawned(_) => "respawned",
+    };
+    let seconds = match outcome {
+        Outcome::Later(seconds) => Some(seconds),
+        _ => None,
+    };
+    if context.json {
+        output::json(&json!({"container": args.container, "outcome": word, "seconds": seconds}))?;
+    } else {
+        output::line(format!("{}: {word}", args.container))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,109 @@
+use super::Answer;
+use crate::context::Context;
+use crate::output::table::Table;
+use crate::output::{self, Paint};
+use clap::{Args, Subcommand};
+use gt_core::{Problem, Role};
+use gt_town::roles;
+use serde_json::{Map, Value, json};
+use std::process::ExitCode;
+
+/// Roles: what agents are for, and how each is started
+#[derive(Debug, Subcommand)]
+pub(crate) enum RoleCommand {
+    /// List the roles
+    List,
+    Show(ShowArgs),
+}
+
+/// Print a role as it is resolved, and where each field came from
+///
+/// Built-in settings come first, then <town>/roles/<role>.toml, then
+/// <rig>/roles/<role>.toml; only the fields that are set override.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    role: String,
+    /// As this rig has it
+    #[arg(long)]
+    rig: Option<String>,
+}
+
+pub(crate) fn parse(word: &str) -> Result<Role, Problem> {
+    Role::from_word(word).ok_or_else(|| {
+        let words: Vec<&str> = Role::all().map(Role::word).collect();
+        Problem::not_found(format!("there is no role {word:?}"))
+            .hint(format!("the roles: {}", words.join(", ")))
+    })
+}
+
+pub(crate) fn run(command: RoleCommand, context: &Context) -> Answer {
+    let town = context.town()?;
+    match command {
+        RoleCommand::List => {
+            let mut table = Table::new(&["ROLE", "CONTAINER", "FOLDER", "RESPAWN", ""]);
+            let mut documents = Vec::new();
+            for role in Role::all() {
+                let config = roles::resolve(&town, role, None)?.value;
+                documents.push(json!({
+                    "role": role,
+                    "pattern": config.session.pattern,
+                    "work_dir": config.session.work_dir,
+                    "auto_respawn": config.start.auto_respawn,
+                    "icon": config.look.icon,
+                    "description": config.description,
+                }));
+                table.row([
+                    role.word().into(),
+                    config.session.pattern.into(),
+                    config.session.work_dir.into(),
+                    if config.start.auto_respawn { "yes" } else { "" }.into(),
+                    format!("{} {}", config.look.icon, config.description).into(),
+                ]);
+            }
+            if context.json {
+                output::json(&documents)?;
+            } else {
+                output::print(&table.render(Paint::for_stdout()))?;
+            }
+        }
+        RoleCommand::Show(args) => {
+            let role = parse(&args.role)?;
+            if let Some(rig) = &args.rig {
+                gt_town::rig::entry(&town, rig)?;
+            }
+            let resolved = roles::resolve(&town, role, args.rig.as_deref())?;
+            show(role.word(), "role", &resolved.fields, context)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints resolved fields with their sources; shared with harness presets.
+pub(crate) fn show(
+    name: &str,
+    what: &str,
+    fields: &std::collections::BTreeMap<String, gt_core::overlay::Field>,
+    context: &Context,
+) -> Result<(), Problem> {
+    if context.json {
+        let fields: Map<String, Value> = fields
+            .iter()
+            .map(|(field, set)| {
+                (
+                    field.clone(),
+                    json!({"value": set.value, "source": set.source}),
+                )
+            })
+            .collect();
+        return output::json(&json!({what: name, "fields": fields}));
+    }
+    let mut table = Table::new(&["FIELD", "VALUE", "FROM"]);
+    for (field, set) in fields {
+        table.row([
+            field.as_str().into(),
+            set.value.to_string().into(),
+            set.source.as_str().into(),
+        ]);
+    }
+    output::print(&table.render(Paint::for_stdout()))
+}

@@ -1,0 +1,118 @@
+//! The agents of which there is one: the town's mayor and deacon, a rig's
+//! witness and refinery.
+
+use super::start_flags::StartFlags;
+use super::{Answer, agents, crew, start, stop};
+use crate::context::Context;
+use clap::{Args, Subcommand};
+use gt_core::{Identity, Problem, Role};
+use gt_town::agents::{self as engine, Wanted};
+use gt_town::{Town, rig};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TownCommand {
+    /// Start it
+    Start(TownStart),
+    /// Stop it
+    Stop(TownStop),
+    /// Stop it if it runs, and start it
+    Restart(TownStart),
+    /// Show how it is
+    Status,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TownStart {
+    #[command(flatten)]
+    flags: StartFlags,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TownStop {
+    /// Do not ask it first
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RigCommand {
+    /// Start it
+    Start(RigStart),
+    /// Stop it
+    Stop(RigStop),
+    /// Stop it if it runs, and start it
+    Restart(RigStart),
+    /// Show how it is
+    Status(RigStatus),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RigStart {
+    /// The rig [default: the one of this folder, or the only one]
+    rig: Option<String>,
+    #[command(flatten)]
+    flags: StartFlags,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RigStop {
+    /// The rig [default: the one of this folder, or the only one]
+    rig: Option<String>,
+    /// Do not ask it first
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RigStatus {
+    /// The rig [default: the one of this folder, or the only one]
+    rig: Option<String>,
+}
+
+pub(crate) fn run_town(role: Role, command: TownCommand, context: &Context) -> Answer {
+    let town = context.town()?;
+    let wanted = [Identity::town(role)];
+    match command {
+        TownCommand::Start(args) => begin(&town, &wanted, &args.flags, context),
+        TownCommand::Stop(args) => stop::stop_many(&town, &wanted, args.force, context),
+        TownCommand::Restart(args) => {
+            crew::restart(&town, &wanted, &args.flags.options(context)?, context)
+        }
+        TownCommand::Status => status(&town, &wanted[0], context),
+    }
+}
+
+pub(crate) fn run_rig(role: Role, command: RigCommand, context: &Context) -> Answer {
+    let town = context.town()?;
+    let of = |given: &Option<String>| {
+        let name = crew::default_rig(&town, given.as_deref())?;
+        rig::entry(&town, &name)?;
+        Ok::<_, Problem>([Identity::of_rig(role, name)])
+    };
+    match command {
+        RigCommand::Start(args) => begin(&town, &of(&args.rig)?, &args.flags, context),
+        RigCommand::Stop(args) => stop::stop_many(&town, &of(&args.rig)?, args.force, context),
+        RigCommand::Restart(args) => {
+            let mut options = args.flags.options(context)?;
+            options.create = true;
+            crew::restart(&town, &of(&args.rig)?, &options, context)
+        }
+        RigCommand::Status(args) => status(&town, &of(&args.rig)?[0], context),
+    }
+}
+
+fn begin(town: &Town, wanted: &[Identity], flags: &StartFlags, context: &Context) -> Answer {
+    let mut options = flags.options(context)?;
+    // There is only one, so its worktree cannot be a misspelling.
+    options.create = true;
+    start::start_many(town, wanted, &options, context, start::Missing::IsAProblem)
+}
+
+fn status(town: &Town, identity: &Identity, context: &Context) -> Answer {
+    let wanted = Wanted {
+        stopped: true,
+        rig: identity.rig(),
+        role: Some(identity.role()),
+    };
+    agents::show(&engine::list(town, wanted)?, context)
+}

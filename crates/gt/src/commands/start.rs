@@ -1,0 +1,194 @@
+use super::Answer;
+use super::start_flags::StartFlags;
+use crate::context::Context;
+use crate::error;
+use crate::output::progress::Progress;
+use crate::output::{self, Paint};
+use clap::Args;
+use gt_core::{Identity, Kind, Problem};
+use gt_town::start::{StartOptions, Started};
+use gt_town::{Town, start, target};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Start agents of any role
+///
+/// A target is an address (gastown/crew/max, mayor), rig/name, or a container's name.
+#[derive(Debug, Args)]
+pub(crate) struct StartArgs {
+    #[arg(required = true, value_name = "TARGET")]
+    targets: Vec<String>,
+    #[command(flatten)]
+    flags: StartFlags,
+}
+
+pub(crate) fn run(args: StartArgs, context: &Context) -> Answer {
+    let town = context.town()?;
+    let mut identities = Vec::new();
+    for text in &args.targets {
+        identities.push(target::resolve(&town, text)?);
+    }
+    let options = args.flags.options(context)?;
+    start_many(&town, &identities, &options, context, Missing::IsAProblem)
+}
+
+/// What to do about agents that run already when many are started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// The caller named them: a conflict.
+    IsAProblem,
+    /// The caller wants them running, and they are.
+    IsFine,
+}
+
+/// Starts agents, several at a time, and tells what came of each.
+pub(crate) fn start_many(
+    town: &Town,
+    identities: &[Identity],
+    options: &StartOptions,
+    context: &Context,
+    running_already: Missing,
+) -> Answer {
+    context.catch_interrupts();
+    let results = start_in_parallel(town, identities, options);
+    let mut failures: Vec<(&Identity, &Problem)> = Vec::new();
+    let mut documents: Vec<Value> = Vec::new();
+    let paint = Paint::for_stdout();
+    for (identity, result) in &results {
+        match result {
+            Ok(started) => {
+                documents.push(started_json(started));
+                if !context.json {
+                    output::line(started_line(started, paint))?;
+                }
+                for warning in &started.warnings {
+                    output::warn(format!("{identity}: {warning}"));
+                }
+            }
+            Err(problem) if running_already == Missing::IsFine && is_running(problem) => {
+                documents.push(json!({"agent": identity, "started": false, "running": true}));
+                if !context.json {
+                    output::line(format!("{} {identity} runs already", paint.dim("·")))?;
+                }
+            }
+            Err(problem) => {
+                let mut document = error::as_json(problem);
+                document["agent"] = json!(identity);
+                document["started"] = json!(false);
+                documents.push(document);
+                failures.push((identity, problem));
+            }
+        }
+    }
+    if context.json {
+        output::json(&documents)?;
+    }
+    finish(&failures, results.len(), "started")
+}
+
+/// One failure is told as it is; of several each is told, and the whole has failed.
+pub(crate) fn finish(failures: &[(&Identity, &Problem)], of: usize, done: &str) -> Answer {
+    match failures {
+        [] => Ok(ExitCode::SUCCESS),
+        [(_, problem)] if of == 1 => Err((*problem).clone()),
+        many => {
+            let first = many[0].1.kind();
+            let same = many.iter().all(|(_, problem)| problem.kind() == first);
+            let kind = if same { first } else { Kind::Failed };
+            let mut whole = Problem::new(kind, format!("{} of {of} were not {done}", many.len()));
+            let mut hints: Vec<&String> = Vec::new();
+            for (identity, problem) in many {
+                let causes = problem.causes().join(": ");
+                let because = if causes.is_empty() {
+                    String::new()
+                } else {
+                    format!(": {causes}")
+                };
+                whole = whole.cause(format!("{identity}: {}{because}", problem.message()));
+                hints.extend(problem.hints());
+            }
+            hints.sort();
+            hints.dedup();
+            for hint in hints.into_iter().take(3) {
+                whole = whole.hint(hint.clone());
+            }
+            Err(whole)
+        }
+    }
+}
+
+fn is_running(problem: &Problem) -> bool {
+    problem.kind() == Kind::Conflict && problem.message().contains("running already")
+}
+
+type StartResult = (Identity, Result<Started, Problem>);
+
+/// As many at a time as the town allows; the answers in the order of the question.
+fn start_in_parallel(
+    town: &Town,
+    identities: &[Identity],
+    options: &StartOptions,
+) -> Vec<StartResult> {
+    let workers = town.settings().limits.parallel_starts.min(identities.len());
+    let progress = Progress::bar("starting", identities.len());
+    let next = AtomicUsize::new(0);
+    let results: Mutex<Vec<Option<Result<Started, Problem>>>> =
+        Mutex::new(identities.iter().map(|_| None).collect());
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(identity) = identities.get(index) else {
+                        return;
+                    };
+                    let result = start::start(town, identity, options);
+                    progress.step();
+                    if let Ok(mut results) = results.lock() {
+                        results[index] = Some(result);
+                    }
+                }
+            });
+        }
+    });
+    let results = results.into_inner().unwrap_or_default();
+    identities
+        .iter()
+        .cloned()
+        .zip(results)
+        .map(|(identity, result)| {
+            let result = result.unwrap_or_else(|| Err(Problem::failed("the start did not finish")));
+            (identity, result)
+        })
+        .collect()
+}
+
+fn started_line(started: &Started, paint: Paint) -> String {
+    format!(
+        "{} {} {} in {} ({}, {:.1} s)",
+        paint.green("✓"),
+        paint.bold(&started.identity.address()),
+        started.state.word(),
+        started.container,
+        started.harness,
+        started.elapsed.as_secs_f64()
+    )
+}
+
+fn started_json(started: &Started) -> Value {
+    json!({
+        "agent": started.identity,
+        "started": true,
+        "container": started.container,
+        "session": started.session,
+        "pane": started.pane.to_string(),
+        "pid": started.pid,
+        "harness": started.harness,
+        "work_dir": started.work_dir,
+        "state": started.state,
+        "ms": u64::try_from(started.elapsed.as_millis()).unwrap_or(u64::MAX),
+        "warnings": started.warnings,
+    })
+}

@@ -1,0 +1,209 @@
+//! The options of every command that starts agents: the one start path in full.
+
+use crate::context::Context;
+use clap::Args;
+use gt_core::Problem;
+use gt_core::startup::Conversation;
+use gt_town::start::StartOptions;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Start options")]
+pub(crate) struct StartFlags {
+    /// The agent program [default: the role's, GT_HARNESS, the town's]
+    #[arg(long, value_name = "NAME")]
+    harness: Option<String>,
+    /// Appended to the first prompt
+    #[arg(long, value_name = "TEXT")]
+    instructions: Option<String>,
+    /// Why it is started, for the first prompt
+    #[arg(long)]
+    topic: Option<String>,
+    /// The molecule that the topic is about
+    #[arg(long, value_name = "ID")]
+    molecule: Option<String>,
+    /// Who starts it [default: GT_ROLE]
+    #[arg(long, value_name = "ADDRESS")]
+    sender: Option<String>,
+    /// Give it no first prompt
+    #[arg(long)]
+    no_prompt: bool,
+    /// Go on with this conversation of the agent program
+    #[arg(long, value_name = "ID", group = "conversation")]
+    resume: Option<String>,
+    /// Go on with its newest conversation
+    #[arg(long = "continue", group = "conversation")]
+    continue_newest: bool,
+    /// Go on with a copy of this conversation
+    #[arg(long, value_name = "ID", group = "conversation")]
+    fork: Option<String>,
+    /// A shell line to run instead of the agent program
+    #[arg(long, value_name = "LINE")]
+    command: Option<String>,
+    /// Another folder than the role's
+    #[arg(long, value_name = "PATH")]
+    work_dir: Option<PathBuf>,
+    /// Make its worktree if there is none
+    #[arg(long)]
+    create: bool,
+    /// A variable to take over from this environment, or NAME=VALUE (then visible to `ps`)
+    #[arg(long, value_name = "NAME")]
+    env: Vec<String>,
+    /// A file of NAME=VALUE lines
+    #[arg(long, value_name = "FILE")]
+    env_file: Vec<PathBuf>,
+    /// The agent program's configuration folder
+    #[arg(long, value_name = "PATH")]
+    config_dir: Option<String>,
+    /// The colours of the status line: a palette, `rig`, `mayor`, `deacon` or `none`
+    #[arg(long)]
+    theme: Option<String>,
+    /// Let the program ask for permissions
+    #[arg(long)]
+    ask_permissions: bool,
+    /// Do not wait until it is ready
+    #[arg(long)]
+    no_wait: bool,
+    /// How long it may take to be ready
+    #[arg(long, value_name = "SECONDS")]
+    ready_timeout: Option<f64>,
+    /// Leave a container that is not ready in time, instead of undoing the start
+    #[arg(long)]
+    keep_on_timeout: bool,
+    /// Leave the program's start-up dialogs to a person
+    #[arg(long)]
+    no_dialogs: bool,
+    /// Start it again when it dies
+    #[arg(long, overrides_with = "no_auto_respawn")]
+    auto_respawn: bool,
+    /// Do not start it again when it dies
+    #[arg(long)]
+    no_auto_respawn: bool,
+    /// Close the container when the agent ends
+    #[arg(long)]
+    no_remain_on_exit: bool,
+    /// Write no PID file
+    #[arg(long)]
+    no_track_pid: bool,
+    /// Do not look once more at the end whether it lives
+    #[arg(long)]
+    no_verify: bool,
+}
+
+impl StartFlags {
+    pub(crate) fn options(&self, context: &Context) -> Result<StartOptions, Problem> {
+        let off = |flag: bool| flag.then_some(false);
+        if let Some(theme) = self.theme.as_deref().filter(|theme| *theme != "none")
+            && gt_core::theme::find(theme, "").is_none()
+        {
+            let names: Vec<&str> = gt_core::theme::PALETTES.iter().map(|p| p.name).collect();
+            return Err(Problem::usage(format!("there is no theme {theme:?}"))
+                .hint(format!("rig, mayor, deacon, none, {}", names.join(", "))));
+        }
+        Ok(StartOptions {
+            harness: self.harness.clone(),
+            work_dir: self.work_dir.clone(),
+            create: self.create,
+            command: self.command.clone(),
+            sender: self.sender.clone(),
+            topic: self.topic.clone(),
+            molecule: self.molecule.clone(),
+            instructions: self.instructions.clone(),
+            conversation: self.conversation(),
+            extra_env: self.extra_env(context)?,
+            config_dir: self.config_dir.clone(),
+            theme: self.theme.clone(),
+            wait_for_agent: off(self.no_wait),
+            keep_on_timeout: self.keep_on_timeout,
+            keep_container: false,
+            accept_dialogs: off(self.no_dialogs || self.no_wait),
+            wait_ready: off(self.no_wait),
+            ready_timeout: self.ready_timeout()?,
+            auto_respawn: match (self.auto_respawn, self.no_auto_respawn) {
+                (true, _) => Some(true),
+                (_, true) => Some(false),
+                _ => None,
+            },
+            remain_on_exit: off(self.no_remain_on_exit),
+            track_pid: off(self.no_track_pid),
+            verify_survived: off(self.no_verify),
+            skip_permissions: off(self.ask_permissions),
+            prompt: off(self.no_prompt),
+        })
+    }
+
+    fn conversation(&self) -> Conversation {
+        match (&self.resume, &self.fork, self.continue_newest) {
+            (Some(id), _, _) => Conversation::Resume(id.clone()),
+            (_, Some(id), _) => Conversation::Fork(id.clone()),
+            (_, _, true) => Conversation::Continue,
+            _ => Conversation::New,
+        }
+    }
+
+    fn ready_timeout(&self) -> Result<Option<Duration>, Problem> {
+        self.ready_timeout
+            .map(|seconds| {
+                Duration::try_from_secs_f64(seconds)
+                    .map_err(|_| Problem::usage(format!("{seconds} is no time to wait")))
+            })
+            .transpose()
+    }
+
+    fn extra_env(&self, context: &Context) -> Result<Vec<(String, String)>, Problem> {
+        let mut env = Vec::new();
+        for path in &self.env_file {
+            env.extend(read_env_file(&context.around().current_dir.join(path))?);
+        }
+        for word in &self.env {
+            let pair = match word.split_once('=') {
+                Some((name, value)) => (name.to_owned(), value.to_owned()),
+                None => {
+                    let value = context.around().env.get(word).cloned().ok_or_else(|| {
+                        Problem::usage(format!("the variable {word} is not set here"))
+                    })?;
+                    (word.clone(), value)
+                }
+            };
+            check_name(&pair.0, "--env")?;
+            env.push(pair);
+        }
+        Ok(env)
+    }
+}
+
+fn read_env_file(path: &Path) -> Result<Vec<(String, String)>, Problem> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| gt_town::files::cannot("read", path, &error))?;
+    let mut env = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let place = format!("{}:{}", path.display(), number + 1);
+        let line = line.strip_prefix("export ").unwrap_or(line);
+        let (name, value) = line
+            .split_once('=')
+            .ok_or_else(|| Problem::usage(format!("{place} is not NAME=VALUE")))?;
+        check_name(name.trim(), &place)?;
+        let value = value.trim();
+        let quoted = ['"', '\'']
+            .iter()
+            .find_map(|q| value.strip_prefix(*q)?.strip_suffix(*q));
+        env.push((name.trim().to_owned(), quoted.unwrap_or(value).to_owned()));
+    }
+    Ok(env)
+}
+
+fn check_name(name: &str, place: &str) -> Result<(), Problem> {
+    let well_formed = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if well_formed {
+        return Ok(());
+    }
+    Err(Problem::usage(format!(
+        "{place}: {name:?} cannot be the name of a variable"
+    )))
+}

@@ -1,0 +1,93 @@
+use super::{Answer, agents};
+use crate::context::Context;
+use crate::output::{self, Paint};
+use clap::Args;
+use gt_core::health::Health;
+use gt_town::agents::{self as engine, AgentView, Wanted};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::process::ExitCode;
+
+/// Show the town: its rigs, its agents, what needs attention
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    /// Wait for Enter at the end (for pop-ups)
+    #[arg(long, hide = true)]
+    hold: bool,
+}
+
+pub(crate) fn run(args: StatusArgs, context: &Context) -> Answer {
+    let town = context.town()?;
+    let agents = engine::list(&town, Wanted::default())?;
+    let mut states: BTreeMap<&str, usize> = BTreeMap::new();
+    for agent in &agents {
+        *states.entry(agent.report.state.word()).or_default() += 1;
+    }
+    let ill: Vec<&AgentView> = agents
+        .iter()
+        .filter(|a| a.health != Health::Healthy)
+        .collect();
+    if context.json {
+        output::json(&json!({
+            "town": town.root(),
+            "name": town.settings().name,
+            "socket": town.socket_text(),
+            "harness": gt_town::harnesses::choose(&town, None, &gt_core::role::RoleConfig::default()),
+            "rigs": town.registry().rigs.iter().map(|(name, entry)| json!({
+                "rig": name,
+                "prefix": entry.beads.prefix,
+                "parked": entry.parked,
+                "running": agents.iter().filter(|a| a.identity.rig() == Some(name)).count(),
+            })).collect::<Vec<_>>(),
+            "running": agents.len(),
+            "states": states,
+            "unhealthy": ill.iter().map(|agent| agents::document(agent)).collect::<Vec<_>>(),
+        }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let paint = Paint::for_stdout();
+    output::line(format!(
+        "{} at {} (tmux socket: {})",
+        paint.bold(&town.settings().name),
+        town.root().display(),
+        town.socket_text()
+    ))?;
+    for (name, entry) in &town.registry().rigs {
+        let running = agents
+            .iter()
+            .filter(|a| a.identity.rig() == Some(name))
+            .count();
+        let parked = if entry.parked { ", parked" } else { "" };
+        output::line(format!(
+            "  {name} ({}): {running} running{parked}",
+            entry.beads.prefix
+        ))?;
+    }
+    let counts: Vec<String> = states
+        .iter()
+        .map(|(word, count)| format!("{count} {word}"))
+        .collect();
+    let summary = if counts.is_empty() {
+        "nothing runs".to_owned()
+    } else {
+        counts.join(", ")
+    };
+    output::line(format!("Agents: {summary}."))?;
+    for agent in &ill {
+        output::line(format!(
+            "{} {}: {}",
+            paint.red("!"),
+            agent.identity,
+            agent.health.words()
+        ))?;
+    }
+    if !agents.is_empty() {
+        output::line("")?;
+        agents::show(&agents, context)?;
+    }
+    if args.hold {
+        let _ = std::io::stdin().read(&mut [0]);
+    }
+    Ok(ExitCode::SUCCESS)
+}

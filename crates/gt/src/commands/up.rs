@@ -1,0 +1,36 @@
+use super::start_flags::StartFlags;
+use super::{Answer, rig, start};
+use crate::context::Context;
+use clap::Args;
+use gt_core::{Identity, Role};
+use gt_town::directory;
+
+/// Start the town's own agents and those of its rigs
+///
+/// The mayor, the deacon, and the witness and refinery of every rig that is not
+/// parked. Those that run already are left alone.
+#[derive(Debug, Args)]
+pub(crate) struct UpArgs {
+    /// The crew, too
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    flags: StartFlags,
+}
+
+pub(crate) fn run(args: UpArgs, context: &Context) -> Answer {
+    let town = context.town()?;
+    let mut wanted: Vec<Identity> = [Role::Mayor, Role::Deacon].map(Identity::town).to_vec();
+    for (name, entry) in &town.registry().rigs {
+        if entry.parked {
+            continue;
+        }
+        wanted.extend(rig::own_agents(name));
+        if args.all {
+            wanted.extend(directory::workers(&town, name, Role::Crew));
+        }
+    }
+    let mut options = args.flags.options(context)?;
+    options.create = true;
+    start::start_many(&town, &wanted, &options, context, start::Missing::IsFine)
+}

@@ -1,0 +1,355 @@
+//! The agent on a terminal: its state, and the loop that waits and draws.
+//!
+//! One round of the loop: do what can be done now (`turn`), draw, wait for input, a
+//! command, a signal or time, and hand keys on (`keys`). Deadlines are plain
+//! [`Instant`]s in the state; the earliest one limits the wait, and an idle agent has
+//! none, so it sleeps until somebody types.
+
+use std::collections::VecDeque;
+use std::io;
+use std::process::Child;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+
+use super::conversation::{Conversation, Tool};
+use super::dialog::Dialog;
+use super::editor::{Editor, Message};
+use super::hooks::Note;
+use super::input::{Decoder, ESCAPE_WAIT, Event};
+use super::live::{View, frame};
+use super::screen::Screen;
+use super::script::Script;
+use super::signals::Signals;
+use super::terminal;
+use super::transcript::Entry;
+use super::turn::{Doing, Turn};
+
+const TITLE_IDLE: &str = "✳ demo";
+const TITLE_BUSY: &str = "◑ demo";
+const TITLE_WAITING: &str = "✋ demo";
+
+/// Claude Code tells of an open dialog after this long.
+const NOTIFY_DIALOG: Duration = Duration::from_secs(6);
+/// And of an idle prompt after this long.
+const NOTIFY_IDLE: Duration = Duration::from_secs(60);
+
+#[derive(Debug)]
+pub(super) struct Agent {
+    pub(super) conversation: Conversation,
+    pub(super) screen: Screen,
+    pub(super) editor: Editor,
+    /// Messages that wait for the end of the turn.
+    pub(super) queue: VecDeque<Message>,
+    pub(super) turn: Option<Turn>,
+    pub(super) open: Option<Open>,
+    pub(super) script: Script,
+    /// Until when the script sleeps.
+    pub(super) pause: Option<Instant>,
+    /// Until when a second Ctrl-C exits.
+    pub(super) exit_hint: Option<Instant>,
+    pub(super) leaving: Option<Leave>,
+    notify: Option<(Instant, Notice)>,
+    signals: Rc<Signals>,
+    ignore_term: bool,
+    /// Started for tests; only to be collected when they end.
+    children: Vec<Child>,
+    exit_at: Option<Instant>,
+    decoder: Decoder,
+    escape_at: Option<Instant>,
+    /// The terminal is gone, and only `--ignore-term` keeps the agent here.
+    orphan: bool,
+    /// How the session starts, until it has.
+    begin: Option<Begin>,
+}
+
+/// A dialog that is open, and what its answer is for.
+#[derive(Debug)]
+pub(super) struct Open {
+    pub(super) dialog: Dialog,
+    pub(super) purpose: Purpose,
+}
+
+#[derive(Debug)]
+pub(super) enum Purpose {
+    Trust,
+    Command(String, Tool),
+    Question(Vec<String>, Tool),
+}
+
+/// The status to end with and Claude Code's word for the reason.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Leave {
+    status: u8,
+    reason: &'static str,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Notice {
+    Dialog,
+    Idle,
+}
+
+/// What the session starts with.
+#[derive(Debug)]
+pub(super) struct Begin {
+    pub(super) identity: String,
+    pub(super) source: &'static str,
+    pub(super) entries: Vec<Entry>,
+    pub(super) prompt: Option<String>,
+    pub(super) trust_dialog: bool,
+    pub(super) ignore_term: bool,
+    pub(super) children: Vec<Child>,
+    pub(super) exit_at: Option<Instant>,
+}
+
+impl Agent {
+    pub(super) fn new(
+        conversation: Conversation,
+        screen: Screen,
+        script: Script,
+        signals: Rc<Signals>,
+        mut begin: Begin,
+    ) -> Self {
+        Self {
+            conversation,
+            screen,
+            editor: Editor::default(),
+            queue: VecDeque::new(),
+            turn: None,
+            open: None,
+            script,
+            pause: None,
+            exit_hint: None,
+            leaving: None,
+            notify: None,
+            signals,
+            ignore_term: begin.ignore_term,
+            children: std::mem::take(&mut begin.children),
+            exit_at: begin.exit_at,
+            decoder: Decoder::default(),
+            escape_at: None,
+            orphan: false,
+            begin: Some(begin),
+        }
+    }
+
+    /// Runs until something ends it; the result is the exit status.
+    pub(super) fn run(mut self) -> u8 {
+        match &self.begin {
+            Some(begin) if begin.trust_dialog => {
+                let dialog = Dialog::trust(self.conversation.cwd());
+                self.open = Some(Open {
+                    dialog,
+                    purpose: Purpose::Trust,
+                });
+            }
+            _ => self.start(),
+        }
+        loop {
+            self.advance(Instant::now());
+            if let Some(leave) = self.leaving.take() {
+                return self.end(leave);
+            }
+            self.draw();
+            self.wait();
+        }
+    }
+
+    /// The folder is trusted, or nobody asked: the session starts.
+    pub(super) fn start(&mut self) {
+        let Some(begin) = self.begin.take() else {
+            return;
+        };
+        self.screen.greeting(&begin.identity);
+        for Entry { kind, text } in &begin.entries {
+            match kind.as_str() {
+                "user" => self.screen.user(text),
+                "assistant" => self.screen.answer(text),
+                _ => {}
+            }
+        }
+        let notes = self.conversation.start(begin.source);
+        self.tell(notes);
+        self.queue.extend(begin.prompt.map(Message::plain));
+    }
+
+    /// Shows what hooks had to say.
+    pub(super) fn tell(&mut self, notes: Vec<Note>) {
+        for note in notes {
+            match note {
+                Note::Context(text) => self.screen.output(&text),
+                Note::Warning(text) => self.screen.output(&format!("warning: {text}")),
+            }
+        }
+    }
+
+    /// Asks the loop to end.
+    pub(super) fn leave(&mut self, status: u8, reason: &'static str) {
+        self.leaving = Some(Leave { status, reason });
+    }
+
+    pub(super) fn notify_later(&mut self, notice: Notice) {
+        let after = match notice {
+            Notice::Dialog => NOTIFY_DIALOG,
+            Notice::Idle => NOTIFY_IDLE,
+        };
+        let wanted = self.conversation.has_hook("Notification");
+        self.notify = wanted.then(|| (Instant::now() + after, notice));
+    }
+
+    pub(super) fn forget_notice(&mut self) {
+        self.notify = None;
+    }
+
+    pub(super) fn draw(&mut self) {
+        let busy = self.turn.as_ref().map(|turn| turn.started.elapsed());
+        let view = View {
+            busy,
+            dialog: self.open.as_ref().map(|open| &open.dialog),
+            editor: &self.editor,
+            queued: self
+                .queue
+                .iter()
+                .map(|message| message.shown.as_str())
+                .collect(),
+            exit_hint: self.exit_hint.is_some(),
+        };
+        let frame = frame(&view, self.screen.size());
+        self.screen.state_title(match (&self.open, busy) {
+            (Some(_), _) => TITLE_WAITING,
+            (None, Some(_)) => TITLE_BUSY,
+            (None, None) => TITLE_IDLE,
+        });
+        self.screen.draw(frame);
+    }
+
+    fn wait(&mut self) {
+        let until = self.deadline();
+        let stdin = io::stdin();
+        let mut fds = Vec::with_capacity(5);
+        if !self.orphan {
+            fds.push(PollFd::new(&stdin, PollFlags::IN));
+        }
+        if let Some(Turn {
+            doing: Doing::Command(running, ..),
+            ..
+        }) = &self.turn
+        {
+            running.watch(&mut fds);
+        }
+        self.signals.wait(&mut fds, until);
+        let input = !self.orphan && !fds[0].revents().is_empty();
+        drop(fds);
+
+        if let Some(status) = self.signals.ending() {
+            self.leave(status, "other");
+            return;
+        }
+        self.children
+            .retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+        if self.signals.take_resized() {
+            self.screen.resize();
+        }
+        if input {
+            self.read();
+        }
+        self.look_at_the_clock();
+        if self.screen.is_gone() {
+            self.hang_up();
+        }
+    }
+
+    fn read(&mut self) {
+        let mut bytes = Vec::new();
+        let read = terminal::read_available(&mut bytes);
+        let events = self.decoder.feed(&bytes);
+        self.escape_at = self
+            .decoder
+            .is_waiting()
+            .then(|| Instant::now() + ESCAPE_WAIT);
+        for event in events {
+            self.handle(event);
+        }
+        if read.is_err() {
+            self.hang_up();
+        }
+    }
+
+    /// The terminal is gone. This is what SIGHUP says, only that it may come first.
+    fn hang_up(&mut self) {
+        self.orphan = true;
+        if !self.ignore_term {
+            self.leave(129, "other");
+        }
+    }
+
+    /// The earliest moment at which something is due.
+    fn deadline(&self) -> Option<Instant> {
+        let mut due = vec![
+            self.exit_at,
+            self.escape_at,
+            self.exit_hint,
+            self.pause,
+            self.notify.map(|(at, _)| at),
+        ];
+        if let (Some(turn), None) = (&self.turn, &self.open) {
+            // The seconds of the busy line.
+            let next = turn.started.elapsed().as_secs() + 1;
+            due.push(Some(turn.started + Duration::from_secs(next)));
+            if let Doing::Waiting(until) = turn.doing {
+                due.push(Some(until));
+            }
+        }
+        due.into_iter().flatten().min()
+    }
+
+    /// Does what is due and is nobody else's matter.
+    fn look_at_the_clock(&mut self) {
+        let now = Instant::now();
+        let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if due(self.escape_at) {
+            self.escape_at = None;
+            if let Some(key) = self.decoder.flush() {
+                self.handle(Event::Key(key));
+            }
+        }
+        if due(self.exit_hint) {
+            self.exit_hint = None;
+        }
+        if due(self.exit_at) {
+            self.exit_at = None;
+            self.leave(0, "other");
+        }
+        if let Some((at, notice)) = self.notify
+            && at <= now
+        {
+            self.notify = None;
+            let notes = match notice {
+                Notice::Dialog => self
+                    .conversation
+                    .notify("permission_prompt", "demo needs your permission"),
+                Notice::Idle => self
+                    .conversation
+                    .notify("idle_prompt", "demo is waiting for your input"),
+            };
+            self.tell(notes);
+        }
+    }
+
+    fn end(mut self, leave: Leave) -> u8 {
+        if let Some(turn) = &mut self.turn {
+            turn.cut_short();
+        }
+        let notes = match &self.begin {
+            None => self.conversation.end(leave.reason),
+            // A session that never began has no end to tell of.
+            Some(begin) if begin.source == "resume" => Vec::new(),
+            Some(_) => self.conversation.discard(),
+        };
+        self.tell(notes);
+        self.screen.close();
+        leave.status
+    }
+}

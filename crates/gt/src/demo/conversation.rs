@@ -1,0 +1,237 @@
+//! One conversation: its transcript, its log and the hooks that hear of it.
+//!
+//! Each method is one thing that happened. It is written down, its hooks are fired
+//! with Claude Code's JSON, and what is left to tell comes back as [`Note`]s. How
+//! that looks is up to the caller: `agent` on a terminal, `plain` in a pipe.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::rc::Rc;
+
+use serde_json::{Value, json};
+
+use super::command::Finished;
+use super::hooks::{Hooks, Note};
+use super::signals::Signals;
+use super::transcript::{Transcript, append, new_id, now};
+
+#[derive(Debug)]
+pub(super) struct Conversation {
+    transcript: Transcript,
+    hooks: Hooks,
+    signals: Rc<Signals>,
+    log: Option<File>,
+    cwd: String,
+    bypass: bool,
+}
+
+/// Something that needs leave: a command, or a question to the user.
+#[derive(Debug, Clone)]
+pub(super) struct Tool {
+    name: &'static str,
+    input: Value,
+}
+
+impl Tool {
+    pub(super) fn bash(command: &str) -> Self {
+        Self {
+            name: "Bash",
+            input: json!({"command": command}),
+        }
+    }
+
+    pub(super) fn question(question: &str, options: &[String]) -> Self {
+        let options: Vec<Value> = options
+            .iter()
+            .map(|label| json!({"label": label}))
+            .collect();
+        let input = json!({"questions": [{"question": question, "options": options}]});
+        Self {
+            name: "AskUserQuestion",
+            input,
+        }
+    }
+}
+
+impl Conversation {
+    pub(super) fn new(
+        transcript: Transcript,
+        hooks: Hooks,
+        signals: Rc<Signals>,
+        cwd: String,
+        bypass: bool,
+    ) -> Self {
+        Self {
+            transcript,
+            hooks,
+            signals,
+            log: None,
+            cwd,
+            bypass,
+        }
+    }
+
+    /// Writes each message received to this file as well.
+    pub(super) fn log_to(&mut self, path: &Path) -> Result<(), String> {
+        let file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(path);
+        self.log = Some(file.map_err(|error| format!("{}: {error}", path.display()))?);
+        Ok(())
+    }
+
+    pub(super) fn cwd(&self) -> &str {
+        &self.cwd
+    }
+
+    /// True when tools run without being asked for.
+    pub(super) fn bypasses_permissions(&self) -> bool {
+        self.bypass
+    }
+
+    pub(super) fn has_hook(&self, event: &str) -> bool {
+        self.hooks.has(event)
+    }
+
+    pub(super) fn start(&mut self, source: &str) -> Vec<Note> {
+        let notes = self.fire("SessionStart", source, json!({"source": source}));
+        self.keep_context(notes)
+    }
+
+    /// The user's message is taken up.
+    pub(super) fn receive(&mut self, prompt: &str) -> Vec<Note> {
+        let mut notes = Vec::new();
+        if let Some(log) = &mut self.log {
+            let line = json!({"at": now(), "session_id": self.transcript.id, "prompt": prompt});
+            if let Err(error) = append(log, &line) {
+                notes.push(Note::Warning(format!("log: {error}")));
+            }
+        }
+        notes.extend(self.write("user", prompt));
+        let fired = self.fire("UserPromptSubmit", "", json!({"prompt": prompt}));
+        notes.extend(self.keep_context(fired));
+        notes
+    }
+
+    /// The agent's answer is shown.
+    pub(super) fn say(&mut self, text: &str) -> Vec<Note> {
+        self.write("assistant", text).into_iter().collect()
+    }
+
+    pub(super) fn before_tool(&self, tool: &Tool) -> Vec<Note> {
+        self.tool("PreToolUse", tool, json!({}))
+    }
+
+    /// The dialog is open.
+    pub(super) fn asked(&self, tool: &Tool) -> Vec<Note> {
+        self.tool("PermissionRequest", tool, json!({}))
+    }
+
+    pub(super) fn after_command(&self, tool: &Tool, finished: &Finished) -> Vec<Note> {
+        let response = json!({"stdout": finished.stdout, "stderr": finished.stderr});
+        self.tool("PostToolUse", tool, json!({"tool_response": response}))
+    }
+
+    pub(super) fn after_question(&self, tool: &Tool, answer: &str) -> Vec<Note> {
+        self.tool(
+            "PostToolUse",
+            tool,
+            json!({"tool_response": {"answer": answer}}),
+        )
+    }
+
+    /// The user has not reacted for a while.
+    pub(super) fn notify(&self, kind: &str, message: &str) -> Vec<Note> {
+        let more = json!({"notification_type": kind, "message": message});
+        self.fire("Notification", kind, more)
+    }
+
+    pub(super) fn stop(&self, last_message: &str) -> Vec<Note> {
+        let more = json!({"stop_hook_active": false, "last_assistant_message": last_message});
+        self.fire("Stop", "", more)
+    }
+
+    pub(super) fn failed(&self, error: &str) -> Vec<Note> {
+        let kind = match error.split_whitespace().next() {
+            Some("400") => "invalid_request",
+            Some("401") => "authentication_failed",
+            Some("429") => "rate_limit",
+            Some(status) if status.starts_with('5') => "server_error",
+            _ => "unknown",
+        };
+        let last = format!("API Error: {error}");
+        let more = json!({"error": kind, "error_details": error, "last_assistant_message": last});
+        self.fire("StopFailure", kind, more)
+    }
+
+    pub(super) fn end(&self, reason: &str) -> Vec<Note> {
+        self.fire("SessionEnd", reason, json!({"reason": reason}))
+    }
+
+    /// The session never began, so that its id may be used again.
+    pub(super) fn discard(&self) -> Vec<Note> {
+        let removed = self.transcript.remove();
+        let failed = removed.err().map(|error| format!("transcript: {error}"));
+        failed.map(Note::Warning).into_iter().collect()
+    }
+
+    /// Ends this session and starts an empty one with a new id.
+    pub(super) fn clear(&mut self) -> Vec<Note> {
+        let mut notes = self.end("clear");
+        let folder = self.transcript.path.parent().unwrap_or(Path::new("."));
+        match Transcript::create(folder, new_id(), &self.cwd) {
+            Ok(transcript) => self.transcript = transcript,
+            Err(problem) => notes.push(Note::Warning(problem)),
+        }
+        notes.extend(self.start("clear"));
+        notes
+    }
+
+    fn tool(&self, event: &str, tool: &Tool, more: Value) -> Vec<Note> {
+        let mut fields = json!({"tool_name": tool.name, "tool_input": tool.input});
+        merge(&mut fields, more);
+        self.fire(event, tool.name, fields)
+    }
+
+    fn fire(&self, event: &str, subject: &str, more: Value) -> Vec<Note> {
+        if !self.hooks.has(event) {
+            return Vec::new();
+        }
+        let mut payload = json!({
+            "session_id": self.transcript.id,
+            "transcript_path": self.transcript.path.to_string_lossy(),
+            "cwd": self.cwd,
+            "permission_mode": if self.bypass { "bypassPermissions" } else { "default" },
+            "hook_event_name": event,
+        });
+        merge(&mut payload, more);
+        self.hooks.fire(event, subject, &payload, &self.signals)
+    }
+
+    fn keep_context(&mut self, mut notes: Vec<Note>) -> Vec<Note> {
+        let mut failed = Vec::new();
+        for note in &notes {
+            if let Note::Context(text) = note {
+                failed.extend(self.write("context", text));
+            }
+        }
+        notes.extend(failed);
+        notes
+    }
+
+    fn write(&mut self, kind: &str, text: &str) -> Option<Note> {
+        let written = self.transcript.write(kind, text);
+        written
+            .err()
+            .map(|error| Note::Warning(format!("transcript: {error}")))
+    }
+}
+
+fn merge(into: &mut Value, more: Value) {
+    if let (Value::Object(into), Value::Object(more)) = (into, more) {
+        into.extend(more);
+    }
+}

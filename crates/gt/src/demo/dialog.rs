@@ -1,0 +1,148 @@
+//! A dialog: some lines, rows to choose from, and which row is marked.
+//!
+//! Pure: keys go in, an [`Answer`] comes out, and [`Dialog::lines`] is what to draw.
+//! A paste never gets here. The agent drops it, as the real programs do, and that
+//! makes a blind Enter after it choose the marked row.
+
+use super::input::Key;
+
+/// A command of many lines is shown up to here.
+const COMMAND_LINES: usize = 10;
+
+#[derive(Debug)]
+pub(super) struct Dialog {
+    heading: Vec<String>,
+    rows: Vec<String>,
+    marked: usize,
+    numbered: bool,
+    footer: &'static str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    Row(usize),
+    Cancelled,
+}
+
+impl Dialog {
+    /// Row 0 is yes, row 1 is no.
+    pub(super) fn permission(command: &str) -> Self {
+        let mut heading = vec!["Bash command".to_owned()];
+        let lines = command.lines();
+        heading.extend(lines.take(COMMAND_LINES).map(|line| format!("  {line}")));
+        let left_out = command.lines().count().saturating_sub(COMMAND_LINES);
+        if left_out > 0 {
+            heading.push(format!("  … +{left_out} lines"));
+        }
+        heading.push("Do you want to proceed?".to_owned());
+        Self {
+            heading,
+            rows: vec![
+                "Yes".to_owned(),
+                "No, and tell demo what to do differently (esc)".to_owned(),
+            ],
+            marked: 0,
+            numbered: true,
+            footer: "Esc to cancel",
+        }
+    }
+
+    pub(super) fn question(question: &str, options: &[String]) -> Self {
+        Self {
+            heading: question.lines().map(str::to_owned).collect(),
+            rows: options.to_vec(),
+            marked: 0,
+            numbered: true,
+            footer: "Enter to select · ↑/↓ to navigate · Esc to cancel",
+        }
+    }
+
+    /// Row 0, marked at first, is no: a blind Enter ends the program. Claude Code
+    /// 2.1.325 is like that, and whoever starts agents has to cope with it.
+    pub(super) fn trust(folder: &str) -> Self {
+        Self {
+            heading: vec![
+                "Do you trust the files in this folder?".to_owned(),
+                format!("  {folder}"),
+            ],
+            rows: vec!["No, exit".to_owned(), "Yes, I trust this folder".to_owned()],
+            marked: 0,
+            numbered: false,
+            footer: "Enter to confirm · Esc to cancel",
+        }
+    }
+
+    pub(super) fn key(&mut self, key: Key) -> Option<Answer> {
+        match key {
+            Key::Up => self.marked = self.marked.saturating_sub(1),
+            Key::Down => self.marked = (self.marked + 1).min(self.rows.len() - 1),
+            Key::Enter => return Some(Answer::Row(self.marked)),
+            Key::Esc | Key::Ctrl('c') => return Some(Answer::Cancelled),
+            Key::Char(digit @ '1'..='9') if self.numbered => {
+                let row = digit as usize - '1' as usize;
+                return (row < self.rows.len()).then_some(Answer::Row(row));
+            }
+            _ => {}
+        }
+        None
+    }
+
+    pub(super) fn lines(&self) -> Vec<String> {
+        let heading = self.heading.iter().map(|line| format!(" {line}"));
+        let rows = self.rows.iter().enumerate().map(|(index, row)| {
+            let mark = if index == self.marked { '❯' } else { ' ' };
+            match self.numbered {
+                true => format!(" {mark} {}. {row}", index + 1),
+                false => format!(" {mark} {row}"),
+            }
+        });
+        let footer = std::iter::once(format!(" {}", self.footer));
+        heading.chain(rows).chain(footer).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(mut dialog: Dialog, keys: &[Key], expected: Option<Answer>) {
+        let answer = keys.iter().find_map(|key| dialog.key(*key));
+        assert_eq!(answer, expected, "{keys:?}");
+    }
+
+    #[test]
+    fn a_permission_reads_like_the_real_one() {
+        assert_eq!(
+            Dialog::permission("touch a\ntouch b").lines(),
+            [
+                " Bash command",
+                "   touch a",
+                "   touch b",
+                " Do you want to proceed?",
+                " ❯ 1. Yes",
+                "   2. No, and tell demo what to do differently (esc)",
+                " Esc to cancel",
+            ]
+        );
+    }
+
+    #[test]
+    fn keys_choose() {
+        let permission = || Dialog::permission("ls");
+        check(permission(), &[Key::Enter], Some(Answer::Row(0)));
+        check(permission(), &[Key::Down, Key::Enter], Some(Answer::Row(1)));
+        let far = [Key::Down, Key::Down, Key::Up, Key::Up, Key::Up, Key::Enter];
+        check(permission(), &far, Some(Answer::Row(0)));
+        check(permission(), &[Key::Char('2')], Some(Answer::Row(1)));
+        check(permission(), &[Key::Char('3')], None);
+        check(permission(), &[Key::Esc], Some(Answer::Cancelled));
+        check(permission(), &[Key::Char('y'), Key::Char(' ')], None);
+    }
+
+    #[test]
+    fn trust_marks_no_and_takes_no_digits() {
+        check(Dialog::trust("/x"), &[Key::Char('2')], None);
+        check(Dialog::trust("/x"), &[Key::Enter], Some(Answer::Row(0)));
+        assert_eq!(Dialog::trust("/x").lines()[2], " ❯ No, exit");
+    }
+}

@@ -1,0 +1,385 @@
+//! The input line: text, a cursor, and pastes that are too big to show.
+//!
+//! A big paste stands in the line as one piece with a short label and is sent whole,
+//! as the real programs do it. The editor neither draws nor sends; `screen` asks it
+//! for rows, and the agent asks it for the finished [`Message`].
+
+use std::rc::Rc;
+
+use unicode_width::UnicodeWidthChar;
+
+use super::input::Key;
+
+/// From this many lines on a paste is shown by its label.
+const LABEL_LINES: usize = 4;
+/// Above this many characters a paste is shown by its label.
+const LABEL_CHARS: usize = 800;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Message {
+    /// What is sent.
+    pub(super) text: String,
+    /// What the conversation shows of it.
+    pub(super) shown: String,
+}
+
+impl Message {
+    /// A message that was not typed here and so has no labels.
+    pub(super) fn plain(text: String) -> Self {
+        Self {
+            shown: text.clone(),
+            text,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Editor {
+    pieces: Vec<Piece>,
+    /// Index of the piece under the cursor.
+    cursor: usize,
+    pastes: usize,
+}
+
+#[derive(Debug, Clone)]
+enum Piece {
+    Char(char),
+    Paste(Rc<Paste>),
+}
+
+#[derive(Debug)]
+struct Paste {
+    label: String,
+    text: String,
+}
+
+/// The input wrapped to a width, and where the cursor stands in it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    pub(super) rows: Vec<String>,
+    pub(super) row: usize,
+    pub(super) column: usize,
+}
+
+impl Editor {
+    pub(super) fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    pub(super) fn is_exactly(&self, char: char) -> bool {
+        matches!(self.pieces[..], [Piece::Char(only)] if only == char)
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.pieces = Vec::new();
+        self.cursor = 0;
+    }
+
+    pub(super) fn paste(&mut self, text: String) {
+        let breaks = text.matches('\n').count();
+        if breaks + 1 < LABEL_LINES && text.chars().nth(LABEL_CHARS).is_none() {
+            text.chars().for_each(|char| self.insert(Piece::Char(char)));
+            return;
+        }
+        self.pastes += 1;
+        let label = match breaks {
+            0 => format!("[Pasted text #{}]", self.pastes),
+            _ => format!("[Pasted text #{} +{breaks} lines]", self.pastes),
+        };
+        self.insert(Piece::Paste(Rc::new(Paste { label, text })));
+    }
+
+    /// Enter: the message, unless the line is blank or ends in a backslash, which
+    /// asks for a new line.
+    pub(super) fn enter(&mut self) -> Option<Message> {
+        if let Some(before) = self.cursor.checked_sub(1)
+            && matches!(self.pieces[before], Piece::Char('\\'))
+        {
+            self.pieces[before] = Piece::Char('\n');
+            return None;
+        }
+        let (mut text, mut shown) = (String::new(), String::new());
+        for piece in &self.pieces {
+            match piece {
+                Piece::Char(char) => {
+                    text.push(*char);
+                    shown.push(*char);
+                }
+                Piece::Paste(paste) => {
+                    text.push_str(&paste.text);
+                    shown.push_str(&paste.label);
+                }
+            }
+        }
+        if text.trim().is_empty() {
+            return None;
+        }
+        self.clear();
+        Some(Message { text, shown })
+    }
+
+    /// An editing key; keys that mean something else are left alone.
+    pub(super) fn key(&mut self, key: Key) {
+        match key {
+            Key::Char(char) => self.insert(Piece::Char(char)),
+            Key::Newline => self.insert(Piece::Char('\n')),
+            Key::Backspace if self.cursor > 0 => self.delete(self.cursor - 1),
+            Key::Delete | Key::Ctrl('d') if self.cursor < self.pieces.len() => {
+                self.pieces.remove(self.cursor);
+            }
+            Key::Left | Key::Ctrl('b') => self.cursor = self.cursor.saturating_sub(1),
+            Key::Right | Key::Ctrl('f') => {
+                self.cursor = (self.cursor + 1).min(self.pieces.len());
+            }
+            Key::WordLeft => self.cursor = self.word_start(),
+            Key::WordRight => self.cursor = self.word_end(),
+            Key::Home | Key::Ctrl('a') => self.cursor = self.line_start(),
+            Key::End | Key::Ctrl('e') => self.cursor = self.line_end(),
+            Key::Up => self.line_up(),
+            Key::Down => self.line_down(),
+            Key::Ctrl('u') => self.delete(self.line_start()),
+            Key::Ctrl('w') => self.delete(self.word_start()),
+            Key::Ctrl('k') => drop(self.pieces.drain(self.cursor..self.line_end())),
+            _ => {}
+        }
+    }
+
+    pub(super) fn layout(&self, width: usize) -> Layout {
+        let width = width.max(2);
+        let mut layout = Layout {
+            rows: vec![String::new()],
+            row: 0,
+            column: 0,
+        };
+        let mut column = 0;
+        let put = |layout: &mut Layout, char: char, column: &mut usize| {
+            // Control characters come in by paste and must not reach the terminal.
+            let (char, wide) = match char.width() {
+                Some(wide) => (char, wide),
+                None if char == '\t' => (' ', 1),
+                None => (char::REPLACEMENT_CHARACTER, 1),
+            };
+            if *column + wide > width {
+                layout.rows.push(String::new());
+                *column = 0;
+            }
+            if let Some(row) = layout.rows.last_mut() {
+                row.push(char);
+            }
+            *column += wide;
+        };
+        for index in 0..=self.pieces.len() {
+            // The cursor needs a cell of its own, also after a full row.
+            if index == self.cursor {
+                let full = column >= width;
+                layout.row = layout.rows.len() - usize::from(!full);
+                layout.column = if full { 0 } else { column };
+                if full {
+                    layout.rows.push(String::new());
+                    column = 0;
+                }
+            }
+            match self.pieces.get(index) {
+                Some(Piece::Char('\n')) => {
+                    layout.rows.push(String::new());
+                    column = 0;
+                }
+                Some(Piece::Char(char)) => put(&mut layout, *char, &mut column),
+                Some(Piece::Paste(paste)) => {
+                    for char in paste.label.chars() {
+                        put(&mut layout, char, &mut column);
+                    }
+                }
+                None => {}
+            }
+        }
+        layout
+    }
+
+    fn insert(&mut self, piece: Piece) {
+        self.pieces.insert(self.cursor, piece);
+        self.cursor += 1;
+    }
+
+    /// Deletes from `start` to the cursor.
+    fn delete(&mut self, start: usize) {
+        self.pieces.drain(start..self.cursor);
+        self.cursor = start;
+    }
+
+    fn is(&self, index: usize, test: impl Fn(char) -> bool) -> bool {
+        matches!(self.pieces.get(index), Some(Piece::Char(char)) if test(*char))
+    }
+
+    fn word_start(&self) -> usize {
+        let mut at = self.cursor;
+        while at > 0 && self.is(at - 1, char::is_whitespace) {
+            at -= 1;
+        }
+        let end = at;
+        while at > 0 && self.is(at - 1, |char| !char.is_whitespace()) {
+            at -= 1;
+        }
+        // A label is a word of its own.
+        if at == end { at.saturating_sub(1) } else { at }
+    }
+
+    fn word_end(&self) -> usize {
+        let mut at = self.cursor;
+        while self.is(at, char::is_whitespace) {
+            at += 1;
+        }
+        let start = at;
+        while self.is(at, |char| !char.is_whitespace()) {
+            at += 1;
+        }
+        if at == start {
+            (at + 1).min(self.pieces.len())
+        } else {
+            at
+        }
+    }
+
+    fn line_start(&self) -> usize {
+        let mut at = self.cursor;
+        while at > 0 && !self.is(at - 1, |char| char == '\n') {
+            at -= 1;
+        }
+        at
+    }
+
+    fn line_end(&self) -> usize {
+        let mut at = self.cursor;
+        while at < self.pieces.len() && !self.is(at, |char| char == '\n') {
+            at += 1;
+        }
+        at
+    }
+
+    fn line_up(&mut self) {
+        let start = self.line_start();
+        let column = self.cursor - start;
+        if start > 0 {
+            self.cursor = start - 1;
+            let above = self.line_start();
+            self.cursor = (above + column).min(self.cursor);
+        }
+    }
+
+    fn line_down(&mut self) {
+        let column = self.cursor - self.line_start();
+        let end = self.line_end();
+        if end < self.pieces.len() {
+            self.cursor = end + 1;
+            self.cursor = (self.cursor + column).min(self.line_end());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn editor(text: &str) -> Editor {
+        let mut editor = Editor::default();
+        for char in text.chars() {
+            editor.key(if char == '\n' {
+                Key::Newline
+            } else {
+                Key::Char(char)
+            });
+        }
+        editor
+    }
+
+    fn check(text: &str, keys: &[Key], expected: &str) {
+        let mut editor = editor(text);
+        keys.iter().for_each(|key| editor.key(*key));
+        editor.key(Key::Char('|'));
+        let message = editor.enter().expect("a message");
+        assert_eq!(message.text, expected, "{text:?} after {keys:?}");
+    }
+
+    #[test]
+    fn editing_keys() {
+        check("ab", &[Key::Left], "a|b");
+        check("ab", &[Key::Home], "|ab");
+        check("ab", &[Key::Ctrl('a'), Key::Right], "a|b");
+        check("ab", &[Key::Backspace], "a|");
+        check("ab", &[Key::Home, Key::Delete], "|b");
+        check("one two", &[Key::Ctrl('w')], "one |");
+        check("one two ", &[Key::WordLeft], "one |two ");
+        check("one two", &[Key::Home, Key::WordRight], "one| two");
+        check("one\ntwo", &[Key::Ctrl('u')], "one\n|");
+        check("one\ntwo", &[Key::Home, Key::Ctrl('k')], "one\n|");
+        check("one\ntwo", &[Key::Up], "one|\ntwo");
+        check("a\nlong", &[Key::Up], "a|\nlong");
+        check("long\na", &[Key::Up, Key::Down], "long\na|");
+    }
+
+    #[test]
+    fn enter_sends_once_and_blank_never() {
+        let mut editor = editor("hi");
+        assert_eq!(editor.enter(), Some(Message::plain("hi".to_owned())));
+        assert!(editor.is_empty());
+        assert_eq!(editor.enter(), None);
+        editor.key(Key::Char(' '));
+        assert_eq!(editor.enter(), None);
+    }
+
+    #[test]
+    fn a_backslash_before_enter_makes_a_line() {
+        let mut editor = editor("one\\");
+        assert_eq!(editor.enter(), None);
+        editor.key(Key::Char('2'));
+        assert_eq!(editor.enter().map(|m| m.text), Some("one\n2".to_owned()));
+    }
+
+    #[test]
+    fn small_pastes_are_text_and_big_ones_labels() {
+        for (paste, shown) in [
+            ("a\nb\nc".to_owned(), "a\nb\nc".to_owned()),
+            ("x".repeat(800), "x".repeat(800)),
+            (
+                "a\nb\nc\nd".to_owned(),
+                "[Pasted text #1 +3 lines]".to_owned(),
+            ),
+            ("x".repeat(801), "[Pasted text #1]".to_owned()),
+        ] {
+            let mut editor = Editor::default();
+            editor.paste(paste.clone());
+            let message = editor.enter().expect("a message");
+            assert_eq!(message, Message { text: paste, shown });
+        }
+    }
+
+    #[test]
+    fn labels_count_up_and_go_as_one() {
+        let mut editor = editor("see ");
+        editor.paste("x".repeat(900));
+        editor.paste("y".repeat(900));
+        assert_eq!(
+            editor.layout(80).rows,
+            ["see [Pasted text #1][Pasted text #2]"]
+        );
+        editor.key(Key::Backspace);
+        let message = editor.enter().expect("a message");
+        assert_eq!(message.text, format!("see {}", "x".repeat(900)));
+        assert_eq!(message.shown, "see [Pasted text #1]");
+    }
+
+    #[test]
+    fn rows_wrap_by_cells_and_give_the_cursor_a_place() {
+        let wide = editor("日本語").layout(4);
+        assert_eq!(wide.rows, ["日本", "語"]);
+        assert_eq!((wide.row, wide.column), (1, 2));
+
+        let full = editor("abcd").layout(4);
+        assert_eq!(full.rows, ["abcd", ""]);
+        assert_eq!((full.row, full.column), (1, 0));
+
+        let lines = editor("a\nb").layout(4);
+        assert_eq!(lines.rows, ["a", "b"]);
+        assert_eq!((lines.row, lines.column), (1, 1));
+    }
+}

@@ -1,0 +1,70 @@
+//! What a key or a paste means, by what is on the screen.
+
+use std::time::{Duration, Instant};
+
+use super::agent::Agent;
+use super::input::{Event, Key};
+use super::turn::local;
+
+/// A second Ctrl-C within this time exits.
+const EXIT_HINT: Duration = Duration::from_secs(2);
+
+const EXIT: &str = "prompt_input_exit";
+
+impl Agent {
+    pub(super) fn handle(&mut self, event: Event) {
+        if self.leaving.is_some() {
+            return;
+        }
+        match event {
+            // A dialog swallows a paste, as it does in the real programs.
+            Event::Paste(_) if self.open.is_some() => {}
+            Event::Paste(text) => self.editor.paste(text),
+            Event::Key(key) => {
+                self.key(key);
+                // A key may change what the next one of the same read means.
+                if !matches!(key, Key::Char(_)) {
+                    self.advance(Instant::now());
+                }
+            }
+        }
+    }
+
+    fn key(&mut self, key: Key) {
+        if let Some(mut open) = self.open.take() {
+            match open.dialog.key(key) {
+                Some(answer) => self.answered(open, answer),
+                None => self.open = Some(open),
+            }
+            return;
+        }
+        let exit_hint = self.exit_hint.take();
+        match key {
+            Key::Enter => self.submit(),
+            Key::Esc | Key::Ctrl('c') if self.turn.is_some() => self.interrupt(),
+            Key::Ctrl('c') if !self.editor.is_empty() => self.editor.clear(),
+            Key::Ctrl('c') if exit_hint.is_some() => self.leave(0, EXIT),
+            Key::Ctrl('c') => self.exit_hint = Some(Instant::now() + EXIT_HINT),
+            Key::Ctrl('d') if self.editor.is_empty() => self.leave(0, EXIT),
+            Key::Up if self.editor.is_empty() && !self.queue.is_empty() => self.edit_queue(),
+            key => self.editor.key(key),
+        }
+    }
+
+    fn submit(&mut self) {
+        let Some(message) = self.editor.enter() else {
+            return;
+        };
+        match local(&message.text) {
+            // An idle agent obeys at once, also where a script does not listen.
+            Some(local) if self.turn.is_none() => self.do_local(local),
+            _ => self.queue.push_back(message),
+        }
+    }
+
+    /// Takes the queued messages back into the input line.
+    fn edit_queue(&mut self) {
+        let messages: Vec<String> = self.queue.drain(..).map(|message| message.text).collect();
+        self.editor.paste(messages.join("\n"));
+    }
+}

@@ -1,0 +1,257 @@
+//! The agent in a pipe: each line of the input is a message, answers go to the output.
+//!
+//! Nobody can be asked here, so a command that needs leave is refused and a question
+//! stays open. Everything else, hooks and transcript included, is as on a terminal.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::rc::Rc;
+use std::time::Instant;
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::{Signal, getpid, kill_process};
+
+use super::command::Running;
+use super::conversation::{Conversation, Tool};
+use super::directive::{Step, steps};
+use super::hooks::Note;
+use super::script::{Line, Script};
+use super::signals::Signals;
+use super::turn::{Local, local};
+
+/// How a step or a wait may end everything: with this exit status.
+#[derive(Debug)]
+struct End(u8);
+
+#[derive(Debug)]
+pub(super) struct Plain<W> {
+    conversation: Conversation,
+    signals: Rc<Signals>,
+    out: W,
+    input: Vec<u8>,
+    exit_at: Option<Instant>,
+}
+
+impl<W: Write> Plain<W> {
+    pub(super) fn new(
+        conversation: Conversation,
+        signals: Rc<Signals>,
+        out: W,
+        exit_at: Option<Instant>,
+    ) -> Self {
+        Self {
+            conversation,
+            signals,
+            out,
+            input: Vec::new(),
+            exit_at,
+        }
+    }
+
+    /// Runs until the input ends; the result is the exit status.
+    pub(super) fn run(mut self, source: &str, prompt: Option<String>, script: Script) -> u8 {
+        let notes = self.conversation.start(source);
+        let End(status) = match self.tell(notes).and_then(|()| self.talk(prompt, script)) {
+            Ok(()) => End(0),
+            Err(end) => end,
+        };
+        let notes = self.conversation.end("other");
+        // The end is told, or there is nobody left to tell.
+        let _ = self.tell(notes);
+        status
+    }
+
+    fn talk(&mut self, mut prompt: Option<String>, mut script: Script) -> Result<(), End> {
+        while let Some(line) = script.pop() {
+            match line {
+                Line::Do(step) => {
+                    let mut turn = VecDeque::from([step]);
+                    // An error ends a turn, and what follows is the next one.
+                    while !matches!(turn.back(), Some(Step::Error(_)))
+                        && let Some(step) = script.next_step()
+                    {
+                        turn.push_back(step);
+                    }
+                    self.answer(turn)?;
+                }
+                Line::Sleep(length) => self.sleep(Instant::now() + length)?,
+                Line::WaitPrompt => match self.next(&mut prompt)? {
+                    Some(message) => self.receive(&message)?,
+                    None => return Ok(()),
+                },
+            }
+        }
+        while let Some(message) = self.next(&mut prompt)? {
+            match local(&message) {
+                Some(Local::Exit) => break,
+                Some(Local::Clear) => {
+                    let notes = self.conversation.clear();
+                    self.tell(notes)?;
+                }
+                None => {
+                    self.receive(&message)?;
+                    self.answer(steps(&message).into())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn next(&mut self, prompt: &mut Option<String>) -> Result<Option<String>, End> {
+        match prompt.take() {
+            Some(prompt) => Ok(Some(prompt)),
+            None => self.line(),
+        }
+    }
+
+    fn receive(&mut self, message: &str) -> Result<(), End> {
+        let notes = self.conversation.receive(message);
+        self.tell(notes)
+    }
+
+    fn answer(&mut self, mut steps: VecDeque<Step>) -> Result<(), End> {
+        let mut said = String::new();
+        while let Some(step) = steps.pop_front() {
+            if let Step::Error(error) = step {
+                self.print(&format!("API Error: {error}"))?;
+                let notes = self.conversation.failed(&error);
+                return self.tell(notes);
+            }
+            if let Some(text) = self.perform(step)? {
+                said = text;
+            }
+        }
+        let notes = self.conversation.stop(&said);
+        self.tell(notes)
+    }
+
+    /// Does a step; the result is what the agent said.
+    fn perform(&mut self, step: Step) -> Result<Option<String>, End> {
+        let text = match step {
+            Step::Delay(length) => {
+                self.sleep(Instant::now() + length)?;
+                return Ok(None);
+            }
+            Step::Say(text) => text,
+            Step::Error(error) => format!("API Error: {error}"),
+            Step::Tool(command) if self.conversation.bypasses_permissions() => {
+                self.command(&command)?
+            }
+            Step::Tool(command) => format!("The command was refused: {command}"),
+            Step::Ask(question, _) => format!("Nobody can be asked: {question}"),
+            Step::Fill(lines) => {
+                for line in 1..=lines {
+                    self.print(&format!("line {line} of {lines}"))?;
+                }
+                return Ok(None);
+            }
+            Step::Title(_) => return Ok(None),
+            Step::Crash => {
+                // Cannot fail for the own process.
+                let _ = kill_process(getpid(), Signal::KILL);
+                return Ok(None);
+            }
+            Step::Exit(status) => return Err(End(status)),
+        };
+        self.print(&text)?;
+        let notes = self.conversation.say(&text);
+        self.tell(notes)?;
+        Ok(Some(text))
+    }
+
+    fn command(&mut self, command: &str) -> Result<String, End> {
+        let tool = Tool::bash(command);
+        let notes = self.conversation.before_tool(&tool);
+        self.tell(notes)?;
+        let ended = Running::start(command, Vec::new()).and_then(|mut running| {
+            loop {
+                if let Some(finished) = running.pump()? {
+                    return Ok(Some(finished));
+                }
+                if self.signals.ending().is_some() {
+                    running.kill();
+                    return Ok(None);
+                }
+                let mut fds = Vec::new();
+                running.watch(&mut fds);
+                self.signals.wait(&mut fds, self.exit_at);
+            }
+        });
+        let finished = match ended {
+            Ok(Some(finished)) => finished,
+            Ok(None) => return Err(self.ending()),
+            Err(error) => return Ok(format!("The command could not be run: {error}")),
+        };
+        self.print(format!("{}{}", finished.stdout, finished.stderr).trim_end())?;
+        let notes = self.conversation.after_command(&tool, &finished);
+        self.tell(notes)?;
+        let end = finished.failure().unwrap_or("exit code 0".to_owned());
+        Ok(format!("The command ended with {end}."))
+    }
+
+    /// The next line that is not blank; none at the end of the input.
+    fn line(&mut self) -> Result<Option<String>, End> {
+        loop {
+            if let Some(end) = self.input.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.input.drain(..=end).collect();
+                let line = String::from_utf8_lossy(&line[..end]).into_owned();
+                if !line.trim().is_empty() {
+                    return Ok(Some(line));
+                }
+                continue;
+            }
+            let stdin = io::stdin();
+            let mut fds = vec![PollFd::new(&stdin, PollFlags::IN)];
+            self.signals.wait(&mut fds, self.exit_at);
+            self.check()?;
+            if fds[0].revents().is_empty() {
+                continue;
+            }
+            let mut chunk = [0; 16 * 1024];
+            match rustix::io::read(&stdin, &mut chunk) {
+                Ok(count) if count > 0 => self.input.extend_from_slice(&chunk[..count]),
+                Err(rustix::io::Errno::INTR) => {}
+                // The last line may lack its end.
+                _ if self.input.is_empty() => return Ok(None),
+                _ => self.input.push(b'\n'),
+            }
+        }
+    }
+
+    fn sleep(&mut self, until: Instant) -> Result<(), End> {
+        let until = self.exit_at.map_or(until, |exit_at| exit_at.min(until));
+        self.signals.sleep_until(until);
+        self.check()
+    }
+
+    /// An error once a signal or `--exit-after` ends the program.
+    fn check(&self) -> Result<(), End> {
+        let late = self
+            .exit_at
+            .is_some_and(|exit_at| exit_at <= Instant::now());
+        match self.signals.ending() {
+            None if !late => Ok(()),
+            _ => Err(self.ending()),
+        }
+    }
+
+    fn ending(&self) -> End {
+        End(self.signals.ending().unwrap_or(0))
+    }
+
+    fn tell(&mut self, notes: Vec<Note>) -> Result<(), End> {
+        for note in notes {
+            match note {
+                Note::Context(text) => self.print(&format!("⎿  {text}"))?,
+                Note::Warning(text) => self.print(&format!("⎿  warning: {text}"))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn print(&mut self, text: &str) -> Result<(), End> {
+        let written = writeln!(self.out, "{text}").and_then(|()| self.out.flush());
+        // A closed pipe ends the program quietly, as it would by SIGPIPE.
+        written.map_err(|_: io::Error| End(141))
+    }
+}

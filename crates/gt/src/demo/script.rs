@@ -1,0 +1,155 @@
+//! Script mode: a file of lines that the agent does by itself, for tests and demos.
+//!
+//! ```text
+//! # A comment.
+//! wait prompt            until a message is submitted
+//! busy 2s                busy for that long
+//! say Two lines\nof text an answer (\n is a new line)
+//! permission touch x     the permission dialog; runs the command on yes
+//! ask Which?|a|b         a question
+//! error 500 Overloaded   an API error ends the turn
+//! title ⠂ demo           the terminal title
+//! sleep 500ms            idle for that long
+//! exit 0
+//! ```
+//!
+//! A turn lasts until the next `wait`, `sleep`, `exit` or the end of the file. A
+//! dialog waits for its answer, except that a `sleep` right after it limits how long
+//! it stays open, so that a script can run with nobody there. After its last line
+//! the agent answers messages as usual.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use super::directive::{Step, duration, question};
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Line {
+    Do(Step),
+    WaitPrompt,
+    Sleep(Duration),
+}
+
+/// The lines that are still to be done.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Script(VecDeque<Line>);
+
+impl Script {
+    pub(super) fn front(&self) -> Option<&Line> {
+        self.0.front()
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Line> {
+        self.0.pop_front()
+    }
+
+    /// True when the next line is part of a turn.
+    pub(super) fn acts(&self) -> bool {
+        matches!(self.front(), Some(Line::Do(_)))
+    }
+
+    /// Takes the next line if it is part of a turn.
+    pub(super) fn next_step(&mut self) -> Option<Step> {
+        match self.acts().then(|| self.pop()).flatten() {
+            Some(Line::Do(step)) => Some(step),
+            _ => None,
+        }
+    }
+}
+
+/// Reads a script; the error names the file and the line.
+pub(super) fn load(path: &Path) -> Result<Script, String> {
+    let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    parse(&text).map_err(|(line, problem)| format!("{}:{line}: {problem}", path.display()))
+}
+
+fn parse(text: &str) -> Result<Script, (usize, String)> {
+    let numbered = text.lines().map(str::trim).zip(1..);
+    numbered
+        .filter(|(line, _)| !line.is_empty() && !line.starts_with('#'))
+        .map(|(line, number)| parse_line(line).map_err(|problem| (number, problem)))
+        .collect::<Result<_, _>>()
+        .map(Script)
+}
+
+fn parse_line(line: &str) -> Result<Line, String> {
+    let (verb, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let rest = rest.trim();
+    let time = || {
+        duration(rest).ok_or(format!(
+            "`{verb}` needs a time like 500ms or 2s, not `{rest}`"
+        ))
+    };
+    let text = || match rest {
+        "" => Err(format!("`{verb}` needs a text")),
+        _ => Ok(rest.replace("\\n", "\n")),
+    };
+    let step = match verb {
+        "say" => Step::Say(text()?),
+        "busy" => Step::Delay(time()?),
+        "ask" => question(&text()?),
+        "permission" => Step::Tool(text()?),
+        "error" => Step::Error(text()?),
+        "title" => Step::Title(text()?),
+        "exit" => {
+            let code = rest
+                .parse()
+                .map_err(|_| format!("`exit` needs a status from 0 to 255, not `{rest}`"))?;
+            Step::Exit(code)
+        }
+        "wait" if rest == "prompt" => return Ok(Line::WaitPrompt),
+        "wait" => return Err(format!("`wait` knows only `wait prompt`, not `{rest}`")),
+        "sleep" => return Ok(Line::Sleep(time()?)),
+        _ => return Err(format!("unknown line `{verb}`")),
+    };
+    Ok(Line::Do(step))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_verb() {
+        let script = "# demo\n\nsay hi\\nthere\nbusy 2s\nask Q?|a|b\npermission ls -l\n\
+                      error 500 x\ntitle t\nwait prompt\nsleep 500ms\n  exit 4  \n";
+        let options = vec!["a".to_owned(), "b".to_owned()];
+        assert_eq!(
+            parse(script).expect("a script").0,
+            [
+                Line::Do(Step::Say("hi\nthere".to_owned())),
+                Line::Do(Step::Delay(Duration::from_secs(2))),
+                Line::Do(Step::Ask("Q?".to_owned(), options)),
+                Line::Do(Step::Tool("ls -l".to_owned())),
+                Line::Do(Step::Error("500 x".to_owned())),
+                Line::Do(Step::Title("t".to_owned())),
+                Line::WaitPrompt,
+                Line::Sleep(Duration::from_millis(500)),
+                Line::Do(Step::Exit(4)),
+            ]
+        );
+    }
+
+    #[test]
+    fn errors_carry_the_line() {
+        for (script, line, problem) in [
+            ("say a\ndance", 2, "unknown line `dance`"),
+            ("say", 1, "`say` needs a text"),
+            (
+                "\nbusy soon",
+                2,
+                "`busy` needs a time like 500ms or 2s, not `soon`",
+            ),
+            (
+                "exit 300",
+                1,
+                "`exit` needs a status from 0 to 255, not `300`",
+            ),
+            ("wait", 1, "`wait` knows only `wait prompt`, not ``"),
+        ] {
+            assert_eq!(parse(script), Err((line, problem.to_owned())), "{script}");
+        }
+    }
+}

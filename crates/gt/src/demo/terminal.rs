@@ -1,0 +1,79 @@
+//! The terminal itself: raw mode, size, and reading what is there.
+//!
+//! Plain termios and read, not crossterm's event reader: one agent of hundreds
+//! should not carry a second event loop, and a paste of megabytes is wanted in big
+//! pieces. What the bytes mean is `input`'s matter.
+
+use std::io::{self, stdin, stdout};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+
+/// One batch of input is handled, and the screen drawn, at least this often.
+const BATCH: usize = 1 << 20;
+
+/// Raw mode for as long as it lives.
+#[derive(Debug)]
+pub(super) struct RawMode {
+    before: Termios,
+}
+
+impl RawMode {
+    pub(super) fn enter() -> io::Result<Self> {
+        let before = tcgetattr(stdin())?;
+        let mut raw = before.clone();
+        raw.make_raw();
+        // `Now` keeps what was typed before the program was ready.
+        tcsetattr(stdin(), OptionalActions::Now, &raw)?;
+        Ok(Self { before })
+    }
+}
+
+impl Drop for RawMode {
+    fn drop(&mut self) {
+        // Fails only when the terminal is gone, and then there is nothing to restore.
+        let _ = tcsetattr(stdin(), OptionalActions::Now, &self.before);
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Size {
+    pub(super) columns: usize,
+    pub(super) rows: usize,
+}
+
+pub(super) fn size() -> Size {
+    match tcgetwinsize(stdout()) {
+        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => Size {
+            columns: size.ws_col.into(),
+            rows: size.ws_row.into(),
+        },
+        _ => Size {
+            columns: 80,
+            rows: 24,
+        },
+    }
+}
+
+/// Reads all that has come, up to [`BATCH`]; an error or an end means the terminal
+/// is gone.
+pub(super) fn read_available(into: &mut Vec<u8>) -> io::Result<()> {
+    let stdin = stdin();
+    let mut chunk = [0; 16 * 1024];
+    loop {
+        match rustix::io::read(&stdin, &mut chunk) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => into.extend_from_slice(&chunk[..count]),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        if into.len() >= BATCH || !poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0) {
+            return Ok(());
+        }
+    }
+}

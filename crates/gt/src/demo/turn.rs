@@ -1,0 +1,333 @@
+//! Turns: a message is taken up, its steps are done one by one, and it ends.
+//!
+//! [`Agent::advance`] does all that can be done at this moment and returns. What has
+//! to wait (a delay, a command, a dialog) is part of the state, and the loop in
+//! `agent` calls again when it may be over. A script feeds the same machine: its
+//! lines become steps of a turn that is opened for them.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use rustix::process::{Signal, getpid, kill_process};
+
+use super::agent::{Agent, Notice, Open, Purpose};
+use super::command::{Finished, Running};
+use super::conversation::Tool;
+use super::dialog::{Answer, Dialog};
+use super::directive::{Step, steps};
+use super::editor::Message;
+use super::script::Line;
+
+#[derive(Debug)]
+pub(super) struct Turn {
+    pub(super) started: Instant,
+    pub(super) doing: Doing,
+    steps: VecDeque<Step>,
+    /// The last thing the agent said.
+    said: String,
+}
+
+#[derive(Debug)]
+pub(super) enum Doing {
+    Nothing,
+    Waiting(Instant),
+    Command(Box<Running>, Tool),
+}
+
+impl Turn {
+    fn new(steps: impl IntoIterator<Item = Step>) -> Self {
+        Self {
+            started: Instant::now(),
+            doing: Doing::Nothing,
+            steps: steps.into_iter().collect(),
+            said: String::new(),
+        }
+    }
+
+    /// Ends what is running.
+    pub(super) fn cut_short(&mut self) {
+        if let Doing::Command(running, _) = &mut self.doing {
+            running.kill();
+        }
+    }
+}
+
+/// The things a message can mean besides being one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Local {
+    Exit,
+    Clear,
+}
+
+pub(super) fn local(message: &str) -> Option<Local> {
+    match message.trim() {
+        "/exit" | "/quit" => Some(Local::Exit),
+        "/clear" => Some(Local::Clear),
+        _ => None,
+    }
+}
+
+impl Agent {
+    /// Does all that can be done now.
+    pub(super) fn advance(&mut self, now: Instant) {
+        while self.leaving.is_none() && self.progress(now) {}
+    }
+
+    pub(super) fn do_local(&mut self, local: Local) {
+        match local {
+            Local::Exit => self.leave(0, "prompt_input_exit"),
+            Local::Clear => {
+                self.screen.clear();
+                let notes = self.conversation.clear();
+                self.tell(notes);
+            }
+        }
+    }
+
+    /// Esc or Ctrl-C while busy. No hook hears of it, as with Claude Code.
+    pub(super) fn interrupt(&mut self) {
+        if let Some(mut turn) = self.turn.take() {
+            turn.cut_short();
+            self.screen
+                .output("Interrupted · What should demo do instead?");
+        }
+    }
+
+    pub(super) fn answered(&mut self, open: Open, answer: Answer) {
+        self.forget_notice();
+        match open.purpose {
+            Purpose::Trust if answer == Answer::Row(1) => self.start(),
+            Purpose::Trust => self.leave(1, "other"),
+            Purpose::Command(command, tool) if answer == Answer::Row(0) => {
+                self.run_command(&command, tool);
+            }
+            Purpose::Command(command, _) => {
+                self.say(&format!("The command was refused: {command}"));
+            }
+            Purpose::Question(options, tool) => match answer {
+                Answer::Row(row) => {
+                    let choice = options.get(row).map(String::as_str).unwrap_or_default();
+                    let notes = self.conversation.after_question(&tool, choice);
+                    self.tell(notes);
+                    self.say(&format!("You chose: {choice}"));
+                }
+                Answer::Cancelled => self.say("The question was dismissed."),
+            },
+        }
+    }
+
+    /// One thing, if there is one to do.
+    fn progress(&mut self, now: Instant) -> bool {
+        if self.open.is_some() {
+            return self.progress_under_dialog(now);
+        }
+        if self.turn.is_some() {
+            return self.progress_turn(now);
+        }
+        match self.script.front() {
+            Some(Line::Do(_)) => self.script_step(),
+            Some(Line::Sleep(_)) => self.script_sleep(now),
+            Some(Line::WaitPrompt) => {
+                let Some(message) = self.queue.pop_front() else {
+                    return false;
+                };
+                self.script.pop();
+                self.take_up(&message, Turn::new([]));
+                true
+            }
+            None => {
+                let Some(message) = self.queue.pop_front() else {
+                    return false;
+                };
+                self.take_up(&message, Turn::new(steps(&message.text)));
+                true
+            }
+        }
+    }
+
+    /// Only a `sleep` of the script goes on below a dialog of its own, and closes it.
+    fn progress_under_dialog(&mut self, now: Instant) -> bool {
+        let trust = matches!(&self.open, Some(open) if matches!(open.purpose, Purpose::Trust));
+        if trust || !self.script_sleep(now) {
+            return false;
+        }
+        self.open = None;
+        self.forget_notice();
+        self.screen.output("No answer");
+        true
+    }
+
+    fn script_sleep(&mut self, now: Instant) -> bool {
+        let Some(Line::Sleep(length)) = self.script.front() else {
+            return false;
+        };
+        if now < *self.pause.get_or_insert(now + *length) {
+            return false;
+        }
+        self.pause = None;
+        self.script.pop();
+        true
+    }
+
+    /// A line of the script outside of a turn opens one, if it is work.
+    fn script_step(&mut self) -> bool {
+        let Some(step) = self.script.next_step() else {
+            return false;
+        };
+        match step {
+            Step::Title(_) | Step::Exit(_) | Step::Crash => self.perform(step),
+            _ => self.turn = Some(Turn::new([step])),
+        }
+        true
+    }
+
+    fn take_up(&mut self, message: &Message, turn: Turn) {
+        if let Some(local) = local(&message.text) {
+            self.do_local(local);
+            return;
+        }
+        self.forget_notice();
+        self.screen.user(&message.shown);
+        self.turn = Some(turn);
+        self.draw();
+        let notes = self.conversation.receive(&message.text);
+        self.tell(notes);
+    }
+
+    fn progress_turn(&mut self, now: Instant) -> bool {
+        let Some(turn) = &mut self.turn else {
+            return false;
+        };
+        match &mut turn.doing {
+            Doing::Waiting(until) if now < *until => return false,
+            Doing::Waiting(_) => turn.doing = Doing::Nothing,
+            Doing::Command(running, tool) => match running.pump() {
+                Ok(None) => return false,
+                Ok(Some(finished)) => {
+                    let tool = tool.clone();
+                    turn.doing = Doing::Nothing;
+                    self.command_ended(&tool, &finished);
+                }
+                Err(error) => {
+                    turn.doing = Doing::Nothing;
+                    self.screen.output(&format!("warning: {error}"));
+                }
+            },
+            Doing::Nothing => match turn.steps.pop_front() {
+                Some(step) => self.perform(step),
+                None => match self.script.next_step() {
+                    Some(step) => self.perform(step),
+                    None => self.end_turn(),
+                },
+            },
+        }
+        true
+    }
+
+    fn perform(&mut self, step: Step) {
+        match step {
+            Step::Delay(length) => self.set_doing(Doing::Waiting(Instant::now() + length)),
+            Step::Say(text) => self.say(&text),
+            Step::Error(error) => {
+                self.screen.answer(&format!("API Error: {error}"));
+                self.draw();
+                let notes = self.conversation.failed(&error);
+                self.tell(notes);
+                self.turn = None;
+            }
+            Step::Tool(command) => {
+                let tool = Tool::bash(&command);
+                let notes = self.conversation.before_tool(&tool);
+                self.tell(notes);
+                if self.conversation.bypasses_permissions() {
+                    self.run_command(&command, tool);
+                } else {
+                    let dialog = Dialog::permission(&command);
+                    self.ask(dialog, &tool.clone(), Purpose::Command(command, tool));
+                }
+            }
+            Step::Ask(question, options) => {
+                let tool = Tool::question(&question, &options);
+                let notes = self.conversation.before_tool(&tool);
+                self.tell(notes);
+                let dialog = Dialog::question(&question, &options);
+                self.ask(dialog, &tool.clone(), Purpose::Question(options, tool));
+            }
+            Step::Fill(lines) => {
+                (1..=lines).for_each(|line| self.screen.line(&format!("  line {line} of {lines}")));
+            }
+            Step::Title(title) => {
+                // The title of the state comes first, or it would replace this one.
+                self.draw();
+                self.screen.set_title(&title);
+            }
+            Step::Crash => {
+                // Cannot fail for the own process.
+                let _ = kill_process(getpid(), Signal::KILL);
+            }
+            Step::Exit(status) => self.leave(status, "other"),
+        }
+    }
+
+    fn set_doing(&mut self, doing: Doing) {
+        if let Some(turn) = &mut self.turn {
+            turn.doing = doing;
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        self.screen.answer(text);
+        let notes = self.conversation.say(text);
+        self.tell(notes);
+        if let Some(turn) = &mut self.turn {
+            turn.said = text.to_owned();
+        }
+    }
+
+    fn ask(&mut self, dialog: Dialog, tool: &Tool, purpose: Purpose) {
+        self.open = Some(Open { dialog, purpose });
+        self.notify_later(Notice::Dialog);
+        self.draw();
+        let notes = self.conversation.asked(tool);
+        self.tell(notes);
+    }
+
+    fn run_command(&mut self, command: &str, tool: Tool) {
+        self.screen
+            .line(&format!("● Bash({})", command.replace('\n', "⏎")));
+        match Running::start(command, Vec::new()) {
+            Ok(running) => self.set_doing(Doing::Command(Box::new(running), tool)),
+            Err(error) => self.screen.output(&format!("warning: {error}")),
+        }
+    }
+
+    fn command_ended(&mut self, tool: &Tool, finished: &Finished) {
+        let output = format!("{}{}", finished.stdout, finished.stderr);
+        let shown = if output.trim().is_empty() {
+            "(no output)"
+        } else {
+            output.trim_end()
+        };
+        self.screen.output(shown);
+        let notes = self.conversation.after_command(tool, finished);
+        self.tell(notes);
+        // Somebody has to have the last word.
+        let steps = self.turn.iter().flat_map(|turn| &turn.steps);
+        if !self.script.acts() && !steps.into_iter().any(|step| matches!(step, Step::Say(_))) {
+            let end = finished.failure().unwrap_or("exit code 0".to_owned());
+            self.say(&format!("The command ended with {end}."));
+        }
+    }
+
+    fn end_turn(&mut self) {
+        self.draw();
+        let said = self
+            .turn
+            .as_mut()
+            .map(|turn| std::mem::take(&mut turn.said));
+        let notes = self.conversation.stop(&said.unwrap_or_default());
+        self.tell(notes);
+        self.turn = None;
+        self.notify_later(Notice::Idle);
+    }
+}

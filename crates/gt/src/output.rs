@@ -1,0 +1,116 @@
+//! Answers: JSON for scripts, tables and colours for people.
+
+pub(crate) mod progress;
+pub(crate) mod table;
+
+use gt_core::Problem;
+use serde::Serialize;
+use std::io::{IsTerminal, Write};
+
+/// Prints text on stdout. A reader that went away is no failure of ours.
+pub(crate) fn print(text: &str) -> Result<(), Problem> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Problem::failed("cannot write the answer").caused_by(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Prints one line on stdout.
+pub(crate) fn line(text: impl AsRef<str>) -> Result<(), Problem> {
+    print(&format!("{}\n", text.as_ref()))
+}
+
+/// Prints a warning on stderr.
+pub(crate) fn warn(text: impl AsRef<str>) {
+    let paint = Paint::for_stderr();
+    let _ = writeln!(
+        std::io::stderr(),
+        "{} {}",
+        paint.yellow("warning:"),
+        text.as_ref()
+    );
+}
+
+/// Prints one JSON document on stdout.
+pub(crate) fn json(value: &impl Serialize) -> Result<(), Problem> {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| Problem::failed("cannot write JSON").caused_by(error))?;
+    line(text)
+}
+
+/// A time in RFC 3339, UTC.
+pub(crate) fn time(seconds: i64) -> Option<String> {
+    jiff::Timestamp::from_second(seconds)
+        .ok()
+        .map(|time| time.to_string())
+}
+
+/// How long ago, in the largest fitting unit.
+pub(crate) fn age(seconds: i64) -> String {
+    let ago = (jiff::Timestamp::now().as_second() - seconds).max(0);
+    match ago {
+        0..60 => format!("{ago}s"),
+        60..3_600 => format!("{}m", ago / 60),
+        3_600..86_400 => format!("{}h", ago / 3_600),
+        _ => format!("{}d", ago / 86_400),
+    }
+}
+
+/// Colours, where a terminal shows them and nobody said `NO_COLOR`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Paint {
+    on: bool,
+}
+
+impl Paint {
+    pub(crate) fn for_stdout() -> Self {
+        Paint {
+            on: std::io::stdout().is_terminal() && wanted(),
+        }
+    }
+
+    pub(crate) fn for_stderr() -> Self {
+        Paint {
+            on: std::io::stderr().is_terminal() && wanted(),
+        }
+    }
+
+    pub(crate) fn red(self, text: &str) -> String {
+        self.with(anstyle::AnsiColor::Red.on_default().bold(), text)
+    }
+
+    pub(crate) fn green(self, text: &str) -> String {
+        self.with(anstyle::AnsiColor::Green.on_default(), text)
+    }
+
+    pub(crate) fn yellow(self, text: &str) -> String {
+        self.with(anstyle::AnsiColor::Yellow.on_default(), text)
+    }
+
+    pub(crate) fn cyan(self, text: &str) -> String {
+        self.with(anstyle::AnsiColor::Cyan.on_default(), text)
+    }
+
+    pub(crate) fn bold(self, text: &str) -> String {
+        self.with(anstyle::Style::new().bold(), text)
+    }
+
+    pub(crate) fn dim(self, text: &str) -> String {
+        self.with(anstyle::Style::new().dimmed(), text)
+    }
+
+    fn with(self, style: anstyle::Style, text: &str) -> String {
+        if self.on {
+            format!("{style}{text}{style:#}")
+        } else {
+            text.to_owned()
+        }
+    }
+}
+
+fn wanted() -> bool {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}

@@ -1,0 +1,47 @@
+//! A progress bar on the terminal for work that takes a while; nothing elsewhere.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::IsTerminal;
+use std::time::Duration;
+
+#[derive(Debug)]
+pub(crate) struct Progress(Option<ProgressBar>);
+
+impl Progress {
+    /// A bar over so many steps.
+    pub(crate) fn bar(what: &str, steps: usize) -> Self {
+        Self::new(steps, "{msg} {bar:30} {pos}/{len}", what)
+    }
+
+    /// A spinner for work of unknown length.
+    pub(crate) fn spinner(what: &str) -> Self {
+        Self::new(0, "{spinner} {msg}", what)
+    }
+
+    fn new(steps: usize, template: &str, what: &str) -> Self {
+        if !std::io::stderr().is_terminal() {
+            return Progress(None);
+        }
+        let bar = ProgressBar::new(steps as u64);
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar.set_message(what.to_owned());
+        bar.enable_steady_tick(Duration::from_millis(120));
+        Progress(Some(bar))
+    }
+
+    pub(crate) fn step(&self) {
+        if let Some(bar) = &self.0 {
+            bar.inc(1);
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
