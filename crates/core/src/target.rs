@@ -111,7 +111,7 @@ fn only_one(text: &str, hits: &[&Known]) -> Result<Identity, Problem> {
 
 fn unknown(text: &str) -> Problem {
     Problem::not_found(format!("there is no agent {text:?}"))
-        .hint("`gt agents` lists those that run, `gt agents --all` those that could")
+        .hint("`gt agents` lists those that run, `gt agents --stopped` those that could")
         .hint("targets are addresses (gastown/crew/max), rig/name, container names or session ids")
 }
 

@@ -1,10 +1,10 @@
 //! A client that stays connected: tmux's control mode.
 //!
-//! One child process (`tmux -C attach-session`) takes commands on stdin and answers on stdout,
-//! which makes a command some hundred times cheaper than a process of its own, and it says
-//! unasked when sessions and windows come and go. It attaches with `no-output,ignore-size`:
-//! it neither receives what panes print (unread, that would block them) nor changes the size
-//! of anybody's window.
+//! One child process (`tmux -C attach-session`) takes commands on stdin and answers on stdout.
+//! A command costs a few hundredths of what a process of its own costs, less when many are
+//! under way at once, and the server says unasked when sessions and windows come and go. The
+//! client attaches with `no-output,ignore-size`: it neither receives what panes print (unread,
+//! that would block them) nor changes the size of anybody's window.
 //!
 //! What it does not do: reconnect. When the server goes, every pending command fails and so
 //! does every later one; [`Reconnecting`] is the wrapper that tries again. It also does not

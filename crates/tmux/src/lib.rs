@@ -3,8 +3,8 @@
 //!
 //! What it is: a [`Server`] is a handle on one tmux socket. It runs [`Command`]s, whole
 //! [`Batch`]es in one process, and turns listings into structs (see [`query!`] and
-//! [`Server::rows`]). [`Control`] keeps one client connected, which is some hundred times
-//! cheaper per command and says when something changes.
+//! [`Server::rows`]). [`Control`] keeps one client connected, which is far cheaper
+//! per command and says when something changes.
 //!
 //! What it is not: it has no opinion on what the sessions are for, it keeps no state of its
 //! own, and it never matches a session by prefix: a [`Target`] is exact.

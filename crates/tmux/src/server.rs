@@ -15,6 +15,7 @@ mod exec;
 mod settings;
 
 use std::ffi::OsString;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::Arc;
@@ -44,10 +45,13 @@ impl Server {
         }
     }
 
-    /// Uses another tmux program.
+    /// Uses another tmux program, of which no version is known.
     #[must_use]
     pub fn with_program(self, program: impl Into<PathBuf>) -> Self {
-        self.change(|settings| settings.program = program.into())
+        self.change(|settings| {
+            settings.program = program.into();
+            settings.known = None;
+        })
     }
 
     /// Reads this file instead of the user's configuration if a server is started: `-f`.
@@ -96,7 +100,7 @@ impl Server {
     /// Says which version the program has, as [`version_cache`](crate::version_cache) knows it.
     ///
     /// With it, commands for a running server go straight to its socket where that is
-    /// possible, which costs a fifteenth of a process; without it each is a process.
+    /// possible, which costs about a tenth; without it each is a process.
     #[must_use]
     pub fn with_version(self, version: Version) -> Self {
         let binary = self.program_path().and_then(|path| Binary::of(&path));
@@ -167,6 +171,12 @@ impl Server {
         let command = listing.command::<R>(list.clone());
         let output = self.capture(&command.into(), Privacy::Open)?;
         listing.parse(&output, &list)
+    }
+
+    /// Whether a server listens on the socket. It costs a connection and no process.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        UnixStream::connect(self.socket_path()).is_ok()
     }
 
     /// Whether there is a session of exactly this name. Without a server there is none.

@@ -1,9 +1,9 @@
 //! One-shot commands without a process: the protocol that the tmux client itself speaks.
 //!
 //! A client connects to the server's socket, says who it is, sends one command line, collects
-//! the output and is told an exit code. Doing that here instead of starting a program costs a
-//! fifteenth. The messages are small and have been the same since tmux 3.2; only their header
-//! changed, with 3.6.
+//! the output and is told an exit code. Doing that here instead of starting a program costs
+//! about a tenth (`examples/latency.rs` measures it). The messages are small and have been the
+//! same since tmux 3.2; only their header changed, with 3.6.
 //!
 //! The protocol is private to tmux, and up to 3.5 a server *ends itself* over a malformed
 //! message, so this transport is careful. It is used only if the caller has said which version

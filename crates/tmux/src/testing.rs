@@ -5,7 +5,8 @@
 //! when the test ends, and the test fails if it is not.
 //!
 //! The variable `TMUX_TEST_PROGRAM` names another tmux than the one in `PATH`, to run the
-//! same tests against several versions.
+//! same tests against several versions, and `TMUX_TEST_DIRECT` lets commands go straight to
+//! the socket (see [`Server::with_version`]), to run them on the other transport.
 
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
@@ -55,6 +56,11 @@ impl TestServer {
                 ("TERM", "xterm-256color".into()),
                 ("LANG", "C.UTF-8".into()),
             ]);
+        let version = std::env::var_os("TMUX_TEST_DIRECT").and_then(|_| server.version().ok());
+        let server = match version {
+            Some(version) => server.with_version(version),
+            None => server,
+        };
         Self { server, folder }
     }
 

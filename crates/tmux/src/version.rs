@@ -85,10 +85,13 @@ impl Version {
 impl FromStr for Version {
     type Err = VersionError;
 
-    /// Reads `tmux 3.3a`, with or without the `tmux`.
+    /// Reads `tmux 3.3a`, with or without the name, which need not be `tmux`: older ones print
+    /// the name they were called by.
     fn from_str(text: &str) -> Result<Self, VersionError> {
         let trimmed = text.trim();
-        let version = trimmed.strip_prefix("tmux ").unwrap_or(trimmed).trim();
+        let version = trimmed
+            .split_once(' ')
+            .map_or(trimmed, |(_, version)| version);
         if version == "master" || version.starts_with("openbsd-") {
             return Ok(Self::UNRELEASED);
         }
@@ -148,6 +151,7 @@ mod tests {
         assert_eq!(version("tmux master"), Version::UNRELEASED);
         assert_eq!(version("tmux openbsd-7.5"), Version::UNRELEASED);
         assert_eq!(version("3.10b").to_string(), "3.10b");
+        assert_eq!(version("tmux-old 3.2").to_string(), "3.2");
     }
 
     #[test]
@@ -158,7 +162,7 @@ mod tests {
             "tmux 3",
             "tmux 3.x",
             "tmux 3.3ab",
-            "screen 4.0",
+            "screen 4.00.03",
             "tmux -1.2",
         ] {
             assert!(text.parse::<Version>().is_err(), "{text:?}");

@@ -65,15 +65,34 @@ pub enum Owner {
 
 /// Lists every container of the town's server. No server means none.
 pub fn list(town: &Town) -> Result<Vec<Container>> {
-    let rows = match town
+    let containers = read_all(town)?;
+    if !containers.iter().any(Container::lost_its_status) {
+        return Ok(containers);
+    }
+    // tmux 3.3 may miss the end of a child, and with it the exit status and the
+    // hook, until another one ends. Give it one, and look again.
+    if town
+        .server()
+        .run(Command::new("run-shell").arg("true"))
+        .is_err()
+    {
+        return Ok(containers);
+    }
+    read_all(town)
+}
+
+fn read_all(town: &Town) -> Result<Vec<Container>> {
+    match town
         .server()
         .rows::<PaneRow>(Command::new("list-panes").arg("-a"))
     {
-        Ok(rows) => rows,
-        Err(error) if error.kind() == ErrorKind::NoServer => Vec::new(),
-        Err(error) => return Err(tmux_problem("cannot list the containers", error)),
-    };
-    Ok(group(rows, town))
+        Ok(rows) => Ok(group(rows, town)),
+        // All are asked for, so a missing target only says that there are none.
+        Err(error) if matches!(error.kind(), ErrorKind::NoServer | ErrorKind::NoSuchSession) => {
+            Ok(Vec::new())
+        }
+        Err(error) => Err(tmux_problem("cannot list the containers", error)),
+    }
 }
 
 /// Reads one container by its name.
@@ -144,6 +163,19 @@ impl Container {
     pub fn lost_agent_pane(&self) -> bool {
         let tag = self.pane().tag_pane;
         tag.is_some() && tag != Some(self.pane().pane)
+    }
+
+    /// Whether nobody lives here any more: the agent was stopped, and the user's
+    /// panes kept the container open.
+    pub fn is_vacant(&self) -> bool {
+        self.owner == Owner::Nobody && !self.pane().tag_town.is_empty()
+    }
+
+    /// Whether the agent is dead and tmux does not know how it ended.
+    fn lost_its_status(&self) -> bool {
+        let pane = self.pane();
+        let unknown = pane.exit_status.is_none() && pane.exit_signal.is_none();
+        pane.dead && unknown && self.identity().is_some()
     }
 
     pub fn name(&self) -> &str {

@@ -48,6 +48,23 @@ pub fn look(town: &Town, pane: PaneId) -> Result<Vec<String>> {
     Ok(text.lines().map(str::to_owned).collect())
 }
 
+/// What a dead pane showed last. tmux adds a line of its own to it, which may push
+/// the first ones into the scrollback.
+pub fn look_back(town: &Town, pane: PaneId) -> Result<Vec<String>> {
+    let text = town
+        .server()
+        .run(
+            Command::new("capture-pane")
+                .args(["-p", "-J", "-S", "-50"])
+                .target(pane),
+        )
+        .map_err(|error| tmux_problem("cannot read the pane", error))?;
+    let lines = text
+        .lines()
+        .filter(|line| !line.starts_with("Pane is dead"));
+    Ok(lines.map(str::to_owned).collect())
+}
+
 /// Presses keys by their tmux names.
 pub fn press(town: &Town, pane: PaneId, keys: &[String]) -> Result<()> {
     town.server()

@@ -58,13 +58,15 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
     let prepared = Prepared::new(town, identity, options)?;
     let _lock = take_lock(town, identity, &prepared.container)?;
     let existing = existing(town, identity, &prepared)?;
+    let new_server = !look::keys_are_current(&existing.keys_tag);
+    if new_server {
+        check_version(town)?;
+    }
     let mut warnings = prepared.make_workspace(town)?;
     let session = SessionId::new(uuid::Uuid::now_v7());
     let plan = prepared.plan(town, session);
     let made = make(town, &prepared, &plan, existing.place)?;
-    if !look::keys_are_current(&existing.keys_tag)
-        && let Err(problem) = look::install_keys(town)
-    {
+    if new_server && let Err(problem) = look::install_keys(town) {
         warnings.push(problem.to_string());
     }
     let result = await_ready::bring_up(town, &prepared, &plan, &made, &mut warnings)
@@ -244,6 +246,13 @@ fn prompt(
     Some(beacon.prompt(instructions.or(role.start.instructions.as_deref())))
 }
 
+/// Refuses a tmux that lacks what a start needs, before anything is made.
+fn check_version(town: &Town) -> Result<()> {
+    let problem = |error| tmux_problem("this tmux cannot hold agents", error);
+    let version = town.tmux_version().map_err(problem)?;
+    version.check_minimum().map_err(problem)
+}
+
 /// One start of an agent at a time; the second loses at once, and cleanly.
 fn take_lock(town: &Town, identity: &Identity, container: &SessionName) -> Result<FileLock> {
     let path = town.lock_path(container.as_str());
@@ -283,6 +292,12 @@ fn existing(town: &Town, identity: &Identity, prepared: &Prepared<'_>) -> Result
     let mut place = Place::New;
     if let Some(container) = containers.iter().find(|container| container.name() == name) {
         refuse_others(container, identity)?;
+        if container.is_vacant() {
+            return Ok(Existing {
+                place: Place::Window,
+                keys_tag,
+            });
+        }
         if health(container) == Health::Healthy {
             return Err(
                 Problem::conflict(format!("{identity} is running already, in {name}")).hint(
@@ -305,6 +320,7 @@ fn refuse_others(container: &Container, identity: &Identity) -> Result<()> {
     let name = container.name();
     match container.owner() {
         Owner::Agent(owner) if owner == identity && !container.pane().tag_town.is_empty() => Ok(()),
+        Owner::Nobody if container.is_vacant() => Ok(()),
         Owner::Agent(owner) if owner != identity => Err(Problem::conflict(format!(
             "the container {name} holds {owner}"
         ))),

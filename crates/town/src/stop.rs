@@ -355,7 +355,9 @@ fn remove_containers(town: &Town, victims: &[Container]) {
         if kept_panes(container) == 0 {
             batch = batch.then(Command::new("kill-session").target(container.id()));
         } else {
-            for option in [tag::TOWN, tag::AGENT, tag::SESSION, tag::PANE, tag::STATE] {
+            // The tag of the town stays: without it the name alone would say that
+            // the agent still lives here.
+            for option in [tag::AGENT, tag::SESSION, tag::PANE, tag::STATE] {
                 batch = batch.then(
                     Command::new("set-option")
                         .arg("-u")

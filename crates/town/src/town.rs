@@ -5,7 +5,7 @@ use crate::{Result, Surroundings, files, lock::FileLock};
 use gt_core::environment::belongs_to_an_agent;
 use gt_core::problem::Problem;
 use gt_core::registry::Registry;
-use gt_tmux::{Server, Socket};
+use gt_tmux::{Server, Socket, Version, version_cache};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -78,6 +78,12 @@ impl Town {
             .var("GT_TMUX_SOCKET")
             .unwrap_or(settings.tmux.socket.as_str());
         let server = Server::new(Socket::parse(wanted)).without_env(belongs_to_an_agent);
+        // With the version known, most commands need no process of their own. Where
+        // it cannot be told, the first command says why.
+        let server = match version(&root, &server) {
+            Ok(version) => server.with_version(version),
+            Err(_) => server,
+        };
         Ok(Town {
             root,
             settings,
@@ -137,6 +143,11 @@ impl Town {
         &self.server
     }
 
+    /// The version of the tmux program.
+    pub fn tmux_version(&self) -> Result<Version, gt_tmux::Error> {
+        version(&self.root, &self.server)
+    }
+
     pub fn around(&self) -> &Surroundings {
         &self.around
     }
@@ -171,6 +182,13 @@ impl Town {
         files::write_whole(&self.root.join(REGISTRY), registry.to_json().as_bytes())?;
         self.registry = registry;
         Ok(result)
+    }
+}
+
+fn version(root: &Path, server: &Server) -> Result<Version, gt_tmux::Error> {
+    match server.program_path() {
+        Some(program) => version_cache(&root.join(".runtime/tmux-version"), &program),
+        None => server.version(),
     }
 }
 

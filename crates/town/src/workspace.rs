@@ -20,21 +20,24 @@ pub fn path(town: &Town, identity: &Identity, role: &RoleConfig) -> Result<PathB
     {
         return Ok(dir);
     }
-    let text = role
-        .session
-        .work_dir
-        .replace("{town}", town.root_text())
-        .replace("{rig}", identity.rig().unwrap_or_default())
-        .replace("{role}", identity.role().word())
-        .replace("{name}", identity.name().unwrap_or_default());
-    if let Some(open) = text.find('{') {
+    let template = &role.session.work_dir;
+    let known = ["{town}", "{rig}", "{role}", "{name}"];
+    let rest = known
+        .iter()
+        .fold(template.clone(), |text, word| text.replace(word, ""));
+    if rest.contains(['{', '}']) {
         return Err(Problem::usage(format!(
-            "the work_dir of the role {} holds {:?}, which means nothing",
-            identity.role(),
-            &text[open..]
+            "the work_dir {template:?} of the role {} holds a word that means nothing",
+            identity.role()
         ))
         .hint("{town}, {rig}, {role} and {name} are filled in"));
     }
+    // The town last: its path may hold anything, braces included.
+    let text = template
+        .replace("{rig}", identity.rig().unwrap_or_default())
+        .replace("{role}", identity.role().word())
+        .replace("{name}", identity.name().unwrap_or_default())
+        .replace("{town}", town.root_text());
     Ok(town.root().join(text))
 }
 

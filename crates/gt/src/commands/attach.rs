@@ -88,7 +88,8 @@ pub(crate) fn shell_attach(socket: &Path, session: &str, read_only: bool) -> Str
     )
 }
 
-fn shell_quote(text: &str) -> String {
+/// One word for a POSIX shell.
+pub(crate) fn shell_quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 

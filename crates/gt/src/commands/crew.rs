@@ -167,6 +167,15 @@ pub(crate) fn restart(
         .map(|agent| agent.identity)
         .filter(|identity| wanted.contains(identity))
         .collect();
+    let own = stop::own_container(town, context);
+    for identity in wanted {
+        if own.is_some() && roles::container_name(town, identity).ok().as_deref() == own {
+            return Err(
+                Problem::conflict(format!("{identity} cannot restart itself"))
+                    .hint("run this from another terminal or agent"),
+            );
+        }
+    }
     // The JSON answer is that of the start.
     stop::stop_into(town, &running, false, context, &mut Vec::new())?;
     start::start_many(town, wanted, options, context, start::Missing::IsAProblem)

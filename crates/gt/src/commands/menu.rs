@@ -41,6 +41,11 @@ gt_tmux::query! {
 }
 
 pub(crate) fn run(args: &MenuArgs, town: &Town) -> Answer {
+    let inside = args.client.is_some() || town.around().var("TMUX").is_some();
+    if !inside && !args.print {
+        return Err(Problem::usage("the menu shows inside tmux only")
+            .hint("`gt agents` lists the agents, `gt attach TARGET` goes to one"));
+    }
     let ours = own_entries(town)?;
     let others = other_entries(town);
     if args.print {
@@ -53,10 +58,6 @@ pub(crate) fn run(args: &MenuArgs, town: &Town) -> Answer {
         return Err(
             Problem::not_found("there is nothing to choose from").hint("`gt up` starts agents")
         );
-    }
-    if args.client.is_none() && town.around().var("TMUX").is_none() {
-        return Err(Problem::usage("the menu shows inside tmux only")
-            .hint("`gt agents` lists the agents, `gt attach TARGET` goes to one"));
     }
     let mut command =
         Command::new("display-menu").args(["-T", "#[align=centre]agents", "-x", "C", "-y", "C"]);

@@ -1,3 +1,4 @@
+use super::attach::shell_quote;
 use super::{Answer, start};
 use crate::context::Context;
 use crate::error;
@@ -5,9 +6,12 @@ use crate::output::progress::Progress;
 use crate::output::{self, Paint};
 use clap::Args;
 use gt_core::{Identity, Problem};
+use gt_tmux::{Command, format};
+use gt_town::containers::tmux_problem;
 use gt_town::stop::{self, StopOptions, Stopped};
-use gt_town::{Town, target};
+use gt_town::{Town, roles, target};
 use serde_json::{Value, json};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Stop agents of any role
@@ -60,6 +64,24 @@ pub(crate) fn stop_into(
     if identities.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
+    // Who stops itself would end in the middle of it: the others first, then
+    // tmux is asked to do the rest.
+    let own = own_container(town, context);
+    let is_own = |identity: &&Identity| {
+        own.is_some() && roles::container_name(town, identity).ok().as_deref() == own
+    };
+    if let Some(own) = identities.iter().find(is_own) {
+        let others: Vec<Identity> = identities.iter().filter(|i| !is_own(i)).cloned().collect();
+        let answer = stop_into(town, &others, force, context, documents);
+        stop_from_outside(town, own, force)?;
+        documents.push(json!({"agent": own, "stopping": true}));
+        if !context.json {
+            output::line(format!(
+                "{own} (this agent) is being stopped by the tmux server."
+            ))?;
+        }
+        return answer;
+    }
     let options = StopOptions {
         force,
         ..StopOptions::default()
@@ -87,6 +109,29 @@ pub(crate) fn stop_into(
         }
     }
     start::finish(&failures, results.len(), "stopped")
+}
+
+/// The container that this very process runs in, if it is one of this town's.
+pub(crate) fn own_container<'a>(town: &Town, context: &'a Context) -> Option<&'a str> {
+    let around = context.around();
+    let here = around
+        .var("GT_ROOT")
+        .is_some_and(|root| Path::new(root) == town.root());
+    around.var("GT_SESSION").filter(|_| here)
+}
+
+fn stop_from_outside(town: &Town, own: &Identity, force: bool) -> Result<(), Problem> {
+    let gt = shell_quote(&town.around().gt.to_string_lossy());
+    let root = shell_quote(town.root_text());
+    let agent = shell_quote(&own.address());
+    let flag = if force { " --force" } else { "" };
+    // Without these it would take itself for a part of the agent, and so would the stop.
+    let unset = "env -u GT_SESSION -u GT_SESSION_UUID";
+    let line = format!("{unset} {gt} --town {root} stop {agent}{flag} >/dev/null 2>&1");
+    town.server()
+        .run(Command::new("run-shell").args(["-b", &format::escape(&line)]))
+        .map(drop)
+        .map_err(|error| tmux_problem("cannot hand the stop to the tmux server", error))
 }
 
 fn stopped_line(stopped: &Stopped, paint: Paint) -> String {

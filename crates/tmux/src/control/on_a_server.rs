@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{Control, Notification, Reconnecting};
 use crate::testing::{PATIENCE, TestServer, wait_until};
-use crate::{Batch, Command, ErrorKind, PaneId, SessionName};
+use crate::{Batch, Command, ErrorKind, PaneId, Server, SessionName, Socket};
 
 fn name(text: &str) -> SessionName {
     SessionName::new(text).unwrap()
@@ -125,6 +125,31 @@ fn commands_inside_commands_do_not_break_the_count() {
         .run(Command::new("run-shell").arg("echo outside of any answer"))
         .unwrap();
     assert_eq!(control.run(say("in step")).unwrap(), "in step\n");
+}
+
+#[test]
+fn hooks_do_not_break_the_count() {
+    let (_test, control) = started();
+    let notifications = control.notifications();
+    let hook = "display-message -p hooked ; kill-session -t =gone";
+    let set = Command::new("set-hook").args(["-g", "after-list-sessions", hook]);
+    control.run(set).unwrap();
+    let list = Command::new("list-sessions").option("-F", "#{session_name}");
+    assert_eq!(control.run(list).unwrap(), "main\n");
+    assert_eq!(control.run(say("in step")).unwrap(), "in step\n");
+    let injected = |note: &Notification| matches!(note, Notification::Injected { .. });
+    let expected = Notification::Injected {
+        succeeded: true,
+        text: "hooked\n".into(),
+    };
+    assert_eq!(expect(&notifications, injected), expected);
+    assert!(matches!(
+        expect(&notifications, injected),
+        Notification::Injected {
+            succeeded: false,
+            ..
+        }
+    ));
 }
 
 #[test]
@@ -318,10 +343,9 @@ fn the_end_of_the_server_fails_what_waits() {
         waiting.wait(PATIENCE).unwrap_err().kind(),
         ErrorKind::ServerLost
     );
-    assert!(matches!(
-        expect(&notifications, |_| true),
-        Notification::Exit { .. }
-    ));
+    expect(&notifications, |note| {
+        matches!(note, Notification::Exit { .. })
+    });
     assert!(!control.is_connected());
     assert_eq!(
         control.run(say("a")).unwrap_err().kind(),
@@ -400,4 +424,46 @@ fn comes_back_after_its_session_closed() {
     });
     again.connect().unwrap();
     assert_eq!(again.run(say("#{client_session}")).unwrap(), "other\n");
+}
+
+/// Not a test of its own: the process that the next one kills.
+#[test]
+fn owner_of_a_control_client() {
+    let Some(socket) = std::env::var_os("TMUX_TEST_OWNED_SOCKET") else {
+        return;
+    };
+    let program = std::env::var_os("TMUX_TEST_PROGRAM").unwrap_or_else(|| "tmux".into());
+    let server = Server::new(Socket::Path(socket.into())).with_program(program);
+    let control = server.control(&name("main")).unwrap();
+    println!("connected");
+    // The output of this command would have no reader: what wedges a server.
+    loop {
+        let _ = control.run(Command::new("list-keys"));
+    }
+}
+
+#[test]
+fn the_client_ends_with_its_owner() {
+    let test = TestServer::new();
+    test.server().run(new_session("main")).unwrap();
+    let mut owner = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "control::on_a_server::owner_of_a_control_client",
+            "--nocapture",
+        ])
+        .env("TMUX_TEST_OWNED_SOCKET", test.socket_path())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_until("the client is connected", PATIENCE, || {
+        (clients(&test) == 1).then_some(())
+    });
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    wait_until("the client is gone", PATIENCE, || {
+        (clients(&test) == 0).then_some(())
+    });
+    assert_eq!(test.server().run(say("alive")).unwrap(), "alive\n");
 }

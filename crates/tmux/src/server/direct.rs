@@ -18,8 +18,7 @@ const LEFT_TO_THE_PROGRAM: [&str; 4] = [
 ];
 
 /// Commands that change nothing, and so may be asked twice.
-const READING: [&str; 14] = [
-    "capture-pane",
+const READING: [&str; 13] = [
     "display-message",
     "has-session",
     "list-buffers",
@@ -101,3 +100,6 @@ pub(super) fn capture(
         }),
     })
 }
+
+#[cfg(test)]
+mod on_a_server;

@@ -68,7 +68,9 @@ fn errors_have_a_kind_and_tell_all() {
     let server = test.server();
     let list = || Command::new("list-panes").flag("-a");
     assert_eq!(server.run(list()).unwrap_err().kind(), ErrorKind::NoServer);
+    assert!(!server.is_running());
     server.run(new_session("main")).unwrap();
+    assert!(server.is_running());
 
     let error = server.run(new_session("main")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Duplicate);

@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use super::Outcome;
 use super::message::{HEADER, Layout, MAX_MESSAGE, Next, Received, append, kind, number, parse};
 
-/// "Operation not supported", as a server that asks for a file is told.
-const NOT_SUPPORTED: i32 = 95;
+/// What a server that asks for a file is told.
+const NOT_SUPPORTED: i32 = rustix::io::Errno::NOTSUP.raw_os_error();
 const STDIN: i32 = 0;
 const STDOUT: i32 = 1;
 const STDERR: i32 = 2;

@@ -22,13 +22,13 @@ pub(super) struct Identity<'a> {
     environment: &'a [(OsString, OsString)],
 }
 
-/// The bytes to send, cut where a descriptor goes along: one with the second piece, one with
-/// the third.
+/// The bytes to send, in two pieces because a piece carries at most one descriptor.
+///
+/// The server sweeps all its windows each time it has read a piece, so there are no more.
 #[derive(Debug)]
 pub(super) struct Hello {
-    pub(super) about: Vec<u8>,
     pub(super) with_stdin: Vec<u8>,
-    /// And the rest, the command included.
+    /// The rest, the command included.
     pub(super) with_stdout: Vec<u8>,
 }
 
@@ -59,35 +59,32 @@ impl<'a> Identity<'a> {
 
     /// The whole greeting with the command, or nothing if something is too long for it.
     pub(super) fn messages(&self, layout: Layout, argv: &[String]) -> Option<Hello> {
-        let mut about = Pieces::new(layout);
+        let mut first = Pieces::new(layout);
         // Up to 3.5 the client sends its flags in both widths.
         if layout == Layout::Short {
-            about.add(kind::IDENTIFY_FLAGS, &(UTF8 as u32).to_ne_bytes());
+            first.add(kind::IDENTIFY_FLAGS, &(UTF8 as u32).to_ne_bytes());
         }
-        about.add(kind::IDENTIFY_LONGFLAGS, &UTF8.to_ne_bytes());
-        about.add_text(kind::IDENTIFY_TERM, self.term);
-        about.add(kind::IDENTIFY_FEATURES, &0_i32.to_ne_bytes());
-        about.add_text(kind::IDENTIFY_TTYNAME, b"");
-        about.add_text(kind::IDENTIFY_CWD, self.folder.as_os_str().as_bytes());
-
-        let mut with_stdin = Pieces::new(layout);
-        with_stdin.add_with_descriptor(kind::IDENTIFY_STDIN);
+        first.add(kind::IDENTIFY_LONGFLAGS, &UTF8.to_ne_bytes());
+        first.add_text(kind::IDENTIFY_TERM, self.term);
+        first.add(kind::IDENTIFY_FEATURES, &0_i32.to_ne_bytes());
+        first.add_text(kind::IDENTIFY_TTYNAME, b"");
+        first.add_text(kind::IDENTIFY_CWD, self.folder.as_os_str().as_bytes());
+        first.add_with_descriptor(kind::IDENTIFY_STDIN);
 
         let mut rest = Pieces::new(layout);
         rest.add_with_descriptor(kind::IDENTIFY_STDOUT);
         rest.add(kind::IDENTIFY_CLIENTPID, &self.process.to_ne_bytes());
         for (name, value) in self.environment {
             let variable = [name.as_bytes(), b"=", value.as_bytes()].concat();
-            // The client leaves out what does not fit, too.
-            if variable.len() + 1 <= MAX_MESSAGE - HEADER {
+            // The client leaves out what does not fit with its NUL, too.
+            if variable.len() < MAX_MESSAGE - HEADER {
                 rest.add_text(kind::IDENTIFY_ENVIRON, &variable);
             }
         }
         rest.add(kind::IDENTIFY_DONE, b"");
         rest.add(kind::COMMAND, &packed(argv)?);
         Some(Hello {
-            about: about.finish()?,
-            with_stdin: with_stdin.finish()?,
+            with_stdin: first.finish()?,
             with_stdout: rest.finish()?,
         })
     }
@@ -167,12 +164,9 @@ mod tests {
         let hello = identity
             .messages(Layout::Short, &["list-panes".into(), "-a".into()])
             .unwrap();
-        let about: Vec<u32> = kinds(&hello.about, Layout::Short)
-            .iter()
-            .map(|(kind, _)| *kind)
-            .collect();
-        assert_eq!(about, [100, 111, 101, 109, 102, 108]);
-        assert_eq!(kinds(&hello.with_stdin, Layout::Short), [(104, vec![])]);
+        let first = kinds(&hello.with_stdin, Layout::Short);
+        let order: Vec<u32> = first.iter().map(|(kind, _)| *kind).collect();
+        assert_eq!(order, [100, 111, 101, 109, 102, 108, 104]);
         let rest = kinds(&hello.with_stdout, Layout::Short);
         let order: Vec<u32> = rest.iter().map(|(kind, _)| *kind).collect();
         assert_eq!(
@@ -193,9 +187,9 @@ mod tests {
         let hello = Identity::new(&environment)
             .messages(Layout::Long, &["a".into()])
             .unwrap();
-        let about = kinds(&hello.about, Layout::Long);
+        let first = kinds(&hello.with_stdin, Layout::Long);
         assert_eq!(
-            about[0],
+            first[0],
             (kind::IDENTIFY_LONGFLAGS, UTF8.to_ne_bytes().to_vec())
         );
     }

@@ -43,7 +43,6 @@ impl Stream {
     /// Sends the greeting, with `/dev/null` for stdin and stdout.
     pub(super) fn greet(&mut self, hello: &Hello) -> io::Result<()> {
         let null = File::options().read(true).write(true).open("/dev/null")?;
-        self.send(&hello.about)?;
         self.send_with(&hello.with_stdin, null.as_fd())?;
         self.send_with(&hello.with_stdout, null.as_fd())
     }
@@ -59,7 +58,7 @@ impl Stream {
         Ok(())
     }
 
-    /// The descriptor goes with the first byte, as the protocol wants it.
+    /// The descriptor arrives with the bytes, among which is the one message that claims it.
     fn send_with(&mut self, bytes: &[u8], descriptor: BorrowedFd<'_>) -> io::Result<()> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);

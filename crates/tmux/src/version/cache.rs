@@ -2,7 +2,7 @@
 //!
 //! Asking a tmux for its version means to start it, which costs as much as a command. The
 //! answer holds as long as the file does, so it is kept in a cache file with the file's path,
-//! size and time of change.
+//! number, size and time of change.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -33,10 +33,9 @@ fn key(program: &Path) -> std::io::Result<String> {
     let path = program.canonicalize()?;
     let metadata = fs::metadata(&path)?;
     let (seconds, nanoseconds) = (metadata.mtime(), metadata.mtime_nsec());
+    let (inode, size) = (metadata.ino(), metadata.size());
     Ok(format!(
-        "{:?} {} {seconds}.{nanoseconds:09}",
-        path,
-        metadata.size()
+        "{path:?} {inode} {size} {seconds}.{nanoseconds:09}"
     ))
 }
 

@@ -169,11 +169,12 @@ mod tests {
             .env(name, value)
             .spawn()
             .unwrap();
-        // Between fork and exec the child still shows our own environment.
-        while fs::read(format!("/proc/{}/comm", child.id())).unwrap() != b"sleep\n" {
-            std::thread::yield_now();
-        }
-        assert!(carrying(&[entry]).contains(&child.id()));
+        // Until its exec is through, the child still shows our own environment.
+        gt_tmux::testing::wait_until("it is found", Duration::from_secs(10), || {
+            carrying(std::slice::from_ref(&entry))
+                .contains(&child.id())
+                .then_some(())
+        });
         child.kill().unwrap();
         child.wait().unwrap();
     }

@@ -161,12 +161,7 @@ fn give_up(prepared: &Prepared<'_>, problem: Problem, warnings: &mut Vec<String>
 /// The problem of an agent that ended during its start: its exit code and last lines.
 pub(super) fn death(town: &Town, prepared: &Prepared<'_>, made: &Made) -> Problem {
     let how = exit_text(town, prepared);
-    let lines = inject::look(town, made.pane).unwrap_or_default();
-    // tmux adds a line of its own to a dead pane.
-    let lines: Vec<String> = lines
-        .into_iter()
-        .filter(|line| !line.starts_with("Pane is dead"))
-        .collect();
+    let lines = inject::look_back(town, made.pane).unwrap_or_default();
     let problem = Problem::failed(format!("{} ended at once: {how}", prepared.identity));
     let problem = match last_lines(&lines) {
         text if text.is_empty() => problem.cause("it printed nothing"),

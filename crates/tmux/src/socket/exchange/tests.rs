@@ -144,7 +144,11 @@ fn a_hang_up_is_a_loss() {
 
 proptest! {
     #[test]
-    fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), kind in 0u32..400, data in proptest::collection::vec(any::<u8>(), 0..20)) {
+    fn no_bytes_make_it_panic(
+        bytes in proptest::collection::vec(any::<u8>(), 0..200),
+        kind in 0u32..400,
+        data in proptest::collection::vec(any::<u8>(), 0..20),
+    ) {
         for layout in [Layout::Short, Layout::Long] {
             Exchange::new(layout, b"input").take(&bytes);
             let mut framed = Vec::new();

@@ -1,0 +1,328 @@
+//! A home, a town and a tmux server that nobody else has.
+
+use gt_tmux::testing::wait_until;
+use gt_tmux::{Command as Tmux, ErrorKind, Server, Socket};
+use rustix::process::{Pid, Signal};
+use serde_json::Value;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Everything a test has; the server and its processes end with it.
+pub(crate) struct TestEnv {
+    folder: TempDir,
+    extra: Vec<(String, String)>,
+}
+
+/// What a command answered.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Answer {
+    #[track_caller]
+    pub(crate) fn ok(self) -> Self {
+        assert_eq!(
+            self.code, 0,
+            "stdout: {}\nstderr: {}",
+            self.stdout, self.stderr
+        );
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn fails(self, code: i32) -> Self {
+        assert_eq!(
+            self.code, code,
+            "stdout: {}\nstderr: {}",
+            self.stdout, self.stderr
+        );
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}\n{}", self.stdout, self.stderr))
+    }
+}
+
+impl TestEnv {
+    /// An empty home, and nothing else.
+    pub(crate) fn empty() -> Self {
+        // A socket's path must stay short.
+        let folder = tempfile::Builder::new().prefix("gt").tempdir_in("/tmp");
+        TestEnv {
+            folder: folder.expect("a folder"),
+            extra: Vec::new(),
+        }
+    }
+
+    /// A town whose default harness is the demo agent.
+    pub(crate) fn with_town() -> Self {
+        let env = Self::empty();
+        env.gt(&["init", "--harness", "demo"]).ok();
+        env
+    }
+
+    /// A town with the rig `gastown` (prefix `gt`).
+    pub(crate) fn with_rig() -> Self {
+        let env = Self::with_town();
+        env.add_rig("gastown", "gt");
+        env
+    }
+
+    /// The same with these crew workers.
+    pub(crate) fn with_crew(names: &[&str]) -> Self {
+        let env = Self::with_rig();
+        env.gt(&[&["crew", "add"], names].concat()).ok();
+        env
+    }
+
+    pub(crate) fn add_rig(&self, name: &str, prefix: &str) {
+        let source = self.repository(&format!("source-{name}"));
+        self.gt(&[
+            "rig",
+            "add",
+            name,
+            source.to_str().unwrap(),
+            "--prefix",
+            prefix,
+        ])
+        .ok();
+    }
+
+    /// A git repository with one commit.
+    pub(crate) fn repository(&self, name: &str) -> PathBuf {
+        let path = self.path(name);
+        std::fs::create_dir_all(&path).unwrap();
+        std::fs::write(path.join("README.md"), "hello\n").unwrap();
+        self.git(&path, &["init", "--quiet", "--initial-branch=main"]);
+        self.git(&path, &["add", "."]);
+        self.git(&path, &["commit", "--quiet", "-m", "Begin"]);
+        path
+    }
+
+    pub(crate) fn git(&self, dir: &Path, args: &[&str]) -> String {
+        let output = self
+            .command("git")
+            .args(["-c", "user.name=t", "-c", "user.email=t@localhost"])
+            .args(args)
+            .current_dir(dir)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "git {args:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Sets a variable for every later command.
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
+        self.extra.push((name.to_owned(), value.to_owned()));
+    }
+
+    pub(crate) fn home(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn town(&self) -> PathBuf {
+        self.path("gt")
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.path("s")
+    }
+
+    pub(crate) fn server(&self) -> Server {
+        Server::new(Socket::Path(self.socket())).with_config("/dev/null")
+    }
+
+    /// A command in the cleared environment.
+    pub(crate) fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOME", self.home())
+            .env("TERM", "xterm-256color")
+            .env("LANG", "C.UTF-8")
+            .env("SHELL", "/bin/sh")
+            .env("GT_TMUX_SOCKET", self.socket())
+            .envs(self.extra.iter().map(|(name, value)| (name, value)))
+            .current_dir(self.home())
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn gt_command(&self, args: &[&str]) -> Command {
+        let mut command = self.command(env!("CARGO_BIN_EXE_gt"));
+        command.args(args);
+        command
+    }
+
+    pub(crate) fn gt(&self, args: &[&str]) -> Answer {
+        run(&mut self.gt_command(args))
+    }
+
+    pub(crate) fn gt_in(&self, dir: &Path, args: &[&str]) -> Answer {
+        run(self.gt_command(args).current_dir(dir))
+    }
+
+    /// Starts `gt` in a process group of its own, as a terminal would.
+    pub(crate) fn spawn(&self, args: &[&str]) -> Child {
+        let mut command = self.gt_command(args);
+        command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        command.spawn().unwrap()
+    }
+
+    #[track_caller]
+    pub(crate) fn json(&self, args: &[&str]) -> Value {
+        self.gt(&[args, &["--json"]].concat()).ok().json()
+    }
+
+    /// The agents that run, by their addresses.
+    #[track_caller]
+    pub(crate) fn running(&self) -> Vec<String> {
+        let agents = self.json(&["agents", "--all"]);
+        let agents = agents.as_array().unwrap().iter();
+        agents
+            .map(|agent| agent["agent"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    /// One agent's document.
+    #[track_caller]
+    pub(crate) fn agent(&self, address: &str) -> Value {
+        let agents = self.json(&["agents", "--all"]);
+        let found = agents
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|agent| agent["agent"] == address);
+        found
+            .unwrap_or_else(|| panic!("{address} is not among {agents}"))
+            .clone()
+    }
+
+    #[track_caller]
+    pub(crate) fn pid(&self, address: &str) -> u32 {
+        u32::try_from(self.agent(address)["pid"].as_u64().unwrap()).unwrap()
+    }
+
+    /// What tmux answers, as text.
+    #[track_caller]
+    pub(crate) fn tmux(&self, command: Tmux) -> String {
+        self.server().run(command).unwrap().trim_end().to_owned()
+    }
+
+    /// A format expanded in an agent's container.
+    #[track_caller]
+    pub(crate) fn format(&self, container: &str, format: &str) -> String {
+        let target = gt_tmux::SessionName::try_from(container).unwrap();
+        self.tmux(
+            Tmux::new("display-message")
+                .arg("-p")
+                .target(target)
+                .arg(format),
+        )
+    }
+
+    /// The names of all tmux sessions.
+    pub(crate) fn sessions(&self) -> Vec<String> {
+        match self
+            .server()
+            .run(Tmux::new("list-sessions").args(["-F", "#{session_name}"]))
+        {
+            Ok(text) => text.lines().map(str::to_owned).collect(),
+            Err(error) if error.kind() == ErrorKind::NoServer => Vec::new(),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Waits until the agent's screen contains a text.
+    #[track_caller]
+    pub(crate) fn wait_screen(&self, target: &str, text: &str) {
+        wait_until(
+            &format!("{text:?} on the screen of {target}"),
+            PATIENCE,
+            || {
+                self.gt(&["peek", target])
+                    .stdout
+                    .contains(text)
+                    .then_some(())
+            },
+        );
+    }
+}
+
+impl Drop for TestEnv {
+    fn drop(&mut self) {
+        // The server may never have been started.
+        let _ = self.server().run(Tmux::new("kill-server"));
+        // What ignores the hang-up is ended by the name of its folder, which is ours alone.
+        for pid in processes_of(self.home()) {
+            signal(pid, Signal::KILL);
+        }
+    }
+}
+
+fn run(command: &mut Command) -> Answer {
+    let output = command.output().unwrap();
+    Answer {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// Living processes whose HOME is this folder: everything a test has started.
+pub(crate) fn processes_of(home: &Path) -> Vec<u32> {
+    let wanted = format!("HOME={}", home.display());
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Some(pid) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok())
+        else {
+            continue;
+        };
+        let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+        if environ
+            .split(|byte| *byte == 0)
+            .any(|variable| variable == wanted.as_bytes())
+        {
+            found.push(pid);
+        }
+    }
+    found
+}
+
+/// Whether a process lives; a zombie does not.
+pub(crate) fn lives(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat
+        .rsplit_once(')')
+        .and_then(|(_, rest)| rest.split_whitespace().next());
+    state.is_some_and(|state| state != "Z" && state != "X")
+}
+
+/// Sends a signal to one process that the test started.
+pub(crate) fn signal(pid: u32, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    // One that has gone meanwhile needs none.
+    let _ = rustix::process::kill_process(pid, signal);
+}

@@ -1,0 +1,214 @@
+//! Whether agents are well, and bringing back those that are not.
+
+use crate::env::{PATIENCE, TestEnv, lives, signal};
+use crate::lifecycle::kill;
+use gt_tmux::testing::wait_until;
+use gt_tmux::{Command as Tmux, SessionName};
+use std::fs;
+
+fn session(name: &str) -> SessionName {
+    SessionName::try_from(name).unwrap()
+}
+
+#[test]
+fn the_agents_own_pane_is_what_counts() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["crew", "start", "max", "--no-auto-respawn"]).ok();
+    let pane = env.agent("gastown/crew/max")["pane"].clone();
+    // The user opens a pane of his own; it becomes the active one.
+    env.tmux(
+        Tmux::new("split-window")
+            .target(session("gt-crew-max"))
+            .arg("echo mine; exec sleep 1000"),
+    );
+    env.tmux(
+        Tmux::new("new-window")
+            .target(session("gt-crew-max"))
+            .arg("exec sleep 1000"),
+    );
+    let agent = env.agent("gastown/crew/max");
+    assert_eq!(agent["pane"], pane);
+    assert_eq!(agent["health"], "healthy");
+    assert_eq!(env.json(&["peek", "gastown/max"])["pane"], pane);
+    assert!(!env.gt(&["peek", "gastown/max"]).stdout.contains("mine"));
+    env.gt(&["nudge", "gastown/max", "to the agent"]).ok();
+    env.wait_screen("gastown/max", "You said: to the agent");
+    kill(env.pid("gastown/crew/max"));
+    wait_until("the death is seen beside living panes", PATIENCE, || {
+        (env.agent("gastown/crew/max")["health"] == "agent_dead").then_some(())
+    });
+    // A new life goes into the old pane, and the user's stay.
+    env.gt(&["crew", "start", "max", "--no-auto-respawn"]).ok();
+    assert_eq!(env.agent("gastown/crew/max")["pane"], pane);
+    let answer = env.gt(&["stop", "gastown/max", "--json"]).ok().json();
+    assert_eq!(answer[0]["kept_panes"], 2);
+    assert_eq!(
+        env.sessions(),
+        ["gt-crew-max"],
+        "the user's panes keep it open"
+    );
+    assert_eq!(env.running(), Vec::<String>::new());
+    // The agent moves in again beside them.
+    env.gt(&["crew", "start", "max"]).ok();
+    assert_eq!(env.agent("gastown/crew/max")["health"], "healthy");
+    let panes = env.tmux(
+        Tmux::new("list-panes")
+            .args(["-s", "-F", "#{pane_id}"])
+            .target(session("gt-crew-max")),
+    );
+    assert_eq!(panes.lines().count(), 3, "{panes}");
+}
+
+#[test]
+fn another_program_of_the_same_name_elsewhere_does_not_help() {
+    let env = TestEnv::with_crew(&["max", "amy"]);
+    env.gt(&["crew", "start", "--all", "--no-auto-respawn"])
+        .ok();
+    // The agent's process is replaced by something else in the same pane.
+    let args = [
+        "crew",
+        "restart",
+        "max",
+        "--no-auto-respawn",
+        "--command",
+        "exec sleep 1000",
+        "--no-wait",
+    ];
+    env.gt(&args).ok();
+    assert_eq!(env.agent("gastown/crew/max")["health"], "agent_dead");
+    assert_eq!(env.agent("gastown/crew/amy")["health"], "healthy");
+    let checked = env.gt(&["agents", "check", "--json"]).fails(1).json();
+    assert_eq!(checked.as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_busy_agent_that_has_gone_silent_is_hung_and_an_idle_one_is_not() {
+    let env = TestEnv::with_crew(&["max", "amy"]);
+    let settings = env.town().join("town.toml");
+    let text = fs::read_to_string(&settings).unwrap();
+    fs::write(
+        &settings,
+        text.replace("hung_after_minutes = 30", "hung_after_minutes = 0"),
+    )
+    .unwrap();
+    env.gt(&["crew", "start", "--all", "--no-prompt"]).ok();
+    env.wait_screen("gastown/amy", "? for shortcuts");
+    let freeze = |address: &str| signal(env.pid(address), rustix::process::Signal::STOP);
+    env.gt(&["nudge", "gastown/max", "[[delay=600]]"]).ok();
+    env.wait_screen("gastown/max", "esc to interrupt");
+    freeze("gastown/crew/max");
+    wait_until("a frozen busy agent counts as hung", PATIENCE, || {
+        (env.agent("gastown/crew/max")["health"] == "agent_hung").then_some(())
+    });
+    assert_eq!(
+        env.agent("gastown/crew/amy")["health"],
+        "healthy",
+        "silence is not death"
+    );
+    env.gt(&["stop", "gastown/max", "--force"]).ok();
+}
+
+#[test]
+fn an_agent_that_dies_comes_back_and_one_that_is_stopped_does_not() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["crew", "start", "max", "--auto-respawn"]).ok();
+    let first = env.agent("gastown/crew/max");
+    kill(env.pid("gastown/crew/max"));
+    let second = wait_until("it is back", PATIENCE, || {
+        let agent = env.agent("gastown/crew/max");
+        (agent["health"] == "healthy"
+            && agent["session"] != first["session"]
+            && agent["state"] != "starting")
+            .then_some(agent)
+    });
+    assert_eq!(second["pane"], first["pane"]);
+    assert_eq!(
+        env.format("gt-crew-max", "#{pane_dead} #{remain-on-exit}"),
+        "0 on"
+    );
+    let deaths = env.format("gt-crew-max", "#{@gt_deaths}");
+    assert_eq!(deaths.split(',').count(), 1, "{deaths}");
+    env.gt(&["stop", "gastown/max"]).ok();
+    assert_eq!(env.sessions(), Vec::<String>::new());
+}
+
+#[test]
+fn waits_grow_and_end() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["crew", "start", "max", "--no-auto-respawn"]).ok();
+    kill(env.pid("gastown/crew/max"));
+    wait_until("the death is seen", PATIENCE, || {
+        (env.agent("gastown/crew/max")["state"] == "crashed").then_some(())
+    });
+    let pane = env.agent("gastown/crew/max")["pane"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let set = |name: &str, value: &str| {
+        env.tmux(
+            Tmux::new("set-option")
+                .target(session("gt-crew-max"))
+                .args([name, value]),
+        );
+    };
+    let respawn = || {
+        env.gt(&["respawn", "gt-crew-max", "--pane", &pane, "--json"])
+            .ok()
+            .json()
+    };
+    assert_eq!(respawn()["outcome"], "left-alone", "nobody wants it back");
+    set("@gt_auto_respawn", "1");
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap()
+        .as_secs();
+    let deaths = |count: u64| {
+        (1..=count)
+            .rev()
+            .map(|ago| (now - ago).to_string())
+            .collect::<Vec<_>>()
+            .join(",")
+    };
+    set("@gt_deaths", &deaths(3));
+    let answer = respawn();
+    assert_eq!(
+        (answer["outcome"].as_str(), answer["seconds"].as_u64()),
+        (Some("later"), Some(24))
+    );
+    set("@gt_deaths", &deaths(8));
+    assert_eq!(respawn()["outcome"], "gave-up");
+    assert_eq!(env.format("gt-crew-max", "#{@gt_auto_respawn}"), "");
+    assert_eq!(respawn()["outcome"], "left-alone");
+    assert_eq!(env.agent("gastown/crew/max")["health"], "agent_dead");
+}
+
+#[test]
+fn a_pid_file_ends_what_outlived_its_container_and_nothing_else() {
+    let env = TestEnv::with_crew(&["max", "amy"]);
+    let demo = "[command]\nargs = ['demo-agent', '--ignore-term']\n";
+    fs::write(env.town().join("harnesses/demo.toml"), demo).unwrap();
+    env.gt(&["crew", "start", "--all", "--no-auto-respawn"])
+        .ok();
+    let (max, amy) = (env.pid("gastown/crew/max"), env.pid("gastown/crew/amy"));
+    // The containers go without their processes, which ignore the hang-up.
+    for name in ["gt-crew-max", "gt-crew-amy"] {
+        env.tmux(Tmux::new("kill-session").target(session(name)));
+    }
+    assert!(lives(max) && lives(amy));
+    // amy's pid now belongs to somebody else: the start time says so.
+    let file = env.town().join(".runtime/pids/gt-crew-amy.pid");
+    fs::write(&file, format!("{amy}|1@somebody-else\n")).unwrap();
+    env.gt(&["agents", "check"]).fails(1);
+    let found = env.json(&["doctor"]);
+    let stray = found
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|f| f["check"] == "pids" && f["fixable"] == true);
+    assert!(stray.is_some(), "{found}");
+    env.gt(&["doctor", "--fix"]).ok();
+    assert!(!lives(max));
+    assert!(lives(amy), "a pid that was given out again is left alone");
+    assert!(!file.exists());
+    kill(amy);
+}

@@ -1,0 +1,132 @@
+//! Names and texts from outside that would like to be code.
+
+use crate::env::TestEnv;
+use gt_tmux::Command as Tmux;
+use std::fs;
+
+/// What each of these would leave behind if it were ever run.
+const TRAPS: &[&str] = &[
+    "#(touch TRAP)",
+    "$(touch TRAP)",
+    "`touch TRAP`",
+    "';touch TRAP;'",
+    "#{l:x}",
+    "%H",
+];
+
+fn no_trap_sprang(env: &TestEnv) {
+    let mut found = Vec::new();
+    let mut open = vec![env.home().to_owned()];
+    while let Some(dir) = open.pop() {
+        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+            if entry.file_name() == "TRAP" {
+                found.push(entry.path());
+            }
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                open.push(entry.path());
+            }
+        }
+    }
+    assert_eq!(found, Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn hostile_names_are_refused() {
+    let env = TestEnv::with_crew(&["max"]);
+    for trap in TRAPS {
+        env.gt(&["crew", "add", trap]).fails(2);
+        env.gt(&["agent", "new", trap]).fails(2);
+        let answer = env.gt(&["rig", "add", trap, "."]);
+        assert!(matches!(answer.code, 2 | 3), "{}", answer.stderr);
+        let answer = env.gt(&["peek", trap]);
+        assert_eq!(answer.code, 3, "{trap}: {}", answer.stderr);
+        env.gt(&["crew", "start", "max", "--harness", trap])
+            .fails(2);
+        env.gt(&["crew", "start", "max", "--theme", trap]).fails(2);
+    }
+    no_trap_sprang(&env);
+}
+
+#[test]
+fn a_town_whose_path_is_hostile_works_and_runs_nothing() {
+    for trap in [
+        "#(touch TRAP)",
+        "$(touch TRAP) 'q\"",
+        "#{pid} %H ;",
+        "a) b(c",
+    ] {
+        let env = TestEnv::empty();
+        let town = env.path(trap);
+        let town = town.to_str().unwrap();
+        env.gt(&["init", town, "--harness", "demo"]).ok();
+        let at = |args: &[&str]| env.gt(&[&["--town", town], args].concat());
+        env.repository("source");
+        at(&["rig", "add", "gastown", "source"]).ok();
+        at(&["crew", "add", "max"]).ok();
+        at(&["crew", "start", "max"]).ok();
+        let agent = at(&["agents", "--json"]).ok().json()[0].clone();
+        assert_eq!(agent["work_dir"], format!("{town}/gastown/crew/max"));
+        // The status line is what tmux runs by itself: let it.
+        let container = agent["container"].as_str().unwrap();
+        let shown = env.format(container, "#{T:status-left}#{T:status-right}");
+        assert!(shown.contains(container), "{shown}");
+        at(&["peek", "gastown/max"]).ok();
+        at(&["stop", "gastown/max"]).ok();
+        no_trap_sprang(&env);
+    }
+}
+
+#[test]
+fn hostile_titles_prompts_and_messages_stay_text() {
+    let env = TestEnv::with_crew(&["max"]);
+    let all = TRAPS.join(" ");
+    env.gt(&[
+        "crew",
+        "start",
+        "max",
+        "--instructions",
+        &all,
+        "--topic",
+        &all,
+        "--sender",
+        &all,
+    ])
+    .ok();
+    env.wait_screen("gastown/max", "#(touch TRAP)");
+    env.gt(&["nudge", "gastown/max", &all]).ok();
+    env.wait_screen("gastown/max", &format!("You said: {all}"));
+    // Only then does it leave its title alone.
+    gt_tmux::testing::wait_until("it is idle", crate::env::PATIENCE, || {
+        (env.agent("gastown/crew/max")["state"] == "idle").then_some(())
+    });
+    let pane = env.agent("gastown/crew/max")["pane"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    env.tmux(Tmux::new("select-pane").args(["-t", &pane, "-T", "##(touch TRAP) %end 1 1 1"]));
+    env.gt(&["agents"]).ok();
+    env.gt(&["status-line", "--session=gt-crew-max"]).ok();
+    env.gt(&["agents", "menu", "--print"]).ok();
+    assert_eq!(
+        env.json(&["peek", "gastown/max"])["title"],
+        "#(touch TRAP) %end 1 1 1"
+    );
+    no_trap_sprang(&env);
+}
+
+#[test]
+fn a_prefix_is_never_taken_for_the_whole_name() {
+    let env = TestEnv::with_crew(&["max", "max2"]);
+    env.gt(&["crew", "start", "max2"]).ok();
+    for command in ["peek", "stop", "attach", "nudge"] {
+        let answer = match command {
+            "nudge" => env.gt(&["nudge", "gastown/crew/max", "x"]),
+            _ => env.gt(&[command, "gastown/crew/max"]),
+        };
+        assert_eq!(answer.code, 3, "{command}: {}", answer.stderr);
+    }
+    assert_eq!(env.running(), ["gastown/crew/max2"]);
+    env.gt(&["crew", "start", "max"]).ok();
+    env.gt(&["stop", "gastown/crew/max"]).ok();
+    assert_eq!(env.running(), ["gastown/crew/max2"]);
+}

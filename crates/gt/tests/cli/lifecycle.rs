@@ -1,0 +1,392 @@
+//! Starting, seeing, reaching and stopping one agent.
+
+use crate::env::{PATIENCE, TestEnv, lives, signal};
+use gt_tmux::testing::wait_until;
+use gt_tmux::{Command as Tmux, SessionName};
+use std::fs;
+
+#[test]
+fn an_agent_is_started_seen_reached_and_stopped() {
+    let env = TestEnv::with_crew(&["max"]);
+    let answer = env.gt(&["crew", "start", "max"]).ok();
+    assert!(
+        answer.stdout.contains("gastown/crew/max"),
+        "{}",
+        answer.stdout
+    );
+    let agent = env.agent("gastown/crew/max");
+    assert_eq!(agent["container"], "gt-crew-max");
+    assert_eq!(agent["role"], "crew");
+    assert_eq!(agent["rig"], "gastown");
+    assert_eq!(agent["name"], "max");
+    assert_eq!(agent["harness"], "demo");
+    assert_eq!(agent["health"], "healthy");
+    assert_eq!(agent["attached"], false);
+    assert!(
+        agent["work_dir"]
+            .as_str()
+            .unwrap()
+            .ends_with("gastown/crew/max")
+    );
+    env.gt(&["nudge", "gastown/max", "good morning"]).ok();
+    env.wait_screen("gastown/max", "You said: good morning");
+    let peeked = env.json(&["peek", "gastown/max", "-n", "3"]);
+    assert_eq!(peeked["lines"].as_array().unwrap().len(), 3);
+    assert_eq!(peeked["agent"], "gastown/crew/max");
+    let pid = env.pid("gastown/crew/max");
+    env.gt(&["stop", "gastown/max"]).ok();
+    assert!(!lives(pid));
+    assert_eq!(env.sessions(), Vec::<String>::new());
+    assert!(!env.town().join(".runtime/pids/gt-crew-max.pid").exists());
+    env.gt(&["stop", "gastown/max"]).fails(3);
+}
+
+#[test]
+fn every_role_starts_by_the_same_path() {
+    let env = TestEnv::with_rig();
+    env.gt(&["crew", "add", "max"]).ok();
+    env.gt(&["agent", "new", "lone"]).ok();
+    let targets = [
+        ("mayor", "hq-mayor"),
+        ("deacon", "hq-deacon"),
+        ("boot", "hq-boot"),
+        ("overseer", "hq-overseer"),
+        ("deacon/dogs/rex", "hq-dog-rex"),
+        ("gastown/witness", "gt-witness"),
+        ("gastown/refinery", "gt-refinery"),
+        ("gastown/crew/max", "gt-crew-max"),
+        ("gastown/polecats/Toast", "gt-Toast"),
+        ("agent/lone", "agent_lone"),
+        ("task/gt-abc12.1", "gt-abc12_1-az"),
+    ];
+    let addresses: Vec<&str> = targets.iter().map(|(address, _)| *address).collect();
+    env.gt(&[&["start", "--create"], addresses.as_slice()].concat())
+        .ok();
+    let mut sessions = env.sessions();
+    let mut expected: Vec<&str> = targets.iter().map(|(_, container)| *container).collect();
+    sessions.sort();
+    expected.sort_unstable();
+    assert_eq!(sessions, expected);
+    for (address, container) in targets {
+        let agent = env.agent(address);
+        assert_eq!(agent["container"], container);
+        assert_eq!(agent["health"], "healthy", "{agent}");
+        assert_eq!(env.format(container, "#{@gt_agent}"), address);
+        // A container's name is a target, too; the dotted id comes back through its tag.
+        assert_eq!(env.json(&["peek", container])["agent"], address);
+    }
+    env.gt(&["down", "--all"]).ok();
+    assert_eq!(env.sessions(), Vec::<String>::new());
+}
+
+#[test]
+fn the_environment_reaches_the_process_and_the_session_table() {
+    let mut env = TestEnv::with_rig();
+    // What the calling agent is must not leak into the one it starts.
+    env.set("GT_CREW", "caller");
+    env.set("GT_POLECAT", "caller");
+    env.set("CLAUDECODE", "1");
+    env.gt(&[
+        "start",
+        "--create",
+        "gastown/polecats/Toast",
+        "--env",
+        "EXTRA=a b;c#{pid}\n$x'\"",
+        "--config-dir",
+        "/cfg",
+    ])
+    .ok();
+    let pid = env.pid("gastown/polecats/Toast");
+    let environ = fs::read(format!("/proc/{pid}/environ")).unwrap();
+    let process: Vec<String> = environ
+        .split(|byte| *byte == 0)
+        .map(|entry| String::from_utf8_lossy(entry).into_owned())
+        .collect();
+    let session = env.agent("gastown/polecats/Toast")["session"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let root = env.town().canonicalize().unwrap().display().to_string();
+    let socket = env.socket().display().to_string();
+    let expected = [
+        ("GT_ROLE", "gastown/polecats/Toast"),
+        ("GT_RIG", "gastown"),
+        ("GT_POLECAT", "Toast"),
+        ("GT_ROOT", &root),
+        ("GT_AGENT", "demo"),
+        ("GT_PROCESS_NAMES", "gt"),
+        ("GT_SESSION", "gt-Toast"),
+        ("GT_SESSION_UUID", &session),
+        ("BD_ACTOR", "gastown/polecats/Toast"),
+        ("GIT_AUTHOR_NAME", "Toast"),
+        ("CLAUDECODE", ""),
+        ("NODE_OPTIONS", ""),
+        ("GIT_CEILING_DIRECTORIES", &root),
+        ("GT_TMUX_SOCKET", &socket),
+        ("EXTRA", "a b;c#{pid}\n$x'\""),
+    ];
+    let target = SessionName::try_from("gt-Toast").unwrap();
+    for (name, value) in expected {
+        assert!(
+            process.contains(&format!("{name}={value}")),
+            "{name} in {process:?}"
+        );
+        let table = env.tmux(
+            Tmux::new("show-environment")
+                .target(target.clone())
+                .arg(name),
+        );
+        assert_eq!(table, format!("{name}={value}"));
+    }
+    assert!(
+        !process.iter().any(|entry| entry.starts_with("GT_CREW=")),
+        "{process:?}"
+    );
+    let global = env.tmux(Tmux::new("show-environment").arg("-g"));
+    assert!(!global.contains("GT_POLECAT"), "{global}");
+}
+
+#[test]
+fn the_configuration_folder_is_passed_under_the_programs_own_name() {
+    let env = TestEnv::with_crew(&["max"]);
+    fs::write(
+        env.town().join("harnesses/demo.toml"),
+        "[env]\nconfig_dir = 'CLAUDE_CONFIG_DIR'\n",
+    )
+    .unwrap();
+    env.gt(&["crew", "start", "max", "--config-dir", "/cfg"])
+        .ok();
+    let pid = env.pid("gastown/crew/max");
+    let environ = fs::read(format!("/proc/{pid}/environ")).unwrap();
+    assert!(
+        environ
+            .split(|b| *b == 0)
+            .any(|e| e == b"CLAUDE_CONFIG_DIR=/cfg")
+    );
+}
+
+#[test]
+fn what_runs_already_is_a_conflict_and_a_zombie_is_replaced() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["crew", "start", "max", "--no-auto-respawn"]).ok();
+    let first = env.agent("gastown/crew/max");
+    let answer = env.gt(&["crew", "start", "max"]).fails(4);
+    assert!(answer.stderr.contains("running already") && answer.stderr.contains("gt attach"));
+    assert_eq!(env.agent("gastown/crew/max")["session"], first["session"]);
+
+    kill(env.pid("gastown/crew/max"));
+    wait_until("the death is seen", PATIENCE, || {
+        (env.agent("gastown/crew/max")["health"] == "agent_dead").then_some(())
+    });
+    env.gt(&["agents", "check"]).fails(1);
+    env.gt(&["crew", "start", "max"]).ok();
+    let second = env.agent("gastown/crew/max");
+    assert_eq!(second["health"], "healthy");
+    assert_ne!(second["session"], first["session"], "a life of its own");
+    assert_eq!(second["container"], first["container"]);
+    env.gt(&["agents", "check"]).ok();
+}
+
+#[test]
+fn a_command_that_dies_at_once_is_told_with_its_last_words() {
+    let env = TestEnv::with_crew(&["max"]);
+    for (command, code) in [
+        ("echo one; echo two >&2; exit 7", "exit status 7"),
+        ("exec /nowhere/x", "exit status 127"),
+        ("kill -9 $$", "signal 9"),
+    ] {
+        let answer = env
+            .gt(&["crew", "start", "max", "--command", command])
+            .fails(1);
+        assert!(answer.stderr.contains("ended at once"), "{}", answer.stderr);
+        assert!(answer.stderr.contains(code), "{command}: {}", answer.stderr);
+        assert_eq!(env.sessions(), Vec::<String>::new(), "nothing is left");
+        assert!(!env.town().join(".runtime/pids/gt-crew-max.pid").exists());
+    }
+    let answer = env.gt(&[
+        "crew",
+        "start",
+        "max",
+        "--command",
+        "echo one; echo two >&2; exit 7",
+    ]);
+    assert!(
+        answer.stderr.contains("one") && answer.stderr.contains("two"),
+        "{}",
+        answer.stderr
+    );
+}
+
+#[test]
+fn one_that_is_never_ready_is_undone_with_its_last_screen() {
+    let env = TestEnv::with_crew(&["max"]);
+    let args = [
+        "crew",
+        "start",
+        "max",
+        "--command",
+        "echo thinking; exec sleep 1000",
+        "--ready-timeout",
+        "0.5",
+    ];
+    let answer = env.gt(&args).fails(1);
+    assert!(
+        answer.stderr.contains("not ready within"),
+        "{}",
+        answer.stderr
+    );
+    assert!(answer.stderr.contains("thinking"), "{}", answer.stderr);
+    assert_eq!(env.sessions(), Vec::<String>::new());
+    env.gt(&[&args[..], &["--keep-on-timeout"]].concat()).ok();
+    assert_eq!(env.sessions(), ["gt-crew-max"]);
+}
+
+#[test]
+fn a_start_up_dialog_is_read_and_answered() {
+    let env = TestEnv::with_crew(&["max", "amy"]);
+    fs::write(
+        env.town().join("harnesses/demo.toml"),
+        "[command]\nargs = ['demo-agent', '--trust-dialog']\n",
+    )
+    .unwrap();
+    env.gt(&["crew", "start", "max"]).ok();
+    assert_eq!(env.agent("gastown/crew/max")["health"], "healthy");
+    let left = env.gt(&["crew", "start", "amy", "--no-dialogs"]).ok();
+    assert!(
+        left.stderr.contains("asks at its start (trust)"),
+        "{}",
+        left.stderr
+    );
+    assert!(
+        env.gt(&["peek", "gastown/amy"])
+            .stdout
+            .contains("❯ No, exit"),
+        "left alone"
+    );
+}
+
+#[test]
+fn an_untagged_session_of_our_name_is_not_taken_over() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.server()
+        .run_private(Tmux::new("new-session").args(["-d", "-s", "gt-crew-max", "sleep 1000"]))
+        .unwrap();
+    let answer = env.gt(&["crew", "start", "max"]).fails(4);
+    assert!(answer.stderr.contains("did not start"), "{}", answer.stderr);
+    assert_eq!(env.sessions(), ["gt-crew-max"]);
+}
+
+#[test]
+fn two_towns_on_one_server_do_not_touch_each_other() {
+    let env = TestEnv::with_town();
+    let other = env.path("other");
+    let other = other.to_str().unwrap();
+    env.gt(&["init", other, "--harness", "demo"]).ok();
+    env.gt(&["mayor", "start"]).ok();
+    let answer = env.gt(&["--town", other, "mayor", "start"]).fails(4);
+    assert!(
+        answer.stderr.contains("belongs to the town at"),
+        "{}",
+        answer.stderr
+    );
+    assert_eq!(
+        env.gt(&["--town", other, "agents", "--json"])
+            .ok()
+            .json()
+            .as_array()
+            .unwrap()
+            .len(),
+        0
+    );
+    env.gt(&["--town", other, "mayor", "stop"]).fails(3);
+    env.gt(&["--town", other, "peek", "mayor"]).fails(4);
+    env.gt(&["--town", other, "down", "--all"]).ok();
+    assert_eq!(env.running(), ["mayor"]);
+}
+
+#[test]
+fn a_session_id_or_its_beginning_is_a_target() {
+    let env = TestEnv::with_crew(&["max", "amy"]);
+    env.gt(&["crew", "start", "--all"]).ok();
+    let session = env.agent("gastown/crew/amy")["session"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert_eq!(env.json(&["peek", &session])["agent"], "gastown/crew/amy");
+    // Ids of one moment share their beginning; enough of one tells it apart.
+    assert_eq!(
+        env.json(&["peek", &session[..30]])["agent"],
+        "gastown/crew/amy"
+    );
+    env.gt(&["peek", "ffffffff"]).fails(3);
+}
+
+#[test]
+fn standalone_agents_come_and_go() {
+    let env = TestEnv::with_town();
+    let dir = env.path("project");
+    fs::create_dir(&dir).unwrap();
+    env.gt(&[
+        "agent",
+        "new",
+        "helper",
+        "--dir",
+        "project",
+        "--prompt",
+        "Read the README.",
+    ])
+    .ok();
+    env.gt(&["agent", "new", "helper"]).fails(4);
+    env.gt(&["agent", "new", "bad name"]).fails(2);
+    env.gt(&["agent", "start", "nobody"]).fails(3);
+    env.gt(&["agent", "start", "helper"]).ok();
+    let agent = env.agent("agent/helper");
+    assert_eq!(agent["container"], "agent_helper");
+    assert_eq!(agent["work_dir"], dir.to_str().unwrap());
+    env.wait_screen("agent/helper", "Read the README.");
+    env.gt(&["agent", "reset", "helper"]).ok();
+    assert_ne!(env.agent("agent/helper")["session"], agent["session"]);
+    env.gt(&["agent", "rm", "helper"]).ok();
+    assert_eq!(env.sessions(), Vec::<String>::new());
+    assert!(dir.is_dir() && !env.town().join("agents/helper").exists());
+}
+
+#[test]
+fn crew_is_removed_only_when_nothing_is_lost() {
+    let env = TestEnv::with_crew(&["max"]);
+    let worktree = env.town().join("gastown/crew/max");
+    fs::write(worktree.join("new.txt"), "work").unwrap();
+    env.gt(&["crew", "start", "max"]).ok();
+    let answer = env.gt(&["crew", "rm", "max"]).fails(4);
+    assert!(answer.stderr.contains("nowhere else"), "{}", answer.stderr);
+    assert_eq!(
+        env.running(),
+        ["gastown/crew/max"],
+        "a refusal changes nothing"
+    );
+    assert!(
+        env.gt(&["crew", "rm", "max", "--force", "--dry-run"])
+            .ok()
+            .stdout
+            .contains("Would remove")
+    );
+    assert!(worktree.exists());
+    let removed = env
+        .gt(&["crew", "rm", "max", "--force", "--json"])
+        .ok()
+        .json();
+    let saved = removed[0]["saved"].as_str().unwrap();
+    assert!(!worktree.exists());
+    assert_eq!(env.sessions(), Vec::<String>::new());
+    let kept = env.git(
+        &env.town().join("gastown/.repo.git"),
+        &["show", &format!("{saved}:new.txt")],
+    );
+    assert_eq!(kept, "work");
+    env.gt(&["crew", "add", "max"]).ok();
+    assert!(!worktree.join("new.txt").exists());
+}
+
+pub(crate) fn kill(pid: u32) {
+    signal(pid, rustix::process::Signal::KILL);
+}

@@ -1,0 +1,113 @@
+//! Colours, status lines and keys, and that the user's own are kept.
+
+use crate::env::TestEnv;
+use gt_tmux::Command as Tmux;
+
+#[test]
+fn a_container_shows_its_role_and_rig() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["start", "mayor", "deacon", "gastown/crew/max"])
+        .ok();
+    let style = |container: &str| env.format(container, "#{status-style}");
+    assert_eq!(style("hq-mayor"), "bg=#3d3200,fg=#ffd700");
+    assert_eq!(style("hq-deacon"), "bg=#2d1f3d,fg=#c0b0d0");
+    // The palette that FNV-32a picks for "gastown".
+    assert_eq!(style("gt-crew-max"), "bg=#0d5c63,fg=#e0e0e0");
+    assert_eq!(env.format("hq-mayor", "#{T:status-left}"), "🎩 Mayor");
+    assert_eq!(
+        env.format("gt-crew-max", "#{T:status-left}"),
+        "👷 gt-crew-max"
+    );
+    assert_eq!(
+        env.format("gt-crew-max", "#{mouse} #{status-interval} #{window-size}"),
+        "1 5 latest"
+    );
+    env.gt(&["crew", "restart", "max", "--theme", "wine"]).ok();
+    assert_eq!(style("gt-crew-max"), "bg=#722f37,fg=#f5f5dc");
+}
+
+#[test]
+fn a_users_bindings_and_hooks_are_kept() {
+    let env = TestEnv::with_town();
+    let server = env.server();
+    server
+        .run_private([
+            Tmux::new("new-session").args(["-d", "-s", "mine", "exec sleep 1000"]),
+            Tmux::new("bind-key").args([
+                "n",
+                "set-option",
+                "-g",
+                "@mine",
+                "pressed",
+                ";",
+                "set-option",
+                "-g",
+                "@too",
+                "yes",
+            ]),
+            Tmux::new("set-hook").args(["-g", "pane-died", "set-option -g @died yes"]),
+        ])
+        .unwrap();
+    env.gt(&["mayor", "start"]).ok();
+    env.gt(&["deacon", "start"]).ok();
+    let keys = env.tmux(Tmux::new("list-keys"));
+    let bound: Vec<&str> = keys
+        .lines()
+        .filter(|line| line.contains("@gt_town"))
+        .collect();
+    assert_eq!(bound.len(), 5, "{bound:?}");
+    let hooks = env.tmux(Tmux::new("show-hooks").args(["-g", "pane-died"]));
+    assert!(
+        hooks.contains("pane-died[0] set-option -g @died yes"),
+        "{hooks}"
+    );
+    assert_eq!(
+        hooks.matches("pane-died[970]").count(),
+        1,
+        "never twice: {hooks}"
+    );
+    // The key does in the user's session what it always did there.
+    let mut client = std::process::Command::new("script");
+    let attach = format!(
+        "tmux -S '{}' -f /dev/null attach -t =mine",
+        env.socket().display()
+    );
+    let client = client
+        .args(["-qec", &attach, "/dev/null"])
+        .env("TERM", "xterm-256color");
+    let mut client = client
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    gt_tmux::testing::wait_until("the client is there", crate::env::PATIENCE, || {
+        (!env.tmux(Tmux::new("list-clients")).is_empty()).then_some(())
+    });
+    use std::io::Write;
+    let stdin = client.stdin.as_mut().unwrap();
+    stdin.write_all(b"\x02n").unwrap();
+    stdin.flush().unwrap();
+    gt_tmux::testing::wait_until("the user's own command ran", crate::env::PATIENCE, || {
+        let both = env.tmux(Tmux::new("display-message").args(["-p", "#{@mine} #{@too}"]));
+        (both == "pressed yes").then_some(())
+    });
+    assert_eq!(
+        env.tmux(Tmux::new("list-clients").args(["-F", "#{session_name}"])),
+        "mine"
+    );
+    // In a container of ours the same key goes to the next agent.
+    env.tmux(Tmux::new("switch-client").args(["-t", "=hq-mayor"]));
+    let stdin = client.stdin.as_mut().unwrap();
+    stdin.write_all(b"\x02n").unwrap();
+    stdin.flush().unwrap();
+    gt_tmux::testing::wait_until(
+        "the client is with the deacon",
+        crate::env::PATIENCE,
+        || {
+            (env.tmux(Tmux::new("list-clients").args(["-F", "#{session_name}"])) == "hq-deacon")
+                .then_some(())
+        },
+    );
+    env.tmux(Tmux::new("detach-client").args(["-s", "=hq-deacon"]));
+    client.wait().unwrap();
+}

@@ -1,0 +1,20 @@
+//! The real `gt` in an empty HOME, against a real tmux on a socket of its own and
+//! the built-in demo agent.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on says so by panicking"
+)]
+
+mod attaching;
+mod crowd;
+mod env;
+mod faults;
+mod health;
+mod hostile;
+mod lifecycle;
+mod listing;
+mod look;
+mod secrets;
+mod stopping;
+mod towns;

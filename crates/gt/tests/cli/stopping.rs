@@ -1,0 +1,174 @@
+//! Nothing is left, and nothing else is touched.
+
+use crate::env::{TestEnv, lives, processes_of};
+use gt_tmux::{Command as Tmux, SessionName};
+use std::fs;
+
+#[test]
+fn whatever_an_agent_started_ends_with_it() {
+    let env = TestEnv::with_crew(&["max"]);
+    let demo = "[command]\nargs = ['demo-agent', '--ignore-term', '--spawn-child', 'setsid', '--spawn-child', 'plain']\n";
+    fs::write(env.town().join("harnesses/demo.toml"), demo).unwrap();
+    env.gt(&["crew", "start", "max"]).ok();
+    env.gt(&["nudge", "gastown/max", "[[tool=(nohup setsid sleep 1000 >/dev/null 2>&1 &) ; (sleep 1000 >/dev/null 2>&1 &) ; true]]"]).ok();
+    env.wait_screen("gastown/max", "exit code 0");
+    // Another process of the same kind, in the same home, that is not the agent's.
+    let mut unrelated = env.command("sleep").arg("1000").spawn().unwrap();
+    // A pane of the user's own server, and one in a container of another agent.
+    env.tmux(Tmux::new("new-session").args(["-d", "-s", "mine", "exec sleep 1000"]));
+    let before = processes_of(env.home());
+    assert!(
+        before.len() >= 7,
+        "agent, its four children, the user's and tmux: {before:?}"
+    );
+    let answer = env
+        .gt(&["stop", "gastown/max", "--force", "--json"])
+        .ok()
+        .json();
+    assert_eq!(answer[0]["stopped"], true);
+    assert!(
+        answer[0]["killed"].as_u64().unwrap() >= 1,
+        "it ignores TERM: {answer}"
+    );
+    assert!(lives(unrelated.id()));
+    assert_eq!(env.sessions(), ["mine"]);
+    let left: Vec<String> = processes_of(env.home())
+        .into_iter()
+        .map(command_line)
+        .collect();
+    let agents: Vec<&String> = left
+        .iter()
+        .filter(|line| line.contains("demo-agent"))
+        .collect();
+    assert_eq!(agents, Vec::<&String>::new());
+    let sleeps = left
+        .iter()
+        .filter(|line| line.contains("sleep 1000"))
+        .count();
+    assert_eq!(sleeps, 2, "only the unrelated one and the user's: {left:?}");
+    unrelated.kill().unwrap();
+    unrelated.wait().unwrap();
+}
+
+fn command_line(pid: u32) -> String {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&line).replace('\0', " ")
+}
+
+#[test]
+fn an_agent_is_asked_before_it_is_told() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["crew", "start", "max", "--no-prompt"]).ok();
+    env.wait_screen("gastown/max", "? for shortcuts");
+    let answer = env.gt(&["stop", "gastown/max", "--json"]).ok().json();
+    assert_eq!(
+        (answer[0]["graceful"].clone(), answer[0]["killed"].clone()),
+        (true.into(), 0.into())
+    );
+    env.gt(&["crew", "start", "max"]).ok();
+    let answer = env
+        .gt(&["stop", "gastown/max", "--force", "--json"])
+        .ok()
+        .json();
+    assert_eq!(answer[0]["graceful"], false);
+}
+
+#[test]
+fn an_agent_can_stop_itself() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["crew", "start", "max"]).ok();
+    let gt = env!("CARGO_BIN_EXE_gt");
+    let line = format!("[[tool={gt} stop gastown/crew/max --force]]");
+    // It ends in the middle of the delivery's last look, so the answer may be either.
+    env.gt(&["nudge", "gastown/max", &line]);
+    gt_tmux::testing::wait_until("it is gone", crate::env::PATIENCE, || {
+        env.sessions().is_empty().then_some(())
+    });
+}
+
+#[test]
+fn down_stops_in_order_and_all_means_all() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["up"]).ok();
+    env.gt(&["start", "boot"]).ok();
+    env.gt(&["crew", "start", "max"]).ok();
+    assert_eq!(
+        env.running(),
+        [
+            "mayor",
+            "deacon",
+            "boot",
+            "gastown/witness",
+            "gastown/refinery",
+            "gastown/crew/max"
+        ]
+    );
+    let again = env.gt(&["up"]).ok();
+    assert_eq!(
+        again.stdout.matches("runs already").count(),
+        4,
+        "{}",
+        again.stdout
+    );
+    let dry = env.gt(&["down", "--dry-run"]).ok();
+    assert_eq!(env.running().len(), 6);
+    let order: Vec<&str> = dry.stdout.lines().take(3).collect();
+    assert_eq!(
+        order,
+        [
+            "Would stop mayor.",
+            "Would stop boot.",
+            "Would stop deacon."
+        ]
+    );
+    let answer = env.gt(&["down", "--json"]).ok().json();
+    let names: Vec<&str> = answer
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["agent"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "mayor",
+            "boot",
+            "deacon",
+            "gastown/witness",
+            "gastown/refinery"
+        ]
+    );
+    assert_eq!(env.running(), ["gastown/crew/max"]);
+    env.gt(&["down", "--all"]).ok();
+    assert_eq!(env.running(), Vec::<String>::new());
+    assert!(
+        env.gt(&["down", "--all"])
+            .ok()
+            .stdout
+            .contains("Nothing runs.")
+    );
+}
+
+#[test]
+fn a_stop_disarms_the_respawn_even_in_the_middle_of_its_wait() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["crew", "start", "max", "--auto-respawn"]).ok();
+    crate::lifecycle::kill(env.pid("gastown/crew/max"));
+    gt_tmux::testing::wait_until("the death is seen", crate::env::PATIENCE, || {
+        (env.agent("gastown/crew/max")["health"] == "agent_dead").then_some(())
+    });
+    env.gt(&["stop", "gastown/max"]).ok();
+    env.gt(&["mayor", "start"]).ok();
+    // The hook's wait is three seconds; a marker after it shows that it is over.
+    let marker = env.path("over");
+    env.tmux(
+        Tmux::new("run-shell")
+            .args(["-b", "-d", "4", "-t", "=hq-mayor:"])
+            .arg(format!("touch '{}'", marker.display())),
+    );
+    gt_tmux::testing::wait_until("the wait is over", crate::env::PATIENCE, || {
+        marker.exists().then_some(())
+    });
+    assert_eq!(env.running(), ["mayor"]);
+    let _ = SessionName::try_from("hq-mayor");
+}
