@@ -77,6 +77,17 @@ pub fn press(town: &Town, pane: PaneId, keys: &[String]) -> Result<()> {
         .map_err(|error| tmux_problem("cannot type into the pane", error))
 }
 
+/// The commands that press keys which are right whatever the screen shows, such
+/// as Ctrl-C; for callers that press them in many panes at once.
+pub fn key_presses(pane: PaneId, keys: &[String]) -> [Command; 2] {
+    [
+        Command::new("copy-mode").arg("-q").target(pane),
+        Command::new("send-keys")
+            .target(pane)
+            .args(keys.iter().cloned()),
+    ]
+}
+
 /// Takes one step towards the wanted row of an open dialog: moves the mark by
 /// one, or confirms when it stands there. The caller looks again in between.
 pub fn step_dialog(town: &Town, pane: PaneId, dialog: &OpenDialog, wanted: usize) -> Result<()> {

@@ -203,27 +203,27 @@ fn ask(town: &Town, victims: &[Container]) -> Duration {
         if preset.quit.command.is_some() {
             by_command.push((container, preset));
         } else {
-            by_keys = by_keys.then_all(quit_keys(container, &preset)).then_line();
+            by_keys = by_keys
+                .then_all(inject::key_presses(
+                    container.pane().pane,
+                    &preset.quit.keys,
+                ))
+                .then_line();
         }
     }
     let unanswered = ask_by_command(town, &by_command);
     for (container, preset) in unanswered {
-        by_keys = by_keys.then_all(quit_keys(container, preset)).then_line();
+        by_keys = by_keys
+            .then_all(inject::key_presses(
+                container.pane().pane,
+                &preset.quit.keys,
+            ))
+            .then_line();
     }
     if !by_keys.is_empty() {
         let _ = town.server().run_private(by_keys);
     }
     longest
-}
-
-fn quit_keys(container: &Container, preset: &Preset) -> [Command; 2] {
-    let pane = container.pane().pane;
-    [
-        Command::new("copy-mode").arg("-q").target(pane),
-        Command::new("send-keys")
-            .target(pane)
-            .args(preset.quit.keys.iter().cloned()),
-    ]
 }
 
 /// Types the command to quit where the agent is idle, all at the same time, and

@@ -1,0 +1,383 @@
+//! What `gt` costs, as ratios to the bare tmux commands that do the same.
+//!
+//! Both sides run alternately in the same minute on the same server, and only
+//! their ratio is printed as a result: absolute times say more about the machine
+//! than about `gt`. Each figure is the median of many runs.
+
+#![expect(clippy::print_stdout, reason = "printing is what it is for")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const PANE_FORMAT: &str = "#{session_id}\t#{session_name}\t#{session_created}\t#{session_attached}\t#{pane_id}\t#{pane_pid}\t#{pane_dead}\t#{pane_dead_status}\t#{pane_dead_signal}\t#{pane_dead_time}\t#{pane_title}\t#{pane_tty}\t#{pane_current_path}\t#{window_activity}\t#{@gt_town}\t#{@gt_agent}\t#{@gt_session}\t#{@gt_harness}\t#{@gt_pane}\t#{@gt_process_names}\t#{@gt_state}\t#{@gt_state_since}\t#{@gt_state_source}\t#{@gt_state_reason}\t#{@gt_auto_respawn}\t#{@gt_deaths}\t#{@gt_keys}";
+
+fn main() {
+    // `cargo test --benches` only wants to know that it builds and begins.
+    if std::env::args().any(|word| word == "--test") {
+        return;
+    }
+    let stage = Stage::new();
+    println!("gt against the bare tmux commands (median of each, same run)\n");
+    println!("{:<46} {:>9} {:>9} {:>7}", "", "tmux", "gt", "ratio");
+    stage.start_up();
+    for containers in [1, 50, 500] {
+        stage.fill(containers);
+        stage.reading(containers);
+    }
+    stage.processes_spawned();
+    stage.clear();
+    stage.start_and_stop();
+}
+
+struct Stage {
+    home: PathBuf,
+    gt: PathBuf,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let home = PathBuf::from(format!("/tmp/gtb{}", std::process::id()));
+        std::fs::create_dir_all(home.join("source")).expect("a folder");
+        let stage = Stage {
+            home,
+            gt: PathBuf::from(env!("CARGO_BIN_EXE_gt")),
+        };
+        stage.ok(&["init", "--harness", "demo"]);
+        let source = stage.home.join("source");
+        for args in [
+            &["init", "--quiet", "--initial-branch=main"][..],
+            &[
+                "-c",
+                "user.name=b",
+                "-c",
+                "user.email=b@localhost",
+                "commit",
+                "--quiet",
+                "--allow-empty",
+                "-m",
+                "Begin",
+            ],
+        ] {
+            let status = stage
+                .command("git")
+                .args(args)
+                .current_dir(&source)
+                .status();
+            assert!(status.is_ok_and(|status| status.success()));
+        }
+        stage.ok(&["rig", "add", "gastown", "source", "--prefix", "gt"]);
+        let names: Vec<String> = (0..50).map(|n| format!("w{n:02}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        stage.ok(&[&["crew", "add"], names.as_slice()].concat());
+        stage
+    }
+
+    fn command(&self, program: impl AsRef<Path>) -> Command {
+        let mut command = Command::new(program.as_ref());
+        command
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", &self.home)
+            .env("TERM", "xterm-256color")
+            .env("LANG", "C.UTF-8")
+            .env("GT_TMUX_SOCKET", self.home.join("s"))
+            .current_dir(&self.home)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        command
+    }
+
+    fn gt(&self, args: &[&str]) -> Command {
+        let mut command = self.command(&self.gt);
+        command.args(args);
+        command
+    }
+
+    fn tmux(&self, args: &[&str]) -> Command {
+        let mut command = self.command("tmux");
+        command
+            .arg("-u")
+            .arg("-S")
+            .arg(self.home.join("s"))
+            .args(["-f", "/dev/null"])
+            .args(args);
+        command
+    }
+
+    fn ok(&self, args: &[&str]) {
+        let status = self.gt(args).status().expect("gt runs");
+        assert!(status.success(), "gt {args:?}");
+    }
+
+    fn start_up(&self) {
+        let runs = 200;
+        let (tmux, gt) = compare(runs, || self.tmux(&["-V"]), || self.gt(&["--version"]));
+        report("start-up: tmux -V, gt --version", tmux, gt);
+    }
+
+    /// One real agent, and as many containers beside it as wanted.
+    fn fill(&self, containers: usize) {
+        if containers == 1 {
+            self.ok(&["crew", "start", "w00", "--no-prompt"]);
+            return;
+        }
+        let have = self.sessions();
+        for n in have..containers {
+            // Named and tagged like agents of the town, running next to nothing.
+            let name = format!("gt-filler{n}");
+            let root = self.home.join("gt");
+            let root = root.canonicalize().unwrap_or(root);
+            let root = root.to_string_lossy();
+            let agent = format!("gastown/polecats/filler{n}");
+            let target = format!("={name}:");
+            let status = self
+                .tmux(&[
+                    "new-session",
+                    "-d",
+                    "-s",
+                    &name,
+                    "sleep 100000",
+                    ";",
+                    "set-option",
+                    "-t",
+                    &target,
+                    "@gt_town",
+                    &root,
+                    ";",
+                    "set-option",
+                    "-t",
+                    &target,
+                    "@gt_agent",
+                    &agent,
+                    ";",
+                    "set-option",
+                    "-t",
+                    &target,
+                    "@gt_process_names",
+                    "sleep",
+                ])
+                .status()
+                .expect("tmux runs");
+            assert!(status.success());
+        }
+    }
+
+    fn sessions(&self) -> usize {
+        let output = self
+            .tmux(&["list-sessions"])
+            .stdout(Stdio::piped())
+            .output()
+            .expect("tmux runs");
+        output.stdout.iter().filter(|byte| **byte == b'\n').count()
+    }
+
+    fn reading(&self, containers: usize) {
+        let runs = if containers == 500 { 40 } else { 100 };
+        let (tmux, gt) = compare(
+            runs,
+            || self.tmux(&["capture-pane", "-p", "-t", "=gt-crew-w00:"]),
+            || self.gt(&["peek", "gastown/crew/w00"]),
+        );
+        report(&format!("peek, among {containers}"), tmux, gt);
+        let list = || self.tmux(&["list-panes", "-a", "-F", PANE_FORMAT]);
+        let (tmux, gt) = compare(runs, list, || self.gt(&["agents", "--all"]));
+        report(&format!("agents, {containers} (tmux list-panes)"), tmux, gt);
+        let (tmux, gt) = compare(runs, list, || {
+            self.gt(&["status-line", "--session=gt-crew-w00"])
+        });
+        report(
+            &format!("status-line, {containers} (tmux list-panes)"),
+            tmux,
+            gt,
+        );
+    }
+
+    /// How many processes `gt agents` starts, counted by the kernel.
+    fn processes_spawned(&self) {
+        let strace = self
+            .command("strace")
+            .args(["-f", "-qq", "-e", "trace=execve", "-o"])
+            .arg(self.home.join("trace"))
+            .arg(&self.gt)
+            .args(["agents", "--all"])
+            .status();
+        match strace {
+            Ok(status) if status.success() => {
+                let trace = std::fs::read_to_string(self.home.join("trace")).unwrap_or_default();
+                let spawned = trace
+                    .lines()
+                    .filter(|line| line.contains("execve("))
+                    .count();
+                println!(
+                    "\nprocesses spawned by `gt agents` at 500: {} (besides itself)",
+                    spawned - 1
+                );
+            }
+            _ => println!(
+                "\nprocesses spawned by `gt agents` at 500: not counted (strace is not installed)"
+            ),
+        }
+    }
+
+    fn clear(&self) {
+        let _ = self.tmux(&["kill-server"]).status();
+        // A server that is just ending still holds its socket for a moment.
+        while self.is_listening() {}
+        let _ = std::fs::remove_file(self.home.join("s"));
+        // A session of somebody's own keeps the server alive for both sides.
+        time(&mut self.tmux(&["new-session", "-d", "-s", "mine", "sleep 100000"]));
+        println!();
+    }
+
+    fn is_listening(&self) -> bool {
+        std::os::unix::net::UnixStream::connect(self.home.join("s")).is_ok()
+    }
+
+    fn start_and_stop(&self) {
+        let runs = 20;
+        let gt = self.gt.to_string_lossy().into_owned();
+        let bare_start = || self.tmux(&["new-session", "-d", "-s", "bare", &gt, "demo-agent"]);
+        let bare_stop = || self.tmux(&["kill-session", "-t", "=bare"]);
+        let [
+            mut starts,
+            mut our_starts,
+            mut stops,
+            mut our_stops,
+            mut ready,
+            mut our_ready,
+        ] = [const { Vec::new() }; 6];
+        for _ in 0..runs {
+            starts.push(time(&mut bare_start()));
+            stops.push(time(&mut bare_stop()));
+            our_starts.push(time(&mut self.gt(&[
+                "mayor",
+                "start",
+                "--no-prompt",
+                "--no-wait",
+            ])));
+            our_stops.push(time(&mut self.gt(&["mayor", "stop", "--force"])));
+            let began = Instant::now();
+            time(&mut bare_start());
+            while !self.shows("=bare:", "for shortcuts") {}
+            ready.push(began.elapsed());
+            time(&mut bare_stop());
+            our_ready.push(time(&mut self.gt(&["mayor", "start", "--no-prompt"])));
+            self.ok(&["mayor", "stop", "--force"]);
+        }
+        report(
+            "start without waiting (tmux new-session)",
+            median(starts),
+            median(our_starts),
+        );
+        report(
+            "start until ready (and tmux capture-pane)",
+            median(ready),
+            median(our_ready),
+        );
+        report(
+            "stop --force (tmux kill-session)",
+            median(stops),
+            median(our_stops),
+        );
+        self.stop_fifty();
+    }
+
+    fn stop_fifty(&self) {
+        let gt = self.gt.to_string_lossy().into_owned();
+        let names: Vec<String> = (0..50).map(|n| format!("bare{n}")).collect();
+        let bare = (0..5).map(|_| {
+            for name in &names {
+                time(&mut self.tmux(&["new-session", "-d", "-s", name, &gt, "demo-agent"]));
+            }
+            let targets: Vec<String> = names.iter().map(|name| format!("={name}")).collect();
+            let kill: Vec<&str> = targets
+                .iter()
+                .flat_map(|target| ["kill-session", "-t", target, ";"])
+                .collect();
+            time(&mut self.tmux(&kill))
+        });
+        let bare = median(bare.collect());
+        let stop = |start: &[&str], stop: &[&str]| {
+            let times = (0..5).map(|_| {
+                self.ok(start);
+                time(&mut self.gt(stop))
+            });
+            median(times.collect())
+        };
+        let one = stop(&["crew", "start", "w00"], &["crew", "stop", "--all"]);
+        let fifty = stop(&["crew", "start", "--all"], &["crew", "stop", "--all"]);
+        report("stop 50, asked first (50 tmux kill-session)", bare, fifty);
+        println!(
+            "\nstopping 50 agents takes {:.1} times as long as stopping one",
+            fifty.as_secs_f64() / one.as_secs_f64()
+        );
+        self.one_that_stays();
+    }
+
+    /// Agents that leave only at TERM: the time they are given to leave by
+    /// themselves is spent once, and not once for each.
+    fn one_that_stays(&self) {
+        let preset = self.home.join("gt/harnesses/demo.toml");
+        std::fs::write(preset, "[quit]\nkeys = ['x']\nseconds = 1\n").expect("a preset");
+        self.ok(&["crew", "start", "w00"]);
+        let one = time(&mut self.gt(&["crew", "stop", "--all"]));
+        self.ok(&["crew", "start", "--all"]);
+        let fifty = time(&mut self.gt(&["crew", "stop", "--all"]));
+        println!(
+            "stopping 50 agents that leave only at TERM takes {:.2} times as long as stopping one",
+            fifty.as_secs_f64() / one.as_secs_f64()
+        );
+    }
+
+    fn shows(&self, target: &str, text: &str) -> bool {
+        let output = self
+            .tmux(&["capture-pane", "-p", "-t", target])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .output()
+            .expect("tmux runs");
+        String::from_utf8_lossy(&output.stdout).contains(text)
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let _ = self.tmux(&["kill-server"]).stderr(Stdio::null()).status();
+        let _ = std::fs::remove_dir_all(&self.home);
+    }
+}
+
+/// Runs both alternately, so that whatever else the machine does hits both.
+fn compare(
+    runs: usize,
+    bare: impl Fn() -> Command,
+    ours: impl Fn() -> Command,
+) -> (Duration, Duration) {
+    let mut bare_times = Vec::with_capacity(runs);
+    let mut our_times = Vec::with_capacity(runs);
+    for _ in 0..runs {
+        bare_times.push(time(&mut bare()));
+        our_times.push(time(&mut ours()));
+    }
+    (median(bare_times), median(our_times))
+}
+
+fn time(command: &mut Command) -> Duration {
+    let began = Instant::now();
+    let status = command.status().expect("the command runs");
+    let elapsed = began.elapsed();
+    assert!(status.success(), "{command:?}");
+    elapsed
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+fn report(what: &str, bare: Duration, ours: Duration) {
+    let ms = |time: Duration| format!("{:.2} ms", time.as_secs_f64() * 1_000.0);
+    let ratio = ours.as_secs_f64() / bare.as_secs_f64();
+    println!("{what:<46} {:>9} {:>9} {ratio:>7.2}", ms(bare), ms(ours));
+}

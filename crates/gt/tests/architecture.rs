@@ -1,0 +1,127 @@
+//! The invariants of ARCHITECTURE.md that a machine can hold.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Which of our crates each may use.
+const EDGES: &[(&str, &[&str])] = &[
+    ("tmux", &[]),
+    ("core", &[]),
+    ("town", &["gt-core", "gt-tmux"]),
+    ("gt", &["gt-core", "gt-tmux", "gt-town"]),
+];
+
+fn crates() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .unwrap()
+        .to_owned()
+}
+
+#[test]
+fn the_crates_depend_on_each_other_as_drawn() {
+    let mut found: Vec<String> = fs::read_dir(crates())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    found.sort();
+    let mut drawn: Vec<&str> = EDGES.iter().map(|(name, _)| *name).collect();
+    drawn.sort_unstable();
+    assert_eq!(found, drawn, "a new crate has its place in the drawing");
+    for (name, allowed) in EDGES {
+        let manifest = fs::read_to_string(crates().join(name).join("Cargo.toml")).unwrap();
+        let manifest: toml::Table = toml::from_str(&manifest).unwrap();
+        let used: Vec<&String> = manifest["dependencies"]
+            .as_table()
+            .unwrap()
+            .keys()
+            .filter(|dependency| dependency.starts_with("gt-"))
+            .collect();
+        assert_eq!(used, *allowed, "{name}");
+    }
+}
+
+/// Fails for every line of a crate's sources, tests aside, that holds one of the words.
+fn absent(name: &str, words: &[&str], except: &[&str]) {
+    let mut hits = Vec::new();
+    for path in sources(&crates().join(name).join("src")) {
+        let shown = path.strip_prefix(crates()).unwrap().display().to_string();
+        if except.iter().any(|allowed| shown.ends_with(allowed)) {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for (number, line) in code.lines().enumerate() {
+            if words.iter().any(|word| line.contains(word)) {
+                hits.push(format!("{shown}:{}: {}", number + 1, line.trim()));
+            }
+        }
+    }
+    assert_eq!(hits, Vec::<String>::new());
+}
+
+fn sources(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[test]
+fn core_does_no_input_and_output_and_has_no_clock() {
+    let words = [
+        "std::fs",
+        "std::env",
+        "std::io",
+        "std::net",
+        "std::process",
+        "std::thread",
+        "std::time",
+        "now_v7",
+    ];
+    absent("core", &words, &[]);
+}
+
+#[test]
+fn tmux_has_no_word_for_agents() {
+    absent(
+        "tmux",
+        &["agent", "Agent", "@gt_", "harness", "worktree"],
+        &[],
+    );
+}
+
+#[test]
+fn only_the_binary_prints_exits_and_reads_the_environment() {
+    let words = [
+        "print!(",
+        "println!(",
+        "eprintln!(",
+        "process::exit",
+        "std::env::",
+        "env::var",
+    ];
+    absent("town", &words, &[]);
+    absent("core", &words, &[]);
+    // A tmux client hands its environment on, as tmux's own does, and finds its
+    // default socket by it.
+    absent("tmux", &words[..4], &["on_a_server.rs"]);
+}
+
+#[test]
+fn only_one_place_types_into_a_pane() {
+    absent(
+        "town",
+        &["\"send-keys\"", "\"paste-buffer\""],
+        &["inject.rs"],
+    );
+    absent("gt", &["\"send-keys\"", "\"paste-buffer\""], &[]);
+}
