@@ -19,8 +19,6 @@ use std::time::{Duration, Instant};
 const LOCK_PATIENCE: Duration = Duration::from_secs(30);
 /// How long a pasted text may take to appear, and a submitted one to be taken.
 const SIGHT_PATIENCE: Duration = Duration::from_secs(5);
-/// Between an event on the terminal and the look at it: programs draw in several writes.
-const SETTLE: Duration = Duration::from_millis(5);
 
 /// The pane that is typed into.
 #[derive(Clone, Debug)]
@@ -117,13 +115,14 @@ pub fn deliver(
         .join("locks")
         .join(format!("{}.inject.lock", pane.container));
     let _lock = FileLock::take(&lock, LOCK_PATIENCE)?;
-    let table = processes::snapshot();
-    let handle = processes::hold(&table, &[pane.pid].into()).pop();
-    let watch = PaneWatch::new(pane.tty, handle);
-    await_idle(town, pane, preset, &watch, wait_idle)?;
+    let mut watch = PaneWatch::new(pane.tty, processes::hold_one(pane.pid));
+    await_idle(town, pane, preset, &mut watch, wait_idle)?;
     let before = look(town, pane.id)?;
     paste(town, pane.id, &message)?;
-    let arrived = await_screen(town, pane, &watch, |lines| shows(lines, &before, &message))?;
+    watch.be_attentive();
+    let arrived = await_screen(town, pane, &mut watch, |lines| {
+        shows(lines, &before, &message)
+    })?;
     if arrived.is_none() {
         return Err(Problem::failed(format!(
             "the message did not appear in {}, so it was not submitted",
@@ -132,8 +131,9 @@ pub fn deliver(
         .hint(format!("look at it: `gt attach {}`", pane.container)));
     }
     press(town, pane.id, &["Enter".to_owned()])?;
+    watch.be_attentive();
     let with_text = arrived.unwrap_or_default();
-    let taken = await_screen(town, pane, &watch, |lines| {
+    let taken = await_screen(town, pane, &mut watch, |lines| {
         matches!(screen::read(lines, preset), Some((State::Busy, _))) || lines != with_text
     })?;
     Ok(Delivery {
@@ -146,7 +146,7 @@ fn await_idle(
     town: &Town,
     pane: &Pane<'_>,
     preset: &Preset,
-    watch: &PaneWatch,
+    watch: &mut PaneWatch,
     patience: Duration,
 ) -> Result<()> {
     let deadline = Instant::now() + patience;
@@ -169,7 +169,6 @@ fn await_idle(
         }
         town.around().cancel.check()?;
         watch.wait(left.min(Duration::from_millis(500)));
-        std::thread::sleep(SETTLE);
     }
 }
 
@@ -177,7 +176,7 @@ fn await_idle(
 fn await_screen(
     town: &Town,
     pane: &Pane<'_>,
-    watch: &PaneWatch,
+    watch: &mut PaneWatch,
     wanted: impl Fn(&[String]) -> bool,
 ) -> Result<Option<Vec<String>>> {
     let deadline = Instant::now() + SIGHT_PATIENCE;
@@ -191,7 +190,6 @@ fn await_screen(
             return Ok(None);
         }
         watch.wait(left.min(Duration::from_millis(250)));
-        std::thread::sleep(SETTLE);
     }
 }
 

@@ -11,7 +11,7 @@ mod system;
 #[path = "processes/macos.rs"]
 mod system;
 
-use gt_core::process::Table;
+use gt_core::process::{Table, same_name};
 use rustix::process::{Pid, Signal};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -45,6 +45,19 @@ pub fn tree_has(table: &mut Table, root: u32, names: &[String]) -> bool {
     }
     add_aliases(table, &tree);
     table.any_named(&tree, names)
+}
+
+/// Takes hold of one process, whatever it is now.
+pub fn hold_one(pid: u32) -> Option<Handle> {
+    let process = system::read(pid).filter(|process| !process.zombie)?;
+    Handle::open(process.pid, process.started)
+}
+
+/// Whether the process itself bears one of the names; a look at one file.
+pub fn is_named(pid: u32, names: &[String]) -> bool {
+    system::read(pid).is_some_and(|process| {
+        !process.zombie && names.iter().any(|name| same_name(&process.name, name))
+    })
 }
 
 /// Takes hold of processes, as many as still are what the table says.

@@ -1,18 +1,71 @@
-//! Waiting for one pane: until it prints or its process ends.
+//! Waiting for one pane: until it may show something new, or its process ends.
 //!
-//! On Linux the kernel tells both at once (inotify on the terminal, a pidfd for
-//! the process), at no cost to tmux. Elsewhere it is a short sleep, and the
-//! caller looks again.
+//! The end of the process is an event everywhere. For what it prints there are
+//! two ways. At first the caller is woken every few milliseconds: most programs
+//! answer that quickly, and a look through the socket costs next to nothing.
+//! After that, on Linux, inotify on the terminal wakes it, at no cost to tmux
+//! and none while nothing happens. It comes second because *closing* an inotify
+//! descriptor waits for the kernel (15 ms were measured), which a short wait
+//! should not pay for.
 
 use crate::processes::Handle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// How long the caller is woken by time before events take over.
+const ATTENTIVE: Duration = Duration::from_millis(250);
+/// The longest pause between two looks while attentive.
+const LONGEST_PAUSE: Duration = Duration::from_millis(10);
 
 /// Why a wait is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Woke {
-    Printed,
+    /// It is time to look again.
+    Look,
     Ended,
     TimedOut,
+}
+
+/// A watch over one pane.
+#[derive(Debug)]
+pub struct PaneWatch {
+    tty: String,
+    process: Option<Handle>,
+    since: Instant,
+    pause: Duration,
+    events: Option<system::Events>,
+}
+
+impl PaneWatch {
+    pub fn new(tty: &str, process: Option<Handle>) -> Self {
+        PaneWatch {
+            tty: tty.to_owned(),
+            process,
+            since: Instant::now(),
+            pause: Duration::from_millis(1),
+            events: None,
+        }
+    }
+
+    /// Something was done that the program will answer soon.
+    pub fn be_attentive(&mut self) {
+        self.since = Instant::now();
+        self.pause = Duration::from_millis(1);
+    }
+
+    /// Waits at most so long.
+    pub fn wait(&mut self, patience: Duration) -> Woke {
+        if self.since.elapsed() < ATTENTIVE {
+            let pause = self.pause.min(patience);
+            self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+            return match system::wait(self.process.as_ref(), None, pause) {
+                Woke::TimedOut => Woke::Look,
+                woke => woke,
+            };
+        }
+        let tty = &self.tty;
+        let events = self.events.get_or_insert_with(|| system::Events::of(tty));
+        system::wait(self.process.as_ref(), Some(events), patience)
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -23,41 +76,48 @@ mod system {
     use std::mem::MaybeUninit;
     use std::os::fd::OwnedFd;
 
-    #[derive(Debug)]
-    pub struct PaneWatch {
-        process: Option<Handle>,
-        terminal: Option<OwnedFd>,
-    }
+    /// Programs draw in several writes: the look comes a moment after the first.
+    const SETTLE: Duration = Duration::from_millis(5);
 
-    impl PaneWatch {
-        pub fn new(tty: &str, process: Option<Handle>) -> Self {
-            let terminal = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)
-                .ok()
-                .filter(|fd| inotify::add_watch(fd, tty, WatchFlags::MODIFY).is_ok());
-            PaneWatch { process, terminal }
+    #[derive(Debug)]
+    pub(super) struct Events(Option<OwnedFd>);
+
+    impl Events {
+        pub(super) fn of(tty: &str) -> Self {
+            let fd = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
+            Events(fd.filter(|fd| inotify::add_watch(fd, tty, WatchFlags::MODIFY).is_ok()))
         }
 
-        pub fn wait(&self, patience: Duration) -> Woke {
-            let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(2);
-            fds.extend(self.process.iter().map(Handle::poll_fd));
-            let process_fds = fds.len();
-            fds.extend(
-                self.terminal
-                    .iter()
-                    .map(|fd| PollFd::new(fd, PollFlags::IN)),
-            );
-            let timeout = Timespec::try_from(patience).ok();
-            if !matches!(poll(&mut fds, timeout.as_ref()), Ok(n) if n > 0) {
-                return Woke::TimedOut;
-            }
-            let ended = fds[..process_fds].iter().any(|fd| !fd.revents().is_empty());
-            if let Some(terminal) = &self.terminal {
+        fn drain(&self) {
+            if let Some(fd) = &self.0 {
                 let mut buffer = [MaybeUninit::uninit(); 4096];
-                let mut events = inotify::Reader::new(terminal, &mut buffer);
+                let mut events = inotify::Reader::new(fd, &mut buffer);
                 while events.next().is_ok() {}
             }
-            if ended { Woke::Ended } else { Woke::Printed }
         }
+    }
+
+    pub(super) fn wait(
+        process: Option<&Handle>,
+        events: Option<&Events>,
+        patience: Duration,
+    ) -> Woke {
+        let mut fds: Vec<PollFd<'_>> = process.iter().map(|handle| handle.poll_fd()).collect();
+        let of_process = fds.len();
+        let terminal = events.and_then(|events| events.0.as_ref());
+        fds.extend(terminal.map(|fd| PollFd::new(fd, PollFlags::IN)));
+        let timeout = Timespec::try_from(patience).ok();
+        if !matches!(poll(&mut fds, timeout.as_ref()), Ok(n) if n > 0) {
+            return Woke::TimedOut;
+        }
+        if fds[..of_process].iter().any(|fd| !fd.revents().is_empty()) {
+            return Woke::Ended;
+        }
+        std::thread::sleep(SETTLE);
+        if let Some(events) = events {
+            events.drain();
+        }
+        Woke::Look
     }
 }
 
@@ -65,24 +125,30 @@ mod system {
 mod system {
     use super::{Duration, Handle, Woke};
 
+    /// There are no events here: a look now and then has to do.
     #[derive(Debug)]
-    pub struct PaneWatch {
-        process: Option<Handle>,
+    pub(super) struct Events;
+
+    impl Events {
+        pub(super) fn of(_tty: &str) -> Self {
+            Events
+        }
     }
 
-    impl PaneWatch {
-        pub fn new(_tty: &str, process: Option<Handle>) -> Self {
-            PaneWatch { process }
-        }
-
-        pub fn wait(&self, patience: Duration) -> Woke {
-            std::thread::sleep(patience.min(Duration::from_millis(30)));
-            match &self.process {
-                Some(process) if process.has_ended() => Woke::Ended,
-                _ => Woke::Printed,
-            }
+    pub(super) fn wait(
+        process: Option<&Handle>,
+        events: Option<&Events>,
+        patience: Duration,
+    ) -> Woke {
+        let pause = if events.is_some() {
+            Duration::from_millis(50)
+        } else {
+            patience
+        };
+        std::thread::sleep(patience.min(pause));
+        match process {
+            Some(process) if process.has_ended() => Woke::Ended,
+            _ => Woke::Look,
         }
     }
 }
-
-pub use system::PaneWatch;

@@ -25,7 +25,7 @@ fn pids() -> impl Iterator<Item = u32> {
 
 /// Reads `/proc/<pid>/stat`. The name stands in parentheses and may hold any
 /// byte, parentheses and blanks included, so the last one ends it.
-fn read(pid: u32) -> Option<Process> {
+pub(super) fn read(pid: u32) -> Option<Process> {
     let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let open = text.iter().position(|byte| *byte == b'(')?;
     let close = text.iter().rposition(|byte| *byte == b')')?;

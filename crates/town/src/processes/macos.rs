@@ -24,7 +24,7 @@ pub(super) fn snapshot() -> Vec<Process> {
         .collect()
 }
 
-fn read(pid: u32) -> Option<Process> {
+pub(super) fn read(pid: u32) -> Option<Process> {
     let info = pidinfo::<BSDInfo>(i32::try_from(pid).ok()?, 0).ok()?;
     let session = getsid(to_pid(pid)).map_or(0, |sid| sid.as_raw_nonzero().get().unsigned_abs());
     Some(Process {

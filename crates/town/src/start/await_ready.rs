@@ -12,8 +12,6 @@ use std::time::{Duration, Instant};
 
 /// How many of the last lines an error shows.
 const SHOWN_LINES: usize = 12;
-/// Between an event on the terminal and the look at it: programs draw in several writes.
-const SETTLE: Duration = Duration::from_millis(5);
 /// How long a program gets to begin: longer than any exec, shorter than a person waits.
 const BEGIN_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -25,18 +23,17 @@ pub(super) fn bring_up(
     made: &Made,
     warnings: &mut Vec<String>,
 ) -> Result<State> {
-    let table = processes::snapshot();
-    let Some(process) = processes::hold(&table, &[made.pid].into()).pop() else {
+    let Some(process) = processes::hold_one(made.pid) else {
         return Err(death(town, prepared, made));
     };
-    let watch = PaneWatch::new(&made.tty, Some(process));
+    let mut watch = PaneWatch::new(&made.tty, Some(process));
     let start = &prepared.role.start;
     if start.wait_for_agent {
-        await_process(town, prepared, plan, made, &watch, warnings)?;
+        await_process(town, prepared, plan, made, &mut watch, warnings)?;
     }
     let mut state = State::Running;
     if start.wait_ready || start.accept_dialogs {
-        state = await_prompt(town, prepared, made, &watch, warnings)?;
+        state = await_prompt(town, prepared, made, &mut watch, warnings)?;
     }
     if let Some(prompt) = &plan.typed_prompt {
         // It runs all the same; whoever started it is told.
@@ -53,18 +50,19 @@ fn await_process(
     prepared: &Prepared<'_>,
     plan: &Plan,
     made: &Made,
-    watch: &PaneWatch,
+    watch: &mut PaneWatch,
     warnings: &mut Vec<String>,
 ) -> Result<()> {
     if plan.process_names.is_empty() || prepared.options.command.is_some() {
         return Ok(());
     }
     let deadline = Instant::now() + BEGIN_PATIENCE;
-    // There is no event for "it has become another program".
-    let mut pause = Duration::from_millis(1);
     loop {
-        let mut table = processes::snapshot();
-        if processes::tree_has(&mut table, made.pid, &plan.process_names) {
+        // Most programs are the pane's first process; only else is the tree looked at.
+        let names = &plan.process_names;
+        if processes::is_named(made.pid, names)
+            || processes::tree_has(&mut processes::snapshot(), made.pid, names)
+        {
             return Ok(());
         }
         town.around().cancel.check()?;
@@ -77,10 +75,10 @@ fn await_process(
             .hint("if the program goes by another name, set `names` under [process] of its preset");
             return give_up(prepared, problem, warnings).map(drop);
         }
-        if watch.wait(pause) == Woke::Ended {
+        // There is no event for "it has become another program".
+        if watch.wait(Duration::from_millis(50)) == Woke::Ended {
             return Err(death(town, prepared, made));
         }
-        pause = (pause * 2).min(Duration::from_millis(50));
     }
 }
 
@@ -89,7 +87,7 @@ fn await_prompt(
     town: &Town,
     prepared: &Prepared<'_>,
     made: &Made,
-    watch: &PaneWatch,
+    watch: &mut PaneWatch,
     warnings: &mut Vec<String>,
 ) -> Result<State> {
     let preset = &prepared.preset;
@@ -106,6 +104,7 @@ fn await_prompt(
             match dialog.wanted {
                 Some(wanted) if prepared.role.start.accept_dialogs => {
                     inject::step_dialog(town, made.pane, &dialog, wanted)?;
+                    watch.be_attentive();
                 }
                 _ => {
                     warnings.push(format!(
@@ -145,7 +144,6 @@ fn await_prompt(
         if watch.wait(left.min(nap)) == Woke::Ended {
             return Err(death(town, prepared, made));
         }
-        std::thread::sleep(SETTLE);
     }
 }
 

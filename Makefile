@@ -1,0 +1,80 @@
+# `make` lists what there is. The recipes are POSIX sh; GNU make 3.81 is enough.
+
+.DEFAULT_GOAL := help
+.PHONY: help demo demo-clean test lint bench build install
+
+# Where cargo puts its binaries. Expanded by the shell, so blanks in paths do no harm.
+GT = "$${CARGO_TARGET_DIR:-target}/release/gt"
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
+
+demo: ## make a demo town and start agents in it (installs tmux and git if missing)
+	@sh scripts/need.sh cargo cc tmux git
+	cargo build --release -p gt
+	@$(GT) demo
+
+demo-clean: ## stop the demo's agents and remove every trace of it
+	@if [ ! -x $(GT) ] && [ ! -e "$$HOME/gt-demo/town.toml" ]; then \
+		echo "There is no demo, and nothing to remove."; \
+	else \
+		if [ ! -x $(GT) ]; then \
+			sh scripts/need.sh cargo cc && cargo build --release -p gt || exit; \
+		fi; \
+		$(GT) demo --clean; \
+	fi
+
+test: ## run every test, and the quick checks
+	@sh scripts/need.sh cargo cc tmux git
+	@if cargo fmt --version >/dev/null 2>&1; then \
+		echo "cargo fmt --all --check"; cargo fmt --all --check; \
+	else \
+		echo "skipped: cargo fmt (rustup component add rustfmt)"; \
+	fi
+	@if cargo nextest --version >/dev/null 2>&1; then \
+		echo "cargo nextest run --workspace --no-fail-fast"; cargo nextest run --workspace --no-fail-fast; \
+	else \
+		echo "cargo test --workspace --lib --bins --tests --no-fail-fast"; cargo test --workspace --lib --bins --tests --no-fail-fast; \
+	fi
+	cargo test --workspace --doc
+	@if cargo clippy --version >/dev/null 2>&1; then \
+		echo "cargo clippy -D warnings"; \
+		cargo clippy --workspace --all-targets --all-features -- -D warnings; \
+	else \
+		echo "skipped: cargo clippy (rustup component add clippy)"; \
+	fi
+
+lint: ## formatting, clippy, and cargo deny where it is installed
+	@sh scripts/need.sh cargo cc
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --all-features -- -D warnings
+	@if cargo deny --version >/dev/null 2>&1; then \
+		echo "cargo deny check"; cargo deny check; \
+	else \
+		echo "skipped: cargo deny (cargo install --locked cargo-deny)"; \
+	fi
+
+bench: ## measure gt against the bare tmux commands that do the same
+	@sh scripts/need.sh cargo cc tmux git
+	cargo build --release -p gt
+	cargo bench -p gt
+
+build: ## build the release binary
+	@sh scripts/need.sh cargo cc
+	cargo build --release -p gt
+
+install: ## install gt, its completions and manual pages under PREFIX (~/.local)
+	@sh scripts/need.sh cargo cc
+	@set -e; prefix="$${PREFIX:-$$HOME/.local}"; share="$$prefix/share"; \
+	cargo install --locked --path crates/gt --root "$$prefix"; \
+	gt="$$prefix/bin/gt"; \
+	mkdir -p "$$share/bash-completion/completions" "$$share/zsh/site-functions" \
+		"$$share/fish/vendor_completions.d" "$$share/man/man1"; \
+	"$$gt" completions bash > "$$share/bash-completion/completions/gt"; \
+	"$$gt" completions zsh > "$$share/zsh/site-functions/_gt"; \
+	"$$gt" completions fish > "$$share/fish/vendor_completions.d/gt.fish"; \
+	"$$gt" man "$$share/man/man1"; \
+	echo "Installed $$gt, and completions and manual pages under $$share."; \
+	for program in tmux git; do \
+		command -v $$program >/dev/null 2>&1 || echo "gt needs $$program: install it before the first start."; \
+	done
