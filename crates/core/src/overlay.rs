@@ -67,7 +67,7 @@ pub fn broken_toml(source: &str, text: &str, error: &toml::de::Error) -> Problem
     });
     Problem::usage(format!("{source}{place} cannot be read"))
         .cause(error.message().trim().to_owned())
-        .hint("correct that line, or remove the file to go back to the built-in settings")
+        .hint("correct that line; every key is explained in the documentation")
 }
 
 fn merge(below: &mut Table, above: Table) {

@@ -66,14 +66,40 @@ impl Table {
         found
     }
 
-    /// Everything that belongs to a pane whose first process is `root`, alive or
-    /// not: its descendants; whatever is in its terminal session, wherever it
-    /// was re-parented to; re-parented members of the process groups of these;
-    /// and the descendants of all of them.
+    /// Everything that belongs to a pane whose first process is `root` and lives:
+    /// its descendants; whatever is in its terminal session, wherever it was
+    /// re-parented to; re-parented members of the process groups of these; and
+    /// the descendants of all of them.
     pub fn pane_members(&self, root: u32) -> BTreeSet<u32> {
+        if root <= 1 {
+            // A pane without a process has the pid 0, whose "descendants" are everybody.
+            return BTreeSet::new();
+        }
         let mut members = self.descendants(root);
+        self.add_session_and_groups(root, &mut members);
+        members
+    }
+
+    /// What a pane's first process left behind when it died.
+    ///
+    /// The kernel gives a pid out again only when no session bears it any more:
+    /// if somebody lives under it now, it is somebody else, and nothing is left.
+    pub fn left_by(&self, root: u32) -> BTreeSet<u32> {
+        let taken = self
+            .by_pid
+            .get(&root)
+            .is_some_and(|process| !process.zombie);
+        if root <= 1 || taken {
+            return BTreeSet::new();
+        }
+        let mut members = BTreeSet::new();
+        self.add_session_and_groups(root, &mut members);
+        members
+    }
+
+    fn add_session_and_groups(&self, root: u32, members: &mut BTreeSet<u32>) {
         for pid in self.sessions.get(&root).into_iter().flatten() {
-            self.collect(*pid, &mut members);
+            self.collect(*pid, members);
         }
         let groups: BTreeSet<u32> = members
             .iter()
@@ -83,11 +109,10 @@ impl Table {
             .collect();
         for process in self.by_pid.values() {
             if groups.contains(&process.group) && self.is_orphan(process) {
-                self.collect(process.pid, &mut members);
+                self.collect(process.pid, members);
             }
         }
         members.retain(|pid| self.by_pid.contains_key(pid));
-        members
     }
 
     /// Whether the parent has gone and init, or a process that stands in for it, took over.
@@ -182,9 +207,26 @@ mod tests {
     #[test]
     fn what_a_dead_leader_left_is_still_found() {
         let left: Table = table().iter().filter(|p| p.pid != 20).cloned().collect();
-        let members = left.pane_members(20);
+        let members = left.left_by(20);
         assert!(members.contains(&21) && members.contains(&24));
         assert!(!members.contains(&30) && !members.contains(&40) && !members.contains(&10));
+    }
+
+    #[test]
+    fn a_pid_that_was_given_out_again_has_left_nothing() {
+        // Somebody else, leader of a session of his own, under the dead agent's pid.
+        let again: Table = [process(1, 0, 1, 1, "init"), process(20, 1, 20, 20, "sleep")]
+            .into_iter()
+            .collect();
+        assert!(again.left_by(20).is_empty());
+    }
+
+    #[test]
+    fn no_process_owns_everybody() {
+        let table = table();
+        for root in [0, 1] {
+            assert!(table.pane_members(root).is_empty() && table.left_by(root).is_empty());
+        }
     }
 
     #[test]

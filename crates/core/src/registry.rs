@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Registry {
     #[serde(default = "one")]
     pub version: u32,
@@ -44,6 +44,16 @@ pub struct BeadsEntry {
 
 fn one() -> u32 {
     1
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Registry {
+            version: one(),
+            rigs: BTreeMap::new(),
+            other: Map::new(),
+        }
+    }
 }
 
 impl Registry {

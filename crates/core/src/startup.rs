@@ -26,6 +26,8 @@ pub mod tag {
     pub const STATE_REASON: &str = "@gt_state_reason";
     pub const AUTO_RESPAWN: &str = "@gt_auto_respawn";
     pub const DEATHS: &str = "@gt_deaths";
+    /// The wishes of the start, for a respawn.
+    pub const START: &str = "@gt_start";
 }
 
 /// Which conversation the agent begins in.

@@ -80,6 +80,8 @@ pub(crate) enum Command {
     #[command(hide = true)]
     Man(commands::completions::ManArgs),
     #[command(hide = true)]
+    AwaitDeath(commands::await_death::AwaitDeathArgs),
+    #[command(hide = true)]
     Cycle(commands::cycle::CycleArgs),
     #[command(hide = true)]
     Respawn(commands::respawn::RespawnArgs),

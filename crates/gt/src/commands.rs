@@ -3,6 +3,7 @@
 pub(crate) mod agent;
 pub(crate) mod agents;
 pub(crate) mod attach;
+pub(crate) mod await_death;
 pub(crate) mod completions;
 pub(crate) mod crew;
 pub(crate) mod cycle;
@@ -59,6 +60,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Answer {
         Command::StatusLine(args) => status_line::run(args, context),
         Command::Demo(args) => demo::run(args, context),
         Command::Man(args) => completions::run_man(&args),
+        Command::AwaitDeath(args) => await_death::run(&args),
         Command::Cycle(args) => cycle::run(args, context),
         Command::Respawn(args) => respawn::run(args, context),
         Command::DemoAgent(args) => Ok(crate::demo::run(args)),

@@ -34,6 +34,15 @@ impl Context {
         })
     }
 
+    /// The same, answering with text.
+    pub(crate) fn as_text(&self) -> Self {
+        Context {
+            around: self.around.clone(),
+            town: self.town.clone(),
+            json: false,
+        }
+    }
+
     pub(crate) fn around(&self) -> &Surroundings {
         &self.around
     }

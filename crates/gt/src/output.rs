@@ -40,6 +40,14 @@ pub(crate) fn json(value: &impl Serialize) -> Result<(), Problem> {
     line(text)
 }
 
+/// An object without the fields that are not known: absent means absent.
+pub(crate) fn without_nulls(mut value: serde_json::Value) -> serde_json::Value {
+    if let Some(fields) = value.as_object_mut() {
+        fields.retain(|_, value| !value.is_null());
+    }
+    value
+}
+
 /// A time in RFC 3339, UTC.
 pub(crate) fn time(seconds: i64) -> Option<String> {
     jiff::Timestamp::from_second(seconds)

@@ -1,8 +1,9 @@
 //! All containers of a server, read in one call.
 //!
-//! What a container is travels with it as tags; its name is the fallback for
-//! containers that carry none. A user's own sessions are in the list too, so
-//! that nothing has to be asked twice, but they are nobody's of ours.
+//! What a container is travels with it as tags. One that carries none may be
+//! named like an agent's and still be the user's own: it is told apart, and only
+//! ever shown. A user's sessions are in the list too, so that nothing has to be
+//! asked twice.
 
 use crate::{Result, Town};
 use gt_core::harness::Preset;
@@ -59,6 +60,9 @@ pub enum Owner {
     Agent(Identity),
     /// An agent of the town at that root.
     OtherTown(String),
+    /// Nobody's tag is on it, but it is named as an agent's container would be. It
+    /// may be the user's own, so nothing is done to it.
+    Named(Identity),
     /// A session of the user's own.
     Nobody,
 }
@@ -136,7 +140,7 @@ fn group(rows: Vec<PaneRow>, town: &Town) -> Vec<Container> {
 fn owner(row: &PaneRow, town: &Town) -> Owner {
     if row.tag_town.is_empty() {
         return Identity::from_container(&row.session_name, town.registry())
-            .map_or(Owner::Nobody, Owner::Agent);
+            .map_or(Owner::Nobody, Owner::Named);
     }
     if row.tag_town != town.root_text() {
         return Owner::OtherTown(row.tag_town.clone());
@@ -228,6 +232,20 @@ impl Container {
             preset,
         )
     }
+}
+
+/// The container of an agent: by its name where that fits, and else by its tag,
+/// since a role's settings may have changed after it was started.
+pub fn of_agent(town: &Town, identity: &Identity) -> Result<Option<Container>> {
+    if let Ok(name) = crate::roles::container_name(town, identity)
+        && let Some(container) = find(town, &name)?.filter(|c| c.identity() == Some(identity))
+    {
+        return Ok(Some(container));
+    }
+    let all = list(town)?;
+    Ok(all
+        .into_iter()
+        .find(|container| container.identity() == Some(identity)))
 }
 
 /// A failure of tmux as a problem, with the right kind and hints.

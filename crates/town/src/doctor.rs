@@ -336,6 +336,21 @@ fn check_agents(town: &Town, _fix: bool) -> Vec<Finding> {
             .hint("give each town a server of its own: `socket` under [tmux] in town.toml"),
         );
     }
+    findings.extend(containers.iter().filter_map(|container| {
+        match container.owner() {
+            Owner::Named(identity) => Some(
+                Finding::warning(
+                    "agents",
+                    format!(
+                        "the tmux session {} is named like {identity} but was not started by gt",
+                        container.name()
+                    ),
+                )
+                .hint("gt leaves it alone; rename it if it is yours"),
+            ),
+            _ => None,
+        }
+    }));
     if findings.is_empty() {
         findings.push(Finding::ok(
             "agents",

@@ -1,7 +1,7 @@
 //! Files of a town: private, and written whole or not at all.
 
 use crate::Result;
-use gt_core::Problem;
+use gt_core::{Kind, Problem};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -75,7 +75,11 @@ pub fn folder_names(path: &Path) -> Vec<String> {
 
 /// A failure on a file as a problem, with the hints for the usual causes.
 pub fn cannot(what: &str, path: &Path, error: &io::Error) -> Problem {
-    let problem = Problem::failed(format!("cannot {what} {}", path.display())).caused_by(error);
+    let kind = match error.kind() {
+        io::ErrorKind::NotFound => Kind::NotFound,
+        _ => Kind::Failed,
+    };
+    let problem = Problem::new(kind, format!("cannot {what} {}", path.display())).caused_by(error);
     match error.kind() {
         io::ErrorKind::StorageFull => problem.hint("the disk is full: make room and try again"),
         io::ErrorKind::PermissionDenied => {

@@ -26,7 +26,11 @@ impl<'a> Git<'a> {
         S: AsRef<OsStr>,
     {
         let mut command = Command::new("git");
-        command.arg("-C").arg(self.dir).args(args);
+        command.arg("-C").arg(self.dir);
+        // Nothing of ours may go on in the background after we have answered.
+        command
+            .args(["-c", "maintenance.auto=false", "-c", "gc.auto=0"])
+            .args(args);
         command
             .env_clear()
             .envs(self.around.env.iter().filter(|(name, _)| passes(name)))

@@ -32,6 +32,7 @@ pub struct Pane<'a> {
 /// How a message was delivered.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivery {
+    pub id: uuid::Uuid,
     /// Whether the program was seen to take it.
     pub verified: bool,
     pub elapsed: Duration,
@@ -137,6 +138,7 @@ pub fn deliver(
         matches!(screen::read(lines, preset), Some((State::Busy, _))) || lines != with_text
     })?;
     Ok(Delivery {
+        id: uuid::Uuid::now_v7(),
         verified: taken.is_some(),
         elapsed: began.elapsed(),
     })
@@ -233,7 +235,9 @@ fn sanitize(message: &str) -> String {
         .replace('\r', "\n")
         .replace("\u{1b}[201~", "")
         .chars()
-        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
+        // Programs show a tab as blanks, and would not be seen to have it.
+        .map(|c| if c == '\t' { ' ' } else { c })
+        .filter(|c| !c.is_control() || *c == '\n')
         .collect::<String>()
         .trim_end()
         .to_owned()
@@ -247,7 +251,7 @@ mod tests {
     fn nothing_a_terminal_acts_on_is_left() {
         assert_eq!(
             sanitize("a\r\nb\u{1b}[201~\rc\u{7}\u{3}\td\n\n"),
-            "a\nb\nc\td"
+            "a\nb\nc d"
         );
         assert_eq!(sanitize("\u{1b}\u{1b}[201~[201~x"), "[201~x");
     }

@@ -89,7 +89,7 @@ const KEYS: &[Key] = &[
     Key {
         table: "prefix",
         key: "a",
-        action: "display-popup -E -w 80% -h 80% \"#{q:@gt_bin} --town #{q:@gt_town} status --hold\"",
+        action: "run-shell -b \"#{q:@gt_bin} --town #{q:@gt_town} status --popup #{q:client_name} >/dev/null 2>&1\"",
     },
     Key {
         table: "prefix",

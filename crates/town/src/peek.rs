@@ -1,6 +1,6 @@
 //! An agent's screen.
 
-use crate::containers::tmux_problem;
+use crate::containers::{self, tmux_problem};
 use crate::{Result, Town, roles};
 use gt_core::{Identity, Problem};
 use gt_tmux::{Command, ErrorKind, PaneId, SessionName, Target};
@@ -18,17 +18,31 @@ pub struct Screen {
 /// The call captures the active pane and asks at the same time which pane is the
 /// agent's. Only if the user has another one active is a second call needed.
 pub fn peek(town: &Town, identity: &Identity, lines: Option<u32>, ansi: bool) -> Result<Screen> {
-    let container = roles::container_name(town, identity)?;
-    let name = SessionName::try_from(container.as_str())
-        .map_err(|error| Problem::usage(error.to_string()))?;
-    let (facts, text) =
-        read(town, name.into(), lines, ansi).map_err(|error| match error.kind() {
-            ErrorKind::NoServer | ErrorKind::NoSuchSession => {
-                Problem::not_found(format!("{identity} is not running"))
-                    .hint("`gt agents` lists those that do")
-            }
-            _ => tmux_problem(&format!("cannot look at {container}"), error),
-        })?;
+    let not_running = || {
+        Problem::not_found(format!("{identity} is not running"))
+            .hint("`gt agents` lists those that do")
+    };
+    let gone = |kind| {
+        matches!(
+            kind,
+            ErrorKind::NoServer | ErrorKind::NoSuchSession | ErrorKind::NoSuchPane
+        )
+    };
+    let cannot = |error| tmux_problem(&format!("cannot look at {identity}"), error);
+    let by_name = roles::container_name(town, identity)
+        .ok()
+        .and_then(|container| SessionName::try_from(container.as_str()).ok())
+        .map(|name| (name.to_string(), read(town, name.into(), lines, ansi)));
+    let (container, (facts, text)) = match by_name {
+        Some((container, Ok(seen))) => (container, seen),
+        Some((_, Err(error))) if !gone(error.kind()) => return Err(cannot(error)),
+        _ => {
+            // Under another name, perhaps: the role's settings may have changed.
+            let found = containers::of_agent(town, identity)?.ok_or_else(not_running)?;
+            let seen = read(town, found.pane().pane.into(), lines, ansi).map_err(cannot)?;
+            (found.name().to_owned(), seen)
+        }
+    };
     let active = Facts::parse(&facts);
     if let Some(other) = active
         .town
@@ -40,8 +54,13 @@ pub fn peek(town: &Town, identity: &Identity, lines: Option<u32>, ansi: bool) ->
     }
     let (title, text, pane) = match active.agent_pane {
         Some(pane) if Some(pane) != active.pane => {
-            let (facts, text) = read(town, pane.into(), lines, ansi)
-                .map_err(|error| tmux_problem(&format!("cannot look at {container}"), error))?;
+            let (facts, text) = read(town, pane.into(), lines, ansi).map_err(|error| {
+                if gone(error.kind()) {
+                    return Problem::not_found(format!("the pane of {identity} is gone"))
+                        .hint(format!("`gt start {identity}` gives it a new one"));
+                }
+                cannot(error)
+            })?;
             (Facts::parse(&facts).title.to_owned(), text, Some(pane))
         }
         _ => (active.title.to_owned(), text, active.pane),

@@ -54,21 +54,35 @@ pub fn respawn(town: &Town, container: &str, pane: PaneId, due: bool) -> Result<
             Decision::After { .. } => {}
         }
     }
-    let harness = Some(row.tag_harness.clone()).filter(|name| !name.is_empty());
     let options = StartOptions {
-        harness,
         sender: Some("gt".to_owned()),
         auto_respawn: Some(true),
         // One that dies again while it comes up must be counted like any other.
         keep_on_timeout: true,
         keep_container: true,
-        ..StartOptions::default()
+        ..first_wishes(town, &found)?
     };
     match start::start(town, &identity, &options) {
         Ok(started) => Ok(Outcome::Respawned(Box::new(started))),
         Err(problem) if start::lost_to_another(&problem) => Ok(Outcome::LeftAlone),
         Err(problem) => Err(problem),
     }
+}
+
+/// What the agent was started with: it comes back as it was.
+fn first_wishes(town: &Town, container: &Container) -> Result<StartOptions> {
+    let text = town
+        .server()
+        .run(
+            Command::new("show-options")
+                .arg("-qv")
+                .target(container.id())
+                .arg(tag::START),
+        )
+        .map_err(|error| tmux_problem("cannot read the container's tags", error))?;
+    let mut options = StartOptions::from_tag(text.trim_end());
+    options.harness = Some(container.pane().tag_harness.clone()).filter(|name| !name.is_empty());
+    Ok(options)
 }
 
 fn deaths(tag: &str) -> Vec<u64> {

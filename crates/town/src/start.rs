@@ -56,23 +56,26 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
     let began = Instant::now();
     town.around().cancel.check()?;
     let prepared = Prepared::new(town, identity, options)?;
-    let _lock = take_lock(town, identity, &prepared.container)?;
+    let _lock = take_lock(town, identity)?;
     let existing = existing(town, identity, &prepared)?;
     let new_server = !look::keys_are_current(&existing.keys_tag);
     if new_server {
         check_version(town)?;
     }
-    let mut warnings = prepared.make_workspace(town)?;
+    let new_folder = prepared.make_workspace(town)?;
+    let mut warnings: Vec<String> = prepared.pre_sync(town).into_iter().collect();
     let session = SessionId::new(uuid::Uuid::now_v7());
     let plan = prepared.plan(town, session);
-    let made = make(town, &prepared, &plan, existing.place)?;
-    if new_server && let Err(problem) = look::install_keys(town) {
-        warnings.push(problem.to_string());
-    }
-    let result = await_ready::bring_up(town, &prepared, &plan, &made, &mut warnings)
-        .and_then(|state| finish(town, &prepared, &made).map(|()| state));
+    let result = make(town, &prepared, &plan, existing.place).and_then(|made| {
+        if new_server && let Err(problem) = look::install_keys(town) {
+            warnings.push(problem.to_string());
+        }
+        let state = await_ready::bring_up(town, &prepared, &plan, &made, &mut warnings)?;
+        finish(town, &prepared, &made)?;
+        Ok((made, state))
+    });
     match result {
-        Ok(state) => Ok(Started {
+        Ok((made, state)) => Ok(Started {
             identity: identity.clone(),
             container: prepared.container.to_string(),
             session,
@@ -85,12 +88,26 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
             warnings,
         }),
         Err(problem) => {
-            if !options.keep_container {
+            if !options.keep_container && !lost_to_another(&problem) {
                 undo(town, &prepared);
+            }
+            if new_folder && workspace::is_worktree(identity.role()) {
+                // Made a moment ago and still empty of work, or it is kept.
+                let _ = workspace::remove(town, identity, &prepared.work_dir, false);
             }
             Err(problem)
         }
     }
+}
+
+/// Says what would keep an agent from being started, as far as can be told
+/// without touching anything.
+pub fn check(town: &Town, identity: &Identity, options: &StartOptions) -> Result<()> {
+    let prepared = Prepared::new(town, identity, options)?;
+    if options.create || prepared.work_dir.is_dir() || !workspace::is_worktree(identity.role()) {
+        return Ok(());
+    }
+    Err(prepared.no_folder())
 }
 
 /// Everything about a start that is known before tmux is touched.
@@ -167,35 +184,45 @@ impl<'a> Prepared<'a> {
         })
     }
 
-    /// Makes the folder ready. A remote that cannot be reached is only a warning.
-    fn make_workspace(&self, town: &Town) -> Result<Vec<String>> {
+    /// Makes the folder ready, and says whether it is new.
+    fn make_workspace(&self, town: &Town) -> Result<bool> {
+        let is_new = !self.work_dir.exists();
         let own_folder = self.options.work_dir.is_none();
         if own_folder && (self.options.create || !workspace::is_worktree(self.identity.role())) {
             workspace::ensure(town, self.identity, &self.work_dir)?;
         }
-        if !self.work_dir.is_dir() {
-            let problem = Problem::not_found(format!(
-                "{} does not exist: {} is not a folder",
-                self.identity,
-                self.work_dir.display()
-            ));
-            return Err(match (self.identity.role(), self.identity.rig()) {
-                (Role::Crew, Some(rig)) => problem.hint(format!(
-                    "`gt crew add {rig}/{}` makes it",
-                    self.identity.short_name()
-                )),
-                _ => problem.hint("add `--create` to make it"),
-            });
+        if self.work_dir.is_dir() {
+            Ok(is_new)
+        } else {
+            Err(self.no_folder())
         }
-        let mut warnings = Vec::new();
-        if let (true, Some(rig)) = (self.role.session.needs_pre_sync, self.identity.rig())
-            && let Err(problem) = workspace::fetch(town, rig)
-        {
-            warnings.push(format!(
-                "the rig {rig} could not be brought up to date: {problem}"
-            ));
+    }
+
+    fn no_folder(&self) -> Problem {
+        let problem = Problem::not_found(format!(
+            "{} does not exist: {} is not a folder",
+            self.identity,
+            self.work_dir.display()
+        ));
+        match (self.identity.role(), self.identity.rig()) {
+            (Role::Crew, Some(rig)) => problem.hint(format!(
+                "`gt crew add {rig}/{}` makes it",
+                self.identity.short_name()
+            )),
+            _ => problem.hint("add `--create` to make it"),
         }
-        Ok(warnings)
+    }
+
+    /// Brings the rig up to date. A remote that cannot be reached is only a warning.
+    fn pre_sync(&self, town: &Town) -> Option<String> {
+        let rig = self
+            .identity
+            .rig()
+            .filter(|_| self.role.session.needs_pre_sync)?;
+        let problem = workspace::fetch(town, rig).err()?;
+        Some(format!(
+            "the rig {rig} could not be brought up to date: {problem}"
+        ))
     }
 
     fn plan(&self, town: &Town, session: SessionId) -> Plan {
@@ -254,8 +281,8 @@ fn check_version(town: &Town) -> Result<()> {
 }
 
 /// One start of an agent at a time; the second loses at once, and cleanly.
-fn take_lock(town: &Town, identity: &Identity, container: &SessionName) -> Result<FileLock> {
-    let path = town.lock_path(container.as_str());
+fn take_lock(town: &Town, identity: &Identity) -> Result<FileLock> {
+    let path = town.lock_path(identity);
     FileLock::try_take(&path)?.ok_or_else(|| {
         let holder =
             lock::holder(&path).map_or_else(String::new, |pid| format!(" (process {pid})"));
@@ -319,7 +346,7 @@ fn existing(town: &Town, identity: &Identity, prepared: &Prepared<'_>) -> Result
 fn refuse_others(container: &Container, identity: &Identity) -> Result<()> {
     let name = container.name();
     match container.owner() {
-        Owner::Agent(owner) if owner == identity && !container.pane().tag_town.is_empty() => Ok(()),
+        Owner::Agent(owner) if owner == identity => Ok(()),
         Owner::Nobody if container.is_vacant() => Ok(()),
         Owner::Agent(owner) if owner != identity => Err(Problem::conflict(format!(
             "the container {name} holds {owner}"
@@ -407,6 +434,8 @@ fn make(town: &Town, prepared: &Prepared<'_>, plan: &Plan, place: Place) -> Resu
     for (tag, value) in &plan.tags {
         batch = batch.then(set(tag, value));
     }
+    // Wishes are text from outside; as a tag's value they are only ever data.
+    batch = batch.then(set(tag::START, &prepared.options.to_tag()));
     for command in look::options(
         town,
         name,
@@ -415,6 +444,14 @@ fn make(town: &Town, prepared: &Prepared<'_>, plan: &Plan, place: Place) -> Resu
         prepared.options.theme.as_deref(),
     ) {
         batch = batch.then(command);
+    }
+    if prepared.role.start.auto_respawn && loses_deaths(town) {
+        batch = batch.then(
+            Command::new("run-shell")
+                .arg("-b")
+                .target(target.clone())
+                .arg(AWAIT_DEATH),
+        );
     }
     batch = batch.then(
         Command::new("display-message")
@@ -436,9 +473,21 @@ fn make(town: &Town, prepared: &Prepared<'_>, plan: &Plan, place: Place) -> Resu
         tmux_problem(&format!("cannot make the container {name}"), error)
     })?;
     parse_made(&output).ok_or_else(|| {
-        undo(town, prepared);
         Problem::failed(format!("tmux did not say where the container {name} is")).cause(output)
     })
+}
+
+const AWAIT_DEATH: &str = "#{q:@gt_bin} await-death #{pane_pid} >/dev/null 2>&1";
+
+/// Whether this tmux may miss that a pane's process ended until another child of
+/// its own ends: so it was measured on 3.3a, and not on 3.5a. There a small
+/// process that ends with the agent makes it look.
+fn loses_deaths(town: &Town) -> bool {
+    const SURE_SINCE: (u16, u16) = (3, 5);
+    cfg!(target_os = "linux")
+        && town
+            .tmux_version()
+            .is_ok_and(|version| (version.major, version.minor) < SURE_SINCE)
 }
 
 /// The command that starts the process, with its environment before it.

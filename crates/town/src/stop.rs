@@ -112,8 +112,7 @@ pub fn stop_all(
 }
 
 fn lock_agent(town: &Town, identity: &Identity) -> Result<FileLock> {
-    let container = crate::roles::container_name(town, identity)?;
-    FileLock::take(&town.lock_path(&container), LOCK_PATIENCE)
+    FileLock::take(&town.lock_path(identity), LOCK_PATIENCE)
 }
 
 fn not_running(identity: &Identity) -> Problem {
@@ -142,7 +141,7 @@ fn end(town: &Town, victims: &[Container], options: StopOptions) -> Vec<Stopped>
             continue;
         };
         let pid = container.pane().pid;
-        let members = table.pane_members(pid);
+        let members = of_pane(container, &table);
         stopped.push(Stopped {
             identity: identity.clone(),
             container: container.name().to_owned(),
@@ -288,16 +287,13 @@ fn end_members(victims: &[Container], before: &Table, grace: Duration) -> BTreeS
 /// were before and are now, and strays that carry their session's variable.
 fn members(victims: &[Container], before: &Table, now: &Table) -> BTreeSet<u32> {
     let mut members = BTreeSet::new();
-    for container in victims
-        .iter()
-        .filter(|container| !container.lost_agent_pane())
-    {
-        let pid = container.pane().pid;
-        members.extend(now.pane_members(pid));
-        members.extend(before.pane_members(pid).into_iter().filter(|pid| {
+    for container in victims {
+        members.extend(of_pane(container, now));
+        let still = |pid: &u32| {
             let started = |table: &Table| table.get(*pid).map(|process| process.started);
             started(before) == started(now)
-        }));
+        };
+        members.extend(of_pane(container, before).into_iter().filter(still));
     }
     members.extend(strays(victims, now));
     members.remove(&std::process::id());
@@ -307,6 +303,16 @@ fn members(victims: &[Container], before: &Table, now: &Table) -> BTreeSet<u32> 
             .is_none_or(|process| !process.name.starts_with("tmux"))
     });
     members
+}
+
+/// The processes of the agent's pane: all of them, or what a dead one left.
+fn of_pane(container: &Container, table: &Table) -> BTreeSet<u32> {
+    let pane = container.pane();
+    match (container.lost_agent_pane(), pane.dead) {
+        (true, _) => BTreeSet::new(),
+        (false, true) => table.left_by(pane.pid),
+        (false, false) => table.pane_members(pane.pid),
+    }
 }
 
 /// Processes that left their terminal but still carry the session's variable. So

@@ -2,6 +2,7 @@
 
 use crate::settings::{self, Settings};
 use crate::{Result, Surroundings, files, lock::FileLock};
+use gt_core::Identity;
 use gt_core::environment::belongs_to_an_agent;
 use gt_core::problem::Problem;
 use gt_core::registry::Registry;
@@ -165,10 +166,13 @@ impl Town {
         self.root.join(".runtime")
     }
 
-    pub fn lock_path(&self, container: &str) -> PathBuf {
+    /// The lock under which an agent is started and stopped. By who it is and not
+    /// by its container, whose name a role's settings may change.
+    pub fn lock_path(&self, identity: &Identity) -> PathBuf {
+        let name = identity.address().replace('/', ".");
         self.runtime_dir()
             .join("locks")
-            .join(format!("{container}.lock"))
+            .join(format!("{name}.lock"))
     }
 
     /// Changes the registry under a lock, from what the file says now.

@@ -8,7 +8,7 @@ use gt_core::health::Health;
 use gt_core::state::State;
 use gt_town::agents::{self as engine, AgentView, Wanted};
 use gt_town::{Town, pidfile};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::process::ExitCode;
 
 /// List the agents that run
@@ -84,7 +84,7 @@ pub(crate) fn show(agents: &[AgentView], context: &Context) -> Answer {
         let mut table = Table::new(&[
             "AGENT",
             "STATE",
-            "SINCE",
+            "AGE",
             "HEALTH",
             "HARNESS",
             "CONTAINER",
@@ -94,7 +94,7 @@ pub(crate) fn show(agents: &[AgentView], context: &Context) -> Answer {
             table.row([
                 agent.identity.address().into(),
                 state_cell(agent),
-                since(agent).into(),
+                agent.created_at.map(output::age).unwrap_or_default().into(),
                 health_cell(agent.health),
                 agent.harness.clone().unwrap_or_default().into(),
                 agent.container.clone().into(),
@@ -104,15 +104,6 @@ pub(crate) fn show(agents: &[AgentView], context: &Context) -> Answer {
         output::print(&table.render(Paint::for_stdout()))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn since(agent: &AgentView) -> String {
-    agent
-        .report
-        .since
-        .or(agent.created_at)
-        .map(output::age)
-        .unwrap_or_default()
 }
 
 pub(crate) fn state_cell(agent: &AgentView) -> Cell {
@@ -137,33 +128,25 @@ fn health_cell(health: Health) -> Cell {
 /// An agent as JSON. What is not known is absent.
 pub(crate) fn document(agent: &AgentView) -> Value {
     let identity = &agent.identity;
-    let mut fields = Map::new();
-    let mut set = |name: &str, value: Value| {
-        if !value.is_null() {
-            fields.insert(name.to_owned(), value);
-        }
-    };
-    set("agent", json!(identity));
-    set("role", json!(identity.role()));
-    set("rig", json!(identity.rig()));
-    set("name", json!(identity.name()));
-    set("container", json!(agent.container));
-    set("harness", json!(agent.harness));
-    set("state", json!(agent.report.state));
-    set(
-        "state_since",
-        json!(agent.report.since.and_then(output::time)),
-    );
-    set("state_source", json!(agent.report.source));
-    set("state_reason", json!(agent.report.reason));
-    set("health", json!(agent.health));
-    set("session", json!(agent.session));
-    set("pid", json!(agent.pid));
-    set("pane", json!(agent.pane.map(|pane| pane.to_string())));
-    set("work_dir", json!(agent.work_dir));
-    set("attached", json!(agent.attached));
-    set("created_at", json!(agent.created_at.and_then(output::time)));
-    Value::Object(fields)
+    output::without_nulls(json!({
+        "agent": identity,
+        "role": identity.role(),
+        "rig": identity.rig(),
+        "name": identity.name(),
+        "container": agent.container,
+        "harness": agent.harness,
+        "state": agent.report.state,
+        "state_since": agent.report.since.and_then(output::time),
+        "state_source": agent.report.source,
+        "state_reason": agent.report.reason,
+        "health": agent.health,
+        "session": agent.session,
+        "pid": agent.pid,
+        "pane": agent.pane.map(|pane| pane.to_string()),
+        "work_dir": agent.work_dir,
+        "attached": agent.attached,
+        "created_at": agent.created_at.and_then(output::time),
+    }))
 }
 
 fn check(town: &Town, context: &Context) -> Answer {
@@ -185,12 +168,12 @@ fn check(town: &Town, context: &Context) -> Answer {
     if context.json {
         let mut documents: Vec<Value> = agents.iter().map(document).collect();
         documents.extend(lost.iter().map(|tracked| {
-            json!({
+            output::without_nulls(json!({
                 "container": tracked.container,
                 "state": State::Stopped,
                 "health": Health::SessionDead,
                 "orphan_pid": tracked.alive.as_ref().map(|_| tracked.pid),
-            })
+            }))
         }));
         output::json(&documents)?;
     } else {

@@ -176,6 +176,10 @@ pub(crate) fn restart(
             );
         }
     }
+    // What could not be started again is not stopped.
+    for identity in wanted {
+        gt_town::start::check(town, identity, options)?;
+    }
     // The JSON answer is that of the start.
     stop::stop_into(town, &running, false, context, &mut Vec::new())?;
     start::start_many(town, wanted, options, context, start::Missing::IsAProblem)
@@ -243,6 +247,18 @@ fn remove(town: &Town, args: &RmArgs, context: &Context) -> Answer {
         let unsaved = workspace::unsaved(town, &dir).unwrap_or_default();
         if args.dry_run {
             let runs = running.contains(identity);
+            documents.push(json!({
+                "agent": identity,
+                "removed": false,
+                "running": runs,
+                "work_dir": dir,
+                "branch": workspace::branch(identity),
+                "changed_files": unsaved.changed_files,
+                "commits": unsaved.commits,
+            }));
+            if context.json {
+                continue;
+            }
             output::line(format!(
                 "Would remove {identity}: {}worktree {}, branch {}; unsaved: {} changed files, {} commits.",
                 if runs { "its container, " } else { "" },
@@ -266,7 +282,9 @@ fn remove(town: &Town, args: &RmArgs, context: &Context) -> Answer {
             )?;
         }
         let removed = workspace::remove(town, identity, &dir, args.force)?;
-        documents.push(json!({"agent": identity, "removed": true, "saved": removed.saved}));
+        documents.push(output::without_nulls(
+            json!({"agent": identity, "removed": true, "saved": removed.saved}),
+        ));
         if !context.json {
             let kept = removed.saved.map_or_else(String::new, |name| {
                 format!(" Its unsaved work is kept as {name}.")
@@ -274,7 +292,7 @@ fn remove(town: &Town, args: &RmArgs, context: &Context) -> Answer {
             output::line(format!("Removed {identity}.{kept}"))?;
         }
     }
-    if context.json && !args.dry_run {
+    if context.json {
         output::json(&documents)?;
     }
     Ok(ExitCode::SUCCESS)

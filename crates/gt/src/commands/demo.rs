@@ -1,3 +1,4 @@
+use super::attach::shell_quote;
 use super::{Answer, agents, nudge, peek, rig, start, stop};
 use crate::context::Context;
 use crate::output::{self, Paint};
@@ -30,6 +31,8 @@ const RIG: &str = "gastown";
 const CREW: [&str; 2] = ["max", "amy"];
 
 pub(crate) fn run(args: DemoTownArgs, context: &Context) -> Answer {
+    // It shows what a person would see.
+    let context = &context.as_text();
     let around = context.around();
     let dir = match &args.dir {
         Some(dir) => around.current_dir.join(dir),
@@ -126,7 +129,13 @@ fn add_rig(mut town: Town, dir: &Path) -> Result<Town, Problem> {
 }
 
 fn farewell(town: &Town, paint: Paint) -> Answer {
-    let gt = town.around().gt.display();
+    let bin = town
+        .around()
+        .gt
+        .parent()
+        .unwrap_or(Path::new("/"))
+        .to_string_lossy()
+        .into_owned();
     let line =
         |what: &str, command: &str| output::line(format!("  {command:<58} {}", paint.dim(what)));
     output::line(format!(
@@ -134,9 +143,9 @@ fn farewell(town: &Town, paint: Paint) -> Answer {
         town.root().display()
     ))?;
     output::line(format!(
-        "  export GT_ROOT={} PATH=\"$PATH:{}\"",
-        town.root().display(),
-        gt.to_string().trim_end_matches("/gt")
+        "  export GT_ROOT={} PATH=\"$PATH\":{}",
+        shell_quote(town.root_text()),
+        shell_quote(&bin)
     ))?;
     line(
         "go there; leave with the prefix key (Ctrl-b) and d",

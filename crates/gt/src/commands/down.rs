@@ -5,6 +5,7 @@ use clap::Args;
 use gt_core::{Identity, Problem, Role};
 use gt_town::agents::{self, Wanted};
 use gt_town::stop as engine;
+use serde_json::json;
 use std::process::ExitCode;
 
 /// Stop the town's own agents and those of its rigs
@@ -57,6 +58,15 @@ pub(crate) fn run(args: DownArgs, context: &Context) -> Answer {
     );
     groups.retain(|group| !group.is_empty());
     if args.dry_run {
+        if context.json {
+            let would: Vec<_> = groups
+                .iter()
+                .flatten()
+                .map(|i| json!({"agent": i, "stopped": false}))
+                .collect();
+            output::json(&would)?;
+            return Ok(ExitCode::SUCCESS);
+        }
         for identity in groups.iter().flatten() {
             output::line(format!("Would stop {identity}."))?;
         }

@@ -31,7 +31,7 @@ pub(crate) fn run(command: HarnessCommand, context: &Context) -> Answer {
             for name in harnesses::names(&town) {
                 let preset = harnesses::resolve(&town, &name)?.value;
                 let path = context.around().find_program(&preset.command.program);
-                documents.push(json!({
+                documents.push(output::without_nulls(json!({
                     "harness": name,
                     "title": preset.title,
                     "program": preset.command.program,
@@ -39,7 +39,7 @@ pub(crate) fn run(command: HarnessCommand, context: &Context) -> Answer {
                     "path": path,
                     "default": name == default,
                     "install": preset.install,
-                }));
+                })));
                 let installed = match &path {
                     Some(path) => Cell::painted(path.display().to_string(), Paint::green),
                     None => Cell::painted("no", Paint::dim),

@@ -3,7 +3,7 @@ use crate::context::Context;
 use crate::output;
 use clap::Args;
 use gt_core::{Identity, Problem};
-use gt_town::{Town, containers, harnesses, inject, roles, target};
+use gt_town::{Town, containers, harnesses, inject, target};
 use serde_json::json;
 use std::io::Read;
 use std::process::ExitCode;
@@ -64,6 +64,7 @@ pub(crate) fn run(args: NudgeArgs, context: &Context) -> Answer {
             "proof": delivery.verified.then_some("screen"),
             "attempts": 1,
             "ms": ms,
+            "id": delivery.id.to_string(),
         }))?;
     } else {
         let seen = if delivery.verified {
@@ -83,13 +84,10 @@ pub(crate) fn give(
     message: &str,
     patience: Duration,
 ) -> Result<inject::Delivery, Problem> {
-    let name = roles::container_name(town, identity)?;
-    let container = containers::find(town, &name)?
-        .filter(|container| container.identity() == Some(identity))
-        .ok_or_else(|| {
-            Problem::not_found(format!("{identity} is not running"))
-                .hint(format!("`gt start {identity}` starts it"))
-        })?;
+    let container = containers::of_agent(town, identity)?.ok_or_else(|| {
+        Problem::not_found(format!("{identity} is not running"))
+            .hint(format!("`gt start {identity}` starts it"))
+    })?;
     let row = container.pane();
     if row.dead || container.lost_agent_pane() {
         return Err(Problem::conflict(format!("{identity} has ended"))

@@ -162,7 +162,7 @@ fn list(context: &Context) -> Answer {
         let rigs: Vec<_> = rigs
             .iter()
             .map(|(name, entry)| {
-                json!({
+                output::without_nulls(json!({
                     "rig": name,
                     "prefix": entry.beads.prefix,
                     "git_url": gt_town::git::without_password(&entry.git_url),
@@ -171,7 +171,7 @@ fn list(context: &Context) -> Answer {
                     "running": count(name),
                     "crew": directory::workers(&town, name, Role::Crew).len(),
                     "polecats": directory::workers(&town, name, Role::Polecat).len(),
-                })
+                }))
             })
             .collect();
         output::json(&rigs)?;

@@ -103,7 +103,11 @@ impl StartFlags {
         }
         Ok(StartOptions {
             harness: self.harness.clone(),
-            work_dir: self.work_dir.clone(),
+            // A respawn starts elsewhere: the path must mean the same there.
+            work_dir: self
+                .work_dir
+                .as_ref()
+                .map(|dir| context.around().current_dir.join(dir)),
             create: self.create,
             command: self.command.clone(),
             sender: self.sender.clone(),

@@ -1,9 +1,13 @@
+use super::attach::shell_quote;
 use super::{Answer, agents};
 use crate::context::Context;
 use crate::output::{self, Paint};
 use clap::Args;
 use gt_core::health::Health;
+use gt_tmux::Command;
+use gt_town::Town;
 use gt_town::agents::{self as engine, AgentView, Wanted};
+use gt_town::containers::tmux_problem;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -15,10 +19,16 @@ pub(crate) struct StatusArgs {
     /// Wait for Enter at the end (for pop-ups)
     #[arg(long, hide = true)]
     hold: bool,
+    /// Show it in a pop-up of this tmux client
+    #[arg(long, hide = true, value_name = "CLIENT")]
+    popup: Option<String>,
 }
 
 pub(crate) fn run(args: StatusArgs, context: &Context) -> Answer {
     let town = context.town()?;
+    if let Some(client) = &args.popup {
+        return popup(&town, client);
+    }
     let agents = engine::list(&town, Wanted::default())?;
     let mut states: BTreeMap<&str, usize> = BTreeMap::new();
     for agent in &agents {
@@ -89,5 +99,19 @@ pub(crate) fn run(args: StatusArgs, context: &Context) -> Answer {
     if args.hold {
         let _ = std::io::stdin().read(&mut [0]);
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Opens a pop-up in which this same command runs. tmux expands no formats there,
+/// so the words are put together here.
+fn popup(town: &Town, client: &str) -> Answer {
+    let gt = shell_quote(&town.around().gt.to_string_lossy());
+    let root = shell_quote(town.root_text());
+    let command = Command::new("display-popup")
+        .args(["-E", "-w", "80%", "-h", "80%", "-c", client])
+        .arg(format!("{gt} --town {root} status --hold"));
+    town.server()
+        .run(command)
+        .map_err(|error| tmux_problem("cannot open the pop-up", error))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 const SHOWN_LINES: usize = 12;
 /// How long a program gets to begin: longer than any exec, shorter than a person waits.
 const BEGIN_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a command of the caller's own must live to count as started.
+const FIRST_MOMENTS: Duration = Duration::from_millis(150);
 
 /// Waits for what the role wants to have seen, and gives the state it is in then.
 pub(super) fn bring_up(
@@ -32,6 +34,10 @@ pub(super) fn bring_up(
         await_process(town, prepared, plan, made, &mut watch, warnings)?;
     }
     let mut state = State::Running;
+    if prepared.options.command.is_some() {
+        // Nobody knows its prompt: it only has to live through its first moments.
+        return await_survival(town, prepared, made, &mut watch).map(|()| state);
+    }
     if start.wait_ready || start.accept_dialogs {
         state = await_prompt(town, prepared, made, &mut watch, warnings)?;
     }
@@ -42,6 +48,21 @@ pub(super) fn bring_up(
         }
     }
     Ok(state)
+}
+
+fn await_survival(
+    town: &Town,
+    prepared: &Prepared<'_>,
+    made: &Made,
+    watch: &mut PaneWatch,
+) -> Result<()> {
+    let began = Instant::now();
+    while began.elapsed() < FIRST_MOMENTS {
+        if watch.wait(FIRST_MOMENTS) == Woke::Ended {
+            return Err(death(town, prepared, made));
+        }
+    }
+    Ok(())
 }
 
 /// Waits until a process of the agent's names is in the pane.
@@ -130,9 +151,9 @@ fn await_prompt(
             let problem = Problem::failed(format!(
                 "{} was not ready within {} s",
                 prepared.identity,
-                patience.as_secs()
+                patience.as_secs_f64()
             ))
-            .cause(last_lines(&lines))
+            .cause(shown_lines(&lines))
             .hint("`--ready-timeout` gives it longer, `--keep-on-timeout` leaves it for a look");
             return give_up(prepared, problem, warnings);
         }
@@ -159,13 +180,14 @@ fn give_up(prepared: &Prepared<'_>, problem: Problem, warnings: &mut Vec<String>
 /// The problem of an agent that ended during its start: its exit code and last lines.
 pub(super) fn death(town: &Town, prepared: &Prepared<'_>, made: &Made) -> Problem {
     let how = exit_text(town, prepared);
-    let lines = inject::look_back(town, made.pane).unwrap_or_default();
-    let problem = Problem::failed(format!("{} ended at once: {how}", prepared.identity));
-    let problem = match last_lines(&lines) {
-        text if text.is_empty() => problem.cause("it printed nothing"),
-        text => problem.cause(format!("its last lines were:\n{text}")),
+    let shown = match inject::look_back(town, made.pane) {
+        Ok(lines) => shown_lines(&lines),
+        Err(problem) => format!("its last lines cannot be read: {problem}"),
     };
-    problem.hint(format!("try it by hand in {}", prepared.work_dir.display()))
+    let problem = Problem::failed(format!("{} ended at once: {how}", prepared.identity));
+    problem
+        .cause(shown)
+        .hint(format!("try it by hand in {}", prepared.work_dir.display()))
 }
 
 fn exit_text(town: &Town, prepared: &Prepared<'_>) -> String {
@@ -189,11 +211,15 @@ fn exit_text(town: &Town, prepared: &Prepared<'_>) -> String {
     }
 }
 
-fn last_lines(lines: &[String]) -> String {
+fn shown_lines(lines: &[String]) -> String {
     let written: Vec<&str> = lines
         .iter()
         .map(|line| line.trim_end())
         .filter(|line| !line.is_empty())
         .collect();
-    written[written.len().saturating_sub(SHOWN_LINES)..].join("\n")
+    if written.is_empty() {
+        return "it printed nothing, or tmux lost it".to_owned();
+    }
+    let last = &written[written.len().saturating_sub(SHOWN_LINES)..];
+    format!("its last lines were:\n{}", last.join("\n"))
 }

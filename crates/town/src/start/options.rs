@@ -2,27 +2,37 @@
 
 use gt_core::role::RoleConfig;
 use gt_core::startup::Conversation;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
 
-#[derive(Clone, Debug, Default)]
+/// Kept with the container as a tag, so that a respawn is a start like the first.
+/// What may be secret, or was meant for one start alone, is left out; variables
+/// are in the session's own table.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct StartOptions {
     /// Another harness than the role's.
     pub harness: Option<String>,
     /// Another folder than the role's.
     pub work_dir: Option<PathBuf>,
     /// Make the agent's worktree if it is not there.
+    #[serde(skip)]
     pub create: bool,
     /// A shell line to run instead of the harness; it gets no prompt.
     pub command: Option<String>,
     /// Who starts it, for the beacon.
+    #[serde(skip)]
     pub sender: Option<String>,
+    #[serde(skip)]
     pub topic: Option<String>,
     pub molecule: Option<String>,
     /// Appended to the beacon.
     pub instructions: Option<String>,
+    #[serde(skip)]
     pub conversation: Conversation,
     /// Variables beside the standard ones. They may be secret.
+    #[serde(skip)]
     pub extra_env: Vec<(String, String)>,
     /// The program's configuration folder.
     pub config_dir: Option<String>,
@@ -30,12 +40,15 @@ pub struct StartOptions {
     pub theme: Option<String>,
     pub wait_for_agent: Option<bool>,
     /// Leave a container that does not come up in time, instead of undoing the start.
+    #[serde(skip)]
     pub keep_on_timeout: bool,
     /// Leave the container of an agent that dies while it comes up.
+    #[serde(skip)]
     pub keep_container: bool,
     pub accept_dialogs: Option<bool>,
     pub wait_ready: Option<bool>,
     /// Another patience than the harness's.
+    #[serde(skip)]
     pub ready_timeout: Option<Duration>,
     pub auto_respawn: Option<bool>,
     pub remain_on_exit: Option<bool>,
@@ -47,6 +60,20 @@ pub struct StartOptions {
 }
 
 impl StartOptions {
+    /// As the tag holds it.
+    pub(super) fn to_tag(&self) -> String {
+        let mut value = serde_json::to_value(self).unwrap_or_default();
+        if let Some(fields) = value.as_object_mut() {
+            fields.retain(|_, value| !value.is_null());
+        }
+        value.to_string()
+    }
+
+    /// Reads the tag; one that is missing or damaged wishes for nothing.
+    pub fn from_tag(text: &str) -> Self {
+        serde_json::from_str(text).unwrap_or_default()
+    }
+
     pub(super) fn apply_to(&self, role: &mut RoleConfig) {
         let start = &mut role.start;
         for (wish, setting) in [

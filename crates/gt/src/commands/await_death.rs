@@ -1,0 +1,26 @@
+use super::Answer;
+use clap::Args;
+use gt_town::processes;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Wait until a process has ended; started by tmux beside an agent
+///
+/// Old versions of tmux may miss the end of a pane's process until another child of
+/// theirs ends. This is that child.
+#[derive(Debug, Args)]
+pub(crate) struct AwaitDeathArgs {
+    pid: u32,
+}
+
+/// tmux clears up after the pane first, which is when it misses things.
+const AFTERWARDS: Duration = Duration::from_millis(100);
+/// As good as for ever; a wait without an end cannot be asked for.
+const LONG: Duration = Duration::from_secs(60 * 60 * 24 * 365);
+
+pub(crate) fn run(args: &AwaitDeathArgs) -> Answer {
+    let process = processes::hold_one(args.pid);
+    let _ = processes::wait_all(process.into_iter().collect(), LONG);
+    std::thread::sleep(AFTERWARDS);
+    Ok(ExitCode::SUCCESS)
+}
