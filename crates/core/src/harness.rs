@@ -82,6 +82,7 @@ pub struct Preset {
     pub screen: Screen,
     pub title_marks: TitleMarks,
     pub ready: Ready,
+    pub typing: Typing,
     pub quit: Quit,
     pub hooks: Hooks,
     pub dialogs: Vec<Dialog>,
@@ -173,6 +174,15 @@ impl Default for Ready {
             settle_ms: 0,
         }
     }
+}
+
+/// What the program needs between a paste and Enter.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Typing {
+    pub settle_ms: u64,
+    /// The same for texts above 4 KB.
+    pub settle_long_ms: u64,
 }
 
 /// How the program is asked to leave by itself.

@@ -26,6 +26,12 @@ pub mod tag {
     pub const STATE_REASON: &str = "@gt_state_reason";
     pub const AUTO_RESPAWN: &str = "@gt_auto_respawn";
     pub const DEATHS: &str = "@gt_deaths";
+    /// The id of the conversation in the agent program's own words.
+    pub const HARNESS_SESSION: &str = "@gt_harness_session";
+    /// The fingerprint of the prompt that the agent took last.
+    pub const LAST_PROMPT: &str = "@gt_last_prompt";
+    /// The program runs without ever asking for permission.
+    pub const NEVER_ASKS: &str = "@gt_never_asks";
     /// The wishes of the start, for a respawn.
     pub const START: &str = "@gt_start";
 }
@@ -62,6 +68,8 @@ pub struct Wish<'a> {
     pub passed_env: &'a [(String, String)],
     pub extra_env: &'a [(String, String)],
     pub auto_respawn: bool,
+    /// The file with our hooks, for programs that take one.
+    pub settings_file: Option<&'a str>,
     /// Seconds since the epoch.
     pub now: i64,
 }
@@ -109,6 +117,15 @@ pub fn plan(wish: &Wish<'_>) -> Plan {
     if wish.auto_respawn {
         tags.push((tag::AUTO_RESPAWN, "1".to_owned()));
     }
+    let never_asks = wish.role.start.skip_permissions
+        && !wish.preset.command.skip_permissions.is_empty()
+        && wish.command.is_none()
+        && wish.role.session.start_command.is_none();
+    tags.push((
+        tag::NEVER_ASKS,
+        if never_asks { "1" } else { "" }.to_owned(),
+    ));
+    tags.push((tag::LAST_PROMPT, String::new()));
     let typed = wish.preset.command.prompt == PromptStyle::Typed;
     Plan {
         argv: argv(wish),
@@ -135,6 +152,14 @@ fn argv(wish: &Wish<'_>) -> Vec<String> {
     argv.extend(command.args.iter().cloned());
     if wish.role.start.skip_permissions {
         argv.extend(command.skip_permissions.iter().cloned());
+    }
+    if let Some(file) = wish.settings_file {
+        argv.extend(
+            command
+                .settings
+                .iter()
+                .map(|word| word.replace("{file}", file)),
+        );
     }
     let session = wish.session.to_string();
     argv.extend(match &wish.conversation {
@@ -206,6 +231,7 @@ mod tests {
             passed_env: &[],
             extra_env: &[],
             auto_respawn: true,
+            settings_file: None,
             now: 0,
         };
         change(&mut wish);

@@ -1,8 +1,9 @@
 //! What an agent is doing, and how we know.
 //!
-//! Witnesses, in the order of trust: the process (tmux knows when it is dead),
-//! the agent's own word (its hooks, kept as a tag), the title of its terminal,
-//! and last the screen. A state always carries the witness it came from.
+//! Witnesses, in the order of trust: the process (tmux knows when it is dead), the
+//! title of its terminal where the program says its state there, the agent's own
+//! word (its hooks, kept as a tag), and last the screen. A state always carries
+//! the witness it came from.
 
 use crate::harness::Preset;
 use serde::Serialize;
@@ -111,18 +112,25 @@ pub fn judge(seen: &Observed<'_>, preset: Option<&Preset>) -> Report {
         since: seen.tag_since,
         reason: seen.tag_reason.map(str::to_owned),
     };
+    if seen.tag == Some(State::Starting) {
+        return tagged(State::Starting, Source::Start);
+    }
+    // A hook said it once; the title says it now. Some changes no hook reports, such
+    // as an interrupt or an approval.
+    if let Some((state, mark)) = preset.and_then(|preset| by_title(seen.title, preset)) {
+        if seen.tag_is_from_hook && seen.tag == Some(state) {
+            return tagged(state, Source::Hook);
+        }
+        return Report {
+            state,
+            source: Source::Title,
+            since: None,
+            reason: Some(format!("title begins with {mark}")),
+        };
+    }
     match seen.tag {
         Some(state) if seen.tag_is_from_hook => tagged(state, Source::Hook),
-        Some(State::Starting) => tagged(State::Starting, Source::Start),
-        tag => match preset.and_then(|preset| by_title(seen.title, preset)) {
-            Some((state, mark)) => Report {
-                state,
-                source: Source::Title,
-                since: None,
-                reason: Some(format!("title begins with {mark}")),
-            },
-            None => tagged(tag.unwrap_or(State::Running), Source::Process),
-        },
+        tag => tagged(tag.unwrap_or(State::Running), Source::Process),
     }
 }
 
@@ -168,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_process_outweighs_the_hook_outweighs_the_title() {
+    fn the_process_outweighs_the_title_outweighs_the_hook() {
         let preset = preset();
         let mut seen = Observed {
             title: "◑ demo",
@@ -184,7 +192,12 @@ mod tests {
         assert_eq!(judge(&seen), (State::Starting, Source::Start));
         seen.tag = Some(State::Idle);
         seen.tag_is_from_hook = true;
-        assert_eq!(judge(&seen), (State::Idle, Source::Hook));
+        assert_eq!(judge(&seen), (State::Busy, Source::Title));
+        seen.tag = Some(State::Busy);
+        assert_eq!(judge(&seen), (State::Busy, Source::Hook));
+        seen.title = "something else";
+        seen.tag = Some(State::Waiting);
+        assert_eq!(judge(&seen), (State::Waiting, Source::Hook));
         seen.dead = true;
         seen.exit_status = Some(3);
         assert_eq!(judge(&seen), (State::Crashed, Source::Process));

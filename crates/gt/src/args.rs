@@ -48,6 +48,9 @@ pub(crate) enum Command {
     Attach(commands::attach::AttachArgs),
     Peek(commands::peek::PeekArgs),
     Nudge(commands::nudge::NudgeArgs),
+    Broadcast(commands::broadcast::BroadcastArgs),
+    Wait(commands::wait::WaitArgs),
+    Keys(commands::keys::KeysArgs),
 
     // Agents by their role.
     #[command(subcommand)]
@@ -75,6 +78,7 @@ pub(crate) enum Command {
 
     // For shells, status lines and hooks.
     Completions(commands::completions::CompletionsArgs),
+    Signal(commands::signal::SignalArgs),
     StatusLine(commands::status_line::StatusLineArgs),
     Demo(commands::demo::DemoTownArgs),
     #[command(hide = true)]

@@ -4,6 +4,7 @@ pub(crate) mod agent;
 pub(crate) mod agents;
 pub(crate) mod attach;
 pub(crate) mod await_death;
+pub(crate) mod broadcast;
 pub(crate) mod completions;
 pub(crate) mod crew;
 pub(crate) mod cycle;
@@ -12,12 +13,14 @@ pub(crate) mod doctor;
 pub(crate) mod down;
 pub(crate) mod harness;
 pub(crate) mod init;
+pub(crate) mod keys;
 pub(crate) mod menu;
 pub(crate) mod nudge;
 pub(crate) mod peek;
 pub(crate) mod respawn;
 pub(crate) mod rig;
 pub(crate) mod role;
+pub(crate) mod signal;
 pub(crate) mod single;
 pub(crate) mod start;
 pub(crate) mod start_flags;
@@ -25,6 +28,7 @@ pub(crate) mod status;
 pub(crate) mod status_line;
 pub(crate) mod stop;
 pub(crate) mod up;
+pub(crate) mod wait;
 
 use crate::args::Command;
 use crate::context::Context;
@@ -48,6 +52,10 @@ pub(crate) fn run(command: Command, context: &Context) -> Answer {
         Command::Attach(args) => attach::run(args, context),
         Command::Peek(args) => peek::run(args, context),
         Command::Nudge(args) => nudge::run(args, context),
+        Command::Broadcast(args) => broadcast::run(args, context),
+        Command::Wait(args) => wait::run(args, context),
+        Command::Keys(args) => keys::run(args, context),
+        Command::Signal(args) => signal::run(args, context),
         Command::Crew(command) => crew::run(command, context),
         Command::Agent(command) => agent::run(command, context),
         Command::Mayor(command) => single::run_town(Role::Mayor, command, context),

@@ -2,41 +2,27 @@
 //!
 //! Blind keys kill: a dialog may have "No, exit" marked, and Enter may approve
 //! what an agent asks. So every key here follows a look at the screen, goes to
-//! a pane by its id, and nothing is pressed where no known picture shows.
+//! a pane by its id, and nothing is pressed where no known picture shows. How
+//! far a message has come is told to the caller *before* each step, so that
+//! after a crash somebody else can go on from there; see [`crate::queue`].
 
-use crate::containers::tmux_problem;
-use crate::lock::FileLock;
+use crate::containers::{Container, tmux_problem};
+use crate::queue::Phase;
 use crate::watch::PaneWatch;
 use crate::{Result, Town, processes};
-use gt_core::Problem;
 use gt_core::harness::Preset;
+use gt_core::nudge::{self, Moment, NotNow};
 use gt_core::screen::{self, OpenDialog};
 use gt_core::state::State;
 use gt_tmux::{Command, PaneId};
 use std::time::{Duration, Instant};
 
-/// How long another process may type into the same pane.
-const LOCK_PATIENCE: Duration = Duration::from_secs(30);
-/// How long a pasted text may take to appear, and a submitted one to be taken.
-const SIGHT_PATIENCE: Duration = Duration::from_secs(5);
-
-/// The pane that is typed into.
-#[derive(Clone, Debug)]
-pub struct Pane<'a> {
-    pub id: PaneId,
-    pub tty: &'a str,
-    pub pid: u32,
-    pub container: &'a str,
-}
-
-/// How a message was delivered.
-#[derive(Clone, Copy, Debug)]
-pub struct Delivery {
-    pub id: uuid::Uuid,
-    /// Whether the program was seen to take it.
-    pub verified: bool,
-    pub elapsed: Duration,
-}
+/// How long a pasted text may take to appear: the least, and per megabyte.
+const ARRIVAL: Duration = Duration::from_secs(5);
+const ARRIVAL_PER_MEGABYTE: Duration = Duration::from_secs(20);
+/// How long a submitted message may stay in the input line before Enter is pressed again.
+const TAKEN_AFTER: Duration = Duration::from_millis(1_500);
+const MOST_ENTERS: u32 = 3;
 
 /// The visible lines of a pane.
 pub fn look(town: &Town, pane: PaneId) -> Result<Vec<String>> {
@@ -98,178 +84,277 @@ pub fn step_dialog(town: &Town, pane: PaneId, dialog: &OpenDialog, wanted: usize
     press(town, pane, &[key.to_owned()])
 }
 
-/// Gives an idle agent a message: pasted, seen on the screen, then submitted.
-pub fn deliver(
-    town: &Town,
-    pane: &Pane<'_>,
-    preset: &Preset,
-    message: &str,
-    wait_idle: Duration,
-) -> Result<Delivery> {
-    let began = Instant::now();
-    let message = sanitize(message);
-    if message.trim().is_empty() {
-        return Err(Problem::usage("the message is empty"));
+/// What one look at an agent shows.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    pub state: Option<State>,
+    pub dialog: bool,
+    pub input: Option<String>,
+    /// The fingerprint of the last prompt that the agent's hook reported.
+    pub last_prompt: String,
+}
+
+/// Somebody who types to one agent, one message after another.
+#[derive(Debug)]
+pub struct Typist<'a> {
+    town: &'a Town,
+    pane: PaneId,
+    preset: &'a Preset,
+    never_asks: bool,
+    watch: PaneWatch,
+}
+
+/// What came of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Submission {
+    Submitted {
+        proof: Option<&'static str>,
+        attempts: u32,
+    },
+    /// Not now; it has come this far.
+    NotNow(NotNow, Phase),
+}
+
+impl<'a> Typist<'a> {
+    pub fn new(town: &'a Town, container: &Container, preset: &'a Preset) -> Self {
+        let row = container.pane();
+        Typist {
+            town,
+            pane: row.pane,
+            preset,
+            never_asks: row.tag_never_asks,
+            watch: PaneWatch::new(&row.tty, processes::hold_one(row.pid)),
+        }
     }
-    let lock = town
-        .runtime_dir()
-        .join("locks")
-        .join(format!("{}.inject.lock", pane.container));
-    let _lock = FileLock::take(&lock, LOCK_PATIENCE)?;
-    let mut watch = PaneWatch::new(pane.tty, processes::hold_one(pane.pid));
-    await_idle(town, pane, preset, &mut watch, wait_idle)?;
-    let before = look(town, pane.id)?;
-    paste(town, pane.id, &message)?;
-    watch.be_attentive();
-    let arrived = await_screen(town, pane, &mut watch, |lines| {
-        shows(lines, &before, &message)
+
+    /// The same for a pane that was just made.
+    pub fn for_pane(town: &'a Town, pane: PaneId, tty: &str, pid: u32, preset: &'a Preset) -> Self {
+        Typist {
+            town,
+            pane,
+            preset,
+            never_asks: false,
+            watch: PaneWatch::new(tty, processes::hold_one(pid)),
+        }
+    }
+
+    /// Looks at the agent, in one call.
+    pub fn observe(&self) -> Result<Seen> {
+        const FACTS: &str = "#{@gt_last_prompt}\n#{pane_title}";
+        let answers = self
+            .town
+            .server()
+            .run_each([
+                Command::new("capture-pane").arg("-p").target(self.pane),
+                Command::new("display-message")
+                    .arg("-p")
+                    .target(self.pane)
+                    .arg(FACTS),
+            ])
+            .map_err(|error| tmux_problem("cannot read the pane", error))?;
+        let lines: Vec<&str> = answers
+            .first()
+            .map(|text| text.lines().collect())
+            .unwrap_or_default();
+        let facts = answers.get(1).map(String::as_str).unwrap_or_default();
+        let (last_prompt, title) = facts.split_once('\n').unwrap_or((facts, ""));
+        let _ = title;
+        let state = screen::read(&lines, self.preset).map(|(state, _)| state);
+        Ok(Seen {
+            state,
+            dialog: state == Some(State::Waiting),
+            input: rough_input(&lines, self.preset),
+            last_prompt: last_prompt.to_owned(),
+        })
+    }
+
+    /// Waits a moment for the screen to change.
+    pub fn wait(&mut self, patience: Duration) {
+        self.watch.wait(patience);
+    }
+
+    /// Whether a message could be typed now.
+    pub fn chance(&self, while_busy: bool) -> Result<std::result::Result<(), NotNow>> {
+        let seen = self.observe()?;
+        Ok(nudge::may_type(&self.moment(&seen), while_busy))
+    }
+
+    fn moment<'s>(&self, seen: &'s Seen) -> Moment<'s> {
+        Moment {
+            state: seen.state,
+            dialog: seen.dialog,
+            input: seen.input.as_deref(),
+            never_asks: self.never_asks,
+        }
+    }
+
+    /// Types a message and submits it, from the phase that it has reached.
+    pub fn submit(
+        &mut self,
+        text: &str,
+        phase: Phase,
+        while_busy: bool,
+        mut note: impl FnMut(Phase) -> Result<()>,
+    ) -> Result<Submission> {
+        let seen = self.observe()?;
+        let is_there = seen
+            .input
+            .as_deref()
+            .is_some_and(|input| nudge::is_in_input(input, text));
+        match phase {
+            // It was in the line; if it is not any more, Enter has taken it.
+            Phase::Entering if !is_there => {
+                if seen.dialog {
+                    return Ok(Submission::NotNow(NotNow::Dialog, phase));
+                }
+                let proof = if seen.last_prompt == nudge::fingerprint(text) {
+                    "hook"
+                } else {
+                    "screen"
+                };
+                return Ok(Submission::Submitted {
+                    proof: Some(proof),
+                    attempts: 1,
+                });
+            }
+            Phase::Entering | Phase::Pasting if is_there => {}
+            // A paste alone submits nothing: what did not arrive may be pasted again.
+            _ => {
+                if let Err(reason) = nudge::may_type(&self.moment(&seen), while_busy) {
+                    return Ok(Submission::NotNow(reason, phase));
+                }
+                note(Phase::Pasting)?;
+                self.paste(text)?;
+                if let Err(reason) = self.await_arrival(text)? {
+                    return Ok(Submission::NotNow(reason, Phase::Pasting));
+                }
+            }
+        }
+        if phase != Phase::Entering {
+            note(Phase::Entering)?;
+        }
+        self.enter(text)
+    }
+
+    /// Waits until the text, or what the program shows for it, is in the input line.
+    fn await_arrival(&mut self, text: &str) -> Result<std::result::Result<(), NotNow>> {
+        let megabytes = u32::try_from(text.len() / 1_000_000 + 1).unwrap_or(1);
+        let deadline = Instant::now() + ARRIVAL + ARRIVAL_PER_MEGABYTE * (megabytes - 1);
+        self.watch.be_attentive();
+        loop {
+            let seen = self.observe()?;
+            if seen.dialog {
+                return Ok(Err(NotNow::Dialog));
+            }
+            if seen
+                .input
+                .as_deref()
+                .is_some_and(|input| nudge::is_in_input(input, text))
+            {
+                return Ok(Ok(()));
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(Err(NotNow::NoPrompt));
+            }
+            self.watch.wait(left.min(Duration::from_millis(250)));
+        }
+    }
+
+    /// Presses Enter on a line that holds our text, and waits until it is taken. It
+    /// is pressed again only while the text is still seen there.
+    fn enter(&mut self, text: &str) -> Result<Submission> {
+        let wanted = nudge::fingerprint(text);
+        let before = self.observe()?.last_prompt;
+        self.settle(text);
+        for attempt in 1..=MOST_ENTERS {
+            let seen = self.observe()?;
+            if seen.dialog {
+                return Ok(Submission::NotNow(NotNow::Dialog, Phase::Entering));
+            }
+            press(self.town, self.pane, &["Enter".to_owned()])?;
+            self.watch.be_attentive();
+            let pressed = Instant::now();
+            while pressed.elapsed() < TAKEN_AFTER {
+                let seen = self.observe()?;
+                if seen.last_prompt == wanted && (seen.last_prompt != before || attempt > 1) {
+                    return Ok(submitted("hook", attempt));
+                }
+                let is_there = seen
+                    .input
+                    .as_deref()
+                    .is_some_and(|i| nudge::is_in_input(i, text));
+                if !is_there && !seen.dialog {
+                    return Ok(submitted("screen", attempt));
+                }
+                self.watch.wait(Duration::from_millis(100));
+            }
+        }
+        Ok(Submission::NotNow(NotNow::Occupied, Phase::Entering))
+    }
+
+    /// Some programs take an Enter that follows a paste too closely for a part of it.
+    fn settle(&self, text: &str) {
+        let typing = &self.preset.typing;
+        let long = text.len() > 4_096;
+        let pause = if long {
+            typing.settle_long_ms
+        } else {
+            typing.settle_ms
+        };
+        if pause > 0 {
+            std::thread::sleep(Duration::from_millis(pause));
+        }
+    }
+
+    /// A bracketed paste under a buffer name of its own. The text goes through
+    /// tmux's socket or standard input: it has no limit there and shows in no argv.
+    fn paste(&self, text: &str) -> Result<()> {
+        let buffer = format!("gt-{}", uuid::Uuid::now_v7().simple());
+        let leave_copy_mode = Command::new("copy-mode").arg("-q").target(self.pane);
+        let load = Command::new("set-buffer").args(["-b", &buffer, "--", text]);
+        let insert = Command::new("paste-buffer")
+            .args(["-d", "-p", "-r", "-b", &buffer])
+            .target(self.pane);
+        self.town
+            .server()
+            .run_private([leave_copy_mode, load, insert])
+            .map(drop)
+            .map_err(|error| tmux_problem("cannot paste into the pane", error))
+    }
+}
+
+fn submitted(proof: &'static str, attempts: u32) -> Submission {
+    Submission::Submitted {
+        proof: Some(proof),
+        attempts,
+    }
+}
+
+fn rough_input(lines: &[&str], preset: &Preset) -> Option<String> {
+    let marks = preset
+        .screen
+        .ready
+        .iter()
+        .filter_map(|mark| mark.strip_prefix('^'));
+    let marks: Vec<&str> = marks.collect();
+    let at = lines.iter().rposition(|line| {
+        let line = line.replace('\u{a0}', " ");
+        marks
+            .iter()
+            .any(|mark| line.starts_with(mark) || line.trim_end() == mark.trim_end())
     })?;
-    if arrived.is_none() {
-        return Err(Problem::failed(format!(
-            "the message did not appear in {}, so it was not submitted",
-            pane.container
-        ))
-        .hint(format!("look at it: `gt attach {}`", pane.container)));
-    }
-    press(town, pane.id, &["Enter".to_owned()])?;
-    watch.be_attentive();
-    let with_text = arrived.unwrap_or_default();
-    let taken = await_screen(town, pane, &mut watch, |lines| {
-        matches!(screen::read(lines, preset), Some((State::Busy, _))) || lines != with_text
-    })?;
-    Ok(Delivery {
-        id: uuid::Uuid::now_v7(),
-        verified: taken.is_some(),
-        elapsed: began.elapsed(),
-    })
-}
-
-fn await_idle(
-    town: &Town,
-    pane: &Pane<'_>,
-    preset: &Preset,
-    watch: &mut PaneWatch,
-    patience: Duration,
-) -> Result<()> {
-    let deadline = Instant::now() + patience;
-    loop {
-        let lines = look(town, pane.id)?;
-        let state = screen::read(&lines, preset).map(|(state, _)| state);
-        if state == Some(State::Idle) {
-            return Ok(());
+    let mut text: Vec<String> = Vec::new();
+    for (n, line) in lines[at..].iter().enumerate() {
+        if n > 0 && line.starts_with('─') {
+            break;
         }
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            let doing = state.map_or("not at its prompt", State::word);
-            return Err(Problem::conflict(format!(
-                "{} is {doing}; nothing was typed",
-                pane.container
-            ))
-            .hint(
-                "Enter could approve what it asks: wait until it is idle, or `gt attach` to it",
-            ));
-        }
-        town.around().cancel.check()?;
-        watch.wait(left.min(Duration::from_millis(500)));
+        let line = line.replace('\u{a0}', " ");
+        text.push(line.trim_start_matches('❯').trim().to_owned());
     }
-}
-
-/// Waits until the screen satisfies the condition, and gives that screen.
-fn await_screen(
-    town: &Town,
-    pane: &Pane<'_>,
-    watch: &mut PaneWatch,
-    wanted: impl Fn(&[String]) -> bool,
-) -> Result<Option<Vec<String>>> {
-    let deadline = Instant::now() + SIGHT_PATIENCE;
-    loop {
-        let lines = look(town, pane.id)?;
-        if wanted(&lines) {
-            return Ok(Some(lines));
-        }
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Ok(None);
-        }
-        watch.wait(left.min(Duration::from_millis(250)));
+    let text = text.join("\n");
+    if text.starts_with("Press up to edit") {
+        return Some(String::new());
     }
-}
-
-/// Whether the message, or the placeholder that programs show for a long one,
-/// stands on the screen and did not before.
-fn shows(lines: &[String], before: &[String], message: &str) -> bool {
-    let beginning: String = message
-        .lines()
-        .find(|line| !line.trim().is_empty())
-        .unwrap_or_default()
-        .trim()
-        .chars()
-        .take(20)
-        .collect();
-    let count =
-        |lines: &[String], text: &str| lines.iter().filter(|line| line.contains(text)).count();
-    count(lines, &beginning) > count(before, &beginning)
-        || count(lines, "[Pasted ") > count(before, "[Pasted ")
-}
-
-/// A bracketed paste under a buffer name of its own. The text goes through
-/// standard input: it has no limit there and shows in no argv.
-fn paste(town: &Town, pane: PaneId, message: &str) -> Result<()> {
-    let buffer = format!("gt-{}", uuid::Uuid::now_v7().simple());
-    let leave_copy_mode = Command::new("copy-mode").arg("-q").target(pane);
-    let load = Command::new("set-buffer").args(["-b", &buffer, "--", message]);
-    let insert = Command::new("paste-buffer")
-        .args(["-d", "-p", "-r", "-b", &buffer])
-        .target(pane);
-    town.server()
-        .run_private([leave_copy_mode, load, insert])
-        .map(drop)
-        .map_err(|error| tmux_problem("cannot paste into the pane", error))
-}
-
-/// Removes what a terminal would act on: control characters and the sequence
-/// that ends a bracketed paste. Line ends become plain ones.
-fn sanitize(message: &str) -> String {
-    message
-        .replace("\r\n", "\n")
-        .replace('\r', "\n")
-        .replace("\u{1b}[201~", "")
-        .chars()
-        // Programs show a tab as blanks, and would not be seen to have it.
-        .map(|c| if c == '\t' { ' ' } else { c })
-        .filter(|c| !c.is_control() || *c == '\n')
-        .collect::<String>()
-        .trim_end()
-        .to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nothing_a_terminal_acts_on_is_left() {
-        assert_eq!(
-            sanitize("a\r\nb\u{1b}[201~\rc\u{7}\u{3}\td\n\n"),
-            "a\nb\nc d"
-        );
-        assert_eq!(sanitize("\u{1b}\u{1b}[201~[201~x"), "[201~x");
-    }
-
-    #[test]
-    fn an_old_line_on_the_screen_is_not_taken_for_the_new_one() {
-        let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
-        let before = lines("> check your hook\n❯ ");
-        assert!(!shows(&before, &before, "check your hook"));
-        assert!(shows(
-            &lines("> check your hook\n❯ check your hook"),
-            &before,
-            "check your hook"
-        ));
-        assert!(shows(
-            &lines("> check your hook\n❯ [Pasted text #1 +9 lines]"),
-            &before,
-            "long"
-        ));
-    }
+    Some(text)
 }

@@ -16,6 +16,31 @@ pub struct Settings {
     pub harness: Option<String>,
     pub tmux: TmuxSettings,
     pub limits: Limits,
+    pub nudge: NudgeSettings,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NudgeSettings {
+    /// How many messages may wait for one agent.
+    pub depth: usize,
+    /// Minutes after which a message that could not be delivered is put aside; 0 means never.
+    pub ttl_minutes: i64,
+    /// The same for urgent ones.
+    pub urgent_ttl_minutes: i64,
+    /// Seconds to wait for an idle agent before a message is left to the queue.
+    pub wait_seconds: u64,
+}
+
+impl Default for NudgeSettings {
+    fn default() -> Self {
+        NudgeSettings {
+            depth: 200,
+            ttl_minutes: 24 * 60,
+            urgent_ttl_minutes: 0,
+            wait_seconds: 15,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

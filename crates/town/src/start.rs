@@ -13,9 +13,11 @@ mod options;
 pub use options::StartOptions;
 
 use crate::containers::{self, Container, Owner, tmux_problem};
+use crate::inject::{Submission, Typist};
 use crate::lock::{self, FileLock};
+use crate::queue::Phase;
 use crate::{
-    Result, Town, directory, harnesses, inject, look, pidfile, processes, rig, roles, stop,
+    Result, Town, directory, harnesses, hooks, look, pidfile, processes, rig, roles, stop,
     workspace,
 };
 use gt_core::beacon::Beacon;
@@ -55,7 +57,7 @@ pub struct Started {
 pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result<Started> {
     let began = Instant::now();
     town.around().cancel.check()?;
-    let prepared = Prepared::new(town, identity, options)?;
+    let mut prepared = Prepared::new(town, identity, options)?;
     let _lock = take_lock(town, identity)?;
     let existing = existing(town, identity, &prepared)?;
     let new_server = !look::keys_are_current(&existing.keys_tag);
@@ -64,6 +66,7 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
     }
     let new_folder = prepared.make_workspace(town)?;
     let mut warnings: Vec<String> = prepared.pre_sync(town).into_iter().collect();
+    prepared.settings_file = hooks::settings_file(town, &prepared.preset)?;
     let session = SessionId::new(uuid::Uuid::now_v7());
     let plan = prepared.plan(town, session);
     let result = make(town, &prepared, &plan, existing.place).and_then(|made| {
@@ -122,6 +125,7 @@ struct Prepared<'a> {
     prompt: Option<String>,
     passed_env: Vec<(String, String)>,
     config_dir: Option<String>,
+    settings_file: Option<String>,
 }
 
 impl<'a> Prepared<'a> {
@@ -181,6 +185,7 @@ impl<'a> Prepared<'a> {
             prompt,
             passed_env,
             config_dir,
+            settings_file: None,
         })
     }
 
@@ -243,6 +248,7 @@ impl<'a> Prepared<'a> {
             passed_env: &self.passed_env,
             extra_env: &self.options.extra_env,
             auto_respawn: self.role.start.auto_respawn,
+            settings_file: self.settings_file.as_deref(),
             now: jiff::Timestamp::now().as_second(),
         })
     }
@@ -593,20 +599,21 @@ fn undo(town: &Town, prepared: &Prepared<'_>) {
 
 /// Types the first prompt of a program that takes it in no other way.
 fn type_prompt(town: &Town, prepared: &Prepared<'_>, made: &Made, prompt: &str) -> Result<()> {
-    let pane = inject::Pane {
-        id: made.pane,
-        tty: &made.tty,
-        pid: made.pid,
-        container: prepared.container.as_str(),
-    };
-    inject::deliver(
-        town,
-        &pane,
-        &prepared.preset,
-        prompt,
-        Duration::from_secs(10),
-    )
-    .map(drop)
+    const PATIENCE: Duration = Duration::from_secs(10);
+    let began = Instant::now();
+    let mut typist = Typist::for_pane(town, made.pane, &made.tty, made.pid, &prepared.preset);
+    let prompt = gt_core::nudge::clean(prompt);
+    loop {
+        match typist.submit(&prompt, Phase::Taken, false, |_| Ok(()))? {
+            Submission::Submitted { .. } => return Ok(()),
+            Submission::NotNow(reason, phase) => {
+                if phase != Phase::Taken || began.elapsed() > PATIENCE {
+                    return Err(Problem::failed(reason.words()));
+                }
+                typist.wait(Duration::from_millis(250));
+            }
+        }
+    }
 }
 
 /// Whether a failed start is worth showing as somebody else's success.

@@ -6,8 +6,10 @@
 //! and panes that the user opened beside an agent are left alone.
 
 use crate::containers::{self, Container};
+use crate::inject::{Submission, Typist};
 use crate::lock::FileLock;
 use crate::processes::{self, Handle};
+use crate::queue::Phase;
 use crate::{Result, Town, harnesses, inject, pidfile};
 use gt_core::harness::Preset;
 use gt_core::process::Table;
@@ -235,16 +237,11 @@ fn ask_by_command<'a>(
         let asked: Vec<_> = wanted
             .iter()
             .map(|(container, preset)| {
-                let row = container.pane();
                 let answer = scope.spawn(move || {
-                    let pane = inject::Pane {
-                        id: row.pane,
-                        tty: &row.tty,
-                        pid: row.pid,
-                        container: container.name(),
-                    };
                     let command = preset.quit.command.as_deref().unwrap_or_default();
-                    inject::deliver(town, &pane, preset, command, Duration::ZERO).is_ok()
+                    let mut typist = Typist::new(town, container, preset);
+                    let typed = typist.submit(command, Phase::Taken, false, |_| Ok(()));
+                    matches!(typed, Ok(Submission::Submitted { .. }))
                 });
                 (*container, preset, answer)
             })

@@ -1,12 +1,14 @@
 use super::attach::shell_quote;
-use super::{Answer, agents, nudge, peek, rig, start, stop};
+use super::{Answer, agents, peek, rig, start, stop};
 use crate::context::Context;
 use crate::output::{self, Paint};
 use clap::Args;
+use gt_core::nudge::Priority;
 use gt_core::registry::Registry;
 use gt_core::{Identity, Problem, Role};
 use gt_town::agents::{self as engine, Wanted};
 use gt_town::git::Git;
+use gt_town::nudge::{self, Mode, Order};
 use gt_town::start::StartOptions;
 use gt_town::{Town, files, roles, workspace};
 use std::path::{Path, PathBuf};
@@ -71,12 +73,16 @@ pub(crate) fn run(args: DemoTownArgs, context: &Context) -> Answer {
     };
     start::start_many(&town, &wanted, &options, context, start::Missing::IsFine)?;
     step("gt nudge gastown/max \"hello from the demo\"")?;
-    nudge::give(
-        &town,
-        &Identity::crew(RIG, CREW[0]),
-        "hello from the demo",
-        Duration::from_secs(15),
-    )?;
+    let order = Order {
+        text: "hello from the demo",
+        sender: None,
+        mode: Mode::WaitIdle,
+        priority: Priority::Normal,
+        patience: Duration::from_secs(15),
+    };
+    let max = Identity::crew(RIG, CREW[0]);
+    let sent = nudge::send(&town, &max, &order)?;
+    output::line(super::nudge::line(&max, &sent))?;
     step("gt peek gastown/max")?;
     peek::print_last(&town, &Identity::crew(RIG, CREW[0]), 12)?;
     step("gt agents")?;

@@ -1,104 +1,276 @@
 use super::Answer;
 use crate::context::Context;
 use crate::output;
-use clap::Args;
-use gt_core::{Identity, Problem};
-use gt_town::{Town, containers, harnesses, inject, target};
-use serde_json::json;
+use crate::output::table::Table;
+use clap::{Args, ValueEnum};
+use gt_core::nudge::{NotNow, Priority};
+use gt_core::{Identity, Kind, Problem};
+use gt_town::nudge::{self, Mode, Order, Outcome, Sent};
+use gt_town::queue::Queue;
+use gt_town::{Town, containers, target};
+use serde_json::{Value, json};
 use std::io::Read;
 use std::process::ExitCode;
 use std::time::Duration;
 
 /// Give an agent a message
 ///
-/// It is pasted when the agent is idle, seen on its screen, and then submitted. Where
-/// the agent is busy or asks something, nothing is typed.
+/// It goes into the agent's queue first, and from there into the agent when it is
+/// idle: pasted, seen in its input line, submitted, and seen to be taken. Nothing is
+/// typed while the agent asks something, or while it is busy and might: the message
+/// then waits for the end of the turn.
 #[derive(Debug, Args)]
 pub(crate) struct NudgeArgs {
     target: String,
-    #[arg(required_unless_present = "stdin")]
+    #[arg(required_unless_present_any = ["stdin", "list", "cancel", "drain"])]
     message: Option<String>,
     /// Read the message from standard input
     #[arg(long, conflicts_with = "message")]
     stdin: bool,
+    #[command(flatten)]
+    flags: NudgeFlags,
+    /// Only if the agent that calls this began less than a minute ago
+    #[arg(long)]
+    if_fresh: bool,
+    /// Show what waits for the agent
+    #[arg(long, group = "other")]
+    list: bool,
+    /// Take back a message that waits
+    #[arg(long, value_name = "ID", group = "other")]
+    cancel: Option<String>,
+    /// Deliver what waits, if the agent is idle soon
+    #[arg(long, hide = true, group = "other")]
+    drain: bool,
+}
+
+/// How messages are sent; shared with `gt broadcast`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct NudgeFlags {
+    /// When: now, at the end of the turn, or when it is idle
+    #[arg(long, value_enum, default_value_t = ModeArg::WaitIdle)]
+    pub(crate) mode: ModeArg,
+    /// Urgent ones are delivered first
+    #[arg(long, value_enum, default_value_t = PriorityArg::Normal)]
+    pub(crate) priority: PriorityArg,
     /// Who sends it [default: GT_ROLE]
     #[arg(long, value_name = "ADDRESS")]
-    sender: Option<String>,
-    /// How long to wait until the agent is idle
-    #[arg(long, value_name = "SECONDS", default_value_t = 15.0)]
-    timeout: f64,
+    pub(crate) sender: Option<String>,
+    /// How long to wait for an idle agent before the message is left to the queue
+    /// [default: `wait_seconds` of the town]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) timeout: Option<f64>,
 }
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ModeArg {
+    Immediate,
+    Queue,
+    WaitIdle,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum PriorityArg {
+    Normal,
+    Urgent,
+}
+
+/// How old a session may be for `--if-fresh`.
+const FRESH_SECONDS: i64 = 60;
+/// How long a delivery that was woken at the end of a turn waits for the prompt.
+const DRAIN_PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) fn run(args: NudgeArgs, context: &Context) -> Answer {
     let town = context.town()?;
     let identity = target::resolve(&town, &args.target)?;
-    let message = match args.message {
-        Some(message) => message,
-        None => {
-            let mut text = String::new();
-            std::io::stdin()
-                .read_to_string(&mut text)
-                .map_err(|error| Problem::usage("cannot read the message").caused_by(error))?;
-            text
-        }
-    };
-    let message = match args
-        .sender
-        .as_deref()
-        .or_else(|| context.around().var("GT_ROLE"))
-    {
-        Some(sender) => format!("[from {sender}] {message}"),
-        None => message,
-    };
-    let patience = Duration::try_from_secs_f64(args.timeout)
-        .map_err(|_| Problem::usage(format!("{} is no time to wait", args.timeout)))?;
+    if args.list {
+        return list(&town, &identity, context);
+    }
+    if let Some(id) = &args.cancel {
+        return cancel(&town, &identity, id, context);
+    }
     context.catch_interrupts();
-    let delivery = give(&town, &identity, &message, patience)?;
-    let ms = u64::try_from(delivery.elapsed.as_millis()).unwrap_or(u64::MAX);
+    if args.drain {
+        nudge::drain(&town, &identity, DRAIN_PATIENCE)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.if_fresh && !is_fresh(&town, context)? {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let text = message(args.message)?;
+    let sent = nudge::send(&town, &identity, &args.flags.order(&text, &town, context)?)?;
     if context.json {
-        output::json(&json!({
-            "agent": identity,
-            "mode": "wait-idle",
-            "delivered": "agent",
-            "verified": delivery.verified,
-            "proof": delivery.verified.then_some("screen"),
-            "attempts": 1,
-            "ms": ms,
-            "id": delivery.id.to_string(),
-        }))?;
+        output::json(&document(&identity, args.flags.mode(), &sent))?;
     } else {
-        let seen = if delivery.verified {
-            "seen on its screen"
-        } else {
-            "not seen to be taken"
+        output::line(line(&identity, &sent))?;
+    }
+    Ok(code(args.flags.mode(), &sent))
+}
+
+impl NudgeFlags {
+    pub(crate) fn mode(&self) -> Mode {
+        match self.mode {
+            ModeArg::Immediate => Mode::Immediate,
+            ModeArg::Queue => Mode::Queue,
+            ModeArg::WaitIdle => Mode::WaitIdle,
+        }
+    }
+
+    pub(crate) fn order<'a>(
+        &'a self,
+        text: &'a str,
+        town: &Town,
+        context: &'a Context,
+    ) -> Result<Order<'a>, Problem> {
+        let patience = match self.timeout {
+            Some(seconds) => Duration::try_from_secs_f64(seconds)
+                .map_err(|_| Problem::usage(format!("{seconds} is no time to wait")))?,
+            None => Duration::from_secs(town.settings().nudge.wait_seconds),
         };
-        output::line(format!("Delivered to {identity} ({seen}, {ms} ms)."))?;
+        Ok(Order {
+            text,
+            sender: self
+                .sender
+                .as_deref()
+                .or_else(|| context.around().var("GT_ROLE")),
+            mode: self.mode(),
+            priority: match self.priority {
+                PriorityArg::Normal => Priority::Normal,
+                PriorityArg::Urgent => Priority::Urgent,
+            },
+            patience,
+        })
+    }
+}
+
+/// The message as given, or from standard input.
+pub(crate) fn message(given: Option<String>) -> Result<String, Problem> {
+    if let Some(message) = given {
+        return Ok(message);
+    }
+    let mut text = Vec::new();
+    std::io::stdin()
+        .read_to_end(&mut text)
+        .map_err(|error| Problem::usage("cannot read the message").caused_by(error))?;
+    String::from_utf8(text).map_err(|_| Problem::usage("the message is not UTF-8"))
+}
+
+/// Whether the agent that runs this command has just begun: one that was compacted
+/// or cleared has nothing new to say.
+fn is_fresh(town: &Town, context: &Context) -> Result<bool, Problem> {
+    let Some(own) = context.around().var("GT_SESSION") else {
+        return Ok(true);
+    };
+    let created = containers::find(town, own)?.map(|container| container.pane().created);
+    let now = jiff::Timestamp::now().as_second();
+    Ok(created.is_none_or(|created| now - created <= FRESH_SECONDS))
+}
+
+pub(crate) fn document(identity: &Identity, mode: Mode, sent: &Sent) -> Value {
+    let (delivered, receipt, reason) = match &sent.outcome {
+        Outcome::Delivered(receipt) => ("agent", Some(receipt), None),
+        Outcome::Queued(reason) => ("queue", None, reason.map(NotNow::words)),
+    };
+    let proof = receipt.and_then(|receipt| receipt.proof.as_deref());
+    let mut document = json!({
+        "agent": identity,
+        "mode": mode.word(),
+        "delivered": delivered,
+        "verified": proof.is_some(),
+        "proof": proof,
+        "attempts": receipt.map_or(0, |receipt| receipt.attempts),
+        "ms": u64::try_from(sent.elapsed.as_millis()).unwrap_or(u64::MAX),
+        "id": sent.id,
+    });
+    if let Some(reason) = reason {
+        document["reason"] = json!(reason);
+    }
+    document
+}
+
+pub(crate) fn line(identity: &Identity, sent: &Sent) -> String {
+    let ms = sent.elapsed.as_millis();
+    match &sent.outcome {
+        Outcome::Delivered(receipt) => {
+            let proof = match receipt.proof.as_deref() {
+                Some("hook") => "its hook confirms it",
+                Some(_) => "seen on its screen",
+                None => "not seen to be taken",
+            };
+            format!("Delivered to {identity} ({proof}, {ms} ms).")
+        }
+        Outcome::Queued(reason) => {
+            let because = reason.map_or_else(String::new, |reason| format!(": {}", reason.words()));
+            format!("Waits in the queue of {identity}{because}.")
+        }
+    }
+}
+
+/// Where immediate delivery was asked for, the queue is told apart.
+pub(crate) fn code(mode: Mode, sent: &Sent) -> ExitCode {
+    match (&sent.outcome, mode) {
+        (Outcome::Queued(_), Mode::Immediate) => ExitCode::from(Kind::Queued.exit_code()),
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+fn list(town: &Town, identity: &Identity, context: &Context) -> Answer {
+    let waiting = Queue::of(town, identity).waiting();
+    if context.json {
+        output::json(&waiting)?;
+    } else if waiting.is_empty() {
+        output::line(format!("Nothing waits for {identity}."))?;
+    } else {
+        let mut table = Table::new(&["ID", "PRIORITY", "AGE", "FROM", "MESSAGE"]);
+        for message in waiting {
+            let priority = match message.priority {
+                Priority::Urgent => "urgent",
+                Priority::Normal => "normal",
+            };
+            let shown: String = message.text.chars().take(60).collect();
+            table.row([
+                message.id.into(),
+                priority.into(),
+                output::age(message.created_at).into(),
+                message.sender.unwrap_or_default().into(),
+                shown.into(),
+            ]);
+        }
+        output::print(&table.render(output::Paint::for_stdout()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Gives a running agent a message.
-pub(crate) fn give(
-    town: &Town,
-    identity: &Identity,
-    message: &str,
-    patience: Duration,
-) -> Result<inject::Delivery, Problem> {
-    let container = containers::of_agent(town, identity)?.ok_or_else(|| {
-        Problem::not_found(format!("{identity} is not running"))
-            .hint(format!("`gt start {identity}` starts it"))
-    })?;
-    let row = container.pane();
-    if row.dead || container.lost_agent_pane() {
-        return Err(Problem::conflict(format!("{identity} has ended"))
-            .hint(format!("`gt start {identity}` starts it again")));
-    }
-    let preset = harnesses::resolve(town, &row.tag_harness)?.value;
-    let pane = inject::Pane {
-        id: row.pane,
-        tty: &row.tty,
-        pid: row.pid,
-        container: container.name(),
+fn cancel(town: &Town, identity: &Identity, id: &str, context: &Context) -> Answer {
+    let queue = Queue::of(town, identity);
+    let ids: Vec<String> = queue
+        .waiting()
+        .into_iter()
+        .map(|message| message.id)
+        .collect();
+    let hits: Vec<&String> = ids.iter().filter(|known| known.starts_with(id)).collect();
+    let found = match hits.as_slice() {
+        [one] => (*one).clone(),
+        [] => {
+            return Err(
+                Problem::not_found(format!("no message {id} waits for {identity}"))
+                    .hint("it may be delivered already; `gt nudge --list TARGET` shows what waits"),
+            );
+        }
+        _ => {
+            return Err(Problem::usage(format!(
+                "{id} is the beginning of several ids"
+            )));
+        }
     };
-    inject::deliver(town, &pane, &preset, message, patience)
+    if !queue.cancel(&found)? {
+        return Err(Problem::conflict(format!(
+            "the message {found} is being delivered"
+        )));
+    }
+    if context.json {
+        output::json(&json!({"id": found, "cancelled": true}))?;
+    } else {
+        output::line(format!("Took back {found}."))?;
+    }
+    Ok(ExitCode::SUCCESS)
 }

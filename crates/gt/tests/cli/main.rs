@@ -17,4 +17,5 @@ mod listing;
 mod look;
 mod secrets;
 mod stopping;
+mod talking;
 mod towns;

@@ -1,0 +1,274 @@
+//! Messages for agents: their order, their fingerprint, and when one may be typed.
+
+use crate::state::State;
+use serde::{Deserialize, Serialize};
+
+/// A message on its way to an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Message {
+    /// UUIDv7: sorts by the time it was sent.
+    pub id: String,
+    pub sender: Option<String>,
+    pub text: String,
+    pub priority: Priority,
+    /// Seconds since the epoch.
+    pub created_at: i64,
+    /// After this it is not delivered any more; absent means never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<i64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Priority {
+    Urgent,
+    #[default]
+    Normal,
+}
+
+impl Message {
+    /// What the agent gets to read.
+    pub fn shown(&self) -> String {
+        let text = clean(&self.text);
+        match &self.sender {
+            Some(sender) => format!("[from {}] {text}", clean(sender)),
+            None => text,
+        }
+    }
+
+    /// A name that sorts in the order of delivery: urgent ones first, then by age.
+    pub fn key(&self) -> String {
+        let rank = match self.priority {
+            Priority::Urgent => 0,
+            Priority::Normal => 1,
+        };
+        format!("{rank}-{}", self.id)
+    }
+
+    pub fn is_expired(&self, now: i64) -> bool {
+        self.expires_at.is_some_and(|end| now >= end)
+    }
+}
+
+/// Removes what a terminal would act on: control characters and the sequence
+/// that ends a bracketed paste. Line ends become plain ones, and tabs blanks,
+/// because that is how programs show them.
+pub fn clean(text: &str) -> String {
+    text.replace("\r\n", "\n")
+        .replace('\r', "\n")
+        .replace("\u{1b}[201~", "")
+        .chars()
+        .map(|c| if c == '\t' { ' ' } else { c })
+        .filter(|c| !c.is_control() || *c == '\n')
+        .collect::<String>()
+        .trim_end()
+        .to_owned()
+}
+
+/// What a prompt is recognised by when the agent's hook reports it. White space
+/// at the end does not count: some programs add it.
+pub fn fingerprint(prompt: &str) -> String {
+    let text = prompt.trim();
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{hash:016x}-{}", text.len())
+}
+
+/// Whether the text in an input line is this message, whole or as the program
+/// shows a long one. Programs wrap and scroll, so blanks do not count and the
+/// beginning or the end is enough.
+pub fn is_in_input(input: &str, message: &str) -> bool {
+    const ENOUGH: usize = 24;
+    if input.contains("[Pasted") {
+        return true;
+    }
+    let squeeze = |text: &str| {
+        text.chars()
+            .filter(|c| !c.is_whitespace())
+            .collect::<String>()
+    };
+    let (input, message) = (squeeze(input), squeeze(message));
+    if input.is_empty() || message.is_empty() {
+        return false;
+    }
+    let beginning: String = message.chars().take(ENOUGH).collect();
+    let count = message.chars().count();
+    let end: String = message.chars().skip(count.saturating_sub(ENOUGH)).collect();
+    input == message || input.starts_with(&beginning) || input.ends_with(&end)
+}
+
+/// What is seen of an agent right before something would be typed.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment<'a> {
+    pub state: Option<State>,
+    /// A question or a menu is open.
+    pub dialog: bool,
+    /// What stands in the input line; `None` if there is no input line.
+    pub input: Option<&'a str>,
+    /// The program never asks for permission.
+    pub never_asks: bool,
+}
+
+/// Why a message is not typed now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotNow {
+    /// It asks something: Enter could be the answer.
+    Dialog,
+    /// It may ask at any moment: the Enter that follows a look could be the answer.
+    Busy,
+    /// Somebody else's half-typed line is in the way.
+    Occupied,
+    /// No prompt is to be seen.
+    NoPrompt,
+}
+
+impl NotNow {
+    pub fn words(self) -> &'static str {
+        match self {
+            NotNow::Dialog => "it asks something",
+            NotNow::Busy => "it is busy and may ask something",
+            NotNow::Occupied => "somebody has begun to type there",
+            NotNow::NoPrompt => "its prompt is not to be seen",
+        }
+    }
+}
+
+/// Whether a message may be typed at this moment. `while_busy` wants it even in
+/// the middle of a turn, which only a program that never asks may get.
+pub fn may_type(moment: &Moment<'_>, while_busy: bool) -> Result<(), NotNow> {
+    if moment.dialog || moment.state == Some(State::Waiting) {
+        return Err(NotNow::Dialog);
+    }
+    match moment.state {
+        Some(State::Idle | State::Error) => {}
+        Some(State::Busy) if moment.never_asks && while_busy => {}
+        Some(State::Busy) => return Err(NotNow::Busy),
+        _ => return Err(NotNow::NoPrompt),
+    }
+    match moment.input {
+        Some(text) if !text.trim().is_empty() => Err(NotNow::Occupied),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_a_terminal_acts_on_is_left() {
+        assert_eq!(clean("a\r\nb\u{1b}[201~\rc\u{7}\u{3}\td\n\n"), "a\nb\nc d");
+        assert_eq!(clean("\u{1b}\u{1b}[201~[201~x"), "[201~x");
+    }
+
+    #[test]
+    fn urgent_ones_come_first_then_by_age() {
+        let message = |id: &str, priority| Message {
+            id: id.to_owned(),
+            sender: None,
+            text: String::new(),
+            priority,
+            created_at: 0,
+            expires_at: None,
+        };
+        let mut keys = [
+            message("b", Priority::Normal).key(),
+            message("c", Priority::Urgent).key(),
+            message("a", Priority::Normal).key(),
+        ];
+        keys.sort();
+        assert_eq!(keys, ["0-c", "1-a", "1-b"]);
+    }
+
+    #[test]
+    fn the_fingerprint_does_not_mind_white_space_around() {
+        assert_eq!(fingerprint("hello\n"), fingerprint("  hello"));
+        assert_ne!(fingerprint("hello"), fingerprint("hello2"));
+    }
+
+    #[test]
+    fn a_message_is_recognised_in_an_input_line() {
+        let long = "The quick brown fox jumps over the lazy dog and goes on and on";
+        assert!(is_in_input("check your hook", "check your hook"));
+        assert!(is_in_input(
+            "The quick brown fox jumps\n  over the lazy",
+            long
+        ));
+        assert!(is_in_input("over the lazy dog and goes on and on", long));
+        assert!(is_in_input("[Pasted text #1 +9 lines]", long));
+        assert!(!is_in_input("", "x"));
+        assert!(!is_in_input("something else", "check your hook"));
+        assert!(!is_in_input("half a line check your ho", "check your hook"));
+    }
+
+    #[test]
+    fn nothing_is_typed_where_enter_could_answer() {
+        let idle = Moment {
+            state: Some(State::Idle),
+            dialog: false,
+            input: Some(""),
+            never_asks: false,
+        };
+        assert_eq!(may_type(&idle, false), Ok(()));
+        let check = |moment: Moment<'_>, while_busy, expected| {
+            assert_eq!(may_type(&moment, while_busy), Err(expected), "{moment:?}");
+        };
+        check(
+            Moment {
+                dialog: true,
+                ..idle
+            },
+            true,
+            NotNow::Dialog,
+        );
+        check(
+            Moment {
+                state: Some(State::Waiting),
+                never_asks: true,
+                ..idle
+            },
+            true,
+            NotNow::Dialog,
+        );
+        check(
+            Moment {
+                input: Some("rm -r"),
+                ..idle
+            },
+            false,
+            NotNow::Occupied,
+        );
+        check(
+            Moment {
+                state: None,
+                ..idle
+            },
+            false,
+            NotNow::NoPrompt,
+        );
+        let busy = Moment {
+            state: Some(State::Busy),
+            ..idle
+        };
+        check(busy, true, NotNow::Busy);
+        check(
+            Moment {
+                never_asks: true,
+                ..busy
+            },
+            false,
+            NotNow::Busy,
+        );
+        assert_eq!(
+            may_type(
+                &Moment {
+                    never_asks: true,
+                    ..busy
+                },
+                true
+            ),
+            Ok(())
+        );
+    }
+}

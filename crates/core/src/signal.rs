@@ -1,0 +1,208 @@
+//! What the hooks of agent programs mean.
+//!
+//! The names are those of the programs; each is a row of one table. What a hook
+//! says about the state stands in [`state_of`].
+
+use crate::state::State;
+use serde_json::Value;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    SessionStart,
+    Prompt,
+    ToolStart,
+    Permission,
+    Notification,
+    ToolEnd,
+    Stop,
+    StopFailure,
+    Compact,
+    Interrupt,
+    SessionEnd,
+}
+
+/// Our word, and what the programs call it.
+const EVENTS: &[(Event, &str, &[&str])] = &[
+    (Event::SessionStart, "session-start", &["SessionStart"]),
+    (
+        Event::Prompt,
+        "prompt",
+        &["UserPromptSubmit", "BeforeAgent"],
+    ),
+    (
+        Event::ToolStart,
+        "tool-start",
+        &["PreToolUse", "BeforeTool"],
+    ),
+    (Event::Permission, "permission", &["PermissionRequest"]),
+    (Event::Notification, "notification", &["Notification"]),
+    (
+        Event::ToolEnd,
+        "tool-end",
+        &["PostToolUse", "PostToolUseFailure", "AfterTool"],
+    ),
+    (
+        Event::Stop,
+        "stop",
+        &["Stop", "AfterAgent", "agent-turn-complete"],
+    ),
+    (Event::StopFailure, "stop-failure", &["StopFailure"]),
+    (Event::Compact, "compact", &["PreCompact", "PreCompress"]),
+    (Event::Interrupt, "interrupt", &["Interrupt"]),
+    (Event::SessionEnd, "session-end", &["SessionEnd"]),
+];
+
+impl Event {
+    /// Reads our word or a program's.
+    pub fn from_word(word: &str) -> Option<Event> {
+        EVENTS
+            .iter()
+            .find(|(_, ours, theirs)| *ours == word || theirs.contains(&word))
+            .map(|(event, _, _)| *event)
+    }
+
+    pub fn words() -> impl Iterator<Item = &'static str> {
+        EVENTS.iter().map(|(_, word, _)| *word)
+    }
+}
+
+/// The state that a hook reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    pub state: State,
+    pub reason: String,
+}
+
+/// What an event says about the state; `None` if nothing.
+pub fn state_of(event: Event, report: &Value) -> Option<Said> {
+    let said = |state, reason: &str| {
+        Some(Said {
+            state,
+            reason: one_line(reason),
+        })
+    };
+    match event {
+        Event::SessionStart => said(State::Idle, "started"),
+        Event::Prompt => said(State::Busy, "took a prompt"),
+        Event::ToolStart | Event::ToolEnd => said(State::Busy, &tool(report)),
+        Event::Permission => said(State::Waiting, &format!("asks: {}", tool(report))),
+        Event::Notification => notification(report),
+        // What it left running goes on: it is not idle yet.
+        Event::Stop if has_background_work(report) => said(State::Busy, "background work goes on"),
+        Event::Stop => said(State::Idle, "finished its turn"),
+        Event::StopFailure => {
+            let error = report["error"].as_str().or(report["message"].as_str());
+            said(State::Error, error.unwrap_or("its turn failed"))
+        }
+        Event::Interrupt => said(State::Idle, "interrupted"),
+        Event::Compact => said(State::Busy, "compacts its context"),
+        Event::SessionEnd => None,
+    }
+}
+
+/// Whether the agent may be idle now, so that what waits can be delivered.
+pub fn ends_a_turn(event: Event) -> bool {
+    matches!(
+        event,
+        Event::Stop | Event::StopFailure | Event::Interrupt | Event::SessionStart
+    )
+}
+
+fn notification(report: &Value) -> Option<Said> {
+    let kind = report["notification_type"].as_str().unwrap_or_default();
+    let message = report["message"].as_str().unwrap_or_default();
+    let state = match kind {
+        "permission_prompt" | "ToolPermission" | "elicitation_dialog" => State::Waiting,
+        "idle_prompt" => State::Idle,
+        _ => return None,
+    };
+    Some(Said {
+        state,
+        reason: one_line(message),
+    })
+}
+
+fn has_background_work(report: &Value) -> bool {
+    report["background_tasks"]
+        .as_array()
+        .is_some_and(|tasks| !tasks.is_empty())
+}
+
+/// `Bash(touch x)`
+fn tool(report: &Value) -> String {
+    let name = report["tool_name"].as_str().unwrap_or("a tool");
+    let input = &report["tool_input"];
+    let what = ["command", "file_path", "url", "pattern", "question"]
+        .iter()
+        .find_map(|field| input[*field].as_str());
+    what.map_or_else(|| name.to_owned(), |what| format!("{name}({what})"))
+}
+
+fn one_line(text: &str) -> String {
+    const LONGEST: usize = 120;
+    text.split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .chars()
+        .take(LONGEST)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn hooks_say_what_the_agent_does() {
+        let check = |name: &str, report: Value, expected: Option<(State, &str)>| {
+            let event = Event::from_word(name).unwrap();
+            let said = state_of(event, &report);
+            let said = said.as_ref().map(|said| (said.state, said.reason.as_str()));
+            assert_eq!(said, expected, "{name}");
+        };
+        let bash = json!({"tool_name": "Bash", "tool_input": {"command": "touch\nx"}});
+        check(
+            "UserPromptSubmit",
+            json!({"prompt": "x"}),
+            Some((State::Busy, "took a prompt")),
+        );
+        check(
+            "PermissionRequest",
+            bash.clone(),
+            Some((State::Waiting, "asks: Bash(touch x)")),
+        );
+        check("PostToolUse", bash, Some((State::Busy, "Bash(touch x)")));
+        check("Stop", json!({}), Some((State::Idle, "finished its turn")));
+        check(
+            "Stop",
+            json!({"background_tasks": [1]}),
+            Some((State::Busy, "background work goes on")),
+        );
+        check(
+            "StopFailure",
+            json!({"error": "500"}),
+            Some((State::Error, "500")),
+        );
+        let asks = json!({"notification_type": "permission_prompt", "message": "m"});
+        check("Notification", asks, Some((State::Waiting, "m")));
+        check("Notification", json!({"notification_type": "other"}), None);
+        check("SessionEnd", json!({}), None);
+    }
+
+    #[test]
+    fn every_word_is_read_and_none_twice() {
+        let mut words: Vec<&str> = EVENTS
+            .iter()
+            .flat_map(|(_, ours, theirs)| [&[*ours], *theirs].concat())
+            .collect();
+        for word in &words {
+            assert!(Event::from_word(word).is_some());
+        }
+        let count = words.len();
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), count);
+        assert_eq!(Event::from_word("nope"), None);
+    }
+}

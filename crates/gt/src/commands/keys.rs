@@ -1,0 +1,29 @@
+use super::Answer;
+use crate::context::Context;
+use crate::output;
+use clap::Args;
+use gt_town::{inject, nudge, target};
+use serde_json::json;
+use std::process::ExitCode;
+
+/// Press keys in an agent's own pane; for people who know what it shows
+///
+/// Keys have tmux's names: Enter, Escape, Up, C-c, M-x; other words are typed as they are.
+#[derive(Debug, Args)]
+pub(crate) struct KeysArgs {
+    target: String,
+    #[arg(required = true, value_name = "KEY")]
+    keys: Vec<String>,
+}
+
+pub(crate) fn run(args: KeysArgs, context: &Context) -> Answer {
+    let town = context.town()?;
+    let identity = target::resolve(&town, &args.target)?;
+    let container = nudge::running(&town, &identity)?;
+    let pane = container.pane().pane;
+    inject::press(&town, pane, &args.keys)?;
+    if context.json {
+        output::json(&json!({"agent": identity, "pane": pane.to_string(), "keys": args.keys}))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

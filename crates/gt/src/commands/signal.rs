@@ -1,0 +1,96 @@
+use super::Answer;
+use crate::context::Context;
+use clap::Args;
+use gt_core::Problem;
+use gt_core::signal::Event;
+use gt_town::signal;
+use serde_json::Value;
+use std::io::{IsTerminal, Read, Write};
+use std::process::ExitCode;
+
+/// Note what an agent's hook reports; for hooks, with their JSON on standard input
+///
+/// It prints nothing and always succeeds: an agent must never be held up by it. What
+/// went wrong is in <town>/.runtime/signal.log.
+#[derive(Debug, Args)]
+pub(crate) struct SignalArgs {
+    /// The event [default: as the JSON says]
+    event: Option<String>,
+    /// The container [default: GT_SESSION, or the one that has the conversation]
+    #[arg(long, value_name = "CONTAINER")]
+    session: Option<String>,
+    /// Say what went wrong, and fail
+    #[arg(long)]
+    strict: bool,
+}
+
+pub(crate) fn run(args: SignalArgs, context: &Context) -> Answer {
+    let result = note(&args, context);
+    if args.strict {
+        result?;
+    } else if let Err(problem) = result {
+        log(&problem, context);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn note(args: &SignalArgs, context: &Context) -> Result<(), Problem> {
+    let report = read_report()?;
+    let word = args
+        .event
+        .as_deref()
+        .or(report["hook_event_name"].as_str())
+        .or(report["type"].as_str());
+    let word = word.ok_or_else(|| Problem::usage("no event is named"))?;
+    let event = Event::from_word(word).ok_or_else(|| {
+        let words: Vec<&str> = Event::words().collect();
+        Problem::usage(format!("there is no event {word:?}")).hint(words.join(", "))
+    })?;
+    let town = context.town()?;
+    let given = args
+        .session
+        .as_deref()
+        .or_else(|| context.around().var("GT_SESSION"));
+    let container = match given {
+        Some(container) => Some(container.to_owned()),
+        // A hook may run in the environment of a shared daemon.
+        None => match report["session_id"].as_str() {
+            Some(id) => signal::container_of_conversation(&town, id)?,
+            None => None,
+        },
+    };
+    let container =
+        container.ok_or_else(|| Problem::not_found("no container has this conversation"))?;
+    signal::note(&town, &container, event, &report)
+}
+
+fn read_report() -> Result<Value, Problem> {
+    if std::io::stdin().is_terminal() {
+        return Ok(Value::Null);
+    }
+    let mut text = Vec::new();
+    std::io::stdin()
+        .read_to_end(&mut text)
+        .map_err(|error| Problem::failed("cannot read the hook's report").caused_by(error))?;
+    if text.trim_ascii().is_empty() {
+        return Ok(Value::Null);
+    }
+    serde_json::from_slice(&text)
+        .map_err(|error| Problem::usage("the hook's report is not JSON").caused_by(error))
+}
+
+/// Keeps the last failures where a person can find them.
+fn log(problem: &Problem, context: &Context) {
+    const LONGEST: u64 = 256 * 1024;
+    let Ok(town) = context.town() else { return };
+    let path = town.runtime_dir().join("signal.log");
+    if path.metadata().is_ok_and(|meta| meta.len() > LONGEST) {
+        let _ = std::fs::remove_file(&path);
+    }
+    let mut options = std::fs::OpenOptions::new();
+    std::os::unix::fs::OpenOptionsExt::mode(options.create(true).append(true), 0o600);
+    if let Ok(mut file) = options.open(path) {
+        let now = jiff::Timestamp::now();
+        let _ = writeln!(file, "{now} {problem}: {}", problem.causes().join(": "));
+    }
+}

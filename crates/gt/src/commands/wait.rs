@@ -1,0 +1,101 @@
+use super::Answer;
+use crate::context::Context;
+use crate::output;
+use clap::{Args, ValueEnum};
+use gt_core::state::State;
+use gt_core::{Kind, Problem};
+use gt_town::inject::Typist;
+use gt_town::nudge;
+use gt_town::{containers, target};
+use serde_json::json;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// Wait until an agent is in a state; for scripts
+#[derive(Debug, Args)]
+pub(crate) struct WaitArgs {
+    target: String,
+    /// The state to wait for
+    #[arg(long, value_enum, default_value_t = Until::Idle)]
+    until: Until,
+    /// Give up after so many seconds (exit code 1)
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Until {
+    Idle,
+    Waiting,
+    Busy,
+    Dead,
+}
+
+pub(crate) fn run(args: WaitArgs, context: &Context) -> Answer {
+    let town = context.town()?;
+    let identity = target::resolve(&town, &args.target)?;
+    let began = Instant::now();
+    let deadline = args
+        .timeout
+        .map(|seconds| {
+            Duration::try_from_secs_f64(seconds)
+                .map(|patience| began + patience)
+                .map_err(|_| Problem::usage(format!("{seconds} is no time to wait")))
+        })
+        .transpose()?;
+    context.catch_interrupts();
+    let container = containers::of_agent(&town, &identity)?;
+    let alive = container.filter(|c| !c.pane().dead && !c.lost_agent_pane());
+    let Some(container) = alive else {
+        if args.until == Until::Dead {
+            return done("dead", began, context);
+        }
+        return Err(Problem::not_found(format!("{identity} is not running"))
+            .hint("`gt agents` lists those that do"));
+    };
+    let preset = nudge::preset_of(&town, &container)?;
+    let mut typist = Typist::new(&town, &container, &preset);
+    loop {
+        let state = typist.observe().ok().and_then(|seen| seen.state);
+        let wanted = match args.until {
+            Until::Idle => state == Some(State::Idle),
+            Until::Waiting => state == Some(State::Waiting),
+            Until::Busy => state == Some(State::Busy),
+            Until::Dead => false,
+        };
+        if wanted {
+            return done(state.map_or("", State::word), began, context);
+        }
+        // Asked only where the screen says nothing: most looks cost no listing.
+        if state.is_none() || args.until == Until::Dead {
+            let now = containers::of_agent(&town, &identity)?;
+            if now.is_none_or(|c| c.pane().dead || c.lost_agent_pane()) {
+                return match args.until {
+                    Until::Dead => done("dead", began, context),
+                    _ => Err(Problem::new(
+                        Kind::Conflict,
+                        format!("{identity} has ended"),
+                    )),
+                };
+            }
+        }
+        context.around().cancel.check()?;
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        if left.is_some_and(|left| left.is_zero()) {
+            let is = state.map_or("not to be read", State::word);
+            return Err(Problem::failed(format!("{identity} is still {is}")));
+        }
+        typist.wait(
+            left.unwrap_or(Duration::from_secs(1))
+                .min(Duration::from_secs(1)),
+        );
+    }
+}
+
+fn done(state: &str, began: Instant, context: &Context) -> Answer {
+    if context.json {
+        let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        output::json(&json!({"state": state, "ms": ms}))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,428 @@
+//! Messages: exactly once, whole, in order, and never into the wrong place.
+//!
+//! The judge is the demo agent's own log of what it was given.
+
+use crate::env::{PATIENCE, TestEnv, signal};
+use gt_tmux::testing::wait_until;
+use gt_tmux::{Command as Tmux, SessionName};
+use rustix::process::Signal;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::process::{Child, Stdio};
+
+/// A town whose agents log what they get, and which ask for permission.
+fn stage(names: &[&str]) -> TestEnv {
+    let env = TestEnv::with_crew(names);
+    let log = env.path("log");
+    let preset = format!(
+        "[command]\nargs = ['demo-agent', '--log', '{}']\n",
+        log.display()
+    );
+    fs::write(env.town().join("harnesses/demo.toml"), preset).unwrap();
+    env.gt(&["crew", "start", "--all", "--no-prompt", "--ask-permissions"])
+        .ok();
+    for name in names {
+        env.gt(&["wait", &format!("gastown/{name}"), "--timeout", "30"])
+            .ok();
+    }
+    env
+}
+
+/// Every prompt that any agent took, in order.
+fn prompts(env: &TestEnv) -> Vec<String> {
+    let text = fs::read_to_string(env.path("log")).unwrap_or_default();
+    text.lines()
+        .map(|line| {
+            let entry: serde_json::Value = serde_json::from_str(line).unwrap();
+            entry["prompt"].as_str().unwrap().to_owned()
+        })
+        .collect()
+}
+
+fn nudge_stdin(env: &TestEnv, text: &str) -> serde_json::Value {
+    let mut child = env
+        .gt_command(&[
+            "nudge",
+            "gastown/max",
+            "--stdin",
+            "--json",
+            "--timeout",
+            "60",
+        ])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(text.as_bytes())
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn messages_of_every_size_arrive_once_and_whole() {
+    let env = stage(&["max"]);
+    let lines: Vec<String> = (0..30)
+        .map(|n| format!("Zeile {n}: Grüße, 日本語, 👩‍💻 #{{pid}} $(x) \\;"))
+        .collect();
+    let sizes = [4_096, 65_536, 1_000_000].map(|size| "0123456789abcde ".repeat(size / 16));
+    let mut sent = vec!["short".to_owned(), "ends in ;".to_owned(), lines.join("\n")];
+    sent.extend(sizes.iter().map(|text| text.trim_end().to_owned()));
+    sent.push("after the long ones".to_owned());
+    for text in &sent {
+        let answer = nudge_stdin(&env, text);
+        assert_eq!(
+            (answer["delivered"].as_str(), answer["verified"].as_bool()),
+            (Some("agent"), Some(true)),
+            "{answer}"
+        );
+    }
+    wait_until("all have arrived", PATIENCE, || {
+        (prompts(&env).len() >= sent.len()).then_some(())
+    });
+    let got = prompts(&env);
+    assert_eq!(got.len(), sent.len());
+    for (got, sent) in got.iter().zip(&sent) {
+        assert!(
+            got == sent,
+            "{} bytes for {}: {:.80}",
+            got.len(),
+            sent.len(),
+            got
+        );
+    }
+}
+
+#[test]
+fn twenty_writers_at_once_are_not_mixed() {
+    let env = stage(&["max"]);
+    let writers: Vec<Child> = (0..20)
+        .map(|n| {
+            let text = format!("message {n} first line\nmessage {n} second line");
+            env.spawn(&["nudge", "gastown/max", &text, "--timeout", "60", "--json"])
+        })
+        .collect();
+    for writer in writers {
+        let output = writer.wait_with_output().unwrap();
+        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(answer["delivered"], "agent", "{answer}");
+    }
+    let mut got = prompts(&env);
+    got.sort();
+    let mut expected: Vec<String> = (0..20)
+        .map(|n| format!("message {n} first line\nmessage {n} second line"))
+        .collect();
+    expected.sort();
+    assert_eq!(got, expected);
+}
+
+#[test]
+fn a_dialog_is_never_answered_by_a_message() {
+    let env = stage(&["max"]);
+    env.gt(&["nudge", "gastown/max", "[[tool=touch approved]]"])
+        .ok();
+    env.gt(&[
+        "wait",
+        "gastown/max",
+        "--until",
+        "waiting",
+        "--timeout",
+        "30",
+    ])
+    .ok();
+    for n in 0..6 {
+        for mode in ["immediate", "queue", "wait-idle"] {
+            let text = format!("{mode} {n}");
+            let code = if mode == "immediate" { 6 } else { 0 };
+            let answer = env
+                .gt(&[
+                    "nudge",
+                    "gastown/max",
+                    &text,
+                    "--mode",
+                    mode,
+                    "--timeout",
+                    "0.1",
+                    "--json",
+                ])
+                .fails(code)
+                .json();
+            assert_eq!(answer["delivered"], "queue", "{answer}");
+        }
+    }
+    let screen = env.gt(&["peek", "gastown/max"]).stdout;
+    assert!(
+        screen.contains("❯ 1. Yes") && screen.contains("Do you want to proceed?"),
+        "{screen}"
+    );
+    assert!(!env.town().join("gastown/crew/max/approved").exists());
+    // A person refuses; then everything that waited comes, in its order.
+    env.gt(&["keys", "gastown/max", "Escape"]).ok();
+    wait_until("all that waited has arrived", PATIENCE, || {
+        (prompts(&env).len() == 19).then_some(())
+    });
+    let expected: Vec<String> = (0..6)
+        .flat_map(|n| ["immediate", "queue", "wait-idle"].map(|mode| format!("{mode} {n}")))
+        .collect();
+    assert_eq!(prompts(&env)[1..], expected);
+    assert!(!env.town().join("gastown/crew/max/approved").exists());
+}
+
+#[test]
+fn a_half_typed_line_is_left_to_its_writer() {
+    let env = stage(&["max"]);
+    env.gt(&["keys", "gastown/max", "--", "rm", "Space", "-r"])
+        .ok();
+    env.wait_screen("gastown/max", "❯ rm -r");
+    let answer = env
+        .gt(&[
+            "nudge",
+            "gastown/max",
+            "hello",
+            "--timeout",
+            "0.3",
+            "--json",
+        ])
+        .ok()
+        .json();
+    assert_eq!(answer["delivered"], "queue");
+    assert!(
+        answer["reason"].as_str().unwrap().contains("begun to type"),
+        "{answer}"
+    );
+    assert!(env.gt(&["peek", "gastown/max"]).stdout.contains("❯ rm -r"));
+    env.gt(&["keys", "gastown/max", "C-u"]).ok();
+    env.gt(&["nudge", "gastown/max", "second"]).ok();
+    wait_until("both have arrived", PATIENCE, || {
+        (prompts(&env) == ["hello", "second"]).then_some(())
+    });
+}
+
+#[test]
+fn urgent_ones_come_first_and_others_can_be_taken_back() {
+    let env = stage(&["max"]);
+    env.gt(&["nudge", "gastown/max", "[[delay=2]] first"]).ok();
+    let send = |text: &str, priority: &str| {
+        let args = [
+            "nudge",
+            "gastown/max",
+            text,
+            "--mode",
+            "queue",
+            "--priority",
+            priority,
+            "--json",
+        ];
+        env.gt(&args).ok().json()["id"].as_str().unwrap().to_owned()
+    };
+    send("normal", "normal");
+    let unwanted = send("unwanted", "normal");
+    send("urgent", "urgent");
+    let listed = env.json(&["nudge", "gastown/max", "--list"]);
+    let texts: Vec<&str> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|m| m["text"].as_str().unwrap())
+        .collect();
+    assert_eq!(texts, ["urgent", "normal", "unwanted"]);
+    env.gt(&["nudge", "gastown/max", "--cancel", &unwanted])
+        .ok();
+    env.gt(&["nudge", "gastown/max", "--cancel", &unwanted])
+        .fails(3);
+    wait_until(
+        "what waited was delivered at the end of the turn",
+        PATIENCE,
+        || (prompts(&env).len() == 3).then_some(()),
+    );
+    assert_eq!(prompts(&env), ["[[delay=2]] first", "urgent", "normal"]);
+}
+
+#[test]
+fn a_full_queue_is_told_to_the_sender() {
+    let env = stage(&["max"]);
+    let settings = env.town().join("town.toml");
+    let text = fs::read_to_string(&settings).unwrap();
+    fs::write(&settings, format!("{text}\n[nudge]\ndepth = 2\n")).unwrap();
+    env.gt(&["nudge", "gastown/max", "[[delay=5]]"]).ok();
+    for code in [0, 0, 4] {
+        env.gt(&["nudge", "gastown/max", "x", "--mode", "queue"])
+            .fails(code);
+    }
+}
+
+#[test]
+fn killed_at_any_moment_nothing_is_doubled_lost_or_left_behind() {
+    let env = stage(&["max"]);
+    let mut acknowledged = Vec::new();
+    // Spread over the whole life of the command, which takes some 200 ms.
+    for round in 0..60_u64 {
+        let text = format!("round {round} of the killing");
+        let mut child = env.spawn(&["nudge", "gastown/max", &text, "--timeout", "30"]);
+        let pause = std::time::Duration::from_micros(round * 4_000 % 211_000);
+        let began = std::time::Instant::now();
+        while began.elapsed() < pause && child.try_wait().unwrap().is_none() {
+            std::thread::yield_now();
+        }
+        signal(child.id(), Signal::KILL);
+        let output = child.wait_with_output().unwrap();
+        if output.status.success() {
+            acknowledged.push(text);
+        }
+    }
+    env.gt(&["nudge", "gastown/max", "the end", "--timeout", "60"])
+        .ok();
+    wait_until("the end has arrived", PATIENCE, || {
+        prompts(&env).contains(&"the end".to_owned()).then_some(())
+    });
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for prompt in prompts(&env) {
+        *counts.entry(prompt).or_default() += 1;
+    }
+    for (prompt, count) in &counts {
+        assert_eq!(*count, 1, "{prompt:?}");
+        assert!(
+            prompt == "the end"
+                || (prompt.starts_with("round ") && prompt.ends_with(" of the killing")),
+            "{prompt:?}"
+        );
+    }
+    for text in &acknowledged {
+        assert!(
+            counts.contains_key(text),
+            "{text:?} was acknowledged and is lost"
+        );
+    }
+    assert!(
+        counts.len() > 30,
+        "most got at least as far as the queue: {}",
+        counts.len()
+    );
+}
+
+#[test]
+fn a_thousand_messages_from_twenty_processes_to_fifty_agents() {
+    let names: Vec<String> = (0..50).map(|n| format!("w{n:02}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let env = stage(&names);
+    let gt = env!("CARGO_BIN_EXE_gt");
+    let writers: Vec<Child> = (0..20)
+        .map(|writer| {
+            let script = format!(
+                "for i in $(seq 0 49); do n=$(( (i + {writer} * 7) % 50 )); '{gt}' nudge gastown/w$(printf %02d $n) \"writer {writer} to $n\" --timeout 60 >/dev/null || echo failed $n; done"
+            );
+            let mut command = env.command("sh");
+            command.args(["-c", &script]).stdout(Stdio::piped());
+            command.spawn().unwrap()
+        })
+        .collect();
+    for writer in writers {
+        let output = writer.wait_with_output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+    }
+    wait_until("all have arrived", PATIENCE, || {
+        (prompts(&env).len() >= 1_000).then_some(())
+    });
+    let mut got = prompts(&env);
+    got.sort();
+    let mut expected: Vec<String> = (0..20)
+        .flat_map(|w| (0..50).map(move |n| format!("writer {w} to {n}")))
+        .collect();
+    expected.sort();
+    assert_eq!(got, expected);
+}
+
+#[test]
+fn hooks_tell_the_state_and_confirm_messages() {
+    let env = stage(&["max"]);
+    env.gt(&["nudge", "gastown/max", "[[delay=2]]"]).ok();
+    let agent = wait_until("the hook says busy", PATIENCE, || {
+        let agent = env.agent("gastown/crew/max");
+        (agent["state_source"] == "hook" && agent["state"] == "busy").then_some(agent)
+    });
+    assert_eq!(agent["state_reason"], "took a prompt");
+    assert!(agent["state_since"].is_string());
+    env.gt(&["wait", "gastown/max", "--timeout", "30"]).ok();
+    env.gt(&["nudge", "gastown/max", "[[tool=touch x]]"]).ok();
+    wait_until("the hook says what it asks", PATIENCE, || {
+        let agent = env.agent("gastown/crew/max");
+        (agent["state"] == "waiting" && agent["state_reason"] == "asks: Bash(touch x)")
+            .then_some(())
+    });
+    let container = SessionName::try_from("gt-crew-max").unwrap();
+    let tag = env.tmux(
+        Tmux::new("show-options")
+            .arg("-v")
+            .target(container)
+            .arg("@gt_last_prompt"),
+    );
+    assert!(tag.ends_with("-16"), "{tag}");
+    assert!(!env.town().join(".runtime/signal.log").exists());
+}
+
+#[test]
+fn signals_never_hold_up_an_agent() {
+    let env = TestEnv::with_town();
+    // No container, no event, no JSON: it succeeds and says nothing.
+    for args in [
+        &["signal"][..],
+        &["signal", "nope"],
+        &["signal", "stop", "--session", "gone"],
+    ] {
+        let answer = env.gt(args).ok();
+        assert_eq!(
+            (answer.stdout.as_str(), answer.stderr.as_str()),
+            ("", ""),
+            "{args:?}"
+        );
+    }
+    assert!(env.town().join(".runtime/signal.log").exists());
+    env.gt(&["signal", "nope", "--strict"]).fails(2);
+}
+
+#[test]
+fn a_broadcast_reaches_everybody_at_once() {
+    let env = stage(&["max", "amy", "zoe"]);
+    env.gt(&["broadcast", "hear me"]).fails(2);
+    let answer = env
+        .gt(&["broadcast", "hear me", "--role", "crew", "--json"])
+        .ok()
+        .json();
+    assert_eq!(answer.as_array().unwrap().len(), 3);
+    assert!(
+        answer
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|row| row["delivered"] == "agent"),
+        "{answer}"
+    );
+    assert_eq!(prompts(&env), ["hear me", "hear me", "hear me"]);
+    env.gt(&["broadcast", "x", "--rig", "nowhere"]).fails(3);
+}
+
+#[test]
+fn waiting_for_states_in_scripts() {
+    let env = stage(&["max"]);
+    assert_eq!(env.json(&["wait", "gastown/max"])["state"], "idle");
+    env.gt(&[
+        "wait",
+        "gastown/max",
+        "--until",
+        "waiting",
+        "--timeout",
+        "0.2",
+    ])
+    .fails(1);
+    let waiter = env.spawn(&["wait", "gastown/max", "--until", "dead", "--timeout", "30"]);
+    env.gt(&["stop", "gastown/max"]).ok();
+    assert!(waiter.wait_with_output().unwrap().status.success());
+    env.gt(&["wait", "gastown/max"]).fails(3);
+    env.gt(&["wait", "gastown/max", "--until", "dead"]).ok();
+}

@@ -1,0 +1,318 @@
+//! The messages that wait for an agent, one durable file each.
+//!
+//! `<town>/.runtime/nudges/<agent>/`: `new/` holds what waits, `taken/` the one
+//! that is being typed, `done/` what was delivered, with its proof. A message
+//! moves by renaming, so it is always in exactly one place. While it is taken its
+//! file's suffix says how far the typing has come, written *before* each step:
+//! whoever comes after a crash knows what may have happened, and looks. Only the
+//! holder of the agent's typing lock moves anything out of `new/`.
+
+use crate::{Result, Town, files};
+use gt_core::nudge::Message;
+use gt_core::{Identity, Problem};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// How long answers are kept for those who wait for them.
+const ANSWERS_KEPT_SECONDS: u64 = 600;
+
+/// How far the typing of a message has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Nothing was typed yet.
+    Taken,
+    /// It may have been pasted.
+    Pasting,
+    /// It was seen in the input line, and Enter may have been pressed.
+    Entering,
+}
+
+impl Phase {
+    fn suffix(self) -> &'static str {
+        match self {
+            Phase::Taken => "taken",
+            Phase::Pasting => "pasting",
+            Phase::Entering => "entering",
+        }
+    }
+
+    fn from_suffix(suffix: &str) -> Option<Phase> {
+        [Phase::Taken, Phase::Pasting, Phase::Entering]
+            .into_iter()
+            .find(|phase| phase.suffix() == suffix)
+    }
+}
+
+/// How a message was delivered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Receipt {
+    pub id: String,
+    /// `hook` or `screen`; absent where nothing proves it.
+    pub proof: Option<String>,
+    pub attempts: u32,
+}
+
+/// One agent's queue.
+#[derive(Clone, Debug)]
+pub struct Queue {
+    dir: PathBuf,
+}
+
+impl Queue {
+    pub fn of(town: &Town, identity: &Identity) -> Self {
+        let name = identity.address().replace('/', ".");
+        Queue {
+            dir: root(town).join(name),
+        }
+    }
+
+    /// The lock under which is typed.
+    pub fn lock_path(&self) -> PathBuf {
+        self.dir.join("typing.lock")
+    }
+
+    /// Adds a message; from here on it survives everything.
+    pub fn add(&self, message: &Message, depth: usize) -> Result<()> {
+        let waiting = names(&self.dir.join("new")).len();
+        if waiting >= depth {
+            return Err(
+                Problem::conflict(format!("{waiting} messages wait already"))
+                    .hint("`gt nudge --list TARGET` shows them, `--cancel ID` takes one back"),
+            );
+        }
+        let text = serde_json::to_vec(message)
+            .map_err(|error| Problem::failed("cannot write the message").caused_by(error))?;
+        files::write_whole(&self.new_path(&message.key()), &text)
+    }
+
+    /// What waits, in the order of delivery.
+    pub fn waiting(&self) -> Vec<Message> {
+        let dir = self.dir.join("new");
+        names(&dir)
+            .iter()
+            .filter_map(|name| read(&dir.join(name)))
+            .collect()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        names(&self.dir.join("new")).is_empty() && names(&self.dir.join("taken")).is_empty()
+    }
+
+    /// Takes back a message that waits still.
+    pub fn cancel(&self, id: &str) -> Result<bool> {
+        let Some(message) = self.waiting().into_iter().find(|message| message.id == id) else {
+            return Ok(false);
+        };
+        match fs::remove_file(self.new_path(&message.key())) {
+            Ok(()) => Ok(true),
+            // Somebody took it in this moment.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(files::cannot("take back", &self.new_path(id), &error)),
+        }
+    }
+
+    /// The message that a crashed process had taken, and how far it came.
+    pub fn interrupted(&self) -> Option<(Message, Phase)> {
+        let dir = self.dir.join("taken");
+        names(&dir).iter().find_map(|name| {
+            let phase = Phase::from_suffix(name.rsplit_once('.')?.1)?;
+            Some((read(&dir.join(name))?, phase))
+        })
+    }
+
+    /// Takes the next message for typing.
+    pub fn take(&self) -> Result<Option<Message>> {
+        let Some(message) = self.waiting().into_iter().next() else {
+            return Ok(None);
+        };
+        files::make_dir(&self.dir.join("taken"))?;
+        let (from, to) = (
+            self.new_path(&message.key()),
+            self.taken_path(&message, Phase::Taken),
+        );
+        match fs::rename(&from, &to) {
+            Ok(()) => Ok(Some(message)),
+            // Cancelled in this moment: the next one.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => self.take(),
+            Err(error) => Err(files::cannot("take", &from, &error)),
+        }
+    }
+
+    /// Notes the step that comes next.
+    pub fn advance(&self, message: &Message, from: Phase, to: Phase) -> Result<()> {
+        let (from, to) = (self.taken_path(message, from), self.taken_path(message, to));
+        fs::rename(&from, &to).map_err(|error| files::cannot("move", &from, &error))
+    }
+
+    /// Puts a message of which nothing was submitted back to its place.
+    pub fn put_back(&self, message: &Message, phase: Phase) -> Result<()> {
+        let (from, to) = (
+            self.taken_path(message, phase),
+            self.new_path(&message.key()),
+        );
+        fs::rename(&from, &to).map_err(|error| files::cannot("put back", &from, &error))
+    }
+
+    /// Ends a message: the answer first, for those who wait for it.
+    pub fn finish(&self, message: &Message, phase: Phase, receipt: &Receipt) -> Result<()> {
+        let text = serde_json::to_vec(receipt)
+            .map_err(|error| Problem::failed("cannot write the receipt").caused_by(error))?;
+        let done = self.dir.join("done");
+        forget_old(&done);
+        files::write_whole(&done.join(&message.id), &text)?;
+        files::remove_if_there(&self.taken_path(message, phase))
+    }
+
+    /// The answer to a message, once it is delivered.
+    pub fn receipt(&self, id: &str) -> Option<Receipt> {
+        let text = fs::read(self.dir.join("done").join(id)).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+
+    /// Moves messages whose time is over aside, and gives them.
+    pub fn expire(&self, now: i64) -> Result<Vec<Message>> {
+        let old: Vec<Message> = self
+            .waiting()
+            .into_iter()
+            .filter(|m| m.is_expired(now))
+            .collect();
+        for message in &old {
+            files::make_dir(&self.dir.join("expired"))?;
+            let to = self.dir.join("expired").join(message.key());
+            let _ = fs::rename(self.new_path(&message.key()), to);
+        }
+        Ok(old)
+    }
+
+    fn new_path(&self, key: &str) -> PathBuf {
+        self.dir.join("new").join(key)
+    }
+
+    fn taken_path(&self, message: &Message, phase: Phase) -> PathBuf {
+        self.dir
+            .join("taken")
+            .join(format!("{}.{}", message.key(), phase.suffix()))
+    }
+}
+
+fn root(town: &Town) -> PathBuf {
+    town.runtime_dir().join("nudges")
+}
+
+/// The addresses of all agents for whom something waits.
+pub fn with_messages(town: &Town) -> Vec<String> {
+    let dir = root(town);
+    files::folder_names(&dir)
+        .into_iter()
+        .filter(|name| {
+            !Queue {
+                dir: dir.join(name),
+            }
+            .is_empty()
+        })
+        .map(|name| name.replace('.', "/"))
+        .collect()
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| !name.starts_with('.'))
+        .collect();
+    names.sort();
+    names
+}
+
+fn read(path: &Path) -> Option<Message> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+fn forget_old(done: &Path) {
+    for entry in fs::read_dir(done).into_iter().flatten().flatten() {
+        let age = entry
+            .metadata()
+            .and_then(|meta| meta.modified())
+            .ok()
+            .and_then(|at| at.elapsed().ok());
+        if age.is_some_and(|age| age.as_secs() > ANSWERS_KEPT_SECONDS) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gt_core::nudge::Priority;
+
+    fn queue() -> (tempfile::TempDir, Queue) {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join("q");
+        (folder, Queue { dir })
+    }
+
+    fn message(id: &str, priority: Priority) -> Message {
+        Message {
+            id: id.to_owned(),
+            sender: None,
+            text: format!("text of {id}"),
+            priority,
+            created_at: 0,
+            expires_at: None,
+        }
+    }
+
+    #[test]
+    fn a_message_is_always_in_exactly_one_place() {
+        let (_folder, queue) = queue();
+        let normal = message("a", Priority::Normal);
+        let urgent = message("b", Priority::Urgent);
+        queue.add(&normal, 10).unwrap();
+        queue.add(&urgent, 10).unwrap();
+        assert_eq!(queue.waiting(), [urgent.clone(), normal.clone()]);
+        assert_eq!(queue.take().unwrap(), Some(urgent.clone()));
+        assert_eq!(queue.interrupted(), Some((urgent.clone(), Phase::Taken)));
+        queue
+            .advance(&urgent, Phase::Taken, Phase::Pasting)
+            .unwrap();
+        assert_eq!(queue.interrupted(), Some((urgent.clone(), Phase::Pasting)));
+        queue.put_back(&urgent, Phase::Pasting).unwrap();
+        assert_eq!(queue.waiting().len(), 2);
+        queue.take().unwrap();
+        let receipt = Receipt {
+            id: "b".into(),
+            proof: Some("screen".into()),
+            attempts: 1,
+        };
+        queue.finish(&urgent, Phase::Taken, &receipt).unwrap();
+        assert_eq!(queue.receipt("b"), Some(receipt));
+        assert_eq!(queue.interrupted(), None);
+        assert_eq!(queue.waiting(), [normal]);
+    }
+
+    #[test]
+    fn a_full_queue_is_an_error_to_the_sender() {
+        let (_folder, queue) = queue();
+        queue.add(&message("a", Priority::Normal), 1).unwrap();
+        let problem = queue.add(&message("b", Priority::Urgent), 1).unwrap_err();
+        assert_eq!(problem.kind(), gt_core::Kind::Conflict);
+        assert!(queue.cancel("a").unwrap() && !queue.cancel("a").unwrap());
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn what_is_over_is_kept_aside() {
+        let (_folder, queue) = queue();
+        let mut old = message("a", Priority::Normal);
+        old.expires_at = Some(5);
+        queue.add(&old, 10).unwrap();
+        assert_eq!(queue.expire(4).unwrap(), []);
+        assert_eq!(queue.expire(5).unwrap(), [old]);
+        assert!(queue.is_empty());
+        assert_eq!(names(&queue.dir.join("expired")), ["1-a"]);
+    }
+}
