@@ -226,6 +226,8 @@ impl Identity {
             let rig = self.rig.as_deref().unwrap_or("?");
             return Err(unknown_rig(rig, registry));
         };
+        // The name of the container is longer than the agent's.
+        name::check_container(&container)?;
         self.check_reading(&container, registry)
     }
 

@@ -92,6 +92,15 @@ pub fn check_rig(name: &str) -> Result<(), NameError> {
 /// Checks a rig's prefix. `hq` belongs to the town and `agent` to `agent_{slug}`.
 pub fn check_prefix(prefix: &str) -> Result<(), NameError> {
     check("prefix", prefix)?;
+    let claimed = ["hq-", "agent_"]
+        .iter()
+        .any(|word| prefix.to_ascii_lowercase().starts_with(word));
+    if claimed {
+        return Err(NameError::Reserved {
+            what: "prefix",
+            name: prefix.to_owned(),
+        });
+    }
     reserved("prefix", prefix, &["hq", "agent"])
 }
 
@@ -104,6 +113,11 @@ pub fn check_slug(slug: &str) -> Result<(), NameError> {
 /// in a name; the container maps the dots and a tag keeps the id as it is.
 pub fn check_work_id(id: &str) -> Result<(), NameError> {
     check("work item id", &id.replace('.', "_"))
+}
+
+/// Checks the name that a container would get.
+pub fn check_container(name: &str) -> Result<(), NameError> {
+    check("container's name", name)
 }
 
 /// Whether a text is a well-formed name, by its characters alone.
@@ -192,7 +206,9 @@ mod tests {
             assert!(check_rig(name).is_err(), "{name}");
         }
         assert!(check_rig("roles").is_err());
-        assert!(check_prefix("hq").is_err());
+        for prefix in ["hq", "hq-dog", "agent_x", "HQ-x"] {
+            assert!(check_prefix(prefix).is_err(), "{prefix}");
+        }
         assert_eq!(check_slug("witness"), Ok(()));
         assert_eq!(check_work_id("gt-abc12.1"), Ok(()));
     }

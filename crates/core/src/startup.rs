@@ -86,12 +86,13 @@ pub struct Plan {
 }
 
 pub fn plan(wish: &Wish<'_>) -> Plan {
-    let process_names = wish
-        .role
-        .session
-        .process_names
-        .clone()
-        .unwrap_or_else(|| wish.preset.process.names.clone());
+    // Nobody knows what a line of the caller's own runs: any living process will do.
+    let own_line = wish.command.is_some() || wish.role.session.start_command.is_some();
+    let process_names = match (&wish.role.session.process_names, own_line) {
+        (Some(names), _) if wish.command.is_none() => names.clone(),
+        (_, true) => Vec::new(),
+        _ => wish.preset.process.names.clone(),
+    };
     let facts = Facts {
         identity: wish.identity,
         container: wish.container,

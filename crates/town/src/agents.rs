@@ -73,7 +73,8 @@ pub fn list_among(
     if wanted.stopped {
         for identity in directory::on_disk(town).into_iter().filter(is_wanted) {
             if agents.iter().all(|agent| agent.identity != identity) {
-                agents.push(stopped(town, identity)?);
+                // One whose settings are broken is the doctor's to tell, not the list's.
+                agents.extend(stopped(town, identity).ok());
             }
         }
     }

@@ -215,6 +215,20 @@ impl Container {
             .collect()
     }
 
+    /// The state that the tag says. A start that was killed leaves "starting" behind.
+    fn tagged_state(&self) -> Option<State> {
+        const LONGEST_START_SECONDS: i64 = 600;
+        let pane = self.pane();
+        let state = State::from_word(&pane.tag_state)?;
+        let age = pane
+            .tag_state_since
+            .map(|since| jiff::Timestamp::now().as_second() - since);
+        if state == State::Starting && age.is_none_or(|age| age > LONGEST_START_SECONDS) {
+            return Some(State::Running);
+        }
+        Some(state)
+    }
+
     /// What the agent is doing, as far as one look at tmux tells.
     pub fn state(&self, preset: Option<&Preset>) -> state::Report {
         let pane = self.pane();
@@ -226,7 +240,7 @@ impl Container {
                 exit_signal: pane.exit_signal,
                 died_at: pane.died_at,
                 title: &pane.title,
-                tag: State::from_word(&pane.tag_state),
+                tag: self.tagged_state(),
                 tag_is_from_hook: pane.tag_state_source == "hook",
                 tag_since: pane.tag_state_since,
                 tag_reason: reason,

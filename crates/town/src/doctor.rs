@@ -9,7 +9,7 @@ use crate::{
 };
 use gt_core::health::Health;
 use gt_core::{Problem, Role};
-use gt_tmux::{ErrorKind, Server, Socket};
+use gt_tmux::{Command, ErrorKind, Server, Socket};
 use serde::Serialize;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -83,7 +83,7 @@ pub fn examine(town: Result<Town>, around: &Surroundings, fix: bool) -> Vec<Find
     let mut findings = machine(around);
     match town {
         Ok(town) => {
-            let checks: [fn(&Town, bool) -> Vec<Finding>; 8] = [
+            let checks: [fn(&Town, bool) -> Vec<Finding>; 9] = [
                 check_socket,
                 check_permissions,
                 check_rigs,
@@ -91,6 +91,7 @@ pub fn examine(town: Result<Town>, around: &Surroundings, fix: bool) -> Vec<Find
                 check_harnesses,
                 check_names,
                 check_agents,
+                check_hook,
                 check_pids,
             ];
             findings.push(Finding::ok("town", town.root().display().to_string()));
@@ -360,15 +361,38 @@ fn check_agents(town: &Town, _fix: bool) -> Vec<Finding> {
     findings
 }
 
+/// The hook that brings agents back: a user's own `set-hook` may have wiped it.
+fn check_hook(town: &Town, fix: bool) -> Vec<Finding> {
+    let wanted = containers::list(town).is_ok_and(|all| {
+        all.iter()
+            .any(|container| container.pane().tag_auto_respawn)
+    });
+    if !wanted {
+        return Vec::new();
+    }
+    let hooks = town
+        .server()
+        .run(Command::new("show-hooks").args(["-g", "pane-died"]));
+    if hooks.is_ok_and(|text| text.contains("@gt_auto_respawn")) {
+        return vec![Finding::ok("respawn", "agents that die are brought back")];
+    }
+    let message = "tmux's pane-died hook of gt is gone: agents that die stay dead";
+    if fix && town.server().run(crate::look::respawn_hook()).is_ok() {
+        return vec![Finding::ok("respawn", format!("{message}; set again"))];
+    }
+    vec![
+        Finding::warning("respawn", message)
+            .hint("`gt doctor --fix` sets it again")
+            .fixable(),
+    ]
+}
+
 /// PID files whose containers are gone: stray processes, or files to forget.
 fn check_pids(town: &Town, fix: bool) -> Vec<Finding> {
-    let Ok(containers) = containers::list(town) else {
-        return Vec::new();
+    let lost = match pidfile::lost(town, || containers::list(town)) {
+        Ok(lost) => lost,
+        Err(problem) => return vec![Finding::of("pids", &problem)],
     };
-    let lost: Vec<pidfile::Tracked> = pidfile::all(town)
-        .into_iter()
-        .filter(|tracked| containers.iter().all(|c| c.name() != tracked.container))
-        .collect();
     if lost.is_empty() {
         return vec![Finding::ok("pids", "no stray processes")];
     }

@@ -1,22 +1,39 @@
 //! The real `git`, called with arguments and never through a shell.
 
-use crate::{Result, Surroundings};
+use crate::{Result, Surroundings, processes};
 use gt_core::Problem;
+use rustix::process::Signal;
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
 /// A `git` for one folder.
 #[derive(Clone, Copy, Debug)]
 pub struct Git<'a> {
     dir: &'a Path,
     around: &'a Surroundings,
+    limit: Option<Duration>,
 }
 
 impl<'a> Git<'a> {
     pub fn at(dir: &'a Path, around: &'a Surroundings) -> Self {
-        Git { dir, around }
+        Git {
+            dir,
+            around,
+            limit: None,
+        }
+    }
+
+    /// The same with a time limit.
+    #[must_use]
+    pub fn within(self, limit: Duration) -> Self {
+        Git {
+            limit: Some(limit),
+            ..self
+        }
     }
 
     /// Runs git and gives its standard output, trimmed at the end.
@@ -40,14 +57,7 @@ impl<'a> Git<'a> {
             // Ctrl-C at the terminal must not cut git off in the middle of a change.
             .process_group(0);
         let shown = describe(&command);
-        let output = command.output().map_err(|error| {
-            let problem = Problem::environment("cannot run git").caused_by(&error);
-            if error.kind() == std::io::ErrorKind::NotFound {
-                problem.hint("install git: `apt-get install git`, `brew install git`")
-            } else {
-                problem
-            }
-        })?;
+        let output = self.output(command, &shown)?;
         if output.status.success() {
             let text = String::from_utf8_lossy(&output.stdout);
             return Ok(text.trim_end().to_owned());
@@ -57,6 +67,48 @@ impl<'a> Git<'a> {
             Problem::failed(format!("`{shown}` failed ({})", output.status))
                 .cause(stderr.trim().to_owned()),
         )
+    }
+
+    /// Runs it to its end, to its time limit, or until somebody wants it to stop. It
+    /// is then ended by us: a remote that never answers must hold up nobody.
+    fn output(&self, mut command: Command, shown: &str) -> Result<Output> {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().map_err(|error| {
+            let problem = Problem::environment("cannot run git").caused_by(&error);
+            if error.kind() == std::io::ErrorKind::NotFound {
+                problem.hint("install git: `apt-get install git`, `brew install git`")
+            } else {
+                problem
+            }
+        })?;
+        let process = processes::hold_one(child.id());
+        let began = Instant::now();
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || sender.send(child.wait_with_output()));
+        let mut reason = None;
+        loop {
+            match receiver.recv_timeout(Duration::from_millis(50)) {
+                Ok(output) if reason.is_none() => {
+                    return output
+                        .map_err(|error| Problem::failed("cannot run git").caused_by(error));
+                }
+                Ok(_) | Err(RecvTimeoutError::Disconnected) => {
+                    let reason = reason.unwrap_or("it ended without an answer");
+                    return Err(Problem::failed(format!("`{shown}` was stopped: {reason}")));
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    let late = self.limit.is_some_and(|limit| began.elapsed() > limit);
+                    if self.around.cancel.is_set() {
+                        reason = Some("interrupted");
+                    } else if late {
+                        reason = Some("it took too long");
+                    }
+                    if let (Some(_), Some(process)) = (reason, &process) {
+                        process.signal(Signal::TERM);
+                    }
+                }
+            }
+        }
     }
 
     /// Whether a git command that answers by its exit code says yes.

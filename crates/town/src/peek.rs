@@ -44,6 +44,10 @@ pub fn peek(town: &Town, identity: &Identity, lines: Option<u32>, ansi: bool) ->
         }
     };
     let active = Facts::parse(&facts);
+    if active.town.is_none_or(str::is_empty) || active.agent.is_none_or(str::is_empty) {
+        // A session of the user's own that is only named so, or what is left of ours.
+        return Err(not_running());
+    }
     if let Some(other) = active
         .town
         .filter(|root| !root.is_empty() && *root != town.root_text())
@@ -74,24 +78,26 @@ pub fn peek(town: &Town, identity: &Identity, lines: Option<u32>, ansi: bool) ->
     })
 }
 
-const FACTS: &str = "#{pane_id} #{@gt_pane}\n#{@gt_town}\n#{pane_title}";
+const FACTS: &str = "#{pane_id} #{@gt_pane}\n#{@gt_town}\n#{@gt_agent}\n#{pane_title}";
 
 struct Facts<'a> {
     pane: Option<PaneId>,
     agent_pane: Option<PaneId>,
     town: Option<&'a str>,
+    agent: Option<&'a str>,
     title: &'a str,
 }
 
 impl<'a> Facts<'a> {
     fn parse(text: &'a str) -> Self {
-        let mut lines = text.splitn(3, '\n');
+        let mut lines = text.splitn(4, '\n');
         let mut ids = lines.next().unwrap_or_default().split(' ');
         let mut id = || ids.next().and_then(|id| id.parse().ok());
         Facts {
             pane: id(),
             agent_pane: id(),
             town: lines.next(),
+            agent: lines.next(),
             title: lines.next().unwrap_or_default().trim_end_matches('\n'),
         }
     }

@@ -1,10 +1,11 @@
 //! PID files: the second net under a container.
 //!
-//! `<town>/.runtime/pids/<container>.pid` holds `<pid>|<birth certificate>` of
-//! the agent's first process. Should the container go without its processes,
+//! `<town>/.runtime/pids/<container>.pid` holds `<pid>|<birth certificate>|<socket>`
+//! of the agent's first process and the tmux server it was started on. Should the container go without its processes,
 //! `gt down` and `gt doctor --fix` find them here; a pid that was given out
 //! again has another certificate and is left alone.
 
+use crate::containers::Container;
 use crate::processes::{self, Handle};
 use crate::{Result, Town, files};
 use std::path::PathBuf;
@@ -22,10 +23,13 @@ pub fn write(town: &Town, container: &str, pid: u32) -> Result<()> {
     let Some(certificate) = processes::birth_certificate(pid) else {
         return Ok(()); // It has ended already: there is nothing to remember.
     };
-    files::write_whole(
-        &path(town, container),
-        format!("{pid}|{certificate}\n").as_bytes(),
-    )
+    let socket = town.server().socket_path();
+    let text = format!(
+        "{pid}|{certificate}|{}
+",
+        socket.display()
+    );
+    files::write_whole(&path(town, container), text.as_bytes())
 }
 
 /// Forgets a container's process.
@@ -41,8 +45,10 @@ pub struct Tracked {
     pub alive: Option<Handle>,
 }
 
-/// Every PID file of the town. One that cannot be read names no process.
+/// Every PID file of the town that was written for its tmux server: of others
+/// nobody can say from here what became. One that cannot be read names no process.
 pub fn all(town: &Town) -> Vec<Tracked> {
+    let server = town.server().socket_path();
     let mut tracked: Vec<Tracked> = std::fs::read_dir(dir(town))
         .into_iter()
         .flatten()
@@ -51,9 +57,16 @@ pub fn all(town: &Town) -> Vec<Tracked> {
             let file = entry.file_name().into_string().ok()?;
             let container = file.strip_suffix(".pid")?.to_owned();
             let text = std::fs::read_to_string(entry.path()).ok()?;
-            let parsed = text.trim().split_once('|');
-            let pid = parsed.and_then(|(pid, _)| pid.parse().ok()).unwrap_or(0);
-            let alive = parsed.and_then(|(_, certificate)| processes::is_born_as(pid, certificate));
+            let mut parts = text.trim().splitn(3, '|');
+            let pid = parts.next().and_then(|pid| pid.parse().ok()).unwrap_or(0);
+            let certificate = parts.next().unwrap_or_default();
+            if parts
+                .next()
+                .is_some_and(|socket| std::path::Path::new(socket) != server)
+            {
+                return None;
+            }
+            let alive = processes::is_born_as(pid, certificate);
             Some(Tracked {
                 container,
                 pid,
@@ -63,4 +76,22 @@ pub fn all(town: &Town) -> Vec<Tracked> {
         .collect();
     tracked.sort_by(|a, b| a.container.cmp(&b.container));
     tracked
+}
+
+/// Those whose containers are gone, and whose processes are in no other pane:
+/// a container may have been renamed.
+pub fn lost(
+    town: &Town,
+    containers: impl FnOnce() -> Result<Vec<Container>>,
+) -> Result<Vec<Tracked>> {
+    // The files first: one that is written while we look is not in the list.
+    let all = all(town);
+    let containers = containers()?;
+    let rows = || containers.iter().flat_map(Container::panes);
+    Ok(all
+        .into_iter()
+        .filter(|tracked| {
+            rows().all(|row| row.session_name != tracked.container && row.pid != tracked.pid)
+        })
+        .collect())
 }

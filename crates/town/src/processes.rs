@@ -30,10 +30,11 @@ pub fn add_aliases(table: &mut Table, pids: &BTreeSet<u32>) {
     }
 }
 
-/// Processes, re-parented or not, that were started with one of these variables
-/// (`NAME=value`) in their environment.
-pub fn carrying(variables: &[String]) -> BTreeSet<u32> {
-    system::carrying(variables)
+/// Processes, re-parented or not, that were started with all variables of one of
+/// these sets in their environment. `NAME=value` is meant whole, and `NAME=begin,`
+/// as the beginning of a value.
+pub fn carrying(sets: &[[String; 3]]) -> BTreeSet<u32> {
+    system::carrying(sets)
 }
 
 /// Whether a program of these names runs in the tree below `root`. The names the

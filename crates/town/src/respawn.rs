@@ -60,6 +60,7 @@ pub fn respawn(town: &Town, container: &str, pane: PaneId, due: bool) -> Result<
         // One that dies again while it comes up must be counted like any other.
         keep_on_timeout: true,
         keep_container: true,
+        respawn_of: Some(pane),
         ..first_wishes(town, &found)?
     };
     match start::start(town, &identity, &options) {

@@ -63,35 +63,35 @@ pub fn add(town: &mut Town, name: &str, source: &str, prefix: Option<&str>) -> R
         );
     }
     let source = resolve_source(town, source)?;
-    let made_here = !path.exists();
-    let result = copy_and_register(town, name, &source, &prefix, &path);
-    if result.is_err() && made_here {
-        // Nothing in there is anybody's yet: the folder did not exist a moment ago.
-        let _ = fs::remove_dir_all(&path);
+    // Made under another name and moved into place when it is whole: neither a
+    // crash nor a second `gt rig add` can leave or meet half a rig.
+    let temporary = town
+        .root()
+        .join(format!(".{name}.{}.tmp", uuid::Uuid::now_v7().simple()));
+    let result = copy(town, &source, &temporary)
+        .and_then(|branch| register(town, name, &source, &prefix, branch, &temporary, &path));
+    if result.is_err() {
+        // Ours alone, by its name.
+        let _ = fs::remove_dir_all(&temporary);
     }
     result
 }
 
-fn copy_and_register(
-    town: &mut Town,
-    name: &str,
-    source: &str,
-    prefix: &str,
-    path: &Path,
-) -> Result<Added> {
-    files::make_dir(path)?;
-    let around = town.around().clone();
+/// Copies the repository, and gives its default branch.
+fn copy(town: &Town, source: &str, dir: &Path) -> Result<String> {
+    files::make_dir(dir)?;
+    let around = town.around();
     around.cancel.check()?;
-    Git::at(path, &around)
+    Git::at(dir, around)
         .run(["clone", "--quiet", "--bare", "--", source, ".repo.git"])
         .map_err(|problem| {
             Problem::failed(format!("cannot copy {}", without_password(source)))
                 .caused_by_problem(&problem)
                 .hint("give the path of a git repository, or a URL that `git clone` can reach")
         })?;
-    let repository = path.join(".repo.git");
-    let git = Git::at(&repository, &around);
-    let default_branch = git
+    let repository = dir.join(".repo.git");
+    let git = Git::at(&repository, around);
+    let branch = git
         .run(["symbolic-ref", "--short", "HEAD"])
         .unwrap_or_else(|_| "main".to_owned());
     if !git.says(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]) {
@@ -108,25 +108,37 @@ fn copy_and_register(
         "+refs/heads/*:refs/remotes/origin/*",
     ])?;
     git.run(["fetch", "--quiet", "origin"])?;
-    git.run(["remote", "set-head", "origin", &default_branch])?;
-    for dir in ["crew", "polecats", "witness", "refinery"] {
-        files::make_dir(&path.join(dir))?;
+    git.run(["remote", "set-head", "origin", &branch])?;
+    for folder in ["crew", "polecats", "witness", "refinery"] {
+        files::make_dir(&dir.join(folder))?;
     }
-    around.cancel.check()?;
+    Ok(branch)
+}
+
+/// Moves the copy into place and writes the rig down, both under the registry's lock.
+fn register(
+    town: &mut Town,
+    name: &str,
+    source: &str,
+    prefix: &str,
+    default_branch: String,
+    temporary: &Path,
+    path: &Path,
+) -> Result<Added> {
+    town.around().cancel.check()?;
     town.update_registry(|registry| {
         // Somebody may have added another rig meanwhile.
         registry.check_new(name, prefix)?;
+        // An empty folder of that name may stand there; a full one was refused.
+        let _ = fs::remove_dir(path);
+        fs::rename(temporary, path).map_err(|error| files::cannot("make", path, &error))?;
         let mut entry = RigEntry::with_prefix(prefix);
         entry.git_url = source.to_owned();
         entry.default_branch = Some(default_branch.clone());
-        entry.added_at = Some(
-            jiff::Timestamp::now()
-                .round(jiff::Unit::Second)
-                .map_or_else(
-                    |_| jiff::Timestamp::now().to_string(),
-                    |now| now.to_string(),
-                ),
-        );
+        entry.added_at = jiff::Timestamp::now()
+            .round(jiff::Unit::Second)
+            .ok()
+            .map(|now| now.to_string());
         registry.rigs.insert(name.to_owned(), entry);
         Ok(())
     })?;

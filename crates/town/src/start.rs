@@ -65,11 +65,14 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
         check_version(town)?;
     }
     let new_folder = prepared.make_workspace(town)?;
-    let mut warnings: Vec<String> = prepared.pre_sync(town).into_iter().collect();
+    let mut warnings: Vec<String> = Vec::new();
     prepared.settings_file = hooks::settings_file(town, &prepared.preset)?;
     let session = SessionId::new(uuid::Uuid::now_v7());
     let plan = prepared.plan(town, session);
     let result = make(town, &prepared, &plan, existing.place).and_then(|made| {
+        if prepared.role.start.track_pid {
+            pidfile::write(town, prepared.container.as_str(), made.pid)?;
+        }
         if new_server && let Err(problem) = look::install_keys(town) {
             warnings.push(problem.to_string());
         }
@@ -92,7 +95,7 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
         }),
         Err(problem) => {
             if !options.keep_container && !lost_to_another(&problem) {
-                undo(town, &prepared);
+                undo(town, &prepared, session);
             }
             if new_folder && workspace::is_worktree(identity.role()) {
                 // Made a moment ago and still empty of work, or it is kept.
@@ -101,6 +104,37 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
             Err(problem)
         }
     }
+}
+
+/// Brings the rigs of these agents up to date, where their roles want it: each rig
+/// once, whatever the number of agents. A remote that cannot be reached is only a
+/// warning.
+pub fn pre_sync(town: &Town, identities: &[Identity]) -> Vec<String> {
+    let mut rigs: Vec<&str> = identities
+        .iter()
+        .filter_map(|identity| {
+            let role = roles::resolve(town, identity.role(), identity.rig())
+                .ok()?
+                .value;
+            identity.rig().filter(|_| role.session.needs_pre_sync)
+        })
+        .collect();
+    rigs.sort_unstable();
+    rigs.dedup();
+    rigs.retain(|rig| rig::check_not_parked(town, rig).is_ok());
+    std::thread::scope(|scope| {
+        let fetches: Vec<_> = rigs
+            .iter()
+            .map(|rig| (rig, scope.spawn(|| workspace::fetch(town, rig))))
+            .collect();
+        let failures = fetches.into_iter().filter_map(|(rig, fetch)| {
+            let problem = fetch.join().ok()?.err()?;
+            Some(format!(
+                "the rig {rig} could not be brought up to date: {problem}"
+            ))
+        });
+        failures.collect()
+    })
 }
 
 /// Says what would keep an agent from being started, as far as can be told
@@ -142,6 +176,7 @@ impl<'a> Prepared<'a> {
             rig::check_not_parked(town, rig)?;
         }
         let mut role = roles::resolve(town, identity.role(), identity.rig())?.value;
+        check_variables(role.env.keys(), "the role", identity.role().word())?;
         options.apply_to(&mut role);
         let file = match identity.role() {
             Role::Agent => directory::agent_file(town, identity)?.unwrap_or_default(),
@@ -149,6 +184,8 @@ impl<'a> Prepared<'a> {
         };
         let harness = options.harness.as_deref().or(file.harness.as_deref());
         let preset = harnesses::resolve(town, &harnesses::choose(town, harness, &role))?.value;
+        let names = preset.env.set.keys().chain(&preset.env.clear);
+        check_variables(names, "the harness", &preset.name)?;
         let program = if options.command.is_some() || role.session.start_command.is_some() {
             PathBuf::new()
         } else {
@@ -218,18 +255,6 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// Brings the rig up to date. A remote that cannot be reached is only a warning.
-    fn pre_sync(&self, town: &Town) -> Option<String> {
-        let rig = self
-            .identity
-            .rig()
-            .filter(|_| self.role.session.needs_pre_sync)?;
-        let problem = workspace::fetch(town, rig).err()?;
-        Some(format!(
-            "the rig {rig} could not be brought up to date: {problem}"
-        ))
-    }
-
     fn plan(&self, town: &Town, session: SessionId) -> Plan {
         startup::plan(&Wish {
             identity: self.identity,
@@ -279,6 +304,22 @@ fn prompt(
     Some(beacon.prompt(instructions.or(role.start.instructions.as_deref())))
 }
 
+/// A variable that no process could have would make tmux refuse the start half way.
+fn check_variables<'n>(
+    names: impl Iterator<Item = &'n String>,
+    what: &str,
+    which: &str,
+) -> Result<()> {
+    let is_bad = |name: &&String| name.is_empty() || name.contains(['=', '\0']);
+    match names.into_iter().find(is_bad) {
+        Some(name) => Err(Problem::usage(format!(
+            "{what} {which} sets {name:?}, which cannot be the name of a variable"
+        ))
+        .hint("correct its [env]")),
+        None => Ok(()),
+    }
+}
+
 /// Refuses a tmux that lacks what a start needs, before anything is made.
 fn check_version(town: &Town) -> Result<()> {
     let problem = |error| tmux_problem("this tmux cannot hold agents", error);
@@ -322,6 +363,29 @@ fn existing(town: &Town, identity: &Identity, prepared: &Prepared<'_>) -> Result
         .map(|container| container.pane().keys_version.clone())
         .unwrap_or_default();
     let name = prepared.container.as_str();
+    let own = containers
+        .iter()
+        .find(|container| container.identity() == Some(identity));
+    if let Some(other) = own.filter(|container| container.name() != name) {
+        return Err(Problem::conflict(format!(
+            "{identity} lives in the container {} already",
+            other.name()
+        ))
+        .hint(format!(
+            "`gt stop {identity}` ends it, whatever the container is called"
+        )));
+    }
+    if let Some(pane) = prepared.options.respawn_of {
+        let wanted = own.is_some_and(|container| {
+            let row = container.pane();
+            row.pane == pane && row.dead && row.tag_auto_respawn
+        });
+        if !wanted {
+            return Err(Problem::conflict(format!(
+                "nobody wants {identity} back any more"
+            )));
+        }
+    }
     let mut place = Place::New;
     if let Some(container) = containers.iter().find(|container| container.name() == name) {
         refuse_others(container, identity)?;
@@ -338,7 +402,7 @@ fn existing(town: &Town, identity: &Identity, prepared: &Prepared<'_>) -> Result
                 ),
             );
         }
-        stop::end_processes(std::slice::from_ref(container), Duration::ZERO);
+        stop::end_processes(town, std::slice::from_ref(container), Duration::ZERO);
         // In the same container, so that attached clients and the user's own panes stay.
         place = if container.lost_agent_pane() {
             Place::Window
@@ -419,6 +483,7 @@ fn make(town: &Town, prepared: &Prepared<'_>, plan: &Plan, place: Place) -> Resu
             .then(Command::new("set-option").args(["-g", "history-limit", limit]))
             .then_line();
     }
+    let is_respawn = prepared.options.respawn_of.is_some();
     let target: gt_tmux::Target = match place {
         Place::New | Place::Window => name.clone().into(),
         Place::Respawn(pane) => pane.into(),
@@ -437,9 +502,18 @@ fn make(town: &Town, prepared: &Prepared<'_>, plan: &Plan, place: Place) -> Resu
                 .target(target.clone())
                 .args([tag::PANE, "#{pane_id}"]),
         );
+    // What an earlier life left behind; only a respawn counts the deaths on.
+    for tag in [tag::AUTO_RESPAWN, tag::STATE_REASON, tag::HARNESS_SESSION] {
+        batch = batch.then(set(tag, ""));
+    }
+    if !is_respawn {
+        batch = batch.then(set(tag::DEATHS, ""));
+    }
     for (tag, value) in &plan.tags {
         batch = batch.then(set(tag, value));
     }
+    // A user's own `set-hook` may have wiped it since.
+    batch = batch.then(look::respawn_hook());
     // Wishes are text from outside; as a tag's value they are only ever data.
     batch = batch.then(set(tag::START, &prepared.options.to_tag()));
     for command in look::options(
@@ -581,17 +655,23 @@ fn finish(town: &Town, prepared: &Prepared<'_>, made: &Made) -> Result<()> {
     if prepared.role.start.verify_survived && dead.trim() == "1" {
         return Err(await_ready::death(town, prepared, made));
     }
-    if prepared.role.start.track_pid {
-        pidfile::write(town, name.as_str(), made.pid)?;
-    }
     Ok(())
 }
 
 /// Takes back a container that did not come up. Best effort: the problem that
 /// led here is what the caller gets to see.
-fn undo(town: &Town, prepared: &Prepared<'_>) {
-    if let Ok(Some(container)) = containers::find(town, prepared.container.as_str()) {
-        stop::end_processes(std::slice::from_ref(&container), Duration::from_millis(500));
+fn undo(town: &Town, prepared: &Prepared<'_>, session: SessionId) {
+    let found = containers::find(town, prepared.container.as_str())
+        .ok()
+        .flatten();
+    // Only what this very start has put there: the container may hold panes of the
+    // user's, or have become somebody else's.
+    if let Some(container) = found.filter(|container| container.life() == Some(session)) {
+        stop::end_processes(
+            town,
+            std::slice::from_ref(&container),
+            Duration::from_millis(500),
+        );
         stop::remove_container(town, &container);
     }
     let _ = pidfile::remove(town, prepared.container.as_str());

@@ -62,8 +62,14 @@ pub fn stop_all(
     identities: &[Identity],
     options: StopOptions,
 ) -> Vec<(Identity, Result<Stopped>)> {
-    let mut answers: Vec<(Identity, Option<Result<Stopped>>)> = identities
-        .iter()
+    let mut wanted: Vec<&Identity> = Vec::new();
+    for identity in identities {
+        if !wanted.contains(&identity) {
+            wanted.push(identity);
+        }
+    }
+    let mut answers: Vec<(Identity, Option<Result<Stopped>>)> = wanted
+        .into_iter()
         .map(|identity| (identity.clone(), None))
         .collect();
     let mut locks: Vec<FileLock> = Vec::new();
@@ -136,7 +142,7 @@ fn end(town: &Town, victims: &[Container], options: StopOptions) -> Vec<Stopped>
     let table = processes::snapshot();
     let left = processes::wait_all(processes::hold(&table, &roots), asked);
     let stayed: BTreeSet<u32> = left.iter().map(Handle::pid).collect();
-    let killed = end_members(victims, &table, options.grace);
+    let killed = end_members(town, victims, &table, options.grace);
     let mut stopped = Vec::new();
     for container in victims {
         let Some(identity) = container.identity() else {
@@ -162,8 +168,8 @@ fn end(town: &Town, victims: &[Container], options: StopOptions) -> Vec<Stopped>
 
 /// Ends every process of these containers' agents, without asking and without
 /// touching the containers.
-pub fn end_processes(victims: &[Container], grace: Duration) {
-    end_members(victims, &processes::snapshot(), grace);
+pub fn end_processes(town: &Town, victims: &[Container], grace: Duration) {
+    end_members(town, victims, &processes::snapshot(), grace);
 }
 
 /// No death from here on may wake the respawn.
@@ -261,12 +267,17 @@ fn roots(victims: &[Container]) -> BTreeSet<u32> {
 }
 
 /// TERM, a grace period, KILL for all members at once. Gives those that were killed.
-fn end_members(victims: &[Container], before: &Table, grace: Duration) -> BTreeSet<u32> {
+fn end_members(
+    town: &Town,
+    victims: &[Container],
+    before: &Table,
+    grace: Duration,
+) -> BTreeSet<u32> {
     let mut killed = BTreeSet::new();
     // Twice: what was forked while the first round went on is found in the second.
     for patience in [grace, Duration::ZERO] {
         let now = processes::snapshot();
-        let members = members(victims, before, &now);
+        let members = members(town, victims, before, &now);
         let handles = processes::hold(&now, &members);
         if handles.is_empty() {
             break;
@@ -282,7 +293,7 @@ fn end_members(victims: &[Container], before: &Table, grace: Duration) -> BTreeS
 
 /// The processes of these agents that live now: those of their panes as they
 /// were before and are now, and strays that carry their session's variable.
-fn members(victims: &[Container], before: &Table, now: &Table) -> BTreeSet<u32> {
+fn members(town: &Town, victims: &[Container], before: &Table, now: &Table) -> BTreeSet<u32> {
     let mut members = BTreeSet::new();
     for container in victims {
         members.extend(of_pane(container, now));
@@ -292,7 +303,7 @@ fn members(victims: &[Container], before: &Table, now: &Table) -> BTreeSet<u32> 
         };
         members.extend(of_pane(container, before).into_iter().filter(still));
     }
-    members.extend(strays(victims, now));
+    members.extend(strays(town, victims, now));
     members.remove(&std::process::id());
     // An agent may have started a tmux server, which holds what is not the agent's.
     members.retain(|pid| {
@@ -312,25 +323,26 @@ fn of_pane(container: &Container, table: &Table) -> BTreeSet<u32> {
     }
 }
 
-/// Processes that left their terminal but still carry the session's variable. So
-/// do the user's own panes in the container, and a `gt` that tmux started for
-/// it: those are not the agent's.
-fn strays(victims: &[Container], now: &Table) -> BTreeSet<u32> {
-    let lives: Vec<String> = victims
+/// Processes that left their terminal but still carry the variables of the agent's
+/// own pane. The session's id alone proves nothing: the user's panes in the
+/// container have it too, and so does a tmux server that the agent started, with
+/// all that lives there.
+fn strays(town: &Town, victims: &[Container], now: &Table) -> BTreeSet<u32> {
+    let server = format!("TMUX={},", town.server().socket_path().display());
+    let marks: Vec<[String; 3]> = victims
         .iter()
-        .filter_map(|container| Some(format!("GT_SESSION_UUID={}", container.life()?)))
+        .filter(|container| !container.lost_agent_pane())
+        .filter_map(|container| {
+            let pane = container.pane().pane;
+            let life = container.life()?;
+            Some([
+                format!("GT_SESSION_UUID={life}"),
+                format!("TMUX_PANE={pane}"),
+                server.clone(),
+            ])
+        })
         .collect();
-    let mut strays = processes::carrying(&lives);
-    for container in victims {
-        let agents = (!container.lost_agent_pane()).then(|| container.pane().pane);
-        for row in container
-            .panes()
-            .iter()
-            .filter(|row| Some(row.pane) != agents)
-        {
-            strays = &strays - &now.pane_members(row.pid);
-        }
-    }
+    let mut strays = processes::carrying(&marks);
     let mut ancestor = Some(std::process::id());
     while let Some(pid) = ancestor {
         strays.remove(&pid);
@@ -378,33 +390,29 @@ fn remove_containers(town: &Town, victims: &[Container]) {
     let _ = town.server().run_private(batch);
 }
 
-/// Ends what PID files still name although its container is gone.
+/// Ends what PID files still name although its container is gone, and forgets
+/// those files. Gives the containers whose processes lived on.
 pub fn end_orphans(town: &Town, grace: Duration) -> Result<Vec<String>> {
-    let running: BTreeSet<String> = containers::list(town)?
-        .iter()
-        .map(|container| container.name().to_owned())
-        .collect();
+    let lost = pidfile::lost(town, || containers::list(town))?;
     let table = processes::snapshot();
-    let mut ended = Vec::new();
-    let mut members = BTreeSet::new();
-    for tracked in pidfile::all(town) {
-        if running.contains(&tracked.container) {
-            continue;
-        }
-        if tracked.alive.is_some() {
-            members.extend(table.pane_members(tracked.pid));
-            ended.push(tracked.container.clone());
-        }
-    }
+    let alive = || lost.iter().filter(|tracked| tracked.alive.is_some());
+    let members: BTreeSet<u32> = alive()
+        .flat_map(|tracked| table.pane_members(tracked.pid))
+        .collect();
     let handles = processes::hold(&table, &members);
     processes::signal_all(&handles, Signal::TERM);
     let left = processes::wait_all(handles, grace);
     processes::signal_all(&left, Signal::KILL);
     let _ = processes::wait_all(left, KILL_PATIENCE);
-    for tracked in pidfile::all(town) {
-        if !running.contains(&tracked.container) {
+    // Looked at again: a start may have written a new one meanwhile.
+    let now = pidfile::all(town);
+    for tracked in &lost {
+        if now
+            .iter()
+            .any(|file| file.container == tracked.container && file.pid == tracked.pid)
+        {
             pidfile::remove(town, &tracked.container)?;
         }
     }
-    Ok(ended)
+    Ok(alive().map(|tracked| tracked.container.clone()).collect())
 }

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 /// How long a fetch or another worktree of the same rig may take.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// A start does not wait longer than this for a remote.
+const FETCH_LIMIT: Duration = Duration::from_secs(20);
 
 /// The folder of an agent, by its role's pattern.
 pub fn path(town: &Town, identity: &Identity, role: &RoleConfig) -> Result<PathBuf> {
@@ -58,7 +60,9 @@ pub fn ensure(town: &Town, identity: &Identity, dir: &Path) -> Result<()> {
 pub fn fetch(town: &Town, rig: &str) -> Result<()> {
     let repository = rig::repository(town, rig);
     let _lock = FileLock::take(&repository_lock(town, rig), PATIENCE)?;
-    Git::at(&repository, town.around()).run(["fetch", "--quiet", "origin"])?;
+    Git::at(&repository, town.around())
+        .within(FETCH_LIMIT)
+        .run(["fetch", "--quiet", "origin"])?;
     Ok(())
 }
 
@@ -165,22 +169,56 @@ impl Unsaved {
     }
 }
 
-/// Changes that are not committed, and commits that no remote branch has.
-pub fn unsaved(town: &Town, dir: &Path) -> Result<Unsaved> {
-    let git = Git::at(dir, town.around());
-    let changes = git.run(["status", "--porcelain", "--untracked-files=all"])?;
-    let commits = git.run(["rev-list", "--count", "HEAD", "--not", "--remotes"])?;
-    Ok(Unsaved {
-        changed_files: changes.lines().count(),
-        commits: commits.parse().unwrap_or(0),
-    })
+/// Changes that are not committed, and commits that no remote branch has: of the
+/// worktree as it stands and of the agent's branch, which may be elsewhere.
+pub fn unsaved(town: &Town, identity: &Identity, dir: &Path) -> Result<Unsaved> {
+    let mut unsaved = Unsaved::default();
+    if dir.join(".git").exists() {
+        let git = Git::at(dir, town.around());
+        let changes = git.run(["status", "--porcelain", "--untracked-files=all"])?;
+        unsaved.changed_files = changes.lines().count();
+    }
+    let tips = tips(town, identity, dir);
+    if let (Some(rig), false) = (identity.rig(), tips.is_empty()) {
+        let repository = rig::repository(town, rig);
+        let mut args = vec!["rev-list", "--count"];
+        args.extend(tips.iter().map(String::as_str));
+        args.extend(["--not", "--remotes"]);
+        let commits = Git::at(&repository, town.around()).run(args)?;
+        unsaved.commits = commits.parse().unwrap_or(0);
+    }
+    Ok(unsaved)
+}
+
+/// The commits that an agent's work ends in: its branch, and what is checked out.
+fn tips(town: &Town, identity: &Identity, dir: &Path) -> Vec<String> {
+    let commit = |git: Git<'_>, name: &str| {
+        git.run([
+            "rev-parse",
+            "--verify",
+            "--quiet",
+            &format!("{name}^{{commit}}"),
+        ])
+        .ok()
+    };
+    let repository = rig::repository(town, identity.rig().unwrap_or_default());
+    let branch = format!("refs/heads/{}", branch(identity));
+    let mut tips: Vec<String> = commit(Git::at(&repository, town.around()), &branch)
+        .into_iter()
+        .collect();
+    if dir.join(".git").exists() {
+        tips.extend(commit(Git::at(dir, town.around()), "HEAD"));
+    }
+    tips.sort();
+    tips.dedup();
+    tips
 }
 
 /// What removing a worktree left behind on purpose.
 #[derive(Clone, Debug, Default)]
 pub struct Removed {
-    /// The ref under which unsaved work was kept.
-    pub saved: Option<String>,
+    /// The refs under which unsaved work was kept.
+    pub saved: Vec<String>,
 }
 
 /// Removes an agent's worktree and its branch. Work that is nowhere else is kept
@@ -189,31 +227,28 @@ pub fn remove(town: &Town, identity: &Identity, dir: &Path, force: bool) -> Resu
     let Some(rig) = identity.rig() else {
         return Err(Problem::usage(format!("{identity} has no worktree")));
     };
-    let around = town.around();
     let repository = rig::repository(town, rig);
-    let git = Git::at(&repository, around);
-    let branch = branch(identity);
+    let git = Git::at(&repository, town.around());
     let mut removed = Removed::default();
-    if dir.join(".git").exists() {
-        let unsaved = unsaved(town, dir)?;
-        if !unsaved.is_nothing() {
-            if !force {
-                return Err(Problem::conflict(format!(
-                    "{} holds work that is nowhere else: {} changed files, {} commits",
-                    dir.display(),
-                    unsaved.changed_files,
-                    unsaved.commits
-                ))
-                .hint("commit and push it, or `--force`: it is then kept under refs/gt/saved/"));
-            }
-            removed.saved = Some(save(town, identity, dir)?);
+    let unsaved = unsaved(town, identity, dir)?;
+    if !unsaved.is_nothing() {
+        if !force {
+            return Err(Problem::conflict(format!(
+                "{identity} has work that is nowhere else: {} changed files, {} commits",
+                unsaved.changed_files, unsaved.commits
+            ))
+            .hint("commit and push it, or `--force`: it is then kept under refs/gt/saved/"));
         }
+        removed.saved = save(town, identity, dir)?;
+    }
+    if dir.join(".git").exists() {
         let target = dir.to_string_lossy().into_owned();
         git.run(["worktree", "remove", "--force", "--", &target])?;
     } else if dir.exists() {
         fs::remove_dir(dir).map_err(|error| files::cannot("remove", dir, &error))?;
     }
     git.run(["worktree", "prune"])?;
+    let branch = branch(identity);
     if git.says([
         "show-ref",
         "--verify",
@@ -225,11 +260,51 @@ pub fn remove(town: &Town, identity: &Identity, dir: &Path, force: bool) -> Resu
     Ok(removed)
 }
 
-/// Commits everything, ignored files aside, to a ref of its own.
-fn save(town: &Town, identity: &Identity, dir: &Path) -> Result<String> {
-    let git = Git::at(dir, town.around());
+/// Keeps every tip, and what is not committed, ignored files aside, under refs of their own.
+fn save(town: &Town, identity: &Identity, dir: &Path) -> Result<Vec<String>> {
     let stamp = jiff::Timestamp::now().as_millisecond();
-    let name = format!("refs/gt/saved/{}/{stamp}", branch(identity));
+    let name = |part: &str| format!("refs/gt/saved/{}/{stamp}-{part}", branch(identity));
+    let repository = rig::repository(town, identity.rig().unwrap_or_default());
+    let bare = Git::at(&repository, town.around());
+    let mut saved = Vec::new();
+    for (number, tip) in tips(town, identity, dir).iter().enumerate() {
+        let unpushed = bare.run(["rev-list", "--count", tip, "--not", "--remotes"])?;
+        if unpushed != "0" {
+            let name = name(&format!("tip{number}"));
+            bare.run(["update-ref", &name, tip])?;
+            saved.push(name);
+        }
+    }
+    if dir.join(".git").exists() {
+        saved.extend(save_changes(town, identity, dir, &name("changes"))?);
+    }
+    Ok(saved)
+}
+
+fn save_changes(
+    town: &Town,
+    identity: &Identity,
+    dir: &Path,
+    name: &str,
+) -> Result<Option<String>> {
+    let git = Git::at(dir, town.around());
+    let changes = git.run(["status", "--porcelain", "--untracked-files=all"])?;
+    if changes.is_empty() {
+        return Ok(None);
+    }
+    // git names a folder, even where all files are asked for, when it is a
+    // repository of its own: a commit would only keep a pointer to it.
+    let nested = changes
+        .lines()
+        .find(|line| line.starts_with("??") && line.ends_with('/'));
+    if let Some(line) = nested {
+        return Err(Problem::conflict(format!(
+            "{} holds a repository of its own: {}",
+            dir.display(),
+            line.trim_start_matches("?? ")
+        ))
+        .hint("move it away first; gt could not keep what is in it"));
+    }
     git.run(["add", "--all"])?;
     let tree = git.run(["write-tree"])?;
     let message = format!("Work of {identity} kept when its worktree was removed");
@@ -245,6 +320,6 @@ fn save(town: &Town, identity: &Identity, dir: &Path) -> Result<String> {
         "-m",
         &message,
     ])?;
-    git.run(["update-ref", &name, &commit])?;
-    Ok(name)
+    git.run(["update-ref", name, &commit])?;
+    Ok(Some(name.to_owned()))
 }

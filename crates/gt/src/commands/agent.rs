@@ -8,7 +8,7 @@ use gt_town::agents::{self as engine, Wanted};
 use gt_town::directory::{self, AgentFile};
 use gt_town::{Town, files, harnesses};
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Agents that stand alone, in any folder: containers `agent_{slug}`
@@ -80,7 +80,7 @@ pub(crate) fn run(command: AgentCommand, context: &Context) -> Answer {
                 &wanted,
                 &options,
                 context,
-                start::Missing::IsAProblem,
+                start::RunningAlready::IsAProblem,
             )
         }
         AgentCommand::Stop(args) => {
@@ -143,7 +143,7 @@ fn new(town: &Town, args: NewArgs, context: &Context) -> Answer {
             &[identity],
             &options,
             context,
-            start::Missing::IsAProblem,
+            start::RunningAlready::IsAProblem,
         );
     }
     if context.json {
@@ -160,16 +160,15 @@ fn new(town: &Town, args: NewArgs, context: &Context) -> Answer {
 fn remove(town: &Town, args: &RmArgs, context: &Context) -> Answer {
     let identity = existing(town, &args.slug)?;
     let folder = town.root().join("agents").join(identity.short_name());
-    let inside = folder.join("work");
-    let has_files = inside
-        .read_dir()
-        .is_ok_and(|mut entries| entries.next().is_some());
-    if has_files && !args.force {
-        return Err(
-            Problem::conflict(format!("{} holds files", inside.display()))
-                .hint("move them away, or `--force` removes them"),
-        );
-    }
+    let check = || match first_file(&folder) {
+        Some(file) if !args.force => Err(Problem::conflict(format!(
+            "{} would be lost",
+            file.display()
+        ))
+        .hint("move the files away, or `--force` removes them")),
+        _ => Ok(()),
+    };
+    check()?;
     let wanted = Wanted {
         role: Some(Role::Agent),
         ..Wanted::default()
@@ -184,6 +183,8 @@ fn remove(town: &Town, args: &RmArgs, context: &Context) -> Answer {
             &mut Vec::new(),
         )?;
     }
+    // It may have written something until its end.
+    check()?;
     std::fs::remove_dir_all(&folder).map_err(|error| files::cannot("remove", &folder, &error))?;
     if context.json {
         output::json(&json!({"agent": identity, "removed": true}))?;
@@ -191,4 +192,20 @@ fn remove(town: &Town, args: &RmArgs, context: &Context) -> Answer {
         output::line(format!("Removed {identity}."))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A file in an agent's folder that `gt agent new` did not write.
+fn first_file(folder: &Path) -> Option<PathBuf> {
+    let mut open = vec![folder.to_owned()];
+    while let Some(dir) = open.pop() {
+        for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                open.push(path);
+            } else if path != folder.join("agent.toml") {
+                return Some(path);
+            }
+        }
+    }
+    None
 }

@@ -7,7 +7,7 @@ use gt_core::Role;
 use gt_core::health::Health;
 use gt_core::state::State;
 use gt_town::agents::{self as engine, AgentView, Wanted};
-use gt_town::{Town, pidfile};
+use gt_town::{Town, containers, pidfile};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -152,14 +152,7 @@ pub(crate) fn document(agent: &AgentView) -> Value {
 fn check(town: &Town, context: &Context) -> Answer {
     let agents = engine::list(town, Wanted::default())?;
     // A PID file without a container: the session died under its agent.
-    let lost: Vec<pidfile::Tracked> = pidfile::all(town)
-        .into_iter()
-        .filter(|tracked| {
-            agents
-                .iter()
-                .all(|agent| agent.container != tracked.container)
-        })
-        .collect();
+    let lost = pidfile::lost(town, || containers::list(town))?;
     let ill = agents
         .iter()
         .filter(|agent| agent.health != Health::Healthy)

@@ -116,9 +116,9 @@ pub(crate) fn run(command: CrewCommand, context: &Context) -> Answer {
                 false => existing(&town, &args.names, &args.rig)?,
             };
             let known = if args.all {
-                start::Missing::IsFine
+                start::RunningAlready::IsFine
             } else {
-                start::Missing::IsAProblem
+                start::RunningAlready::IsAProblem
             };
             start::start_many(
                 &town,
@@ -182,7 +182,13 @@ pub(crate) fn restart(
     }
     // The JSON answer is that of the start.
     stop::stop_into(town, &running, false, context, &mut Vec::new())?;
-    start::start_many(town, wanted, options, context, start::Missing::IsAProblem)
+    start::start_many(
+        town,
+        wanted,
+        options,
+        context,
+        start::RunningAlready::IsAProblem,
+    )
 }
 
 fn add(town: &Town, args: &AddArgs, context: &Context) -> Answer {
@@ -244,7 +250,7 @@ fn remove(town: &Town, args: &RmArgs, context: &Context) -> Answer {
         let role = roles::resolve(town, Role::Crew, identity.rig())?.value;
         let dir = workspace::path(town, identity, &role)?;
         // Looked at before anything is stopped: a refusal must change nothing.
-        let unsaved = workspace::unsaved(town, &dir).unwrap_or_default();
+        let unsaved = workspace::unsaved(town, identity, &dir)?;
         if args.dry_run {
             let runs = running.contains(identity);
             documents.push(json!({
@@ -286,9 +292,10 @@ fn remove(town: &Town, args: &RmArgs, context: &Context) -> Answer {
             json!({"agent": identity, "removed": true, "saved": removed.saved}),
         ));
         if !context.json {
-            let kept = removed.saved.map_or_else(String::new, |name| {
-                format!(" Its unsaved work is kept as {name}.")
-            });
+            let kept = match removed.saved.as_slice() {
+                [] => String::new(),
+                saved => format!(" Its unsaved work is kept as {}.", saved.join(", ")),
+            };
             output::line(format!("Removed {identity}.{kept}"))?;
         }
     }

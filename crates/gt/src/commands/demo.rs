@@ -30,6 +30,8 @@ pub(crate) struct DemoTownArgs {
 }
 
 const RIG: &str = "gastown";
+/// The file that marks a town as the demo's.
+const MARK: &str = ".gt-demo";
 const CREW: [&str; 2] = ["max", "amy"];
 
 pub(crate) fn run(args: DemoTownArgs, context: &Context) -> Answer {
@@ -71,7 +73,13 @@ pub(crate) fn run(args: DemoTownArgs, context: &Context) -> Answer {
         skip_permissions: Some(false),
         ..StartOptions::default()
     };
-    start::start_many(&town, &wanted, &options, context, start::Missing::IsFine)?;
+    start::start_many(
+        &town,
+        &wanted,
+        &options,
+        context,
+        start::RunningAlready::IsFine,
+    )?;
     step("gt nudge gastown/max \"hello from the demo\"")?;
     let order = Order {
         text: "hello from the demo",
@@ -92,9 +100,23 @@ pub(crate) fn run(args: DemoTownArgs, context: &Context) -> Answer {
 
 fn open_or_make(dir: &Path, context: &Context) -> Result<Town, Problem> {
     if !dir.join("town.toml").exists() {
+        if dir
+            .read_dir()
+            .is_ok_and(|mut entries| entries.next().is_some())
+        {
+            return Err(Problem::conflict(format!("{} is not empty", dir.display()))
+                .hint("name an empty or a new folder with `--dir`"));
+        }
         // The socket lies in the town, so that nothing is left when it is removed.
         let socket = dir.join(".runtime/tmux");
         Town::init(dir, Some("demo"), &socket.to_string_lossy(), "demo")?;
+        // Only what bears this mark is ever removed whole.
+        files::write_whole(&dir.join(MARK), b"made by `gt demo`\n")?;
+    } else if !dir.join(MARK).exists() {
+        return Err(
+            Problem::conflict(format!("{} is a town of somebody's own", dir.display()))
+                .hint("the demo wants a folder of its own: `--dir PATH`"),
+        );
     }
     let mut around = context.around().clone();
     // The demo is on its own server, whatever the caller's shell says.
@@ -194,8 +216,11 @@ fn clean(dir: &Path, context: &Context) -> Answer {
         .collect();
     stop::stop_into(&town, &running, true, context, &mut Vec::new())?;
     gt_town::stop::end_orphans(&town, gt_town::stop::GRACE)?;
-    // Nobody else is on this server; it ends with its last session.
-    let _ = town.server().run(gt_tmux::Command::new("kill-server"));
+    // The server lies in the demo's own folder and ends with its last session,
+    // unless the user's configuration keeps it.
+    if town.server().socket_path().starts_with(dir) {
+        let _ = town.server().run(gt_tmux::Command::new("kill-server"));
+    }
     std::fs::remove_dir_all(dir).map_err(|error| files::cannot("remove", dir, &error))?;
     output::line(format!("Removed {}.", dir.display()))?;
     Ok(ExitCode::SUCCESS)

@@ -4,6 +4,7 @@ use crate::output;
 use clap::Args;
 use gt_core::{Identity, Problem, Role};
 use gt_town::agents::{self, Wanted};
+use gt_town::roles;
 use gt_town::stop as engine;
 use serde_json::json;
 use std::process::ExitCode;
@@ -56,6 +57,19 @@ pub(crate) fn run(args: DownArgs, context: &Context) -> Answer {
             .cloned()
             .collect(),
     );
+    // Who calls this from inside an agent ends that one last, or nobody would go on.
+    let own = stop::own_container(&town, context);
+    let is_own =
+        |i: &Identity| own.is_some() && roles::container_name(&town, i).ok().as_deref() == own;
+    let (own, others): (Vec<Identity>, Vec<Identity>) = groups
+        .iter()
+        .flatten()
+        .cloned()
+        .partition(|identity| is_own(identity));
+    for group in &mut groups {
+        group.retain(|identity| others.contains(identity));
+    }
+    groups.push(own);
     groups.retain(|group| !group.is_empty());
     if args.dry_run {
         if context.json {

@@ -7,6 +7,7 @@ use gt_town::agents::{self, Wanted};
 use gt_town::containers::tmux_problem;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Choose an agent from a menu inside tmux
 ///
@@ -28,6 +29,21 @@ struct Entry {
     /// A tmux command line, quoted for tmux.
     action: String,
 }
+
+impl Entry {
+    /// The three words of a menu item. tmux expands formats in both texts.
+    fn words(&self, key: Option<char>) -> [String; 3] {
+        let key = key.map(String::from).unwrap_or_default();
+        [
+            format::escape(&self.label),
+            key,
+            format::escape(&self.action),
+        ]
+    }
+}
+
+/// As long as a person may look at a menu or a pop-up.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Keys that choose entries, in their order.
 const SHORTCUTS: &str = "123456789abcdefhijklmnoprstuvwxyz";
@@ -67,19 +83,19 @@ pub(crate) fn run(args: &MenuArgs, town: &Town) -> Answer {
     command = command.arg("--");
     let mut shortcuts = SHORTCUTS.chars();
     for entry in &ours {
-        let key = shortcuts.next().map(String::from).unwrap_or_default();
-        command = command.args([entry.label.as_str(), &key, &entry.action]);
+        command = command.args(entry.words(shortcuts.next()));
     }
     if !ours.is_empty() && !others.is_empty() {
         command = command.arg(""); // a separator
     }
     for entry in &others {
-        let key = shortcuts.next().map(String::from).unwrap_or_default();
-        command = command.args([entry.label.as_str(), &key, &entry.action]);
+        command = command.args(entry.words(shortcuts.next()));
     }
     // Shown on the server of the client that asked.
     let server = client_server(town);
+    // tmux answers when the menu is closed again.
     server
+        .with_timeout(PATIENCE)
         .run(command)
         .map_err(|error| tmux_problem("cannot show the menu", error))?;
     Ok(ExitCode::SUCCESS)
@@ -100,11 +116,7 @@ fn own_entries(town: &Town) -> Result<Vec<Entry>, Problem> {
     Ok(agents
         .iter()
         .map(|agent| Entry {
-            label: format::escape(&format!(
-                "{}  {}",
-                agent.identity,
-                agent.report.state.word()
-            )),
+            label: format!("{}  {}", agent.identity, agent.report.state.word()),
             action: go_to(&agent.container, &socket, here),
         })
         .collect())
@@ -142,7 +154,7 @@ fn other_entries(town: &Town) -> Vec<Entry> {
                 &row.agent
             };
             entries.push(Entry {
-                label: format::escape(&format!("{server_name}: {who}")),
+                label: format!("{server_name}: {who}"),
                 action: go_to(&row.name, &socket, here == socket),
             });
         }

@@ -88,7 +88,13 @@ pub(crate) fn run(command: RigCommand, context: &Context) -> Answer {
             }
             let mut options = args.flags.options(context)?;
             options.create = true;
-            start::start_many(&town, &wanted, &options, context, start::Missing::IsFine)
+            start::start_many(
+                &town,
+                &wanted,
+                &options,
+                context,
+                start::RunningAlready::IsFine,
+            )
         }
         RigCommand::Stop(args) => {
             let town = context.town()?;

@@ -105,7 +105,13 @@ fn begin(town: &Town, wanted: &[Identity], flags: &StartFlags, context: &Context
     let mut options = flags.options(context)?;
     // There is only one, so its worktree cannot be a misspelling.
     options.create = true;
-    start::start_many(town, wanted, &options, context, start::Missing::IsAProblem)
+    start::start_many(
+        town,
+        wanted,
+        &options,
+        context,
+        start::RunningAlready::IsAProblem,
+    )
 }
 
 fn status(town: &Town, identity: &Identity, context: &Context) -> Answer {

@@ -31,12 +31,18 @@ pub(crate) fn run(args: StartArgs, context: &Context) -> Answer {
         identities.push(target::resolve(&town, text)?);
     }
     let options = args.flags.options(context)?;
-    start_many(&town, &identities, &options, context, Missing::IsAProblem)
+    start_many(
+        &town,
+        &identities,
+        &options,
+        context,
+        RunningAlready::IsAProblem,
+    )
 }
 
-/// What to do about agents that run already when many are started.
+/// What it means that an agent runs already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Missing {
+pub(crate) enum RunningAlready {
     /// The caller named them: a conflict.
     IsAProblem,
     /// The caller wants them running, and they are.
@@ -49,10 +55,19 @@ pub(crate) fn start_many(
     identities: &[Identity],
     options: &StartOptions,
     context: &Context,
-    running_already: Missing,
+    running_already: RunningAlready,
 ) -> Answer {
     context.catch_interrupts();
-    let results = start_in_parallel(town, identities, options);
+    let mut wanted: Vec<Identity> = Vec::new();
+    for identity in identities {
+        if !wanted.contains(identity) {
+            wanted.push(identity.clone());
+        }
+    }
+    for warning in start::pre_sync(town, &wanted) {
+        output::warn(warning);
+    }
+    let results = start_in_parallel(town, &wanted, options);
     let mut failures: Vec<(&Identity, &Problem)> = Vec::new();
     let mut documents: Vec<Value> = Vec::new();
     let paint = Paint::for_stdout();
@@ -67,7 +82,7 @@ pub(crate) fn start_many(
                     output::warn(format!("{identity}: {warning}"));
                 }
             }
-            Err(problem) if running_already == Missing::IsFine && is_running(problem) => {
+            Err(problem) if running_already == RunningAlready::IsFine && is_running(problem) => {
                 documents.push(json!({"agent": identity, "started": false, "running": true}));
                 if !context.json {
                     output::line(format!("{} {identity} runs already", paint.dim("·")))?;

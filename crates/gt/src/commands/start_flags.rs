@@ -121,6 +121,7 @@ impl StartFlags {
             wait_for_agent: off(self.no_wait),
             keep_on_timeout: self.keep_on_timeout,
             keep_container: false,
+            respawn_of: None,
             accept_dialogs: off(self.no_dialogs || self.no_wait),
             wait_ready: off(self.no_wait),
             ready_timeout: self.ready_timeout()?,

@@ -111,6 +111,8 @@ fn popup(town: &Town, client: &str) -> Answer {
         .args(["-E", "-w", "80%", "-h", "80%", "-c", client])
         .arg(format!("{gt} --town {root} status --hold"));
     town.server()
+        .clone()
+        .with_timeout(super::menu::PATIENCE)
         .run(command)
         .map_err(|error| tmux_problem("cannot open the pop-up", error))?;
     Ok(ExitCode::SUCCESS)

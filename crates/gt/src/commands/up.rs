@@ -32,5 +32,11 @@ pub(crate) fn run(args: UpArgs, context: &Context) -> Answer {
     }
     let mut options = args.flags.options(context)?;
     options.create = true;
-    start::start_many(&town, &wanted, &options, context, start::Missing::IsFine)
+    start::start_many(
+        &town,
+        &wanted,
+        &options,
+        context,
+        start::RunningAlready::IsFine,
+    )
 }

@@ -1,6 +1,7 @@
 //! Many agents, and many processes that want the same one.
 
-use crate::env::{TestEnv, processes_of};
+use crate::env::{PATIENCE, TestEnv, processes_of};
+use gt_tmux::testing::wait_until;
 use std::process::Child;
 
 const NAMES: usize = 50;
@@ -25,11 +26,9 @@ fn fifty_agents_start_with_one_command_and_stop_with_one() {
     );
     assert_eq!(env.sessions(), Vec::<String>::new());
     assert_eq!(env.running(), Vec::<String>::new());
-    assert_eq!(
-        processes_of(env.home()),
-        Vec::<u32>::new(),
-        "no process of ours is left"
-    );
+    wait_until("no process of ours is left", PATIENCE, || {
+        processes_of(env.home()).is_empty().then_some(())
+    });
     let pids = std::fs::read_dir(env.town().join(".runtime/pids")).unwrap();
     assert_eq!(pids.count(), 0, "no PID file is left");
 }
@@ -81,6 +80,34 @@ fn starting_and_stopping_at_once_ends_in_one_of_the_two() {
         if running == 1 {
             env.gt(&["stop", "--force", "gastown/crew/max"]).ok();
         }
-        assert_eq!(processes_of(env.home()), Vec::<u32>::new(), "round {round}");
+        wait_until(
+            &format!("no process is left of round {round}"),
+            PATIENCE,
+            || processes_of(env.home()).is_empty().then_some(()),
+        );
     }
+}
+
+#[test]
+fn of_two_rigs_of_one_name_exactly_one_is_made() {
+    let env = TestEnv::with_town();
+    env.repository("source");
+    for round in 0..10 {
+        let name = format!("rig{round}");
+        let racers: Vec<Child> = (0..2)
+            .map(|_| env.spawn(&["rig", "add", &name, "source"]))
+            .collect();
+        let mut codes: Vec<Option<i32>> = racers
+            .into_iter()
+            .map(|racer| racer.wait_with_output().unwrap().status.code())
+            .collect();
+        codes.sort();
+        assert_eq!(codes, [Some(0), Some(4)], "round {round}");
+        assert!(env.town().join(&name).join(".repo.git/HEAD").exists());
+    }
+    let left = std::fs::read_dir(env.town()).unwrap().flatten();
+    let temporary = left
+        .filter(|entry| entry.file_name().to_string_lossy().ends_with(".tmp"))
+        .count();
+    assert_eq!(temporary, 0);
 }

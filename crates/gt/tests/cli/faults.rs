@@ -33,6 +33,17 @@ fn every_bad_input_gets_its_code_and_a_hint() {
     check(&["crew", "add", "a.b"], 2, "holds '.'");
     check(&["crew", "add", "witness"], 2, "word of gt's own");
     check(&["crew", "add", "x-az"], 4, "reads as");
+    check(&["crew", "add", &"x".repeat(60)], 2, "longer than");
+    check(
+        &["rig", "add", "other", ".", "--prefix", "agent_x"],
+        2,
+        "word of gt's own",
+    );
+    check(
+        &["rig", "add", "other", ".", "--prefix", "hq-dog"],
+        2,
+        "word of gt's own",
+    );
     check(
         &["start", "--create", "gastown/polecats/crew-x"],
         4,
@@ -295,4 +306,36 @@ fn interrupting_a_start_of_many_leaves_nothing_half_made() {
 fn interrupt(child: &std::process::Child) {
     let group = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     rustix::process::kill_process_group(group, rustix::process::Signal::INT).unwrap();
+}
+
+#[test]
+fn a_remote_that_never_answers_can_be_interrupted() {
+    let env = TestEnv::with_town();
+    // It takes connections and says nothing.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("git://{}/x.git", silent.local_addr().unwrap());
+    let child = env.spawn(&["rig", "add", "gastown", &url]);
+    let _connection = silent.accept().unwrap();
+    interrupt(&child);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("interrupted"),
+        "{output:?}"
+    );
+    assert!(!env.town().join("gastown").exists());
+    wait_until("no git is left", crate::env::PATIENCE, || {
+        processes_of(env.home()).is_empty().then_some(())
+    });
+    let left: Vec<_> = fs::read_dir(env.town())
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.file_name())
+        .collect();
+    assert!(
+        !left
+            .iter()
+            .any(|name| name.to_string_lossy().ends_with(".tmp")),
+        "{left:?}"
+    );
 }

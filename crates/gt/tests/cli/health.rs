@@ -64,17 +64,20 @@ fn another_program_of_the_same_name_elsewhere_does_not_help() {
     let env = TestEnv::with_crew(&["max", "amy"]);
     env.gt(&["crew", "start", "--all", "--no-auto-respawn"])
         .ok();
-    // The agent's process is replaced by something else in the same pane.
-    let args = [
+    // The pane is alive, but what runs in it is not called as the agent is.
+    let other = "[command]\nprogram = 'sleep'\nargs = ['1000']\nsession_id = []\nskip_permissions = []\nsettings = []\n[process]\nnames = ['gt']\n";
+    fs::write(env.town().join("harnesses/other.toml"), other).unwrap();
+    env.gt(&[
         "crew",
         "restart",
         "max",
         "--no-auto-respawn",
-        "--command",
-        "exec sleep 1000",
+        "--no-prompt",
+        "--harness",
+        "other",
         "--no-wait",
-    ];
-    env.gt(&args).ok();
+    ])
+    .ok();
     assert_eq!(env.agent("gastown/crew/max")["health"], "agent_dead");
     assert_eq!(env.agent("gastown/crew/amy")["health"], "healthy");
     let checked = env.gt(&["agents", "check", "--json"]).fails(1).json();
@@ -288,4 +291,82 @@ fn a_pid_file_ends_what_outlived_its_container_and_nothing_else() {
     assert!(lives(amy), "a pid that was given out again is left alone");
     assert!(!file.exists());
     kill(amy);
+}
+
+#[test]
+fn a_command_of_the_callers_own_counts_as_alive() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["crew", "start", "max", "--command", "exec sleep 1000"])
+        .ok();
+    assert_eq!(env.agent("gastown/crew/max")["health"], "healthy");
+    env.gt(&["crew", "start", "max"]).fails(4);
+}
+
+#[test]
+fn other_sockets_and_renamed_containers_are_no_orphans() {
+    let mut env = TestEnv::with_crew(&["max"]);
+    env.gt(&["crew", "start", "max"]).ok();
+    let pid = env.pid("gastown/crew/max");
+    env.tmux(
+        Tmux::new("rename-session")
+            .target(session("gt-crew-max"))
+            .arg("notes"),
+    );
+    env.gt(&["doctor", "--fix"]).ok();
+    assert!(lives(pid), "it is in another container");
+    // It is still the same agent, and there is only one of it.
+    assert_eq!(env.running(), ["gastown/crew/max"]);
+    let answer = env.gt(&["crew", "start", "max"]).fails(4);
+    assert!(
+        answer.stderr.contains("lives in the container notes"),
+        "{}",
+        answer.stderr
+    );
+    env.gt(&["peek", "gastown/max"]).ok();
+    env.set("GT_TMUX_SOCKET", env.path("other").to_str().unwrap());
+    env.gt(&["doctor", "--fix"]).ok();
+    env.gt(&["down", "--all"]).ok();
+    assert!(lives(pid), "of another server nobody can say");
+    env.set("GT_TMUX_SOCKET", env.socket().to_str().unwrap());
+    env.gt(&["stop", "gastown/max"]).ok();
+}
+
+#[test]
+fn a_start_forgets_what_an_earlier_life_left() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["crew", "start", "max", "--auto-respawn"]).ok();
+    let set = |name: &str, value: &str| {
+        env.tmux(
+            Tmux::new("set-option")
+                .target(session("gt-crew-max"))
+                .args([name, value]),
+        );
+    };
+    set("@gt_deaths", "1,2,3");
+    set(
+        "@gt_state_reason",
+        "died 9 times in a row; not started again",
+    );
+    // A user's own hook wipes all others.
+    env.tmux(Tmux::new("set-hook").args(["-g", "pane-died", "set-option -g @mine yes"]));
+    assert!(
+        env.gt(&["doctor"])
+            .stdout
+            .contains("agents that die stay dead")
+    );
+    set("@gt_auto_respawn", "");
+    kill(env.pid("gastown/crew/max"));
+    wait_until("the death is seen", PATIENCE, || {
+        (env.agent("gastown/crew/max")["health"] == "agent_dead").then_some(())
+    });
+    env.gt(&["crew", "start", "max", "--no-auto-respawn"]).ok();
+    let tags = env.format(
+        "gt-crew-max",
+        "[#{@gt_deaths}][#{m:*died*,#{@gt_state_reason}}][#{@gt_auto_respawn}]",
+    );
+    assert_eq!(tags, "[][0][]");
+    assert!(
+        env.tmux(Tmux::new("show-hooks").args(["-g", "pane-died"]))
+            .contains("@gt_auto_respawn")
+    );
 }

@@ -130,3 +130,58 @@ fn a_prefix_is_never_taken_for_the_whole_name() {
     env.gt(&["stop", "gastown/crew/max"]).ok();
     assert_eq!(env.running(), ["gastown/crew/max2"]);
 }
+
+#[test]
+fn a_hostile_session_name_runs_nothing_in_the_menu() {
+    let mut env = TestEnv::with_town();
+    // The user's own default server, in a folder of this test's.
+    let folder = env.home().to_str().unwrap().to_owned();
+    env.set("TMUX_TMPDIR", &folder);
+    let made = env
+        .command("tmux")
+        .args([
+            "-L",
+            "default",
+            "-f",
+            "/dev/null",
+            "new-session",
+            "-d",
+            "-s",
+            "x##(touch TRAP)y",
+            "exec sleep 1000",
+        ])
+        .status();
+    assert!(made.unwrap().success());
+    env.gt(&["start", "mayor"]).ok();
+    assert!(
+        env.gt(&["agents", "menu", "--print"])
+            .ok()
+            .stdout
+            .contains("default: x#(touch TRAP)y")
+    );
+    let outer = gt_tmux::testing::TestServer::new();
+    let attach = format!(
+        "env -u TMUX tmux -S '{}' -f /dev/null attach -t =hq-mayor",
+        env.socket().display()
+    );
+    outer
+        .server()
+        .run_private(Tmux::new("new-session").args(["-d", "-s", "t", &attach]))
+        .unwrap();
+    let client = gt_tmux::testing::wait_until("the client is there", crate::env::PATIENCE, || {
+        let clients = env.tmux(Tmux::new("list-clients").args(["-F", "#{client_name}"]));
+        (!clients.is_empty()).then_some(clients)
+    });
+    let mut menu = env.spawn(&["agents", "menu", "--client", &client]);
+    gt_tmux::testing::wait_until("the menu is open", crate::env::PATIENCE, || {
+        let screen = outer
+            .server()
+            .run(Tmux::new("capture-pane").args(["-p", "-t", "=t:"]))
+            .unwrap();
+        screen.contains("default: x#(touch TRAP)y").then_some(())
+    });
+    no_trap_sprang(&env);
+    env.tmux(Tmux::new("kill-server"));
+    let _ = menu.wait();
+    no_trap_sprang(&env);
+}

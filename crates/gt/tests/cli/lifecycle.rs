@@ -436,7 +436,7 @@ fn crew_is_removed_only_when_nothing_is_lost() {
         .gt(&["crew", "rm", "max", "--force", "--json"])
         .ok()
         .json();
-    let saved = removed[0]["saved"].as_str().unwrap();
+    let saved = removed[0]["saved"][0].as_str().unwrap();
     assert!(!worktree.exists());
     assert_eq!(env.sessions(), Vec::<String>::new());
     let kept = env.git(
@@ -450,4 +450,102 @@ fn crew_is_removed_only_when_nothing_is_lost() {
 
 pub(crate) fn kill(pid: u32) {
     signal(pid, rustix::process::Signal::KILL);
+}
+
+#[test]
+fn commits_that_are_nowhere_else_are_never_lost() {
+    let env = TestEnv::with_crew(&["max", "amy", "zoe"]);
+    let bare = env.town().join("gastown/.repo.git");
+    let commit = |name: &str| {
+        let dir = env.town().join("gastown/crew").join(name);
+        fs::write(dir.join("new.txt"), name).unwrap();
+        env.git(&dir, &["add", "."]);
+        env.git(&dir, &["commit", "--quiet", "-m", "work"]);
+        env.git(&dir, &["rev-parse", "HEAD"]).trim().to_owned()
+    };
+    // The branch has it, and something else is checked out.
+    let work = commit("max");
+    env.git(
+        &env.town().join("gastown/crew/max"),
+        &["checkout", "--quiet", "--detach", "origin/main"],
+    );
+    env.gt(&["crew", "rm", "max"]).fails(4);
+    // The folder is gone altogether.
+    commit("amy");
+    fs::remove_dir_all(env.town().join("gastown/crew/amy")).unwrap();
+    fs::create_dir(env.town().join("gastown/crew/amy")).unwrap();
+    env.gt(&["crew", "rm", "amy"]).fails(4);
+    let removed = env
+        .gt(&["crew", "rm", "max", "--force", "--json"])
+        .ok()
+        .json();
+    let saved = removed[0]["saved"][0].as_str().unwrap();
+    assert_eq!(env.git(&bare, &["rev-parse", saved]).trim(), work);
+    // A repository inside could not be kept, so it is not removed.
+    let inner = env.town().join("gastown/crew/zoe/inner");
+    env.git(
+        &env.town(),
+        &[
+            "clone",
+            "--quiet",
+            bare.to_str().unwrap(),
+            inner.to_str().unwrap(),
+        ],
+    );
+    let answer = env.gt(&["crew", "rm", "zoe", "--force"]).fails(4);
+    assert!(
+        answer.stderr.contains("repository of its own"),
+        "{}",
+        answer.stderr
+    );
+    assert!(inner.join("README.md").exists());
+}
+
+#[test]
+fn a_failed_start_leaves_the_users_own_pane_alone() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["crew", "start", "max"]).ok();
+    let name = SessionName::try_from("gt-crew-max").unwrap();
+    env.tmux(
+        Tmux::new("split-window")
+            .target(name)
+            .arg("exec sleep 7001"),
+    );
+    env.gt(&["stop", "gastown/max"]).ok();
+    let pane = || env.format("gt-crew-max", "#{pane_pid}").parse().unwrap();
+    let users: u32 = pane();
+    env.gt(&["peek", "gastown/max"]).fails(3);
+    env.gt(&["crew", "start", "max", "--command", "exit 3"])
+        .fails(1);
+    fs::write(env.town().join("roles/crew.toml"), "[env]\n'A=B' = 'x'\n").unwrap();
+    env.gt(&["crew", "start", "max"]).fails(2);
+    assert!(lives(users));
+    assert_eq!(pane(), users);
+}
+
+#[test]
+fn the_demo_removes_only_what_it_made() {
+    let env = TestEnv::empty();
+    let dir = env.path("project");
+    fs::create_dir_all(&dir).unwrap();
+    fs::write(dir.join("thesis.txt"), "years of work").unwrap();
+    env.gt(&["demo", "--dir", "project"]).fails(4);
+    env.gt(&["demo", "--clean", "--dir", "project"]).ok();
+    env.gt(&["init", "own", "--name", "demo", "--harness", "demo"])
+        .ok();
+    env.gt(&["demo", "--clean", "--dir", "own"]).fails(4);
+    assert!(dir.join("thesis.txt").exists() && env.path("own/town.toml").exists());
+    let shown = env.gt(&["demo"]).ok().stdout;
+    assert!(
+        shown.contains("gastown/crew/max") && shown.contains("hello from the demo"),
+        "{shown}"
+    );
+    env.gt(&["demo"]).ok();
+    env.gt(&["demo", "--clean"]).ok();
+    assert!(!env.path("gt-demo").exists());
+    wait_until("no process is left", PATIENCE, || {
+        crate::env::processes_of(env.home())
+            .is_empty()
+            .then_some(())
+    });
 }

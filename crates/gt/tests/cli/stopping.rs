@@ -172,3 +172,44 @@ fn a_stop_disarms_the_respawn_even_in_the_middle_of_its_wait() {
     assert_eq!(env.running(), ["mayor"]);
     let _ = SessionName::try_from("hq-mayor");
 }
+
+#[test]
+fn what_the_user_started_beside_an_agent_is_not_the_agents() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["crew", "start", "max"]).ok();
+    let name = SessionName::try_from("gt-crew-max").unwrap();
+    // A window of the user's own, with something in the background.
+    env.tmux(
+        Tmux::new("new-window")
+            .target(name)
+            .arg("setsid -f sleep 7000; exec sleep 7001"),
+    );
+    let sleeps = || {
+        let left = processes_of(env.home()).into_iter().map(command_line);
+        left.filter(|line| line.starts_with("sleep 700")).count()
+    };
+    gt_tmux::testing::wait_until("both sleep", crate::env::PATIENCE, || {
+        (sleeps() == 2).then_some(())
+    });
+    env.gt(&["stop", "gastown/max", "gastown/crew/max"]).ok();
+    assert_eq!(sleeps(), 2);
+}
+
+#[test]
+fn an_agent_that_stops_the_town_goes_last() {
+    let env = TestEnv::with_rig();
+    env.gt(&["up"]).ok();
+    assert_eq!(env.running().len(), 4);
+    let gt = env!("CARGO_BIN_EXE_gt");
+    env.gt(&[
+        "nudge",
+        "mayor",
+        &format!("[[tool={gt} down]]"),
+        "--timeout",
+        "30",
+    ])
+    .ok();
+    gt_tmux::testing::wait_until("all are gone", crate::env::PATIENCE, || {
+        env.sessions().is_empty().then_some(())
+    });
+}

@@ -61,8 +61,8 @@ pub(super) fn aliases(pid: u32) -> Vec<String> {
         .collect()
 }
 
-pub(super) fn carrying(variables: &[String]) -> BTreeSet<u32> {
-    if variables.is_empty() {
+pub(super) fn carrying(sets: &[[String; 3]]) -> BTreeSet<u32> {
+    if sets.is_empty() {
         return BTreeSet::new();
     }
     let me = rustix::process::geteuid().as_raw();
@@ -71,8 +71,13 @@ pub(super) fn carrying(variables: &[String]) -> BTreeSet<u32> {
         .filter(owned)
         .filter(|pid| {
             let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            let mut entries = environ.split(|byte| *byte == 0);
-            entries.any(|entry| variables.iter().any(|wanted| wanted.as_bytes() == entry))
+            let has = |wanted: &String| {
+                let wanted = wanted.as_bytes();
+                let begins = wanted.ends_with(b",");
+                let mut entries = environ.split(|byte| *byte == 0);
+                entries.any(|entry| entry == wanted || (begins && entry.starts_with(wanted)))
+            };
+            sets.iter().any(|set| set.iter().all(has))
         })
         .collect()
 }
@@ -162,19 +167,35 @@ mod tests {
 
     #[test]
     fn variables_in_the_environment_find_a_process() {
-        let entry = format!("GT_TEST_TAG={}", std::process::id());
-        let (name, value) = entry.split_once('=').unwrap();
-        let mut child = Command::new("sleep")
+        let tag = std::process::id().to_string();
+        let mut command = Command::new("sleep");
+        command
             .arg("1000")
-            .env(name, value)
-            .spawn()
-            .unwrap();
+            .env("GT_TEST_A", &tag)
+            .env("GT_TEST_B", "x,y")
+            .env("GT_TEST_C", "c");
+        let mut child = command.spawn().unwrap();
+        let set = |a: &str, b: &str| {
+            [[
+                format!("GT_TEST_A={a}"),
+                format!("GT_TEST_B={b}"),
+                "GT_TEST_C=c".to_owned(),
+            ]]
+        };
         // Until its exec is through, the child still shows our own environment.
         gt_tmux::testing::wait_until("it is found", Duration::from_secs(10), || {
-            carrying(std::slice::from_ref(&entry))
+            carrying(&set(&tag, "x,"))
                 .contains(&child.id())
                 .then_some(())
         });
+        assert!(
+            !carrying(&set(&tag, "x")).contains(&child.id()),
+            "not the whole value"
+        );
+        assert!(
+            !carrying(&set("other", "x,")).contains(&child.id()),
+            "not all of them"
+        );
         child.kill().unwrap();
         child.wait().unwrap();
     }

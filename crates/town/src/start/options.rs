@@ -2,6 +2,7 @@
 
 use gt_core::role::RoleConfig;
 use gt_core::startup::Conversation;
+use gt_tmux::PaneId;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -45,6 +46,9 @@ pub struct StartOptions {
     /// Leave the container of an agent that dies while it comes up.
     #[serde(skip)]
     pub keep_container: bool,
+    /// Only if this pane's agent is still dead, and still wanted back.
+    #[serde(skip)]
+    pub respawn_of: Option<PaneId>,
     pub accept_dialogs: Option<bool>,
     pub wait_ready: Option<bool>,
     /// Another patience than the harness's.
