@@ -1,7 +1,7 @@
 # `make` lists what there is. The recipes are POSIX sh; GNU make 3.81 is enough.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-clean test lint bench build install
+.PHONY: test-agents help demo demo-clean test lint bench build install
 
 # Where cargo puts its binaries. Expanded by the shell, so blanks in paths do no harm.
 GT = "$${CARGO_TARGET_DIR:-target}/release/gt"
@@ -43,6 +43,10 @@ test: ## run every test, and the quick checks
 	else \
 		echo "skipped: cargo clippy (rustup component add clippy)"; \
 	fi
+
+test-agents: ## install the pinned real agent programs and test against them
+	@sh scripts/need.sh cargo cc tmux git
+	@sh scripts/agents.sh
 
 lint: ## formatting, clippy, and cargo deny where it is installed
 	@sh scripts/need.sh cargo cc

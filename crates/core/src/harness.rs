@@ -147,6 +147,60 @@ pub struct Screen {
     pub busy: Vec<String>,
     pub waiting: Vec<String>,
     pub error: Vec<String>,
+    /// Lines that end a failed turn, where the error is a framed block above them.
+    pub error_above: Vec<String>,
+    /// The last turn was stopped by a person.
+    pub interrupted: Vec<String>,
+    /// The turn is over, and something it started goes on.
+    pub background: Vec<String>,
+    /// Directly above the input line: a dialog is about to open.
+    pub about_to_ask: Vec<String>,
+    /// What begins a message of the conversation, the person's or the agent's.
+    pub messages: Vec<String>,
+    /// A window over the conversation, which has the keys.
+    pub overlay: Vec<String>,
+    pub spinner: Spinner,
+    pub input: Option<InputLine>,
+}
+
+/// The line above the input line that says what a busy program does.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Spinner {
+    /// One of these signs begins it.
+    pub signs: String,
+    /// And it contains one of these.
+    pub says: Vec<String>,
+}
+
+/// Where a person types, and how it is told from the conversation above it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InputLine {
+    pub frame: Frame,
+    /// What stands before the text, with the blanks before and after it.
+    #[serde(default)]
+    pub prompts: Vec<String>,
+    /// How texts begin that the program shows in an empty line.
+    #[serde(default)]
+    pub placeholders: Vec<String>,
+    /// How the texts begin that stand for a long paste.
+    #[serde(default)]
+    pub pastes: Vec<String>,
+}
+
+/// How an input line is set off from the rest of the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Frame {
+    /// Between two horizontal rules.
+    Rules,
+    /// A horizontal rule above it, with at most one line in between.
+    RuleAbove,
+    /// A paragraph of its own, with one more beneath it: the footer.
+    Paragraph,
+    /// A bar at the left of each of its lines, and a foot under the bar.
+    Bar,
 }
 
 /// Marks at the beginning of the terminal's title.
@@ -165,6 +219,8 @@ pub struct Ready {
     pub timeout_seconds: u64,
     /// A wait instead of a mark, for programs without any.
     pub settle_ms: u64,
+    /// How long the prompt must stay, for programs that show it before they ask something.
+    pub confirm_ms: u64,
 }
 
 impl Default for Ready {
@@ -172,6 +228,7 @@ impl Default for Ready {
         Ready {
             timeout_seconds: 60,
             settle_ms: 0,
+            confirm_ms: 0,
         }
     }
 }
@@ -213,15 +270,18 @@ pub struct Hooks {
     pub installer: Option<String>,
 }
 
-/// A start-up dialog with a known right answer.
+/// A dialog that is known by what it shows.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Dialog {
     pub name: String,
     /// It is this dialog when any of these shows.
     pub shows: Vec<String>,
-    /// The row to choose: the first of these that is there.
+    /// The row to choose at the start: the first of these that is there. Without
+    /// any the answer is left to a person.
     pub choose: Vec<String>,
+    /// The texts of its choices, where their form does not tell them from the rest.
+    pub options: Vec<String>,
 }
 
 #[cfg(test)]
@@ -244,7 +304,7 @@ mod tests {
             );
             for dialog in &preset.dialogs {
                 assert!(
-                    !dialog.shows.is_empty() && !dialog.choose.is_empty(),
+                    !dialog.name.is_empty() && !dialog.shows.is_empty(),
                     "{name}"
                 );
             }

@@ -18,6 +18,12 @@ impl SessionId {
         SessionId(uuid)
     }
 
+    /// When this life began, in seconds since the epoch.
+    pub fn began_at(&self) -> Option<i64> {
+        let (seconds, _) = self.0.get_timestamp()?.to_unix();
+        i64::try_from(seconds).ok()
+    }
+
     /// Whether the id begins with this text, with or without its dashes.
     pub fn has_prefix(&self, prefix: &str) -> bool {
         let wanted: String = prefix.chars().filter(|c| *c != '-').collect();
@@ -69,5 +75,6 @@ mod tests {
         assert!(SessionId::could_be_prefix("0193a2b4-c5"));
         assert!(!SessionId::could_be_prefix("max"));
         assert!(!SessionId::could_be_prefix("gt-crew-max"));
+        assert_eq!(id.began_at(), Some(1_733_601_576));
     }
 }

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 const EDGES: &[(&str, &[&str])] = &[
     ("tmux", &[]),
     ("core", &[]),
+    // Only tests use it.
+    ("model", &[]),
     ("town", &["gt-core", "gt-tmux"]),
     ("gt", &["gt-core", "gt-tmux", "gt-town"]),
 ];

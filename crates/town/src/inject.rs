@@ -56,6 +56,7 @@ pub fn press(town: &Town, pane: PaneId, keys: &[String]) -> Result<()> {
         .run(
             Command::new("send-keys")
                 .target(pane)
+                .arg("--")
                 .args(keys.iter().cloned()),
         )
         .map(drop)
@@ -69,6 +70,7 @@ pub fn key_presses(pane: PaneId, keys: &[String]) -> [Command; 2] {
         Command::new("copy-mode").arg("-q").target(pane),
         Command::new("send-keys")
             .target(pane)
+            .arg("--")
             .args(keys.iter().cloned()),
     ]
 }
@@ -158,14 +160,23 @@ impl<'a> Typist<'a> {
             .unwrap_or_default();
         let facts = answers.get(1).map(String::as_str).unwrap_or_default();
         let (last_prompt, title) = facts.split_once('\n').unwrap_or((facts, ""));
-        let _ = title;
-        let state = screen::read(&lines, self.preset).map(|(state, _)| state);
+        let seen = screen::classify(&lines, title.trim_end(), self.preset);
+        let state = match seen.state {
+            _ if seen.is_at_prompt() => Some(State::Idle),
+            State::Starting | State::Running => None,
+            state => Some(state),
+        };
         Ok(Seen {
             state,
-            dialog: state == Some(State::Waiting),
-            input: rough_input(&lines, self.preset),
+            dialog: seen.dialog.is_some(),
+            input: seen.input.map(|input| input.typed().to_owned()),
             last_prompt: last_prompt.to_owned(),
         })
+    }
+
+    /// Whether the agent's process is gone.
+    pub fn has_ended(&self) -> bool {
+        self.watch.has_ended()
     }
 
     /// Waits a moment for the screen to change.
@@ -329,32 +340,4 @@ fn submitted(proof: &'static str, attempts: u32) -> Submission {
         proof: Some(proof),
         attempts,
     }
-}
-
-fn rough_input(lines: &[&str], preset: &Preset) -> Option<String> {
-    let marks = preset
-        .screen
-        .ready
-        .iter()
-        .filter_map(|mark| mark.strip_prefix('^'));
-    let marks: Vec<&str> = marks.collect();
-    let at = lines.iter().rposition(|line| {
-        let line = line.replace('\u{a0}', " ");
-        marks
-            .iter()
-            .any(|mark| line.starts_with(mark) || line.trim_end() == mark.trim_end())
-    })?;
-    let mut text: Vec<String> = Vec::new();
-    for (n, line) in lines[at..].iter().enumerate() {
-        if n > 0 && line.starts_with('─') {
-            break;
-        }
-        let line = line.replace('\u{a0}', " ");
-        text.push(line.trim_start_matches('❯').trim().to_owned());
-    }
-    let text = text.join("\n");
-    if text.starts_with("Press up to edit") {
-        return Some(String::new());
-    }
-    Some(text)
 }

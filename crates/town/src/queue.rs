@@ -200,19 +200,9 @@ fn root(town: &Town) -> PathBuf {
     town.runtime_dir().join("nudges")
 }
 
-/// The addresses of all agents for whom something waits.
-pub fn with_messages(town: &Town) -> Vec<String> {
-    let dir = root(town);
-    files::folder_names(&dir)
-        .into_iter()
-        .filter(|name| {
-            !Queue {
-                dir: dir.join(name),
-            }
-            .is_empty()
-        })
-        .map(|name| name.replace('.', "/"))
-        .collect()
+/// Whether anybody has ever been sent anything: a quick look before longer ones.
+pub fn any(town: &Town) -> bool {
+    root(town).is_dir()
 }
 
 fn names(dir: &Path) -> Vec<String> {

@@ -5,11 +5,13 @@
 //! took leaves its fingerprint, the receipt of a nudge; and the end of a turn
 //! wakes whoever delivers what waits.
 
-use crate::containers::{self, tmux_problem};
-use crate::queue::Queue;
+use crate::containers::{self, Container, tmux_problem};
+use crate::harnesses::Presets;
+use crate::queue::{self, Queue};
 use crate::{Result, Town};
 use gt_core::signal::{self, Event};
 use gt_core::startup::tag;
+use gt_core::state::State;
 use gt_core::{Identity, Problem, nudge};
 use gt_tmux::{Batch, Command, SessionName};
 use serde_json::Value;
@@ -44,8 +46,14 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
             .run(batch)
             .map_err(|error| tmux_problem("cannot tag the container", error))?;
     }
-    if signal::ends_a_turn(event) {
-        wake_delivery(town, container)?;
+    // Its own address is in the agent's environment; a hook that runs elsewhere
+    // wakes the delivery to be sure.
+    let own = town
+        .around()
+        .var("GT_ROLE")
+        .and_then(|address| Identity::from_address(address, town.registry()));
+    if signal::ends_a_turn(event) && own.is_none_or(|own| !Queue::of(town, &own).is_empty()) {
+        wake_delivery(town, &target)?;
     }
     Ok(())
 }
@@ -60,26 +68,41 @@ pub fn container_of_conversation(town: &Town, id: &str) -> Result<Option<String>
         .map(|container| container.name().to_owned()))
 }
 
-/// Lets tmux start the delivery of what waits: the hook itself must not wait, as
-/// the agent is idle only when it has returned.
-fn wake_delivery(town: &Town, container: &str) -> Result<()> {
+/// Wakes the delivery to those of these agents for whom something waits and who
+/// may be idle. Some turns end without a hook: whoever looks at agents helps them.
+pub fn wake_deliveries(town: &Town, containers: &[Container]) {
+    if !queue::any(town) {
+        return;
+    }
+    let mut presets = Presets::default();
+    for container in containers {
+        let Some(identity) = container.identity() else {
+            continue;
+        };
+        let state = container
+            .state(presets.get(town, &container.pane().tag_harness))
+            .state;
+        let may_be_idle = !state.is_dead() && state != State::Starting;
+        if may_be_idle
+            && !Queue::of(town, identity).is_empty()
+            && let Ok(target) = SessionName::try_from(container.name())
+        {
+            // The messages stay where they are if it cannot be woken.
+            let _ = wake_delivery(town, &target);
+        }
+    }
+}
+
+/// Lets tmux start the delivery of what waits: a hook must not wait for it, as the
+/// agent is idle only when the hook has returned.
+fn wake_delivery(town: &Town, target: &SessionName) -> Result<()> {
     const DELIVER: &str =
         "#{q:@gt_bin} --town #{q:@gt_town} nudge --drain #{q:@gt_agent} >/dev/null 2>&1";
-    let waiting = town
-        .around()
-        .var("GT_ROLE")
-        .and_then(|address| Identity::from_address(address, town.registry()))
-        .is_none_or(|identity| !Queue::of(town, &identity).is_empty());
-    if !waiting {
-        return Ok(());
-    }
-    let target =
-        SessionName::try_from(container).map_err(|error| Problem::usage(error.to_string()))?;
     town.server()
         .run(
             Command::new("run-shell")
                 .arg("-b")
-                .target(target)
+                .target(target.clone())
                 .arg(DELIVER),
         )
         .map(drop)

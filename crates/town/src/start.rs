@@ -622,17 +622,20 @@ fn parse_made(output: &str) -> Option<Made> {
 /// The last steps: the tags say that it runs, and the PID file which process it is.
 fn finish(town: &Town, prepared: &Prepared<'_>, made: &Made) -> Result<()> {
     let name = &prepared.container;
-    let set = |option: &str, value: String| {
+    // A hook of the agent's may have spoken already: its word stays.
+    let unless_hook = |option: &str, value: &str| {
+        let format = format!("#{{?#{{==:#{{@gt_state_source}},start}},{value},#{{{option}}}}}");
         Command::new("set-option")
+            .arg("-F")
             .target(name.clone())
-            .arg(option)
-            .arg(value)
+            .args([option, &format])
     };
     let now = jiff::Timestamp::now().as_second().to_string();
     let mut batch = Batch::from(vec![
-        set(tag::STATE, State::Running.word().to_owned()),
-        set(tag::STATE_SINCE, now),
-        set(tag::STATE_SOURCE, "process".to_owned()),
+        unless_hook(tag::STATE, State::Running.word()),
+        unless_hook(tag::STATE_SINCE, &now),
+        // Last, because the others ask for it.
+        unless_hook(tag::STATE_SOURCE, "process"),
     ]);
     if !prepared.role.start.remain_on_exit {
         batch.push(

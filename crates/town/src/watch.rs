@@ -46,6 +46,11 @@ impl PaneWatch {
         }
     }
 
+    /// Whether the process is gone; one that could not be held is.
+    pub fn has_ended(&self) -> bool {
+        self.process.as_ref().is_none_or(Handle::has_ended)
+    }
+
     /// Something was done that the program will answer soon.
     pub fn be_attentive(&mut self) {
         self.since = Instant::now();

@@ -7,7 +7,7 @@ use gt_core::Role;
 use gt_core::health::Health;
 use gt_core::state::State;
 use gt_town::agents::{self as engine, AgentView, Wanted};
-use gt_town::{Town, containers, pidfile};
+use gt_town::{Town, containers, pidfile, signal};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -56,7 +56,9 @@ pub(crate) fn run(args: AgentsArgs, context: &Context) -> Answer {
                 rig: args.rig.as_deref(),
                 role,
             };
-            let mut agents = engine::list(&town, wanted)?;
+            let containers = containers::list(&town)?;
+            signal::wake_deliveries(&town, &containers);
+            let mut agents = engine::list_among(&town, &containers, wanted)?;
             let all = agents.len();
             if !args.all && role != Some(Role::Polecat) {
                 agents.retain(|agent| agent.identity.role() != Role::Polecat);
@@ -64,7 +66,7 @@ pub(crate) fn run(args: AgentsArgs, context: &Context) -> Answer {
             let hidden = all - agents.len();
             let answer = show(&agents, context);
             if hidden > 0 && !context.json {
-                output::line(format!("({hidden} polecats not shown: --all)"))?;
+                output::line(format!("(polecats not shown: {hidden}; --all)"))?;
             }
             answer
         }

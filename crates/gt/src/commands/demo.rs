@@ -189,10 +189,8 @@ fn farewell(town: &Town, paint: Paint) -> Answer {
         "stop them all, and start them again",
         "gt down --all; gt up --all",
     )?;
-    line(
-        "remove every trace",
-        "gt demo --clean   (or: make demo-clean)",
-    )?;
+    let clean = format!("gt demo --clean --dir {}", shell_quote(town.root_text()));
+    line("remove every trace", &clean)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -3,8 +3,13 @@ use crate::context::Context;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
-use gt_town::harnesses;
+use gt_core::harness::{self, Preset};
+use gt_core::screen::{self, Asking, Classification, Input};
+use gt_core::{Kind, Problem};
+use gt_town::{Town, harnesses};
 use serde_json::json;
+use std::io::Read;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Harnesses: the agent programs that can be run
@@ -13,6 +18,7 @@ pub(crate) enum HarnessCommand {
     /// List them, and which are installed here
     List,
     Show(ShowArgs),
+    Classify(ClassifyArgs),
 }
 
 /// Print a preset as it is resolved, and where each field came from
@@ -21,10 +27,32 @@ pub(crate) struct ShowArgs {
     name: String,
 }
 
+/// Say what a captured screen means: idle, busy, waiting, …
+///
+/// Reads a screen as `tmux capture-pane -p` prints it (with -e some dialogs tell
+/// more), and says what the harness's preset makes of it: the state, the reason,
+/// the rule that decided, and an open dialog with its choices. For people who
+/// write presets, and for tests. Works without a town, too.
+///
+/// Example: `tmux capture-pane -p -t %3 | gt harness classify claude`
+#[derive(Debug, Args)]
+pub(crate) struct ClassifyArgs {
+    /// The harness
+    name: String,
+
+    /// The captured screen; standard input where it is absent or `-`
+    file: Option<PathBuf>,
+
+    /// The terminal's title at that moment (`#{pane_title}`)
+    #[arg(long, default_value = "", hide_default_value = true)]
+    title: String,
+}
+
 pub(crate) fn run(command: HarnessCommand, context: &Context) -> Answer {
-    let town = context.town()?;
     match command {
+        HarnessCommand::Classify(args) => classify(&args, context)?,
         HarnessCommand::List => {
+            let town = context.town()?;
             let default = harnesses::choose(&town, None, &gt_core::role::RoleConfig::default());
             let mut table = Table::new(&["HARNESS", "PROGRAM", "INSTALLED", "", ""]);
             let mut documents = Vec::new();
@@ -59,9 +87,105 @@ pub(crate) fn run(command: HarnessCommand, context: &Context) -> Answer {
             }
         }
         HarnessCommand::Show(args) => {
+            let town = context.town()?;
             let resolved = harnesses::resolve(&town, &args.name)?;
             super::role::show(&args.name, "harness", &resolved.fields, context)?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn classify(args: &ClassifyArgs, context: &Context) -> Result<(), Problem> {
+    let preset = preset(&args.name, context)?;
+    let text = capture(args)?;
+    let lines: Vec<&str> = text.lines().collect();
+    let found = screen::classify(&lines, &args.title, &preset);
+    if context.json {
+        output::json(&found)
+    } else {
+        output::print(&described(&found))
+    }
+}
+
+/// The preset as the town has it, or the built-in one where there is no town.
+fn preset(name: &str, context: &Context) -> Result<Preset, Problem> {
+    let town = match context.town() {
+        Ok(town) => Some(town),
+        Err(problem) if problem.kind() == Kind::NotFound && is_nowhere(&problem, context) => None,
+        Err(problem) => return Err(problem),
+    };
+    let resolved = match town {
+        Some(town) => harnesses::resolve(&town, name)?,
+        None => harness::resolve(name, None)?,
+    };
+    Ok(resolved.value)
+}
+
+/// Whether nobody has named a town. One that was named must be there.
+fn is_nowhere(problem: &Problem, context: &Context) -> bool {
+    let around = context.around();
+    let unnamed = Town::find(None, around);
+    around.var("GT_ROOT").is_none()
+        && unnamed.is_err_and(|nowhere| nowhere.to_string() == problem.to_string())
+}
+
+fn capture(args: &ClassifyArgs) -> Result<String, Problem> {
+    let mut bytes = Vec::new();
+    let read = match args.file.as_deref() {
+        Some(path) if path.as_os_str() != "-" => std::fs::read(path).map(|read| bytes = read),
+        _ => std::io::stdin().read_to_end(&mut bytes).map(drop),
+    };
+    read.map_err(|error| {
+        let what = args.file.as_ref().map(|path| path.display().to_string());
+        let what = what.unwrap_or_else(|| "standard input".to_owned());
+        let problem = match error.kind() {
+            std::io::ErrorKind::NotFound => Problem::not_found(format!("there is no {what}")),
+            _ => Problem::failed(format!("cannot read {what}")),
+        };
+        problem.caused_by(error)
+    })?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn described(found: &Classification) -> String {
+    let rule = match &found.mark {
+        Some(mark) => format!("{} ({mark:?})", found.rule),
+        None => found.rule.clone(),
+    };
+    let mut rows = vec![
+        ("state", found.state.word().to_owned()),
+        ("reason", found.reason.clone()),
+        ("rule", rule),
+    ];
+    if let Some(dialog) = &found.dialog {
+        rows.push(("dialog", dialog.kind.clone()));
+        rows.extend(choices(dialog).map(|choice| ("", choice)));
+    }
+    let input = match &found.input {
+        Some(input) => line_shown(input),
+        None => "none to be seen".to_owned(),
+    };
+    rows.push(("input", input));
+    rows.iter()
+        .map(|(name, value)| format!("{name:<8}{value}\n"))
+        .collect()
+}
+
+fn choices(dialog: &Asking) -> impl Iterator<Item = String> {
+    dialog.options.iter().enumerate().map(|(index, option)| {
+        let mark = if dialog.marked == Some(index) {
+            '❯'
+        } else {
+            ' '
+        };
+        format!("{mark} {}. {option}", index + 1)
+    })
+}
+
+fn line_shown(input: &Input) -> String {
+    match (input.typed(), input.placeholder) {
+        ("", true) => format!("empty (shows {:?})", input.text),
+        ("", false) => "empty".to_owned(),
+        (text, _) => format!("{text:?}"),
+    }
 }

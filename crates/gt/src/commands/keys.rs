@@ -2,7 +2,7 @@ use super::Answer;
 use crate::context::Context;
 use crate::output;
 use clap::Args;
-use gt_town::{inject, nudge, target};
+use gt_town::{inject, nudge, signal, target};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -22,6 +22,8 @@ pub(crate) fn run(args: KeysArgs, context: &Context) -> Answer {
     let container = nudge::running(&town, &identity)?;
     let pane = container.pane().pane;
     inject::press(&town, pane, &args.keys)?;
+    // They may have closed what kept messages waiting.
+    signal::wake_deliveries(&town, std::slice::from_ref(&container));
     if context.json {
         output::json(&json!({"agent": identity, "pane": pane.to_string(), "keys": args.keys}))?;
     }

@@ -160,9 +160,9 @@ fn is_fresh(town: &Town, context: &Context) -> Result<bool, Problem> {
     let Some(own) = context.around().var("GT_SESSION") else {
         return Ok(true);
     };
-    let created = containers::find(town, own)?.map(|container| container.pane().created);
+    let began = containers::find(town, own)?.and_then(|container| container.life()?.began_at());
     let now = jiff::Timestamp::now().as_second();
-    Ok(created.is_none_or(|created| now - created <= FRESH_SECONDS))
+    Ok(began.is_none_or(|began| now - began <= FRESH_SECONDS))
 }
 
 pub(crate) fn document(identity: &Identity, mode: Mode, sent: &Sent) -> Value {
@@ -216,7 +216,20 @@ pub(crate) fn code(mode: Mode, sent: &Sent) -> ExitCode {
 fn list(town: &Town, identity: &Identity, context: &Context) -> Answer {
     let waiting = Queue::of(town, identity).waiting();
     if context.json {
-        output::json(&waiting)?;
+        let documents: Vec<Value> = waiting
+            .iter()
+            .map(|message| {
+                output::without_nulls(json!({
+                    "id": message.id,
+                    "sender": message.sender,
+                    "text": message.text,
+                    "priority": message.priority,
+                    "created_at": output::time(message.created_at),
+                    "expires_at": message.expires_at.and_then(output::time),
+                }))
+            })
+            .collect();
+        output::json(&documents)?;
     } else if waiting.is_empty() {
         output::line(format!("Nothing waits for {identity}."))?;
     } else {

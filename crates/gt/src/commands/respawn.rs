@@ -37,7 +37,8 @@ pub(crate) fn run(args: RespawnArgs, context: &Context) -> Answer {
         _ => None,
     };
     if context.json {
-        output::json(&json!({"container": args.container, "outcome": word, "seconds": seconds}))?;
+        let answer = json!({"container": args.container, "outcome": word, "seconds": seconds});
+        output::json(&output::without_nulls(answer))?;
     } else {
         output::line(format!("{}: {word}", args.container))?;
     }

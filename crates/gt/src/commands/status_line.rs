@@ -3,8 +3,8 @@ use crate::context::Context;
 use crate::output;
 use clap::Args;
 use gt_core::state::State;
-use gt_town::containers;
 use gt_town::harnesses::Presets;
+use gt_town::{containers, signal};
 use std::process::ExitCode;
 
 /// Print one short line for tmux's status line
@@ -31,7 +31,9 @@ pub(crate) fn run(args: StatusLineArgs, context: &Context) -> Answer {
     let mut presets = Presets::default();
     let mut states = Vec::new();
     let mut own = None;
-    for container in containers::list(&town)? {
+    let containers = containers::list(&town)?;
+    signal::wake_deliveries(&town, &containers);
+    for container in containers {
         if container.identity().is_none() {
             continue;
         }

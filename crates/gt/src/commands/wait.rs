@@ -2,8 +2,8 @@ use super::Answer;
 use crate::context::Context;
 use crate::output;
 use clap::{Args, ValueEnum};
+use gt_core::Problem;
 use gt_core::state::State;
-use gt_core::{Kind, Problem};
 use gt_town::inject::Typist;
 use gt_town::nudge;
 use gt_town::{containers, target};
@@ -66,18 +66,11 @@ pub(crate) fn run(args: WaitArgs, context: &Context) -> Answer {
         if wanted {
             return done(state.map_or("", State::word), began, context);
         }
-        // Asked only where the screen says nothing: most looks cost no listing.
-        if state.is_none() || args.until == Until::Dead {
-            let now = containers::of_agent(&town, &identity)?;
-            if now.is_none_or(|c| c.pane().dead || c.lost_agent_pane()) {
-                return match args.until {
-                    Until::Dead => done("dead", began, context),
-                    _ => Err(Problem::new(
-                        Kind::Conflict,
-                        format!("{identity} has ended"),
-                    )),
-                };
-            }
+        if typist.has_ended() {
+            return match args.until {
+                Until::Dead => done("dead", began, context),
+                _ => Err(Problem::conflict(format!("{identity} has ended"))),
+            };
         }
         context.around().cancel.check()?;
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));

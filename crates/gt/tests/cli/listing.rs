@@ -43,7 +43,7 @@ fn agents_are_sorted_and_polecats_come_with_all() {
     );
     let shown = env.gt(&["agents"]).ok().stdout;
     assert!(
-        !shown.contains("Toast") && shown.contains("(1 polecats not shown: --all)"),
+        !shown.contains("Toast") && shown.contains("(polecats not shown: 1; --all)"),
         "{shown}"
     );
     let rig = env.json(&["agents", "--rig", "beads"]);
@@ -69,10 +69,14 @@ fn an_agents_document_has_the_promised_fields() {
     let env = TestEnv::with_crew(&["max"]);
     env.gt(&["crew", "start", "max", "--no-prompt"]).ok();
     env.wait_screen("gastown/max", "? for shortcuts");
-    let mut agent = env.agent("gastown/crew/max");
+    let mut agent =
+        gt_tmux::testing::wait_until("its hook has spoken", crate::env::PATIENCE, || {
+            Some(env.agent("gastown/crew/max")).filter(|agent| agent["state_source"] == "hook")
+        });
     for (field, pattern) in [
         ("session", 36),
         ("created_at", 20),
+        ("state_since", 20),
         ("pane", 0),
         ("pid", 0),
         ("work_dir", 0),
@@ -82,7 +86,7 @@ fn an_agents_document_has_the_promised_fields() {
         if pattern > 0 {
             assert_eq!(value.as_str().unwrap().len(), pattern, "{field}: {value}");
         }
-        agent.as_object_mut().unwrap().remove(field);
+        agent.as_object_mut().unwrap().shift_remove(field);
     }
     assert_snapshot!(serde_json::to_string_pretty(&agent).unwrap(), @r#"
     {
@@ -93,8 +97,8 @@ fn an_agents_document_has_the_promised_fields() {
       "container": "gt-crew-max",
       "harness": "demo",
       "state": "idle",
-      "state_source": "title",
-      "state_reason": "title begins with ✳",
+      "state_source": "hook",
+      "state_reason": "started",
       "health": "healthy",
       "attached": false
     }

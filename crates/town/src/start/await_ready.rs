@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 const SHOWN_LINES: usize = 12;
 /// How long a program gets to begin: longer than any exec, shorter than a person waits.
 const BEGIN_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a program may take to draw what a key has changed.
+const REDRAW_PATIENCE: Duration = Duration::from_secs(1);
 /// How long a command of the caller's own must live to count as started.
 const FIRST_MOMENTS: Duration = Duration::from_millis(150);
 
@@ -119,13 +121,23 @@ fn await_prompt(
         .unwrap_or(Duration::from_secs(preset.ready.timeout_seconds));
     let settle = Duration::from_millis(preset.ready.settle_ms);
     let has_mark = !preset.screen.ready.is_empty();
+    // The screen that the last key was pressed on, and when. Until it has changed
+    // it says nothing new, and another key would be a blind one.
+    let mut answered: Option<(Vec<String>, Instant)> = None;
+    let mut idle_since: Option<Instant> = None;
     loop {
         let lines = inject::look(town, made.pane)?;
-        if let Some(dialog) = screen::open_dialog(&lines, &preset.dialogs) {
+        let is_stale = answered
+            .as_ref()
+            .is_some_and(|(seen, at)| *seen == lines && at.elapsed() < REDRAW_PATIENCE);
+        if is_stale {
+            // Nothing to do but to look again.
+        } else if let Some(dialog) = screen::open_dialog(&lines, &preset.dialogs) {
             match dialog.wanted {
                 Some(wanted) if prepared.role.start.accept_dialogs => {
                     inject::step_dialog(town, made.pane, &dialog, wanted)?;
                     watch.be_attentive();
+                    answered = Some((lines.clone(), Instant::now()));
                 }
                 _ => {
                     warnings.push(format!(
@@ -137,10 +149,17 @@ fn await_prompt(
                     return Ok(State::Waiting);
                 }
             }
-        } else if let Some((state, _)) = screen::read(&lines, preset)
-            && matches!(state, State::Idle | State::Busy | State::Waiting)
-        {
-            return Ok(state);
+        } else {
+            match screen::read(&lines, preset).map(|(state, _)| state) {
+                Some(state @ (State::Busy | State::Waiting)) => return Ok(state),
+                Some(State::Idle) => {
+                    let since = *idle_since.get_or_insert_with(Instant::now);
+                    if since.elapsed() >= Duration::from_millis(preset.ready.confirm_ms) {
+                        return Ok(State::Idle);
+                    }
+                }
+                _ => idle_since = None,
+            }
         }
         if !has_mark && began.elapsed() >= settle {
             return Ok(State::Running);
@@ -187,7 +206,7 @@ pub(super) fn death(town: &Town, prepared: &Prepared<'_>, made: &Made) -> Proble
     let problem = Problem::failed(format!("{} ended at once: {how}", prepared.identity));
     problem
         .cause(shown)
-        .hint(format!("try it by hand in {}", prepared.work_dir.display()))
+        .hint("`gt role show` and `gt harness show` say how it is started; try that by hand")
 }
 
 fn exit_text(town: &Town, prepared: &Prepared<'_>) -> String {

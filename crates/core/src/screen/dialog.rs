@@ -1,0 +1,177 @@
+//! What has taken the place of the input line: a question with its choices.
+
+use super::line::Line;
+use super::{mark, menu};
+use crate::harness::{self, Preset};
+use serde::Serialize;
+use std::ops::Range;
+
+/// A dialog that waits for an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Asking {
+    /// The name of a known one, such as `permission`, `question` or `trust`;
+    /// otherwise [`UNKNOWN`].
+    pub kind: String,
+    /// What it says above its choices.
+    pub text: String,
+    pub options: Vec<String>,
+    /// The option that Enter would choose; some programs tell it by colour only.
+    pub marked: Option<usize>,
+}
+
+/// The kind of a dialog that the preset does not know.
+pub const UNKNOWN: &str = "unknown";
+
+/// A dialog, and the mark by which it is known.
+#[derive(Clone, Debug)]
+pub(super) struct Found<'p> {
+    pub(super) asking: Asking,
+    pub(super) mark: Option<&'p str>,
+}
+
+/// How many written lines may stand beneath the choices.
+const BENEATH: usize = 12;
+/// How far above its choices a dialog may begin.
+const HEIGHT: usize = 40;
+/// How many of the last written lines may say how to leave a dialog.
+const HINTS: usize = 3;
+
+/// The dialog at the end of a screen that has no input line.
+pub(super) fn find<'p>(lines: &[Line], preset: &'p Preset) -> Option<Found<'p>> {
+    let screen = &preset.screen;
+    let is_message = |at: usize| mark::best(&lines[at].text, &screen.messages).is_some();
+    let is_written = |line: &&Line| !line.is_blank() && !line.is_drawn();
+    let rows = menu::find(lines, is_message).filter(|rows| {
+        let beneath = &lines[rows.lines.end..];
+        beneath.iter().filter(is_written).count() <= BENEATH
+    });
+    let anchor = rows.as_ref().map_or(lines.len(), |rows| rows.lines.start);
+    let top = top(lines, anchor, is_message);
+    let shown = &lines[top..];
+    let known = preset
+        .dialogs
+        .iter()
+        .find_map(|dialog| shows(shown, &dialog.shows).map(|mark| (dialog, mark)));
+    let waits = known
+        .map(|(_, mark)| mark)
+        .or_else(|| shows(shown, &screen.waiting));
+    let rows = known
+        .and_then(|(dialog, _)| menu::known(shown, &dialog.options))
+        .map(|rows| menu::Rows {
+            lines: rows.lines.start + top..rows.lines.end + top,
+            ..rows
+        })
+        .or(rows);
+    let points = rows.as_ref().is_some_and(|rows| rows.marked.is_some());
+    let mut last = shown.iter().rev().filter(is_written).take(HINTS);
+    let leaves = |line: &Line| names(line, "esc") && mark::best(&line.text, &screen.busy).is_none();
+    if waits.is_none() && !points && !last.any(leaves) {
+        return None;
+    }
+    let end = rows.as_ref().map_or(lines.len(), |rows| rows.lines.start);
+    let text: Vec<&str> = lines[top..end]
+        .iter()
+        .filter(is_written)
+        .map(|line| first_column(line.bare()))
+        .collect();
+    let (options, marked) = rows.map_or((Vec::new(), None), |rows| (rows.options, rows.marked));
+    Some(Found {
+        asking: Asking {
+            kind: known
+                .map_or(UNKNOWN, |(dialog, _)| dialog.name.as_str())
+                .to_owned(),
+            text: text.join("\n"),
+            options,
+            marked,
+        },
+        mark: waits,
+    })
+}
+
+/// A text without what a side bar shows next to it.
+fn first_column(text: &str) -> &str {
+    const GAP: &str = "            ";
+    text.split(GAP).next().unwrap_or_default().trim_end()
+}
+
+/// The first of the marks that one of the lines bears.
+pub(super) fn shows<'p>(lines: &[Line], marks: &'p [String]) -> Option<&'p str> {
+    marks
+        .iter()
+        .find(|mark| lines.iter().any(|line| mark::matches(&line.text, mark)))
+        .map(String::as_str)
+}
+
+/// Whether what looks like an input line is the first choice of a dialog: what
+/// stands beneath it says so.
+pub(super) fn asks(lines: &[Line], found: &Range<usize>, preset: &Preset) -> bool {
+    let beneath = &lines[found.end..];
+    let known = |dialog: &harness::Dialog| shows(beneath, &dialog.shows).is_some();
+    let names_a_key = |line: &Line| names(line, "enter") || names(line, "esc");
+    let is_menu = || menu::find(&lines[found.clone()], |_| true).is_some();
+    shows(beneath, &preset.screen.waiting).is_some()
+        || preset.dialogs.iter().any(known)
+        || beneath.iter().any(names_keys)
+        || (beneath.iter().any(names_a_key) && is_menu())
+}
+
+/// Whether a line says what Enter and Escape do, as the last line of a dialog does.
+fn names_keys(line: &Line) -> bool {
+    names(line, "enter") && names(line, "esc")
+}
+
+fn names(line: &Line, key: &str) -> bool {
+    let text = line.text.to_lowercase();
+    text.split(|c: char| !c.is_alphanumeric())
+        .any(|word| word == key)
+}
+
+/// The first line of the dialog whose choices begin at `anchor`.
+fn top(lines: &[Line], anchor: usize, is_message: impl Fn(usize) -> bool) -> usize {
+    let near = anchor.min(lines.len().saturating_sub(1));
+    let above = (0..anchor).rev().take(HEIGHT);
+    if let Some(bar) = lines.get(near).and_then(Line::bar) {
+        let inside = above.take_while(|at| lines[*at].bar() == Some(bar));
+        return inside.last().unwrap_or(anchor);
+    }
+    for at in above {
+        let opens = lines[at].is_rule() || lines[at].text.trim_start().starts_with('╭');
+        if opens {
+            return at + 1;
+        }
+        if is_message(at) {
+            // The rest of the message does not belong to it either.
+            let rest = lines[at..anchor].iter().position(Line::is_blank);
+            return rest.map_or(anchor, |blank| at + blank);
+        }
+    }
+    anchor.saturating_sub(HEIGHT)
+}
+
+impl Asking {
+    /// What it asks, in one line.
+    pub(super) fn summary(&self) -> String {
+        const LONGEST: usize = 200;
+        let lines: Vec<&str> = self
+            .text
+            .lines()
+            .filter(|line| !line.starts_with("Tip:"))
+            .collect();
+        let ends = lines.iter().rposition(|line| line.ends_with('?'));
+        let asks = ends.or_else(|| lines.iter().position(|line| line.contains("? ")));
+        let mut others = lines.clone();
+        let first = match asks.unwrap_or(0) {
+            at if at < lines.len() => others.remove(at),
+            _ => "something",
+        };
+        let first = first.split_inclusive('?').next().unwrap_or(first);
+        let mut text = format!("asks: {first}");
+        if !others.is_empty() {
+            text = format!("{text} ({})", others.join(" · "));
+        }
+        match text.char_indices().nth(LONGEST) {
+            Some((end, _)) => format!("{}…", &text[..end]),
+            None => text,
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Finding the input line.
+//!
+//! It is the one part of the screen that a program draws and nobody talks into,
+//! so everything else is read relative to it: above it the conversation ends,
+//! beneath it is the footer, and where it is missing a dialog has taken its place.
+
+use super::line::Line;
+use super::mark;
+use crate::harness::{Frame, InputLine, Screen};
+use serde::Serialize;
+use std::ops::Range;
+
+/// What stands in the input line.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Input {
+    /// Its lines as they are shown; a wrapped line is two.
+    pub text: String,
+    /// The text is the program's own hint; nobody has typed it.
+    pub placeholder: bool,
+    /// Some of it stands for a longer text that was pasted.
+    pub pasted: bool,
+}
+
+impl Input {
+    /// What somebody has typed or pasted.
+    pub fn typed(&self) -> &str {
+        if self.placeholder { "" } else { &self.text }
+    }
+}
+
+/// An input line, and where it is.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    pub(super) input: Input,
+    /// From its upper rule to its lower one, or as much of a frame as it has.
+    pub(super) lines: Range<usize>,
+}
+
+/// The input line of a screen. A dialog that has the same form is found as well;
+/// the caller looks at what stands beneath it.
+pub(super) fn find(lines: &[Line], screen: &Screen) -> Option<Found> {
+    let form = screen.input.as_ref()?;
+    let place = match form.frame {
+        Frame::Rules => between_rules(lines, form),
+        Frame::RuleAbove => below_a_rule(lines, form),
+        Frame::Paragraph => as_paragraph(lines, form),
+        Frame::Bar => behind_a_bar(lines),
+    }?;
+    // Where a message stands beneath it, it is a part of the conversation.
+    let is_message = |line: &Line| mark::best(&line.text, &screen.messages).is_some();
+    if lines[place.lines.end..].iter().any(is_message) {
+        return None;
+    }
+    Some(Found {
+        input: place.read(lines, form),
+        lines: place.lines,
+    })
+}
+
+struct Place {
+    lines: Range<usize>,
+    text: Range<usize>,
+    /// Where the text begins in each of its lines, and before where it ends.
+    column: usize,
+    edge: usize,
+}
+
+impl Place {
+    fn read(&self, lines: &[Line], form: &InputLine) -> Input {
+        let rows: Vec<&Line> = lines[self.text.clone()].iter().collect();
+        let shown: Vec<String> = rows
+            .iter()
+            .map(|line| cut(line, self.column, self.edge))
+            .collect();
+        let text = shown.join("\n").trim().to_owned();
+        let begins =
+            |starts: &[String]| starts.iter().any(|start| text.starts_with(start.as_str()));
+        let is_faint = rows
+            .first()
+            .is_some_and(|line| line.is_faint_from(self.column));
+        Input {
+            placeholder: !text.is_empty() && (is_faint || begins(&form.placeholders)),
+            pasted: form
+                .pastes
+                .iter()
+                .any(|paste| text.contains(paste.as_str())),
+            text,
+        }
+    }
+}
+
+/// A line without what stands left of the text, and without the sign at its right
+/// end that says there is more.
+fn cut(line: &Line, column: usize, edge: usize) -> String {
+    let text: String = line.text.chars().take(edge).skip(column).collect();
+    let text = text
+        .strip_suffix(['↑', '↓'])
+        .filter(|rest| rest.ends_with("  "))
+        .unwrap_or(&text);
+    text.trim_end().to_owned()
+}
+
+/// The width of the prompt that a line begins with.
+fn prompt(line: &Line, form: &InputLine) -> Option<usize> {
+    let padded = format!("{} ", line.text);
+    let fitting = form
+        .prompts
+        .iter()
+        .find(|sign| padded.starts_with(sign.as_str()))?;
+    Some(fitting.chars().count())
+}
+
+fn between_rules(lines: &[Line], form: &InputLine) -> Option<Place> {
+    let is_rule = |line: &Line| line.is_rule() && line.indent() == 0;
+    let lower = lines.iter().rposition(is_rule)?;
+    let upper = lines[..lower].iter().rposition(is_rule)?;
+    let text = upper + 1..lower;
+    let first = lines.get(text.start).filter(|_| !text.is_empty())?;
+    let width = form.prompts.iter().map(|sign| sign.chars().count()).max()?;
+    // A text higher than the screen is shown without its beginning.
+    let is_rest = || {
+        let hangs = |line: &Line| line.is_blank() || line.indent() >= width;
+        lines[text.clone()].iter().all(hangs) && !first.is_blank()
+    };
+    let column = prompt(first, form).or_else(|| is_rest().then_some(width))?;
+    Some(Place {
+        lines: upper..lower + 1,
+        text,
+        column,
+        edge: usize::MAX,
+    })
+}
+
+/// How far above it the rule is: a line of hints and a drawn or blank one may be between.
+const RULE_DISTANCE: usize = 3;
+
+fn below_a_rule(lines: &[Line], form: &InputLine) -> Option<Place> {
+    let rule = lines
+        .iter()
+        .rposition(|line| line.is_rule() && line.indent() == 0)?;
+    let near = lines.len().min(rule + 1 + RULE_DISTANCE);
+    let (at, column) =
+        (rule + 1..near).find_map(|at| prompt(&lines[at], form).map(|column| (at, column)))?;
+    let hangs = |line: &&Line| line.is_blank() || line.indent() >= column;
+    let more = lines[at + 1..].iter().take_while(hangs).count();
+    Some(Place {
+        lines: rule..at + 1 + more,
+        text: at..at + 1 + more,
+        column,
+        edge: usize::MAX,
+    })
+}
+
+fn as_paragraph(lines: &[Line], form: &InputLine) -> Option<Place> {
+    let at = (0..lines.len()).rev().find(|at| {
+        let begins = *at == 0 || lines[at - 1].is_blank();
+        begins && prompt(&lines[*at], form).is_some()
+    })?;
+    let column = prompt(&lines[at], form)?;
+    let beneath = &lines[at + 1..];
+    let end = match beneath.iter().rposition(Line::is_blank) {
+        Some(blank) => at + 1 + blank,
+        None if beneath.is_empty() => at + 1,
+        None => return None,
+    };
+    let hangs = |line: &Line| line.is_blank() || line.indent() >= column;
+    beneath.iter().all(hangs).then_some(Place {
+        lines: at..end,
+        text: at..end,
+        column,
+        edge: usize::MAX,
+    })
+}
+
+fn behind_a_bar(lines: &[Line]) -> Option<Place> {
+    let foot = lines
+        .iter()
+        .rposition(|line| line.text.trim_start().starts_with('╹'))?;
+    let bar = lines[foot].indent();
+    let has_bar = |line: &&Line| line.bar() == Some(bar);
+    let height = lines[..foot].iter().rev().take_while(has_bar).count();
+    let top = foot - height;
+    // The last line tells who answers, the one above it is empty.
+    let inside = |line: &Line| line.text.chars().skip(bar + 1).any(|c| c != ' ');
+    let answers = (top..foot).rev().find(|at| inside(&lines[*at]))?;
+    // A menu of completions has a bar at its right as well.
+    let is_menu = |line: &Line| line.text.ends_with('┃') && line.text.chars().count() > bar + 1;
+    let start = (top..answers)
+        .rev()
+        .find(|at| is_menu(&lines[*at]))
+        .map_or(top, |at| at + 1);
+    let first = (start..answers)
+        .find(|at| inside(&lines[*at]))
+        .unwrap_or(start);
+    Some(Place {
+        lines: top..foot + 1,
+        text: first.min(answers)..answers,
+        column: bar + 3,
+        // Beyond the foot there may be a side bar.
+        edge: lines[foot].text.chars().count(),
+    })
+}

@@ -1,0 +1,203 @@
+//! Lines of a screen, as text and as much of their style as tells something.
+//!
+//! A screen may come with its colours (`capture-pane -e`) or without them. Two
+//! things are only told by colour: a hint in an empty input line is faint, and a
+//! menu without a cursor sign has its chosen row on another ground. tmux writes a
+//! style once for all the cells that share it, across lines, so the lines of a
+//! screen are parsed together.
+
+/// What is drawn around text, and so does not begin it.
+pub(super) fn is_frame(c: char) -> bool {
+    c.is_whitespace() || ('\u{2500}'..='\u{257f}').contains(&c)
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Line {
+    /// Without trailing blanks; no-break spaces are plain ones.
+    pub(super) text: String,
+    /// One per character; empty for a screen without colours.
+    styles: Vec<Style>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Style {
+    faint: bool,
+    /// The parameters that set the ground, such as `48;5;215`, or `7`.
+    ground: String,
+}
+
+/// The lines up to the last written one.
+pub(super) fn parse(lines: &[impl AsRef<str>]) -> Vec<Line> {
+    let is_coloured = lines.iter().any(|line| line.as_ref().contains('\u{1b}'));
+    let mut style = Style::default();
+    let mut parsed: Vec<Line> = lines
+        .iter()
+        .map(|line| match is_coloured {
+            true => coloured(line.as_ref(), &mut style),
+            false => Line {
+                text: plain(line.as_ref()),
+                styles: Vec::new(),
+            },
+        })
+        .collect();
+    while parsed.last().is_some_and(Line::is_blank) {
+        parsed.pop();
+    }
+    parsed
+}
+
+fn plain(line: &str) -> String {
+    line.replace('\u{a0}', " ").trim_end().to_owned()
+}
+
+fn coloured(line: &str, style: &mut Style) -> Line {
+    let (mut text, mut styles) = (String::new(), Vec::new());
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        if c != '\u{1b}' {
+            text.push(c);
+            styles.push(style.clone());
+            continue;
+        }
+        match chars.next() {
+            Some('[') => {
+                let mut parameters = String::new();
+                for c in chars.by_ref() {
+                    if ('@'..='~').contains(&c) {
+                        if c == 'm' {
+                            style.apply(&parameters);
+                        }
+                        break;
+                    }
+                    parameters.push(c);
+                }
+            }
+            // A link or a title, up to its end.
+            Some(']') => while chars.next().is_some_and(|c| c != '\u{7}' && c != '\\') {},
+            _ => {}
+        }
+    }
+    let text = plain(&text);
+    styles.truncate(text.chars().count());
+    Line { text, styles }
+}
+
+impl Style {
+    fn apply(&mut self, parameters: &str) {
+        let mut codes = parameters.split([';', ':']);
+        while let Some(code) = codes.next() {
+            match code {
+                "" | "0" => *self = Style::default(),
+                "2" => self.faint = true,
+                "22" => self.faint = false,
+                "7" => self.ground = "7".to_owned(),
+                "27" | "49" => self.ground.clear(),
+                "38" | "48" => {
+                    let kind = codes.next().unwrap_or_default();
+                    let count = if kind == "2" { 3 } else { 1 };
+                    let rest: Vec<&str> = codes.by_ref().take(count).collect();
+                    if code == "48" {
+                        self.ground = format!("48;{kind};{}", rest.join(";"));
+                    }
+                }
+                _ if code.len() == 2 && code.starts_with('4') => self.ground = code.to_owned(),
+                _ if code.len() == 3 && code.starts_with("10") => self.ground = code.to_owned(),
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Line {
+    pub(super) fn is_blank(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// How many blanks it begins with.
+    pub(super) fn indent(&self) -> usize {
+        self.text.chars().take_while(|c| *c == ' ').count()
+    }
+
+    /// The text behind blanks and frames.
+    pub(super) fn bare(&self) -> &str {
+        self.text.trim_matches(is_frame)
+    }
+
+    /// Whether it is a horizontal rule, perhaps with a few words on it.
+    pub(super) fn is_rule(&self) -> bool {
+        let is_stroke = |c: char| matches!(c, '─' | '━' | '▔');
+        let text = self.text.trim_start();
+        let strokes = text.chars().filter(|c| is_stroke(*c)).count();
+        text.chars().take(4).filter(|c| is_stroke(*c)).count() == 4
+            && strokes >= 8
+            && strokes * 2 >= text.chars().count()
+    }
+
+    /// Whether it is drawn, not written: a rule, the edge of a box, half blocks.
+    pub(super) fn is_drawn(&self) -> bool {
+        let is_drawing = |c: char| is_frame(c) || matches!(c, '▀' | '▄' | '▔' | '▁' | '█');
+        !self.is_blank() && self.text.chars().all(is_drawing)
+    }
+
+    /// The column of a bar at its left, if it begins with one.
+    pub(super) fn bar(&self) -> Option<usize> {
+        let column = self.indent();
+        (self.text.chars().nth(column) == Some('┃')).then_some(column)
+    }
+
+    /// Whether the text from that column on is faint, but for its first character,
+    /// on which the terminal's cursor may stand.
+    pub(super) fn is_faint_from(&self, column: usize) -> bool {
+        let mut rest = self
+            .text
+            .chars()
+            .zip(&self.styles)
+            .skip(column)
+            .filter(|(c, _)| !c.is_whitespace())
+            .skip(1)
+            .peekable();
+        rest.peek().is_some() && rest.all(|(_, style)| style.faint)
+    }
+
+    /// What is behind the character at that column; the same for all without colours.
+    pub(super) fn ground_at(&self, column: usize) -> &str {
+        self.styles
+            .get(column)
+            .map_or("", |style| style.ground.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_taken_off_and_tell_what_is_faint() {
+        let lines = parse(&[
+            "\u{1b}[1m›\u{1b}[0m \u{1b}[2mAsk me anything",
+            "still faint\u{1b}[0m \u{1b}]8;;http://x\u{1b}\\link",
+            "❯\u{a0}\u{1b}[7mP\u{1b}[0;2mress up\u{1b}[0m  ",
+            "",
+        ]);
+        let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
+        assert_eq!(
+            texts,
+            ["› Ask me anything", "still faint link", "❯ Press up"]
+        );
+        assert!(lines[0].is_faint_from(2));
+        assert!(!lines[0].is_faint_from(0) || lines[0].is_faint_from(1));
+        assert!(!lines[1].is_faint_from(0));
+        assert!(lines[2].is_faint_from(2));
+    }
+
+    #[test]
+    fn rules_may_bear_words_and_tables_are_none() {
+        let line = |text: &str| parse(&[text]).remove(0);
+        assert!(line("────────────────").is_rule());
+        assert!(line("▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔ ◐ medium · /effort ▔").is_rule());
+        assert!(!line("╭────────────────╮").is_rule());
+        assert!(!line("──── a few words that are most of it").is_rule());
+        assert!(!line("╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌").is_rule());
+        assert!(line("╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌").is_drawn());
+    }
+}

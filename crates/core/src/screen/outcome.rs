@@ -1,0 +1,141 @@
+//! What stands above the input line: the busy line, and how the last turn ended.
+
+use super::line::Line;
+use super::mark;
+use crate::harness::{Screen, Spinner};
+
+/// How the conversation above the input line ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Ending<'p> {
+    Failed {
+        mark: &'p str,
+        text: String,
+    },
+    Interrupted {
+        mark: &'p str,
+    },
+    /// Over, while something that it started goes on.
+    Background {
+        mark: &'p str,
+        text: String,
+    },
+}
+
+/// How far a sign may be from the left edge to be the program's own.
+const EDGE: usize = 1;
+
+/// The line that says what the program does right now. Between it and the input
+/// line stand only things that hang below it, such as tips and queued messages.
+pub(super) fn busy<'p>(above: &[Line], screen: &'p Screen) -> Option<(&'p str, String)> {
+    for line in above.iter().rev().filter(|line| !line.is_blank()) {
+        if let Some(found) = spins(line, &screen.spinner) {
+            return Some(found);
+        }
+        let is_message = mark::best(&line.text, &screen.messages).is_some();
+        if is_message || line.indent() <= EDGE {
+            return None;
+        }
+    }
+    None
+}
+
+fn spins<'p>(line: &Line, spinner: &'p Spinner) -> Option<(&'p str, String)> {
+    let text = line.text.trim_start();
+    let rest = text.strip_prefix(|sign| spinner.signs.contains(sign))?;
+    if line.indent() > EDGE || !rest.starts_with(' ') {
+        return None;
+    }
+    let mark = mark::best(rest, &spinner.says)?;
+    // What else stands in that line is set off by blanks.
+    let says = rest.trim_start().split("  ").next().unwrap_or_default();
+    Some((mark, says.to_owned()))
+}
+
+/// How the last turn ended, where that is worth a word. The lowest line that bears
+/// any of the marks tells, and of several marks the longest.
+pub(super) fn ending<'p>(above: &[Line], screen: &'p Screen) -> Option<Ending<'p>> {
+    let mut background = None;
+    for (at, line) in above.iter().enumerate().rev() {
+        let text = &line.text;
+        let longest = |marks: &'p [String]| mark::best(text, marks);
+        let length = |mark: Option<&str>| mark.map_or(0, |mark| mark.chars().count());
+        if background.is_none()
+            && let Some(mark) = longest(&screen.background)
+        {
+            background = Some(Ending::Background {
+                mark,
+                text: text.trim().to_owned(),
+            });
+            continue;
+        }
+        let message = longest(&screen.messages);
+        let failed = longest(&screen.error);
+        let interrupted = longest(&screen.interrupted);
+        let above_it = longest(&screen.error_above);
+        let top = [message, failed, interrupted, above_it].map(length);
+        let Some(most) = top.iter().copied().max().filter(|most| *most > 0) else {
+            continue;
+        };
+        let has_most = |mark: Option<&'p str>| mark.filter(|_| length(mark) == most);
+        if let Some(mark) = has_most(failed) {
+            let text = paragraph(&above[at..], screen);
+            return Some(Ending::Failed { mark, text });
+        }
+        if let Some(mark) = has_most(interrupted) {
+            return background.or(Some(Ending::Interrupted { mark }));
+        }
+        if let Some(mark) = has_most(above_it)
+            && let Some(text) = block_above(&above[..at])
+        {
+            return Some(Ending::Failed { mark, text });
+        }
+        return background;
+    }
+    background
+}
+
+/// A line together with those it was wrapped to.
+fn paragraph(lines: &[Line], screen: &Screen) -> String {
+    const MOST: usize = 4;
+    let mut words: Vec<&str> = Vec::new();
+    for (index, line) in lines.iter().take(MOST).enumerate() {
+        let is_next = index > 0 && mark::best(&line.text, &screen.messages).is_some();
+        if line.is_blank() || is_next {
+            break;
+        }
+        words.push(line.bare());
+    }
+    let text = words.join(" ");
+    // The sign before it belongs to the program.
+    match text.split_once(' ') {
+        Some((sign, rest)) if sign.chars().all(|c| !c.is_alphanumeric()) => rest.to_owned(),
+        _ => text,
+    }
+}
+
+/// The text of the block with a bar that is directly above, if it is an error. A
+/// message and its error are two blocks, one below the other, so it is the error
+/// when their number is even.
+fn block_above(lines: &[Line]) -> Option<String> {
+    let (error, mut rest) = last_block(lines)?;
+    let mut count = 1;
+    while let Some((_, above)) = last_block(rest) {
+        count += 1;
+        rest = above;
+    }
+    let text: Vec<&str> = error.iter().map(Line::bare).collect();
+    let text: Vec<&str> = text.into_iter().filter(|text| !text.is_empty()).collect();
+    (count % 2 == 0).then(|| text.join(" "))
+}
+
+/// The block at the end of the lines, and what is above it.
+fn last_block(lines: &[Line]) -> Option<(&[Line], &[Line])> {
+    let end = lines.iter().rposition(|line| !line.is_blank())? + 1;
+    let bar = lines[end - 1].bar()?;
+    let height = lines[..end]
+        .iter()
+        .rev()
+        .take_while(|line| line.bar() == Some(bar))
+        .count();
+    Some((&lines[end - height..end], &lines[..end - height]))
+}

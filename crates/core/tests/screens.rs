@@ -1,0 +1,241 @@
+//! Recorded screens of real programs, and what `classify` must say of each.
+//!
+//! `screens/*.txt` is what `tmux capture-pane -p` gave (`*-colours.txt`: with
+//! `-e`), `screens/table.toml` has one row for each; see `screens/README.md`.
+
+use gt_core::harness::{self, Preset};
+use gt_core::screen::{self, Classification};
+use gt_core::state::State;
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    preset: String,
+    #[serde(default)]
+    title: String,
+    state: String,
+    rule: String,
+    /// Absent where no dialog is open.
+    options: Option<Vec<String>>,
+    marked: Option<usize>,
+    /// Absent where there is no input line.
+    input: Option<String>,
+    #[serde(default)]
+    placeholder: bool,
+    #[serde(default)]
+    pasted: bool,
+}
+
+struct Screen {
+    name: String,
+    row: Row,
+    preset: Preset,
+    lines: Vec<String>,
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/screens")
+}
+
+fn table() -> BTreeMap<String, Row> {
+    let text = std::fs::read_to_string(folder().join("table.toml")).unwrap();
+    toml::from_str(&text).unwrap()
+}
+
+fn screens() -> impl Iterator<Item = Screen> {
+    table().into_iter().map(|(name, row)| {
+        let text = std::fs::read_to_string(folder().join(format!("{name}.txt"))).unwrap();
+        Screen {
+            preset: harness::resolve(&row.preset, None).unwrap().value,
+            lines: text.lines().map(str::to_owned).collect(),
+            name,
+            row,
+        }
+    })
+}
+
+/// What of a classification is expected, in the shape of a row.
+fn told(found: &Classification, row: &Row) -> Row {
+    let dialog = found.dialog.as_ref();
+    let input = found.input.as_ref();
+    Row {
+        state: found.state.word().to_owned(),
+        rule: found.rule.clone(),
+        options: dialog.map(|dialog| dialog.options.clone()),
+        marked: dialog.and_then(|dialog| dialog.marked),
+        input: input.map(|input| input.text.clone()),
+        placeholder: input.is_some_and(|input| input.placeholder),
+        pasted: input.is_some_and(|input| input.pasted),
+        ..row.clone()
+    }
+}
+
+fn check(screen: &Screen, lines: &[impl AsRef<str>], how: &str) {
+    let Screen { name, row, .. } = screen;
+    let found = screen::classify(lines, &row.title, &screen.preset);
+    assert_eq!(told(&found, row), *row, "{name} {how}: {found:#?}");
+}
+
+#[test]
+fn every_recorded_screen_is_classified_rightly() {
+    for screen in screens() {
+        check(&screen, &screen.lines, "as recorded");
+    }
+}
+
+#[test]
+fn every_recorded_screen_has_a_row() {
+    let files: BTreeSet<String> = std::fs::read_dir(folder())
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().file_name().into_string().ok())
+        .filter_map(|file| file.strip_suffix(".txt").map(str::to_owned))
+        .collect();
+    let rows: BTreeSet<String> = table().into_keys().collect();
+    assert_eq!(files, rows);
+}
+
+#[test]
+fn blanks_around_a_screen_do_not_matter() {
+    for screen in screens() {
+        let blank = || std::iter::repeat_n(String::new(), 5);
+        let padded: Vec<String> = screen
+            .lines
+            .iter()
+            .map(|line| format!("{line}    "))
+            .chain(blank())
+            .collect();
+        check(&screen, &padded, "with blanks at its end");
+        let lower: Vec<String> = blank().chain(screen.lines.clone()).collect();
+        check(&screen, &lower, "with blank lines above");
+        let hard: Vec<String> = screen
+            .lines
+            .iter()
+            .map(|line| line.replace(' ', "\u{a0}"))
+            .collect();
+        check(&screen, &hard, "with no-break spaces");
+    }
+}
+
+/// What an agent might say, in the words that programs use for their states.
+const TALK: &[&str] = &[
+    "Press esc to interrupt, or wait: (esc to cancel, 3s), esc interrupt.",
+    "",
+    "Error: it failed. API Error: 500 · Retrying in 4s · attempt 4/10",
+    "✻ Thinking… (3s · esc to interrupt)",
+    "• Working (3s • esc to interrupt)",
+    "⠋ Thinking... (esc to cancel, 3s)",
+    "■ Conversation interrupted",
+    "✕ [API Error: 400]",
+    "────────────────────────────────────────",
+    "❯ quoted prompt",
+    "────────────────────────────────────────",
+    "Do you want to proceed?",
+    "❯ 1. Yes",
+    "  2. No",
+    "",
+    "› 1. Yes, proceed (y)",
+    "  2. No",
+    "Would you like to run the following command?",
+    "Press enter to confirm or esc to cancel",
+    "● 1. Allow once",
+    "  2. Reject",
+    "△ Permission required",
+    "Quick safety check: do you trust the files in this folder?",
+    "Hooks need review. Enter to select · ↑/↓ to navigate · Esc to cancel",
+    "1 shell still running",
+    "",
+    "That is all.",
+];
+
+/// How each program sets off its agent's words: the first line, and the others.
+fn voice(preset: &str) -> (&'static str, &'static str) {
+    match preset {
+        "codex" => ("• ", "  "),
+        "gemini" => ("✦ ", "  "),
+        "opencode" => ("     ", "     "),
+        _ => ("● ", "  "),
+    }
+}
+
+#[test]
+fn talk_further_up_outweighs_nothing() {
+    // Nobody has talked yet above a start-up dialog, and where nothing else shows,
+    // talk is what shows.
+    let has_talked = |screen: &Screen| {
+        let marks = &screen.preset.screen.messages;
+        let is_message = |line: &String| marks.iter().any(|mark| screen::matches(line, mark));
+        screen.row.options.is_none() || screen.lines.iter().any(is_message)
+    };
+    let shows_something = |screen: &Screen| !matches!(screen.row.rule.as_str(), "none" | "blank");
+    for screen in screens().filter(|screen| has_talked(screen) && shows_something(screen)) {
+        let (first, next) = voice(&screen.row.preset);
+        let widths = screen.lines.iter().map(|line| line.chars().count());
+        let width = widths.max().unwrap_or(0);
+        let mut lines: Vec<String> = Vec::new();
+        for (index, line) in TALK.iter().enumerate() {
+            let line = format!("{}{line}", if index == 0 { first } else { next });
+            lines.push(line.chars().take(width).collect());
+        }
+        // A talker who has finished.
+        lines.push(match screen.row.preset.as_str() {
+            "codex" => "\n  Worked for 3s • 22:25\n".to_owned(),
+            "opencode" => "\n     ▣  Build · Fake · 1.7s\n".to_owned(),
+            "gemini" => String::new(),
+            _ => "\n✻ Worked for 3s · done 10:20 PM\n".to_owned(),
+        });
+        let lines: Vec<String> = lines
+            .iter()
+            .flat_map(|line| line.split('\n'))
+            .map(str::to_owned)
+            .chain(screen.lines.clone())
+            .collect();
+        check(&screen, &lines, "with talk above");
+    }
+}
+
+#[test]
+fn nothing_is_idle_that_asks() {
+    for screen in screens().filter(|screen| screen.row.state == "waiting") {
+        for title in ["", "◇  Ready", "✳ Claude Code", "OpenCode"] {
+            let found = screen::classify(&screen.lines, title, &screen.preset);
+            assert_eq!(found.state, State::Waiting, "{} {title}", screen.name);
+            assert!(!found.is_at_prompt(), "{}", screen.name);
+            let read = screen::read(&screen.lines, &screen.preset);
+            assert_eq!(read.map(|(state, _)| state), Some(State::Waiting));
+        }
+    }
+}
+
+#[test]
+fn a_failed_or_interrupted_agent_takes_messages() {
+    for screen in screens() {
+        let found = screen::classify(&screen.lines, &screen.row.title, &screen.preset);
+        let takes = matches!(
+            found.rule.as_str(),
+            "prompt" | "error" | "interrupted" | "background"
+        );
+        assert_eq!(found.is_at_prompt(), takes, "{}", screen.name);
+        if takes {
+            let read = screen::read(&screen.lines, &screen.preset);
+            assert_eq!(read.map(|(state, _)| state), Some(State::Idle));
+        }
+    }
+}
+
+/// However a screen is cut or torn, classification ends, and without a dialog or
+/// an input line nothing is idle.
+#[test]
+fn torn_screens_are_never_idle_without_an_input_line() {
+    for screen in screens() {
+        for cut in 0..screen.lines.len() {
+            for lines in [&screen.lines[..cut], &screen.lines[cut..]] {
+                let found = screen::classify(lines, "", &screen.preset);
+                let is_idle = matches!(found.state, State::Idle | State::Error);
+                assert!(!is_idle || found.input.is_some(), "{} {cut}", screen.name);
+            }
+        }
+    }
+}

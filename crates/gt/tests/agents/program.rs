@@ -1,0 +1,103 @@
+//! The programs, a row each. Adding one is one row, its preset, and its line in
+//! `scripts/agents.sh`.
+
+use std::path::{Path, PathBuf};
+
+pub(crate) struct Program {
+    /// The name of its preset.
+    pub(crate) harness: &'static str,
+    /// Where its binary is under `node_modules`; a `*` stands for one folder.
+    binary: &'static str,
+    /// Run by node.
+    script: bool,
+    /// Files that answer its first questions: path under HOME, and text with
+    /// `{url}`, `{key_end}` and `{dir}`.
+    pub(crate) seeds: &'static [(&'static str, &'static str)],
+    /// Variables with `{url}` and `{key}`.
+    pub(crate) env: &'static [(&'static str, &'static str)],
+    /// Whether messages are exchanged with it yet.
+    pub(crate) talks: bool,
+    /// Arguments with which it asks before it runs anything.
+    pub(crate) ask_args: &'static [&'static str],
+    /// A prompt that makes it ask for permission to make the file `approved`.
+    pub(crate) ask: &'static str,
+}
+
+pub(crate) const KEY: &str = "sk-dummy-0123456789abcdefghijklmnopqrstuv";
+
+pub(crate) const PROGRAMS: &[Program] = &[
+    Program {
+        harness: "claude",
+        binary: "@anthropic-ai/claude-code-linux-x64/claude",
+        script: false,
+        // Trust in the folder is left out: its dialog is answered by reading it.
+        seeds: &[(
+            ".claude.json",
+            r#"{"hasCompletedOnboarding": true, "bypassPermissionsModeAccepted": true,
+               "hasSeenAutoDefaultNudge": true, "hasSeenAutoDefaultNotice": true,
+               "customApiKeyResponses": {"approved": ["{key_end}"], "rejected": []}}"#,
+        )],
+        env: &[
+            ("ANTHROPIC_BASE_URL", "{url}"),
+            ("ANTHROPIC_API_KEY", "{key}"),
+            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+            ("DISABLE_AUTOUPDATER", "1"),
+            // It refuses to skip permissions as root unless told that it is in a sandbox.
+            ("IS_SANDBOX", "1"),
+        ],
+        talks: true,
+        ask_args: &["--permission-mode", "manual"],
+        ask: r#"[[tool=Bash {"command":"touch approved","description":"t"}]]"#,
+    },
+    Program {
+        harness: "codex",
+        binary: "codex-bin/vendor/*/bin/codex",
+        script: false,
+        seeds: &[(
+            ".codex/config.toml",
+            "model = 'gpt-fake'\nmodel_provider = 'fake'\ncheck_for_update_on_startup = false\n\
+             [model_providers.fake]\nname = 'fake'\nbase_url = '{url}/v1'\nwire_api = 'responses'\nenv_key = 'OPENAI_API_KEY'\n\
+             [features]\ndaemon_auto_start = false\n[analytics]\nenabled = false\n",
+        )],
+        env: &[("OPENAI_API_KEY", "{key}")],
+        talks: true,
+        ask_args: &["--ask-for-approval", "on-request", "--sandbox", "read-only"],
+        ask: r#"[[tool=exec_command {"cmd":"touch approved","sandbox_permissions":"require_escalated","justification":"x"}]]"#,
+    },
+];
+
+impl Program {
+    /// The line that starts it, if it is installed.
+    pub(crate) fn command_line(&self) -> Option<String> {
+        let binary = find(&installed()?, self.binary)?;
+        let binary = binary.display();
+        Some(match self.script {
+            true => format!("exec node '{binary}' \"$@\""),
+            false => format!("exec '{binary}' \"$@\""),
+        })
+    }
+}
+
+/// Where `make test-agents` installs the programs.
+fn installed() -> Option<PathBuf> {
+    let dir = match std::env::var_os("GT_AGENTS_DIR") {
+        Some(dir) => PathBuf::from(dir),
+        None => Path::new(env!("CARGO_MANIFEST_DIR"))
+            .parent()?
+            .parent()?
+            .join("target/agents"),
+    };
+    Some(dir.join("node_modules")).filter(|dir| dir.is_dir())
+}
+
+/// A path whose `*` stands for whatever folder is there.
+fn find(root: &Path, pattern: &str) -> Option<PathBuf> {
+    let (before, after) = match pattern.split_once("/*/") {
+        Some(parts) => parts,
+        None => return Some(root.join(pattern)).filter(|path| path.exists()),
+    };
+    let entries = std::fs::read_dir(root.join(before)).ok()?.flatten();
+    entries
+        .map(|entry| entry.path().join(after))
+        .find(|path| path.exists())
+}

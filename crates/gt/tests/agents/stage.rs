@@ -1,0 +1,249 @@
+//! A home, a town, a tmux server and a model server for one program.
+
+use crate::program::{KEY, Program};
+use gt_model::FakeModel;
+use gt_tmux::testing::wait_until;
+use gt_tmux::{Command as Tmux, Server, Socket};
+use rustix::process::{Pid, Signal};
+use serde_json::Value;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Stage {
+    program: &'static Program,
+    model: FakeModel,
+    folder: TempDir,
+}
+
+impl Stage {
+    /// A town with one crew worker on this program; `None` if it is not installed.
+    pub(crate) fn new(program: &'static Program) -> Option<Self> {
+        let line = program.command_line()?;
+        let folder = tempfile::Builder::new()
+            .prefix("gta")
+            .tempdir_in("/tmp")
+            .unwrap();
+        let stage = Stage {
+            program,
+            model: FakeModel::start(None),
+            folder,
+        };
+        let bin = stage.path("bin");
+        std::fs::create_dir(&bin).unwrap();
+        let file = bin.join(program.harness);
+        std::fs::write(&file, format!("#!/bin/sh\n{line}\n")).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        for (path, text) in program.seeds {
+            let path = stage.path(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, stage.filled(text)).unwrap();
+        }
+        stage.ok(&["init", "--harness", program.harness]);
+        let source = stage.path("source");
+        std::fs::create_dir(&source).unwrap();
+        for args in [
+            &["init", "--quiet", "--initial-branch=main"][..],
+            &[
+                "-c",
+                "user.name=t",
+                "-c",
+                "user.email=t@localhost",
+                "commit",
+                "--quiet",
+                "--allow-empty",
+                "-m",
+                "Begin",
+            ],
+        ] {
+            let status = stage
+                .command("git")
+                .args(args)
+                .current_dir(&source)
+                .status()
+                .unwrap();
+            assert!(status.success());
+        }
+        stage.ok(&["rig", "add", "gastown", "source", "--prefix", "gt"]);
+        stage.ok(&["crew", "add", "max"]);
+        Some(stage)
+    }
+
+    pub(crate) fn program(&self) -> &'static Program {
+        self.program
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn filled(&self, text: &str) -> String {
+        text.replace("{url}", &self.model.url())
+            .replace("{key_end}", &KEY[KEY.len() - 20..])
+            .replace("{key}", KEY)
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let path = std::env::var("PATH").unwrap();
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .env("PATH", format!("{}:{path}", self.path("bin").display()))
+            .env("HOME", self.folder.path())
+            .env("TERM", "xterm-256color")
+            .env("LANG", "C.UTF-8")
+            .env("SHELL", "/bin/sh")
+            .env("GT_TMUX_SOCKET", self.path("s"))
+            .envs(
+                self.program
+                    .env
+                    .iter()
+                    .map(|(name, value)| (name, self.filled(value))),
+            )
+            .current_dir(self.folder.path())
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn gt(&self, args: &[&str]) -> Output {
+        self.command(env!("CARGO_BIN_EXE_gt"))
+            .args(args)
+            .output()
+            .unwrap()
+    }
+
+    #[track_caller]
+    pub(crate) fn ok(&self, args: &[&str]) -> String {
+        let output = self.gt(args);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(
+            output.status.success(),
+            "gt {args:?}: {text}{}\n{}",
+            String::from_utf8_lossy(&output.stderr),
+            self.screen()
+        );
+        text
+    }
+
+    /// Makes the program ask before it runs anything.
+    pub(crate) fn ask_for_permissions(&self) {
+        let words: Vec<String> = self
+            .program
+            .ask_args
+            .iter()
+            .map(|word| format!("'{word}'"))
+            .collect();
+        let text = format!("[command]\nargs = [{}]\n", words.join(", "));
+        let file = format!("gt/harnesses/{}.toml", self.program.harness);
+        std::fs::write(self.path(&file), text).unwrap();
+    }
+
+    pub(crate) fn start(&self, args: &[&str]) {
+        let mut all = vec!["crew", "start", "max"];
+        for (name, _) in self.program.env {
+            all.extend(["--env", name]);
+        }
+        all.extend(args);
+        self.ok(&all);
+    }
+
+    #[track_caller]
+    pub(crate) fn nudge(&self, text: &str) -> Value {
+        self.nudge_with(text, &["--timeout", "60"])
+    }
+
+    #[track_caller]
+    pub(crate) fn nudge_with(&self, text: &str, args: &[&str]) -> Value {
+        let mut child = self
+            .command(env!("CARGO_BIN_EXE_gt"))
+            .args(["nudge", "gastown/max", "--stdin", "--json"])
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(text.as_bytes())
+            .unwrap();
+        let output = child.wait_with_output().unwrap();
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| {
+            panic!(
+                "{}\n{}",
+                String::from_utf8_lossy(&output.stderr),
+                self.screen()
+            )
+        })
+    }
+
+    /// What the model was asked by turns of the agent, in order; side requests,
+    /// which come without tools, and answers to tool calls aside.
+    pub(crate) fn prompts(&self) -> Vec<String> {
+        self.model
+            .requests()
+            .iter()
+            .filter(|request| request.has_tools && request.tool_results == 0)
+            .map(|request| request.prompt.clone())
+            .collect()
+    }
+
+    #[track_caller]
+    pub(crate) fn wait_for(&self, what: &str, wanted: impl Fn(&[String]) -> bool) {
+        wait_until(
+            &format!("{}: {what}", self.program.harness),
+            PATIENCE,
+            || wanted(&self.prompts()).then_some(()),
+        );
+    }
+
+    pub(crate) fn was_approved(&self) -> bool {
+        self.path("gt/gastown/crew/max/approved").exists()
+    }
+
+    fn screen(&self) -> String {
+        String::from_utf8_lossy(&self.gt(&["peek", "gastown/max"]).stdout).into_owned()
+    }
+
+    /// No process of the program has outlived its stop.
+    #[track_caller]
+    pub(crate) fn nothing_is_left(&self) {
+        wait_until("no process is left", PATIENCE, || {
+            processes_of(self.folder.path()).is_empty().then_some(())
+        });
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let server = Server::new(Socket::Path(self.path("s"))).with_config("/dev/null");
+        // It may have ended with its last session.
+        let _ = server.run(Tmux::new("kill-server"));
+        for pid in processes_of(self.folder.path()) {
+            let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+/// Living processes whose HOME is this folder: everything a stage has started.
+fn processes_of(home: &Path) -> Vec<u32> {
+    let wanted = format!("HOME={}", home.display());
+    let pids = std::fs::read_dir("/proc").unwrap().flatten();
+    pids.filter_map(|entry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let environ = std::fs::read(entry.path().join("environ")).ok()?;
+        let ours = environ
+            .split(|byte| *byte == 0)
+            .any(|variable| variable == wanted.as_bytes());
+        ours.then_some(pid)
+    })
+    .collect()
+}

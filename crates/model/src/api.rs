@@ -1,0 +1,262 @@
+//! The wire formats: one row of functions each.
+//!
+//! A format knows how to read a request and how to write an answer. What the answer is comes
+//! from elsewhere (`answer`), and so does the connection it goes out on (`server`).
+
+mod anthropic;
+mod chat;
+mod gemini;
+pub(crate) mod other;
+mod responses;
+
+use crate::conversation::Item;
+use crate::directive::Call;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Which format a request is in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Api {
+    /// Anthropic Messages: Claude Code, opencode.
+    Anthropic,
+    /// OpenAI Responses: Codex.
+    Responses,
+    /// OpenAI Chat Completions.
+    Chat,
+    /// Gemini: Gemini CLI.
+    Gemini,
+    /// Lists of models, token counts, and whatever else is asked for.
+    #[default]
+    Other,
+}
+
+/// A wire format.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    pub(crate) api: Api,
+    /// Whether a POST to this path wants an answer in this format.
+    pub(crate) serves: fn(path: &str) -> bool,
+    pub(crate) read: for<'a> fn(path: &'a str, body: &'a Value) -> Asked<'a>,
+    /// The answer in one piece.
+    pub(crate) whole: fn(&Answer<'_>) -> Value,
+    /// The answer as a stream.
+    pub(crate) events: fn(&Answer<'_>) -> Vec<Event>,
+    pub(crate) error: fn(status: u16, message: &str) -> Value,
+}
+
+const WIRES: &[Wire] = &[anthropic::WIRE, responses::WIRE, chat::WIRE, gemini::WIRE];
+
+/// The format for a path, if it is one of those that want an answer.
+pub(crate) fn wire(path: &str) -> Option<&'static Wire> {
+    WIRES.iter().find(|wire| (wire.serves)(path))
+}
+
+/// What a request says. Fields that are missing or of another type than they should be are
+/// taken for empty: a real service would refuse, a test wants to see what arrived.
+#[derive(Debug)]
+pub(crate) struct Asked<'a> {
+    pub(crate) model: &'a str,
+    pub(crate) stream: bool,
+    pub(crate) has_tools: bool,
+    pub(crate) items: Vec<Item<'a>>,
+    /// The shape that the answer must have.
+    pub(crate) schema: Option<&'a Value>,
+}
+
+/// What is answered, in no format yet.
+#[derive(Debug)]
+pub(crate) struct Answer<'a> {
+    /// Makes the ids in the answer unique.
+    pub(crate) serial: u64,
+    pub(crate) model: &'a str,
+    /// The request.
+    pub(crate) body: &'a Value,
+    pub(crate) says: Says,
+    pub(crate) usage: Usage,
+    /// Seconds since 1970.
+    pub(crate) created: i64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Says {
+    /// A text, in the pieces that it is streamed in.
+    Text(Vec<String>),
+    Call(Call),
+}
+
+/// Tokens, as far as they can be guessed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Usage {
+    pub(crate) input: u64,
+    pub(crate) cached: u64,
+    pub(crate) output: u64,
+}
+
+impl Usage {
+    pub(crate) fn total(self) -> u64 {
+        self.input + self.output
+    }
+}
+
+/// A server-sent event.
+#[derive(Clone, Debug)]
+pub(crate) struct Event {
+    pub(crate) name: Option<&'static str>,
+    pub(crate) data: String,
+    /// Whether it is a piece of text, which a slow stream pauses after.
+    pub(crate) paced: bool,
+}
+
+impl Event {
+    fn new(data: &Value) -> Self {
+        Event {
+            name: None,
+            data: data.to_string(),
+            paced: false,
+        }
+    }
+
+    /// An event that is named as the `type` in its data is.
+    fn named(name: &'static str, mut data: Value) -> Self {
+        data["type"] = name.into();
+        let event = Event::new(&data);
+        Event {
+            name: Some(name),
+            ..event
+        }
+    }
+
+    fn paced(self) -> Self {
+        Event {
+            paced: true,
+            ..self
+        }
+    }
+}
+
+/// A list in a JSON value; empty if there is none.
+fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value
+        .get(key)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
+
+/// A text in a JSON value; empty if there is none.
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A flag in a JSON value; unset if there is none.
+fn flag(value: &Value, key: &str) -> bool {
+    value.get(key).and_then(Value::as_bool).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conversation::Turn;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    /// JSON made of the words that the formats know, in places where they do not belong.
+    fn hostile_json() -> impl Strategy<Value = Value> {
+        let words = prop::sample::select(vec![
+            "user",
+            "assistant",
+            "model",
+            "system",
+            "text",
+            "input_text",
+            "message",
+            "tool",
+            "tool_result",
+            "function_call",
+            "function_call_output",
+            "<system-reminder>",
+            "x\n",
+        ]);
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            words.prop_map(Value::from),
+        ];
+        leaf.prop_recursive(5, 60, 6, |inner| {
+            let keys = prop::sample::select(vec![
+                "model",
+                "stream",
+                "tools",
+                "messages",
+                "input",
+                "contents",
+                "role",
+                "content",
+                "parts",
+                "type",
+                "text",
+                "functionResponse",
+                "functionDeclarations",
+                "format",
+                "schema",
+                "generationConfig",
+                "responseSchema",
+                "name",
+            ]);
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+                prop::collection::vec((keys, inner), 0..6).prop_map(|entries| {
+                    Value::Object(
+                        entries
+                            .into_iter()
+                            .map(|(k, v)| (k.to_owned(), v))
+                            .collect(),
+                    )
+                }),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn any_json_can_be_read_and_answered(body in hostile_json(), path in "[a-z0-9/:.]{0,30}") {
+            for wire in WIRES {
+                let asked = (wire.read)(&path, &body);
+                let _ = Turn::of(&asked.items);
+                let calls = Says::Call(Call { name: "x".to_owned(), arguments: json!({}) });
+                for says in [Says::Text(vec!["a".to_owned(), "b".to_owned()]), calls] {
+                    let answer = Answer {
+                        serial: 1,
+                        model: asked.model,
+                        body: &body,
+                        says,
+                        usage: Usage { input: 1, cached: 1, output: 1 },
+                        created: 0,
+                    };
+                    let _ = (wire.whole)(&answer);
+                    let events = (wire.events)(&answer);
+                    prop_assert!(!events.is_empty());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_paths_of_the_formats() {
+        for (path, api) in [
+            ("/v1/messages", Some(Api::Anthropic)),
+            ("/v1/messages/count_tokens", None),
+            ("/v1/responses", Some(Api::Responses)),
+            ("/responses", Some(Api::Responses)),
+            ("/v1/chat/completions", Some(Api::Chat)),
+            ("/v1beta/models/g:streamGenerateContent", Some(Api::Gemini)),
+            ("/v1beta/models/g:generateContent", Some(Api::Gemini)),
+            ("/v1beta/models/g:countTokens", None),
+            ("/v1/models", None),
+            ("/", None),
+        ] {
+            assert_eq!(wire(path).map(|wire| wire.api), api, "{path}");
+        }
+    }
+}

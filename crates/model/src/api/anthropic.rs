@@ -1,0 +1,197 @@
+//! Anthropic Messages: `POST /v1/messages`, with and without `?beta=true`.
+
+use super::{Answer, Api, Asked, Event, Says, Usage, Wire, flag, list, text};
+use crate::conversation::Item;
+use crate::typed::typed_in_system;
+use serde_json::{Value, json};
+
+pub(super) const WIRE: Wire = Wire {
+    api: Api::Anthropic,
+    serves: |path| path.ends_with("/messages"),
+    read,
+    whole,
+    events,
+    error,
+};
+
+fn read<'a>(_path: &'a str, body: &'a Value) -> Asked<'a> {
+    Asked {
+        model: text(body, "model"),
+        stream: flag(body, "stream"),
+        has_tools: !list(body, "tools").is_empty(),
+        items: list(body, "messages").iter().flat_map(items).collect(),
+        schema: body.pointer("/output_config/format/schema"),
+    }
+}
+
+fn items(message: &Value) -> Vec<Item<'_>> {
+    match text(message, "role") {
+        "user" => {}
+        "assistant" => return vec![Item::Model],
+        // Claude Code puts system messages into the conversation, too.
+        _ => return typed_items(message),
+    }
+    if let Some(text) = message.get("content").and_then(Value::as_str) {
+        return vec![Item::user(text)];
+    }
+    let parts = list(message, "content");
+    let items = parts.iter().enumerate().filter_map(|(index, part)| {
+        match text(part, "type") {
+            "text" => {
+                let text = text(part, "text");
+                // Claude Code makes one message of several that the model has not answered:
+                // each but the last is ended with a line break.
+                let next = parts.get(index + 1);
+                let joined = next.is_some_and(|next| next["type"] == "text");
+                Some(Item::User { text, joined })
+            }
+            "tool_result" => Some(Item::ToolResult),
+            _ => None,
+        }
+    });
+    items.collect()
+}
+
+/// The person's messages in a system message.
+fn typed_items(message: &Value) -> Vec<Item<'_>> {
+    let content = &message["content"];
+    let parts = list(message, "content").iter();
+    let texts = parts.map(|part| text(part, "text")).chain(content.as_str());
+    texts.flat_map(typed_in_system).map(Item::user).collect()
+}
+
+fn usage(usage: Usage) -> Value {
+    json!({
+        "input_tokens": usage.input,
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": usage.cached,
+        "output_tokens": usage.output,
+    })
+}
+
+fn id(answer: &Answer<'_>) -> String {
+    format!("msg_fake{:06}", answer.serial)
+}
+
+fn stop_reason(says: &Says) -> &'static str {
+    match says {
+        Says::Text(_) => "end_turn",
+        Says::Call(_) => "tool_use",
+    }
+}
+
+fn whole(answer: &Answer<'_>) -> Value {
+    let block = match &answer.says {
+        Says::Text(pieces) => json!({"type": "text", "text": pieces.concat()}),
+        Says::Call(call) => json!({
+            "type": "tool_use",
+            "id": format!("toolu_fake{:06}", answer.serial),
+            "name": call.name,
+            "input": call.arguments,
+        }),
+    };
+    json!({
+        "id": id(answer),
+        "type": "message",
+        "role": "assistant",
+        "model": answer.model,
+        "content": [block],
+        "stop_reason": stop_reason(&answer.says),
+        "stop_sequence": null,
+        "usage": usage(answer.usage),
+    })
+}
+
+fn events(answer: &Answer<'_>) -> Vec<Event> {
+    // The stream begins with the message as it will be, less what is still to come.
+    let mut message = whole(answer);
+    let mut block = message["content"][0].take();
+    message["content"] = json!([]);
+    message["stop_reason"] = Value::Null;
+    message["usage"]["output_tokens"] = json!(1);
+
+    let deltas: Vec<Value> = match &answer.says {
+        Says::Text(pieces) => {
+            block["text"] = json!("");
+            let delta = |piece| json!({"type": "text_delta", "text": piece});
+            pieces.iter().map(delta).collect()
+        }
+        Says::Call(call) => {
+            block["input"] = json!({});
+            let json = call.arguments.to_string();
+            vec![json!({"type": "input_json_delta", "partial_json": json})]
+        }
+    };
+    let mut events = vec![
+        Event::named("message_start", json!({"message": message})),
+        Event::named("ping", json!({})),
+        Event::named(
+            "content_block_start",
+            json!({"index": 0, "content_block": block}),
+        ),
+    ];
+    events.extend(deltas.iter().map(|delta| {
+        let data = json!({"index": 0, "delta": delta});
+        Event::named("content_block_delta", data).paced()
+    }));
+    let end = json!({
+        "delta": {"stop_reason": stop_reason(&answer.says), "stop_sequence": null},
+        "usage": usage(answer.usage),
+    });
+    events.extend([
+        Event::named("content_block_stop", json!({"index": 0})),
+        Event::named("message_delta", end),
+        Event::named("message_stop", json!({})),
+    ]);
+    events
+}
+
+fn error(status: u16, message: &str) -> Value {
+    let kind = match status {
+        400 => "invalid_request_error",
+        401 => "authentication_error",
+        403 => "permission_error",
+        404 => "not_found_error",
+        413 => "request_too_large",
+        429 => "rate_limit_error",
+        529 => "overloaded_error",
+        _ => "api_error",
+    };
+    json!({"type": "error", "error": {"type": kind, "message": message}})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_of_claude_code() {
+        let body = json!({"model": "m", "stream": true, "tools": [{}], "messages": [
+            {"role": "user", "content": [
+                {"type": "text", "text": "<system-reminder>\nx\n</system-reminder>\n"},
+                {"type": "text", "text": "hello"}]},
+            {"role": "system", "content": [{"type": "text", "text": "# Environment"}]},
+            {"role": "assistant", "content": [{"type": "tool_use"}]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "content": "hi"}, {"type": "text", "text": "more"}]},
+            {"role": "user", "content": "last"},
+        ]});
+        let asked = read("/v1/messages", &body);
+        assert!(asked.stream && asked.has_tools);
+        assert_eq!(asked.model, "m");
+        assert_eq!(
+            asked.items,
+            [
+                Item::User {
+                    text: "<system-reminder>\nx\n</system-reminder>\n",
+                    joined: true
+                },
+                Item::user("hello"),
+                Item::Model,
+                Item::ToolResult,
+                Item::user("more"),
+                Item::user("last"),
+            ]
+        );
+    }
+}

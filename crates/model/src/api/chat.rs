@@ -1,0 +1,156 @@
+//! OpenAI Chat Completions: `POST /v1/chat/completions`.
+
+use super::{Answer, Api, Asked, Event, Says, Wire, flag, list, text};
+use crate::conversation::Item;
+use serde_json::{Value, json};
+
+pub(super) const WIRE: Wire = Wire {
+    api: Api::Chat,
+    serves: |path| path.ends_with("/chat/completions"),
+    read,
+    whole,
+    events,
+    error,
+};
+
+fn read<'a>(_path: &'a str, body: &'a Value) -> Asked<'a> {
+    Asked {
+        model: text(body, "model"),
+        stream: flag(body, "stream"),
+        has_tools: !list(body, "tools").is_empty(),
+        items: list(body, "messages").iter().flat_map(items).collect(),
+        schema: body.pointer("/response_format/json_schema/schema"),
+    }
+}
+
+fn items(message: &Value) -> Vec<Item<'_>> {
+    match text(message, "role") {
+        "user" => user_items(message),
+        "assistant" => vec![Item::Model],
+        "tool" => vec![Item::ToolResult],
+        _ => vec![],
+    }
+}
+
+/// The texts of a user's message, in either format of OpenAI's.
+pub(super) fn user_items(message: &Value) -> Vec<Item<'_>> {
+    if let Some(text) = message.get("content").and_then(Value::as_str) {
+        return vec![Item::user(text)];
+    }
+    list(message, "content")
+        .iter()
+        .filter_map(|part| part.get("text")?.as_str())
+        .map(Item::user)
+        .collect()
+}
+
+fn head(answer: &Answer<'_>, object: &str) -> Value {
+    json!({
+        "id": format!("chatcmpl-fake{:06}", answer.serial),
+        "object": object,
+        "created": answer.created,
+        "model": answer.model,
+    })
+}
+
+fn usage(answer: &Answer<'_>) -> Value {
+    json!({
+        "prompt_tokens": answer.usage.input,
+        "completion_tokens": answer.usage.output,
+        "total_tokens": answer.usage.total(),
+        "prompt_tokens_details": {"cached_tokens": answer.usage.cached},
+    })
+}
+
+/// The calls and the reason to stop.
+fn calls(answer: &Answer<'_>) -> (Option<Value>, &'static str) {
+    let Says::Call(call) = &answer.says else {
+        return (None, "stop");
+    };
+    let call = json!({
+        "index": 0,
+        "id": format!("call_fake{:06}", answer.serial),
+        "type": "function",
+        "function": {"name": call.name, "arguments": call.arguments.to_string()},
+    });
+    (Some(json!([call])), "tool_calls")
+}
+
+fn whole(answer: &Answer<'_>) -> Value {
+    let (calls, reason) = calls(answer);
+    let mut message = json!({"role": "assistant", "content": null});
+    if let Says::Text(pieces) = &answer.says {
+        message["content"] = json!(pieces.concat());
+    }
+    if let Some(calls) = calls {
+        message["tool_calls"] = calls;
+    }
+    let mut whole = head(answer, "chat.completion");
+    whole["choices"] = json!([{"index": 0, "message": message, "finish_reason": reason}]);
+    whole["usage"] = usage(answer);
+    whole
+}
+
+fn events(answer: &Answer<'_>) -> Vec<Event> {
+    let chunk = |choices: Value| {
+        let mut chunk = head(answer, "chat.completion.chunk");
+        chunk["choices"] = choices;
+        chunk
+    };
+    let delta = |delta: Value, reason: Option<&str>| {
+        let choice = json!({"index": 0, "delta": delta, "finish_reason": reason});
+        Event::new(&chunk(json!([choice])))
+    };
+    let (calls, reason) = calls(answer);
+    let mut events = vec![delta(json!({"role": "assistant", "content": ""}), None)];
+    if let Says::Text(pieces) = &answer.says {
+        let pieces = pieces.iter();
+        events.extend(pieces.map(|piece| delta(json!({"content": piece}), None).paced()));
+    }
+    if let Some(calls) = calls {
+        events.push(delta(json!({"tool_calls": calls}), None));
+    }
+    events.push(delta(json!({}), Some(reason)));
+    let mut last = chunk(json!([]));
+    last["usage"] = usage(answer);
+    events.push(Event::new(&last));
+    events.push(Event {
+        name: None,
+        data: "[DONE]".to_owned(),
+        paced: false,
+    });
+    events
+}
+
+/// A failure, in either format of OpenAI's.
+pub(super) fn error(status: u16, message: &str) -> Value {
+    let kind = match status {
+        429 => "rate_limit_exceeded",
+        400..500 => "invalid_request_error",
+        _ => "server_error",
+    };
+    json!({"error": {"message": message, "type": kind, "param": null, "code": null}})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_conversation_with_a_tool() {
+        let body = json!({"messages": [
+            {"role": "system", "content": "be good"},
+            {"role": "user", "content": [{"type": "text", "text": "hello"}, {"type": "image_url"}]},
+            {"role": "assistant", "tool_calls": []},
+            {"role": "tool", "content": "hi"},
+            {"role": "user", "content": "more"},
+        ]});
+        let expected = [
+            Item::user("hello"),
+            Item::Model,
+            Item::ToolResult,
+            Item::user("more"),
+        ];
+        assert_eq!(read("/v1/chat/completions", &body).items, expected);
+    }
+}

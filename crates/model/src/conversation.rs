@@ -1,0 +1,183 @@
+//! A conversation in any wire format: what the last user turn holds.
+//!
+//! Every request carries the whole conversation. The wire formats reduce it to [`Item`]s; the
+//! rest is the same for all of them.
+
+use crate::typed::typed;
+
+/// One entry of a conversation. What only instructs the model (system, developer) is none.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Item<'a> {
+    /// A text of the user's. `joined`: the program ended it with a line break, because it put
+    /// another message behind it.
+    User { text: &'a str, joined: bool },
+    /// A text that stands in the user's turn, but is known to be the program's.
+    Program(&'a str),
+    /// What a tool returned.
+    ToolResult,
+    /// Anything that the model said or asked for.
+    Model,
+}
+
+impl<'a> Item<'a> {
+    pub(crate) fn user(text: &'a str) -> Self {
+        Item::User {
+            text,
+            joined: false,
+        }
+    }
+}
+
+/// What a conversation has come to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Turn {
+    /// Every text of the last user turn, untouched.
+    pub(crate) user: Vec<String>,
+    /// Those of them that a person typed, without what the program wrote around them.
+    pub(crate) prompts: Vec<String>,
+    /// The last text that was typed, in this turn or an earlier one.
+    pub(crate) prompt: String,
+    /// The tool results of the last user turn.
+    pub(crate) tool_results: usize,
+    /// The tool results since the last typed text: how many calls it has led to.
+    pub(crate) results_since_prompt: usize,
+    /// The fingerprints of all typed texts, oldest first.
+    pub(crate) history: Vec<String>,
+}
+
+impl Turn {
+    pub(crate) fn of(items: &[Item<'_>]) -> Self {
+        let mut turn = Turn::default();
+        let mut prompt = "";
+        // A turn ends where the next one begins, not where the model speaks: a request may end
+        // with the beginning of the model's answer.
+        let mut model_spoke = false;
+        for item in items {
+            let begins = *item != Item::Model && std::mem::take(&mut model_spoke);
+            if begins {
+                turn.user.clear();
+                turn.prompts.clear();
+                turn.tool_results = 0;
+            }
+            match *item {
+                Item::Model => model_spoke = true,
+                Item::Program(text) => turn.user.push(text.to_owned()),
+                Item::ToolResult => {
+                    turn.tool_results += 1;
+                    turn.results_since_prompt += 1;
+                }
+                Item::User { text, joined } => {
+                    turn.user.push(text.to_owned());
+                    let own = if joined {
+                        text.strip_suffix('\n').unwrap_or(text)
+                    } else {
+                        text
+                    };
+                    if let Some(typed) = typed(own) {
+                        prompt = typed;
+                        turn.prompts.push(typed.to_owned());
+                        turn.history.push(fingerprint(typed));
+                        turn.results_since_prompt = 0;
+                    }
+                }
+            }
+        }
+        prompt.clone_into(&mut turn.prompt);
+        turn
+    }
+
+    /// The fingerprint of the prompt, which is the last that was typed.
+    pub(crate) fn hash(&self) -> String {
+        let last = self.history.last().cloned();
+        last.unwrap_or_else(|| fingerprint(""))
+    }
+}
+
+/// A short name for a text, the same for texts that differ only in white space at their end.
+///
+/// opencode adds a space to a pasted message, so a message that arrived whole would not be
+/// recognised by its exact bytes. It is the 64-bit FNV-1a hash as 16 hexadecimal digits:
+/// good enough against accidents, and quick for megabytes even without optimisation.
+#[must_use]
+pub fn fingerprint(text: &str) -> String {
+    let hash = text
+        .trim_end()
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+    format!("{hash:016x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(text: &str) -> Item<'_> {
+        Item::user(text)
+    }
+
+    #[test]
+    fn a_first_turn_holds_what_the_program_wrote_and_what_was_typed() {
+        let turn = Turn::of(&[
+            user("<system-reminder>x</system-reminder>\n"),
+            user("hello"),
+        ]);
+        assert_eq!(
+            turn.user,
+            ["<system-reminder>x</system-reminder>\n", "hello"]
+        );
+        assert_eq!(turn.prompts, ["hello"]);
+        assert_eq!(turn.prompt, "hello");
+        assert_eq!(turn.history, [fingerprint("hello")]);
+    }
+
+    #[test]
+    fn after_a_tool_call_the_prompt_is_still_the_one_it_came_from() {
+        let turn = Turn::of(&[user("do it"), Item::Model, Item::ToolResult]);
+        assert_eq!(turn.user, Vec::<String>::new());
+        assert_eq!(turn.prompts, Vec::<String>::new());
+        assert_eq!(turn.prompt, "do it");
+        assert_eq!((turn.tool_results, turn.results_since_prompt), (1, 1));
+    }
+
+    #[test]
+    fn a_message_beside_a_tool_result_is_a_new_prompt() {
+        let turn = Turn::of(&[
+            user("do it"),
+            Item::Model,
+            Item::ToolResult,
+            user("one"),
+            user("two"),
+        ]);
+        assert_eq!(turn.prompts, ["one", "two"]);
+        assert_eq!(turn.prompt, "two");
+        assert_eq!((turn.tool_results, turn.results_since_prompt), (1, 0));
+        assert_eq!(turn.history, ["do it", "one", "two"].map(fingerprint));
+    }
+
+    #[test]
+    fn the_line_break_of_a_joint_is_not_the_persons() {
+        let joint = Item::User {
+            text: "failed\n",
+            joined: true,
+        };
+        let turn = Turn::of(&[joint, user("again")]);
+        assert_eq!(turn.user, ["failed\n", "again"]);
+        assert_eq!(turn.prompts, ["failed", "again"]);
+    }
+
+    #[test]
+    fn the_beginning_of_an_answer_does_not_end_the_turn() {
+        let turn = Turn::of(&[user("hello"), Item::Model]);
+        assert_eq!(turn.user, ["hello"]);
+    }
+
+    #[test]
+    fn fingerprints_are_blind_for_white_space_at_the_end_only() {
+        assert_eq!(fingerprint("a b"), fingerprint("a b \n"));
+        assert_ne!(fingerprint("a b"), fingerprint(" a b"));
+        assert_eq!(fingerprint("").len(), 16);
+        assert_eq!(fingerprint("a"), "af63dc4c8601ec8c");
+    }
+}

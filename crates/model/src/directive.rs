@@ -1,0 +1,175 @@
+//! What a prompt asks the server to do: `[[delay=5]]` and its like, anywhere in the text.
+//!
+//! What does not read as a directive is not one, and the answer is the usual one: the prompt
+//! comes from a test, whose log shows what arrived.
+
+use serde_json::Value;
+use std::time::Duration;
+
+/// The longest delay: longer than any test, short enough to add up.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+/// The most chunks that an answer may be streamed in.
+const MOST_CHUNKS: usize = 100_000;
+
+/// All that a prompt asks for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Directives {
+    /// `[[delay=S]]`: seconds before the first byte of the answer.
+    pub(crate) delay: Duration,
+    /// `[[text=…]]`: the answer.
+    pub(crate) text: Option<String>,
+    /// `[[error=STATUS]]`: a failure instead of an answer.
+    pub(crate) error: Option<u16>,
+    /// `[[tool=NAME {…}]]`: calls of tools, one after the other, before the answer.
+    pub(crate) calls: Vec<Call>,
+    /// `[[stream=N]]`: the answer in so many chunks, slowly.
+    pub(crate) chunks: Option<usize>,
+}
+
+/// A call of a tool.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Call {
+    pub(crate) name: String,
+    pub(crate) arguments: Value,
+}
+
+impl Directives {
+    pub(crate) fn of(prompt: &str) -> Self {
+        let mut found = Directives::default();
+        let mut rest = prompt;
+        while let Some(start) = rest.find("[[") {
+            rest = &rest[start + 2..];
+            if let Some(after) = found.take(rest) {
+                rest = after;
+            }
+        }
+        found
+    }
+
+    /// Reads one directive and returns what follows it.
+    fn take<'a>(&mut self, text: &'a str) -> Option<&'a str> {
+        if let Some(text) = text.strip_prefix("tool=") {
+            let (call, after) = call(text)?;
+            self.calls.push(call);
+            return Some(after);
+        }
+        let (directive, after) = text.split_once("]]")?;
+        let (name, value) = directive.split_once('=')?;
+        match name {
+            "delay" => {
+                let seconds: f64 = value.trim().parse().ok()?;
+                self.delay = Duration::try_from_secs_f64(seconds).ok()?.min(LONGEST);
+            }
+            "text" => self.text = Some(value.to_owned()),
+            "error" => {
+                let status: u16 = value.trim().parse().ok()?;
+                self.error = Some(status).filter(|status| (400..600).contains(status));
+            }
+            "stream" => {
+                let chunks: usize = value.trim().parse().ok()?;
+                self.chunks = Some(chunks.clamp(1, MOST_CHUNKS));
+            }
+            _ => return None,
+        }
+        Some(after)
+    }
+}
+
+/// Reads `NAME {…}]]`. The arguments end where their JSON ends, whatever brackets they hold.
+fn call(text: &str) -> Option<(Call, &str)> {
+    let end = text
+        .find(|c: char| !(c.is_alphanumeric() || "_-.:".contains(c)))
+        .filter(|end| *end > 0)?;
+    let name = text[..end].to_owned();
+    let rest = text[end..].trim_start();
+    if let Some(after) = rest.strip_prefix("]]") {
+        let arguments = Value::Object(serde_json::Map::new());
+        return Some((Call { name, arguments }, after));
+    }
+    let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
+    let arguments = values.next()?.ok().filter(Value::is_object)?;
+    let after = rest[values.byte_offset()..]
+        .trim_start()
+        .strip_prefix("]]")?;
+    Some((Call { name, arguments }, after))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    #[test]
+    fn each_directive_is_found_anywhere() {
+        let found = Directives::of(
+            "please [[delay=0.25]] say\n[[text=two\nlines]] [[error=529]][[stream=7]] now",
+        );
+        let expected = Directives {
+            delay: Duration::from_millis(250),
+            text: Some("two\nlines".to_owned()),
+            error: Some(529),
+            calls: vec![],
+            chunks: Some(7),
+        };
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn calls_come_in_order_and_their_arguments_may_hold_brackets() {
+        let found = Directives::of(
+            r#"[[tool=Bash {"command":"[[ -f x ]] && echo {]]}","n":[[1]]}]] [[tool=mcp__a.b-c]]"#,
+        );
+        let first = json!({"command": "[[ -f x ]] && echo {]]}", "n": [[1]]});
+        assert_eq!(
+            found.calls,
+            [
+                Call {
+                    name: "Bash".to_owned(),
+                    arguments: first
+                },
+                Call {
+                    name: "mcp__a.b-c".to_owned(),
+                    arguments: json!({})
+                },
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_no_directive_changes_nothing() {
+        for text in [
+            "",
+            "[[",
+            "[[]]",
+            "[[delay]]",
+            "[[delay=-1]]",
+            "[[delay=nan]]",
+            "[[delay=1e400]]",
+            "[[error=200]]",
+            "[[error=x]]",
+            "[[stream=]]",
+            "[[tool=]]",
+            "[[tool= {}]]",
+            "[[tool=Bash {]]",
+            "[[tool=Bash [1]]]",
+            "[[text=open",
+            "if [[ -f x ]]; then",
+        ] {
+            assert_eq!(Directives::of(text), Directives::default(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_broken_directive_does_not_hide_the_next() {
+        assert_eq!(Directives::of("[[foo=1 [[error=500]]").error, Some(500));
+        assert_eq!(Directives::of("[[tool=x { [[error=500]]").error, Some(500));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_can_be_read(text in "(\\[\\[|\\]\\]|delay=|tool=|text=|error=|stream=|[{}\"0-9a-zä .-])*") {
+            let _ = Directives::of(&text);
+        }
+    }
+}

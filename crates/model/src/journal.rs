@@ -1,0 +1,229 @@
+//! What was received: in memory for tests in the same process, in a file for all others.
+//!
+//! A request is noted down when it is there in full and its answer is decided, before the
+//! first byte of the answer and before any delay. The file gets one line per request in one
+//! write. A reader may still catch a long one half written: it counts once its line break is
+//! there ([`read_log`]).
+
+use crate::api::Api;
+use serde::{Deserialize, Serialize};
+use std::fmt::Write as _;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// One request, as a line of the log.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// When it was there in full: RFC 3339 in UTC, with milliseconds.
+    pub at: String,
+    /// Its number, from 1, in the order of the log.
+    pub n: u64,
+    pub method: String,
+    /// The path, with its query.
+    pub path: String,
+    pub api: Api,
+    pub model: String,
+    /// Whether an event stream was asked for.
+    pub stream: bool,
+    /// Whether it offers tools. Side requests (titles, routing) offer none.
+    pub has_tools: bool,
+    /// Every text of the last user turn, untouched. Empty if it holds only tool results.
+    pub user: Vec<String>,
+    /// Those of them that a person typed, without what the program wrote around them.
+    pub prompts: Vec<String>,
+    /// The last text that was typed, in this turn or an earlier one.
+    pub prompt: String,
+    pub prompt_bytes: usize,
+    /// The [`fingerprint`](crate::fingerprint) of the prompt.
+    pub hash: String,
+    /// The fingerprints of all texts that were typed in this conversation, oldest first.
+    pub history: Vec<String>,
+    /// The tool results of the last user turn.
+    pub tool_results: usize,
+    /// The status of the answer.
+    pub status: u16,
+}
+
+impl Request {
+    /// Whether it brings a message that the server has not answered: it offers tools, and its
+    /// last user turn holds a typed text. Follow-ups after tool calls and side requests do not.
+    #[must_use]
+    pub fn is_message(&self) -> bool {
+        self.has_tools && !self.prompts.is_empty()
+    }
+}
+
+/// The requests of a log file, as far as their lines are written: a long one may be in the
+/// middle of it, even of a character.
+pub fn read_log(path: &Path) -> io::Result<Vec<Request>> {
+    let bytes = fs::read(path)?;
+    bytes
+        .split_inclusive(|byte| *byte == b'\n')
+        .filter(|line| line.ends_with(b"\n"))
+        .map(|line| serde_json::from_slice(line).map_err(io::Error::from))
+        .collect()
+}
+
+/// What was waited for did not come. It says what came instead.
+#[derive(Debug, thiserror::Error)]
+#[error("not seen within {timeout:?}; the requests were:{seen}")]
+pub struct TimedOut {
+    timeout: Duration,
+    seen: String,
+}
+
+/// All requests so far.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    notes: Mutex<Notes>,
+    grown: Condvar,
+}
+
+#[derive(Debug)]
+struct Notes {
+    count: u64,
+    remembered: Option<Vec<Request>>,
+    file: Option<File>,
+}
+
+impl Journal {
+    /// A journal that appends to a file, remembers, or both.
+    pub(crate) fn new(log: Option<&Path>, remember: bool) -> io::Result<Self> {
+        let file = log
+            .map(|path| OpenOptions::new().create(true).append(true).open(path))
+            .transpose()?;
+        let remembered = remember.then(Vec::new);
+        Ok(Journal {
+            notes: Mutex::new(Notes {
+                count: 0,
+                remembered,
+                file,
+            }),
+            grown: Condvar::new(),
+        })
+    }
+
+    /// Notes a request down and gives it its number.
+    pub(crate) fn note(&self, mut request: Request) -> io::Result<u64> {
+        let mut notes = self.lock();
+        request.n = notes.count + 1;
+        if let Some(file) = &mut notes.file {
+            let mut line = serde_json::to_vec(&request)?;
+            line.push(b'\n');
+            file.write_all(&line)?;
+        }
+        notes.count += 1;
+        if let Some(remembered) = &mut notes.remembered {
+            remembered.push(request);
+        }
+        self.grown.notify_all();
+        Ok(notes.count)
+    }
+
+    pub(crate) fn requests(&self) -> Vec<Request> {
+        self.lock().remembered.clone().unwrap_or_default()
+    }
+
+    pub(crate) fn wait_for(
+        &self,
+        condition: impl Fn(&[Request]) -> bool,
+        timeout: Duration,
+    ) -> Result<Vec<Request>, TimedOut> {
+        let deadline = Instant::now() + timeout;
+        let mut notes = self.lock();
+        loop {
+            let requests = notes.remembered.as_deref().unwrap_or_default();
+            if condition(requests) {
+                return Ok(requests.to_vec());
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                let seen = summary(requests);
+                return Err(TimedOut { timeout, seen });
+            }
+            let woken = self.grown.wait_timeout(notes, left);
+            notes = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// A test's condition may have panicked under the lock; the notes are whole all the same.
+    fn lock(&self) -> MutexGuard<'_, Notes> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn summary(requests: &[Request]) -> String {
+    if requests.is_empty() {
+        return " none".to_owned();
+    }
+    requests.iter().fold(String::new(), |mut text, request| {
+        let Request {
+            n,
+            at,
+            method,
+            path,
+            status,
+            ..
+        } = request;
+        let prompt: String = request.prompt.chars().take(60).collect();
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\n{n:>4} {at} {status} {method} {path}");
+        let _ = write!(
+            text,
+            " tools={} prompt={prompt:?} ({} bytes)",
+            request.has_tools, request.prompt_bytes
+        );
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_and_the_memory_say_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let journal = Journal::new(Some(&path), true).unwrap();
+        for prompt in ["one\ntwo", "\u{1F980}"] {
+            let request = Request {
+                prompt: prompt.to_owned(),
+                ..Request::default()
+            };
+            journal.note(request).unwrap();
+        }
+        let remembered = journal.requests();
+        assert_eq!(remembered[1].n, 2);
+        assert_eq!(read_log(&path).unwrap(), remembered);
+    }
+
+    #[test]
+    fn half_a_line_is_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let journal = Journal::new(Some(&path), false).unwrap();
+        journal.note(Request::default()).unwrap();
+        let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+        file.write_all(b"{\"prompt\":\"\xc3").unwrap();
+        assert_eq!(read_log(&path).unwrap().len(), 1);
+        assert_eq!(journal.requests(), []);
+    }
+
+    #[test]
+    fn who_waits_in_vain_is_told_what_came() {
+        let journal = Journal::new(None, true).unwrap();
+        journal
+            .note(Request {
+                prompt: "hello".to_owned(),
+                ..Request::default()
+            })
+            .unwrap();
+        let error = journal.wait_for(|_| false, Duration::ZERO).unwrap_err();
+        assert!(error.to_string().contains("prompt=\"hello\""), "{error}");
+        assert!(journal.wait_for(|r| r.len() == 1, Duration::ZERO).is_ok());
+    }
+}
