@@ -93,8 +93,14 @@ fn read_all(town: &Town) -> Result<Vec<Container>> {
         .rows::<PaneRow>(Command::new("list-panes").arg("-a"))
     {
         Ok(rows) => Ok(group(rows, town)),
-        // All are asked for, so a missing target only says that there are none.
-        Err(error) if matches!(error.kind(), ErrorKind::NoServer | ErrorKind::NoSuchSession) => {
+        // All are asked for, so a missing target only says that there are none; and
+        // a server that ends while it is asked takes its containers with it.
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::NoServer | ErrorKind::ServerLost | ErrorKind::NoSuchSession
+            ) =>
+        {
             Ok(Vec::new())
         }
         Err(error) => Err(tmux_problem("cannot list the containers", error)),

@@ -247,7 +247,15 @@ impl TestEnv {
             .run(Tmux::new("list-sessions").args(["-F", "#{session_name}"]))
         {
             Ok(text) => text.lines().map(str::to_owned).collect(),
-            Err(error) if error.kind() == ErrorKind::NoServer => Vec::new(),
+            // A server ends with its last session, perhaps in this very moment.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::NoServer | ErrorKind::ServerLost | ErrorKind::NoSuchSession
+                ) =>
+            {
+                Vec::new()
+            }
             Err(error) => panic!("{error}"),
         }
     }
