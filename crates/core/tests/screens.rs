@@ -3,6 +3,8 @@
 //! `screens/*.txt` is what `tmux capture-pane -p` gave (`*-colours.txt`: with
 //! `-e`), `screens/table.toml` has one row for each; see `screens/README.md`.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
 use gt_core::harness::{self, Preset};
 use gt_core::screen::{self, Classification};
 use gt_core::state::State;

@@ -7,7 +7,9 @@ use gt_core::harness;
 use gt_core::screen::{self, Classification};
 
 fn classify(preset: &str, title: &str, text: &str) -> Classification {
-    let preset = harness::resolve(preset, None).unwrap().value;
+    let preset = harness::resolve(preset, None)
+        .expect("a built-in preset")
+        .value;
     let lines: Vec<&str> = text.lines().collect();
     screen::classify(&lines, title, &preset)
 }
