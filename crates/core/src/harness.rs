@@ -181,10 +181,10 @@ pub struct InputLine {
     /// What stands before the text, with the blanks before and after it.
     #[serde(default)]
     pub prompts: Vec<String>,
-    /// How texts begin that the program shows in an empty line.
+    /// Marks of texts that the program shows in an empty line.
     #[serde(default)]
     pub placeholders: Vec<String>,
-    /// How the texts begin that stand for a long paste.
+    /// Marks of texts that stand for a long paste.
     #[serde(default)]
     pub pastes: Vec<String>,
 }

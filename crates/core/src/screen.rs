@@ -46,7 +46,7 @@ pub struct Classification {
 
 impl Classification {
     /// Whether the program waits for a message: its turn is over, however it ended,
-    /// and nothing is open that would take the keys. Work that goes on in the
+    /// and nothing is open that would take the keys. A shell that goes on in the
     /// background does not mind a message.
     pub fn is_at_prompt(&self) -> bool {
         let is_over = matches!(self.state, State::Idle | State::Error) || self.rule == BACKGROUND;
@@ -68,12 +68,11 @@ pub fn classify(lines: &[impl AsRef<str>], title: &str, preset: &Preset) -> Clas
 pub fn read<'p>(lines: &[impl AsRef<str>], preset: &'p Preset) -> Option<(State, &'p str)> {
     let verdict = decide(lines, "", preset);
     let mark = verdict.mark.unwrap_or_default();
-    let has_prompt = verdict.input.is_some() || preset.screen.input.is_none();
-    let classification = verdict.classification();
-    match classification.state {
+    let found = verdict.classification();
+    match found.state {
         State::Starting | State::Running => None,
-        State::Error if !has_prompt || preset.screen.input.is_none() => Some((State::Error, mark)),
-        _ if classification.is_at_prompt() => Some((State::Idle, mark)),
+        State::Error if found.input.is_none() => Some((State::Error, mark)),
+        _ if found.is_at_prompt() => Some((State::Idle, mark)),
         state => Some((state, mark)),
     }
 }

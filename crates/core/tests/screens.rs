@@ -3,8 +3,6 @@
 //! `screens/*.txt` is what `tmux capture-pane -p` gave (`*-colours.txt`: with
 //! `-e`), `screens/table.toml` has one row for each; see `screens/README.md`.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
-
 use gt_core::harness::{self, Preset};
 use gt_core::screen::{self, Classification};
 use gt_core::state::State;
@@ -42,17 +40,23 @@ fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/screens")
 }
 
+fn read(file: &str) -> String {
+    std::fs::read_to_string(folder().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
 fn table() -> BTreeMap<String, Row> {
-    let text = std::fs::read_to_string(folder().join("table.toml")).unwrap();
-    toml::from_str(&text).unwrap()
+    toml::from_str(&read("table.toml")).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn screens() -> impl Iterator<Item = Screen> {
     table().into_iter().map(|(name, row)| {
-        let text = std::fs::read_to_string(folder().join(format!("{name}.txt"))).unwrap();
+        let preset = harness::resolve(&row.preset, None).expect("a built-in preset");
         Screen {
-            preset: harness::resolve(&row.preset, None).unwrap().value,
-            lines: text.lines().map(str::to_owned).collect(),
+            preset: preset.value,
+            lines: read(&format!("{name}.txt"))
+                .lines()
+                .map(str::to_owned)
+                .collect(),
             name,
             row,
         }

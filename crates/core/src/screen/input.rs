@@ -73,17 +73,12 @@ impl Place {
             .map(|line| cut(line, self.column, self.edge))
             .collect();
         let text = shown.join("\n").trim().to_owned();
-        let begins =
-            |starts: &[String]| starts.iter().any(|start| text.starts_with(start.as_str()));
-        let is_faint = rows
-            .first()
-            .is_some_and(|line| line.is_faint_from(self.column));
+        let bears = |marks: &[String]| marks.iter().any(|mark| mark::matches(&text, mark));
+        let first = rows.first();
+        let is_faint = first.is_some_and(|line| line.is_faint_from(self.column));
         Input {
-            placeholder: !text.is_empty() && (is_faint || begins(&form.placeholders)),
-            pasted: form
-                .pastes
-                .iter()
-                .any(|paste| text.contains(paste.as_str())),
+            placeholder: !text.is_empty() && (is_faint || bears(&form.placeholders)),
+            pasted: bears(&form.pastes),
             text,
         }
     }
