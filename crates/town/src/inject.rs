@@ -168,7 +168,8 @@ impl<'a> Typist<'a> {
         };
         Ok(Seen {
             state,
-            dialog: seen.dialog.is_some(),
+            // A question that is about to open counts as one that is open.
+            dialog: seen.dialog.is_some() || seen.state == State::Waiting,
             input: seen.input.map(|input| input.typed().to_owned()),
             last_prompt: last_prompt.to_owned(),
         })

@@ -8,6 +8,7 @@ use gt_core::{Identity, Problem, Role};
 use gt_town::agents::{self as engine, Wanted};
 use gt_town::{Town, directory, rig, roles, workspace};
 use serde_json::json;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Crew: people's own long-lived workers, each in a worktree of a rig
@@ -211,32 +212,63 @@ fn add(town: &Town, args: &AddArgs, context: &Context) -> Answer {
     }
     context.catch_interrupts();
     let progress = Progress::bar("making worktrees", wanted.len());
+    let results = make_worktrees(town, &wanted, &progress);
+    drop(progress);
     let mut made = Vec::new();
-    for identity in &wanted {
-        context.around().cancel.check()?;
-        let role = roles::resolve(town, Role::Crew, identity.rig())?.value;
-        let dir = workspace::path(town, identity, &role)?;
-        workspace::ensure(town, identity, &dir)?;
-        progress.step();
-        made.push(
-            json!({"agent": identity, "work_dir": dir, "branch": workspace::branch(identity)}),
-        );
-        if !context.json {
-            output::line(format!(
-                "Made {identity} in {} (branch {}).",
-                dir.display(),
-                workspace::branch(identity)
-            ))?;
+    let mut failures = Vec::new();
+    for (identity, result) in &results {
+        match result {
+            Ok(dir) => {
+                let branch = workspace::branch(identity);
+                if !context.json {
+                    output::line(format!(
+                        "Made {identity} in {} (branch {branch}).",
+                        dir.display()
+                    ))?;
+                }
+                made.push(json!({"agent": identity, "work_dir": dir, "branch": branch}));
+            }
+            Err(problem) => failures.push((identity, problem)),
         }
     }
-    drop(progress);
     if context.json {
         output::json(&made)?;
     } else {
         let names: Vec<String> = wanted.iter().map(Identity::address).collect();
-        output::line(format!("Next: `gt crew start {}`.", names.join(" ")))?;
+        if failures.is_empty() {
+            output::line(format!("Next: `gt crew start {}`.", names.join(" ")))?;
+        }
     }
-    Ok(ExitCode::SUCCESS)
+    start::finish(&failures, results.len(), "made")
+}
+
+type Made = (Identity, Result<PathBuf, Problem>);
+
+/// Makes the worktrees, several at a time; the answers in the order of the question.
+fn make_worktrees(town: &Town, wanted: &[Identity], progress: &Progress) -> Vec<Made> {
+    let make = |identity: &Identity| {
+        town.around().cancel.check()?;
+        let role = roles::resolve(town, Role::Crew, identity.rig())?.value;
+        let dir = workspace::path(town, identity, &role)?;
+        workspace::ensure(town, identity, &dir)?;
+        progress.step();
+        Ok(dir)
+    };
+    let parallel = town.settings().limits.parallel_starts;
+    let mut results = Vec::new();
+    for group in wanted.chunks(parallel) {
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = group
+                .iter()
+                .map(|identity| (identity, scope.spawn(|| make(identity))))
+                .collect();
+            for (identity, thread) in threads {
+                let lost = |_| Err(Problem::failed("it did not finish"));
+                results.push((identity.clone(), thread.join().unwrap_or_else(lost)));
+            }
+        });
+    }
+    results
 }
 
 fn remove(town: &Town, args: &RmArgs, context: &Context) -> Answer {
