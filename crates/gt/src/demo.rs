@@ -39,6 +39,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use crate::raw_mode::RawMode;
 use agent::{Agent, Begin};
 use conversation::Conversation;
 use hooks::Hooks;
@@ -46,7 +47,6 @@ use plain::Plain;
 use screen::Screen;
 use script::Script;
 use signals::Signals;
-use terminal::RawMode;
 use transcript::{Opened, Wanted};
 
 /// Run the built-in demo agent, which stands in for a real one in tests and demos

@@ -10,6 +10,7 @@ mod context;
 mod demo;
 mod error;
 mod output;
+mod raw_mode;
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -18,6 +18,7 @@ pub mod hooks;
 pub mod inject;
 pub mod lock;
 pub mod look;
+pub mod neighbours;
 pub mod nudge;
 pub mod peek;
 pub mod pidfile;

@@ -17,8 +17,8 @@ use crate::inject::{Submission, Typist};
 use crate::lock::{self, FileLock};
 use crate::queue::Phase;
 use crate::{
-    Result, Town, directory, harnesses, hooks, look, pidfile, processes, rig, roles, stop,
-    workspace,
+    Result, Town, directory, harnesses, hooks, look, neighbours, pidfile, processes, rig, roles,
+    stop, workspace,
 };
 use gt_core::beacon::Beacon;
 use gt_core::harness::Preset;
@@ -73,8 +73,9 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
         if prepared.role.start.track_pid {
             pidfile::write(town, prepared.container.as_str(), made.pid)?;
         }
-        if new_server && let Err(problem) = look::install_keys(town) {
-            warnings.push(problem.to_string());
+        if new_server {
+            let greeted = look::install_keys(town).and_then(|()| neighbours::remember(town));
+            warnings.extend(greeted.err().map(|problem| problem.to_string()));
         }
         let state = await_ready::bring_up(town, &prepared, &plan, &made, &mut warnings)?;
         finish(town, &prepared, &made)?;

@@ -219,6 +219,7 @@ fn clean(dir: &Path, context: &Context) -> Answer {
     if town.server().socket_path().starts_with(dir) {
         let _ = town.server().run(gt_tmux::Command::new("kill-server"));
     }
+    gt_town::neighbours::forget(town.around(), &town.server().socket_path())?;
     std::fs::remove_dir_all(dir).map_err(|error| files::cannot("remove", dir, &error))?;
     output::line(format!("Removed {}.", dir.display()))?;
     Ok(ExitCode::SUCCESS)

@@ -2,9 +2,9 @@ use super::{Answer, attach};
 use clap::Args;
 use gt_core::Problem;
 use gt_tmux::{Command, Server, SessionName, Socket, format};
-use gt_town::Town;
 use gt_town::agents::{self, Wanted};
 use gt_town::containers::tmux_problem;
+use gt_town::{Town, neighbours};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -126,35 +126,22 @@ fn own_entries(town: &Town) -> Result<Vec<Entry>, Problem> {
 fn other_entries(town: &Town) -> Vec<Entry> {
     let own = town.server().socket_path();
     let here = client_server(town).socket_path();
-    let default = Socket::Default.path();
-    let folder = default.parent().unwrap_or(Path::new("/tmp")).to_owned();
-    let mut sockets: Vec<_> = std::fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| *path != own)
-        .collect();
-    sockets.sort();
+    let sockets = neighbours::sockets(town.around());
     let mut entries = Vec::new();
-    for socket in sockets {
+    for socket in sockets.into_iter().filter(|socket| *socket != own) {
         let server = Server::new(Socket::Path(socket.clone()));
         let rows = server
             .rows::<SessionRow>(Command::new("list-sessions"))
             .unwrap_or_default();
-        let server_name = socket
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
         for row in rows {
-            let who = if row.town.is_empty() {
-                &row.name
+            let (place, who) = if row.town.is_empty() {
+                (socket.as_path(), &row.name)
             } else {
-                &row.agent
+                (Path::new(&row.town), &row.agent)
             };
+            let place = place.file_name().unwrap_or_default().to_string_lossy();
             entries.push(Entry {
-                label: format!("{server_name}: {who}"),
+                label: format!("{place}: {who}"),
                 action: go_to(&row.name, &socket, here == socket),
             });
         }

@@ -2,7 +2,9 @@ use super::attach::shell_quote;
 use super::{Answer, agents};
 use crate::context::Context;
 use crate::output::{self, Paint};
+use crate::raw_mode::RawMode;
 use clap::Args;
+use gt_core::Problem;
 use gt_core::health::Health;
 use gt_tmux::Command;
 use gt_town::Town;
@@ -97,9 +99,18 @@ pub(crate) fn run(args: StatusArgs, context: &Context) -> Answer {
         agents::show(&agents, context)?;
     }
     if args.hold {
-        let _ = std::io::stdin().read(&mut [0]);
+        hold()?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Keeps the pop-up open until a key is pressed.
+fn hold() -> Result<(), Problem> {
+    output::line("\nAny key closes this.")?;
+    // Else a key would count only with Enter after it.
+    let _raw = RawMode::enter();
+    let _ = std::io::stdin().read(&mut [0]);
+    Ok(())
 }
 
 /// Opens a pop-up in which this same command runs. tmux expands no formats there,

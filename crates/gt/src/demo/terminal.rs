@@ -1,4 +1,4 @@
-//! The terminal itself: raw mode, size, and reading what is there.
+//! The terminal itself: its size, and reading what is there.
 //!
 //! Plain termios and read, not crossterm's event reader: one agent of hundreds
 //! should not carry a second event loop, and a paste of megabytes is wanted in big
@@ -7,34 +7,10 @@
 use std::io::{self, stdin, stdout};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use rustix::termios::tcgetwinsize;
 
 /// One batch of input is handled, and the screen drawn, at least this often.
 const BATCH: usize = 1 << 20;
-
-/// Raw mode for as long as it lives.
-#[derive(Debug)]
-pub(super) struct RawMode {
-    before: Termios,
-}
-
-impl RawMode {
-    pub(super) fn enter() -> io::Result<Self> {
-        let before = tcgetattr(stdin())?;
-        let mut raw = before.clone();
-        raw.make_raw();
-        // `Now` keeps what was typed before the program was ready.
-        tcsetattr(stdin(), OptionalActions::Now, &raw)?;
-        Ok(Self { before })
-    }
-}
-
-impl Drop for RawMode {
-    fn drop(&mut self) {
-        // Fails only when the terminal is gone, and then there is nothing to restore.
-        let _ = tcsetattr(stdin(), OptionalActions::Now, &self.before);
-    }
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Size {

@@ -158,6 +158,7 @@ impl TestEnv {
             .env("LANG", "C.UTF-8")
             .env("SHELL", "/bin/sh")
             .env("GT_TMUX_SOCKET", self.socket())
+            .env("TMUX_TMPDIR", self.home())
             .envs(self.extra.iter().map(|(name, value)| (name, value)))
             .current_dir(self.home())
             .stdin(Stdio::null());

@@ -1,0 +1,75 @@
+//! The tmux servers of this user's towns.
+//!
+//! A town may keep its server anywhere, and tmux itself only knows of one folder of
+//! sockets. So each town leaves a small file where the user's other state is, and
+//! the menu of one town finds the agents of another.
+
+use crate::{Result, Surroundings, Town, files};
+use gt_core::theme::fnv32a;
+use gt_tmux::Socket;
+use std::path::{Path, PathBuf};
+
+/// Remembers this town's server, where tmux would not find it by itself.
+pub fn remember(town: &Town) -> Result<()> {
+    let socket = town.server().socket_path();
+    if !matches!(town.server().socket(), Socket::Path(_)) {
+        return Ok(());
+    }
+    match note(town.around(), &socket) {
+        Some(note) => files::write_whole(&note, socket.as_os_str().as_encoded_bytes()),
+        None => Ok(()),
+    }
+}
+
+/// Forgets a server that will not come back, and the folders that only served it.
+pub fn forget(around: &Surroundings, socket: &Path) -> Result<()> {
+    let Some(note) = note(around, socket) else {
+        return Ok(());
+    };
+    files::remove_if_there(&note)?;
+    // Folders may be there only for our sake; one with anything in it stays.
+    let empty =
+        |folder: &&Path| around.home() != Some(folder) && std::fs::remove_dir(folder).is_ok();
+    note.ancestors().skip(1).take_while(empty).for_each(drop);
+    Ok(())
+}
+
+/// The sockets of all servers that may have agents or sessions of this user, sorted:
+/// those in tmux's own folder and those that towns have left word of.
+pub fn sockets(around: &Surroundings) -> Vec<PathBuf> {
+    let own = Socket::Default.path();
+    let beside = own.parent().map(files_in).unwrap_or_default();
+    let noted = folder(around).map(|dir| files_in(&dir)).unwrap_or_default();
+    let mut found = beside;
+    for note in noted {
+        let Ok(Some(socket)) = files::read_if_there(&note) else {
+            continue;
+        };
+        let socket = PathBuf::from(socket);
+        if socket.exists() {
+            found.push(socket);
+        }
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+fn files_in(dir: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
+}
+
+fn folder(around: &Surroundings) -> Option<PathBuf> {
+    let state = match around.var("XDG_STATE_HOME").map(Path::new) {
+        Some(dir) if dir.is_absolute() => dir.to_owned(),
+        _ => around.home()?.join(".local/state"),
+    };
+    Some(state.join("gt/servers"))
+}
+
+/// The file that speaks of one socket.
+fn note(around: &Surroundings, socket: &Path) -> Option<PathBuf> {
+    let name = format!("{:08x}", fnv32a(socket.as_os_str().as_encoded_bytes()));
+    Some(folder(around)?.join(name))
+}
