@@ -17,8 +17,10 @@ pub enum Kind {
     Usage,
     /// What was named does not exist.
     NotFound,
-    /// It exists already, runs already, or belongs to somebody else.
+    /// It exists already, or belongs to somebody else.
     Conflict,
+    /// It runs already: a conflict that many callers do not mind.
+    Running,
     /// The machine lacks something: tmux, git, the agent program.
     Environment,
     /// Delivered to the queue where immediate delivery was asked for.
@@ -32,7 +34,7 @@ impl Kind {
             Kind::Failed => 1,
             Kind::Usage => 2,
             Kind::NotFound => 3,
-            Kind::Conflict => 4,
+            Kind::Conflict | Kind::Running => 4,
             Kind::Environment => 5,
             Kind::Queued => 6,
         }
@@ -45,6 +47,7 @@ impl Kind {
             Kind::Usage => "usage",
             Kind::NotFound => "not_found",
             Kind::Conflict => "conflict",
+            Kind::Running => "running",
             Kind::Environment => "environment",
             Kind::Queued => "queued",
         }

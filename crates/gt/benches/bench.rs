@@ -239,17 +239,28 @@ impl Stage {
         let gt = self.gt.to_string_lossy().into_owned();
         let bare_start = || self.tmux(&["new-session", "-d", "-s", "bare", &gt, "demo-agent"]);
         let bare_stop = || self.tmux(&["kill-session", "-t", "=bare"]);
+        let list = || self.tmux(&["list-panes", "-a", "-F", "#{session_name} #{pane_pid}"]);
+        let same_start = self.the_same_start();
         let [
             mut starts,
+            mut same_starts,
             mut our_starts,
             mut stops,
+            mut same_stops,
             mut our_stops,
             mut ready,
             mut our_ready,
-        ] = [const { Vec::new() }; 6];
+        ] = [const { Vec::new() }; 8];
         for _ in 0..runs {
             starts.push(time(&mut bare_start()));
             stops.push(time(&mut bare_stop()));
+            let looked = time(&mut list());
+            let made =
+                time(&mut self.tmux(&same_start.iter().map(String::as_str).collect::<Vec<_>>()));
+            let said =
+                time(&mut self.tmux(&["set-option", "-t", "=bare:", "@gt_state", "running"]));
+            same_starts.push(looked + made + said);
+            same_stops.push(time(&mut list()) + time(&mut bare_stop()));
             our_starts.push(time(&mut self.gt(&[
                 "mayor",
                 "start",
@@ -265,22 +276,67 @@ impl Stage {
             our_ready.push(time(&mut self.gt(&["mayor", "start", "--no-prompt"])));
             self.ok(&["mayor", "stop", "--force"]);
         }
+        let our_starts = median(our_starts);
         report(
-            "start without waiting (tmux new-session)",
+            "start without waiting (tmux new-session alone)",
             median(starts),
-            median(our_starts),
+            our_starts,
+        );
+        report(
+            "  (list-panes, new-session with all options, set-option)",
+            median(same_starts),
+            our_starts,
         );
         report(
             "start until ready (and tmux capture-pane)",
             median(ready),
             median(our_ready),
         );
+        let our_stops = median(our_stops);
         report(
-            "stop --force (tmux kill-session)",
+            "stop --force (tmux kill-session alone)",
             median(stops),
-            median(our_stops),
+            our_stops,
+        );
+        report(
+            "  (list-panes, kill-session)",
+            median(same_stops),
+            our_stops,
         );
         self.stop_fifty();
+    }
+
+    /// The tmux command line that makes what a start makes: a session with the
+    /// environment and the options that a container of ours has.
+    fn the_same_start(&self) -> Vec<String> {
+        self.ok(&["mayor", "start", "--no-prompt"]);
+        let words = |args: &[&str]| {
+            let output = self.tmux(args).output().expect("tmux");
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        };
+        let environment = words(&["show-environment", "-t", "=hq-mayor"]);
+        let options = words(&["show-options", "-t", "=hq-mayor:"]);
+        self.ok(&["mayor", "stop", "--force"]);
+        let mut line: Vec<String> = ["new-session", "-d", "-s", "bare"].map(String::from).into();
+        for variable in environment.lines().filter(|line| line.starts_with("GT_")) {
+            line.extend(["-e".to_owned(), variable.to_owned()]);
+        }
+        line.extend([
+            self.gt.to_string_lossy().into_owned(),
+            "demo-agent".to_owned(),
+        ]);
+        for (name, value) in options.lines().filter_map(|line| line.split_once(' ')) {
+            let set = [
+                ";",
+                "set-option",
+                "-t",
+                "=bare:",
+                name,
+                value.trim_matches('"'),
+            ];
+            line.extend(set.map(String::from));
+        }
+        line
     }
 
     fn stop_fifty(&self) {

@@ -18,6 +18,7 @@ pub(crate) mod menu;
 pub(crate) mod nudge;
 pub(crate) mod peek;
 pub(crate) mod respawn;
+mod restart;
 pub(crate) mod rig;
 pub(crate) mod role;
 pub(crate) mod signal;

@@ -19,6 +19,22 @@ pub fn make_dir(path: &Path) -> Result<()> {
 /// Writes a file so that a crash at any moment leaves the old or the new one:
 /// a temporary file beside it, synced, renamed, and the folder synced.
 pub fn write_whole(path: &Path, text: &[u8]) -> Result<()> {
+    replace(path, text, Sync::ToDisk)
+}
+
+/// The same for what says nothing any more once the machine has been off: whole to
+/// every reader, and not worth waiting for the disk.
+pub fn write_passing(path: &Path, text: &[u8]) -> Result<()> {
+    replace(path, text, Sync::NotNeeded)
+}
+
+#[derive(PartialEq)]
+enum Sync {
+    ToDisk,
+    NotNeeded,
+}
+
+fn replace(path: &Path, text: &[u8], sync: Sync) -> Result<()> {
     let dir = path.parent().unwrap_or(Path::new("."));
     make_dir(dir)?;
     let temporary = temporary_beside(path);
@@ -29,6 +45,9 @@ pub fn write_whole(path: &Path, text: &[u8]) -> Result<()> {
             .mode(0o600)
             .open(&temporary)?;
         file.write_all(text)?;
+        if sync == Sync::NotNeeded {
+            return fs::rename(&temporary, path);
+        }
         file.sync_all()?;
         fs::rename(&temporary, path)?;
         File::open(dir)?.sync_all()

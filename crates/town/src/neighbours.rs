@@ -16,7 +16,7 @@ pub fn remember(town: &Town) -> Result<()> {
         return Ok(());
     }
     match note(town.around(), &socket) {
-        Some(note) => files::write_whole(&note, socket.as_os_str().as_encoded_bytes()),
+        Some(note) => files::write_passing(&note, socket.as_os_str().as_encoded_bytes()),
         None => Ok(()),
     }
 }

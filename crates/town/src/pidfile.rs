@@ -29,7 +29,7 @@ pub fn write(town: &Town, container: &str, pid: u32) -> Result<()> {
 ",
         socket.display()
     );
-    files::write_whole(&path(town, container), text.as_bytes())
+    files::write_passing(&path(town, container), text.as_bytes())
 }
 
 /// Forgets a container's process.

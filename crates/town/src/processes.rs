@@ -30,11 +30,14 @@ pub fn add_aliases(table: &mut Table, pids: &BTreeSet<u32>) {
     }
 }
 
-/// Processes, re-parented or not, that were started with all variables of one of
-/// these sets in their environment. `NAME=value` is meant whole, and `NAME=begin,`
-/// as the beginning of a value.
-pub fn carrying(sets: &[[String; 3]]) -> BTreeSet<u32> {
-    system::carrying(sets)
+/// Those of the processes, re-parented or not, that were started with all variables
+/// of one of these sets in their environment. `NAME=value` is meant whole, and
+/// `NAME=begin,` as the beginning of a value.
+pub fn carrying(candidates: &[u32], sets: &[[String; 3]]) -> BTreeSet<u32> {
+    if sets.is_empty() {
+        return BTreeSet::new();
+    }
+    system::carrying(candidates, sets)
 }
 
 /// Whether a program of these names runs in the tree below `root`. The names the

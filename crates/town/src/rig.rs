@@ -192,3 +192,29 @@ pub fn set_parked(town: &mut Town, rig: &str, parked: bool) -> Result<bool> {
         Ok(changed)
     })
 }
+
+/// The rig when none is named: the one of this folder, or the only one.
+pub fn named_or_only(town: &Town, given: Option<&str>) -> Result<String> {
+    if let Some(name) = given {
+        return Ok(name.to_owned());
+    }
+    let here = town.around().current_dir.strip_prefix(town.root()).ok();
+    let here = here.and_then(|path| path.iter().next()?.to_str());
+    let rigs = &town.registry().rigs;
+    if let Some(name) = here.filter(|name| rigs.contains_key(*name)) {
+        return Ok(name.to_owned());
+    }
+    let mut names = rigs.keys();
+    match (names.next(), names.next()) {
+        (Some(only), None) => Ok(only.clone()),
+        (None, _) => Err(Problem::not_found("the town has no rig yet")
+            .hint("`gt rig add NAME PATH-OR-URL` takes a repository in")),
+        _ => {
+            let known: Vec<&str> = rigs.keys().map(String::as_str).collect();
+            Err(Problem::usage("which rig?").hint(format!(
+                "name it: RIG/NAME or `--rig` with one of {}",
+                known.join(", ")
+            )))
+        }
+    }
+}

@@ -5,7 +5,7 @@
 //! take about as long as one. Signals go to processes by pid *and* start time,
 //! and panes that the user opened beside an agent are left alone.
 
-use crate::containers::{self, Container};
+use crate::containers::{self, Container, tmux_problem};
 use crate::inject::{Submission, Typist};
 use crate::lock::FileLock;
 use crate::processes::{self, Handle};
@@ -15,7 +15,7 @@ use gt_core::harness::Preset;
 use gt_core::process::Table;
 use gt_core::startup::tag;
 use gt_core::{Identity, Problem};
-use gt_tmux::{Batch, Command};
+use gt_tmux::{Batch, Command, ErrorKind};
 use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -107,13 +107,11 @@ pub fn stop_all(
     answers
         .into_iter()
         .map(|(identity, answer)| {
-            let found = || {
-                ended
-                    .iter()
-                    .find(|stopped| stopped.identity == identity)
-                    .cloned()
-            };
-            let answer = answer.unwrap_or_else(|| found().ok_or_else(|| not_running(&identity)));
+            let answer = answer.unwrap_or_else(|| {
+                let ended = ended.as_ref().map_err(Problem::clone)?;
+                let mine = ended.iter().find(|stopped| stopped.identity == identity);
+                mine.cloned().ok_or_else(|| not_running(&identity))
+            });
             (identity, answer)
         })
         .collect()
@@ -128,9 +126,9 @@ fn not_running(identity: &Identity) -> Problem {
 }
 
 /// Ends containers whose locks are held: processes first, then the containers.
-fn end(town: &Town, victims: &[Container], options: StopOptions) -> Vec<Stopped> {
+fn end(town: &Town, victims: &[Container], options: StopOptions) -> Result<Vec<Stopped>> {
     if victims.is_empty() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     disarm(town, victims);
     let asked = if options.force {
@@ -142,7 +140,8 @@ fn end(town: &Town, victims: &[Container], options: StopOptions) -> Vec<Stopped>
     let table = processes::snapshot();
     let left = processes::wait_all(processes::hold(&table, &roots), asked);
     let stayed: BTreeSet<u32> = left.iter().map(Handle::pid).collect();
-    let killed = end_members(town, victims, &table, options.grace);
+    let now = (!asked.is_zero()).then(processes::snapshot);
+    let killed = end_members(town, victims, &table, now, options.grace);
     let mut stopped = Vec::new();
     for container in victims {
         let Some(identity) = container.identity() else {
@@ -158,18 +157,18 @@ fn end(town: &Town, victims: &[Container], options: StopOptions) -> Vec<Stopped>
             kept_panes: kept_panes(container),
         });
     }
-    remove_containers(town, victims);
+    remove_containers(town, victims)?;
     for container in victims {
         // A file that stays only makes the next `gt doctor` look at it.
         let _ = pidfile::remove(town, container.name());
     }
-    stopped
+    Ok(stopped)
 }
 
 /// Ends every process of these containers' agents, without asking and without
 /// touching the containers.
 pub fn end_processes(town: &Town, victims: &[Container], grace: Duration) {
-    end_members(town, victims, &processes::snapshot(), grace);
+    end_members(town, victims, &processes::snapshot(), None, grace);
 }
 
 /// No death from here on may wake the respawn.
@@ -266,19 +265,21 @@ fn roots(victims: &[Container]) -> BTreeSet<u32> {
     alive.map(|container| container.pane().pid).collect()
 }
 
-/// TERM, a grace period, KILL for all members at once. Gives those that were killed.
+/// TERM, a grace period, KILL for all members at once, from what was there before
+/// and, if time has passed since, what is there later. Gives those that were killed.
 fn end_members(
     town: &Town,
     victims: &[Container],
     before: &Table,
+    mut later: Option<Table>,
     grace: Duration,
 ) -> BTreeSet<u32> {
     let mut killed = BTreeSet::new();
     // Twice: what was forked while the first round went on is found in the second.
     for patience in [grace, Duration::ZERO] {
-        let now = processes::snapshot();
-        let members = members(town, victims, before, &now);
-        let handles = processes::hold(&now, &members);
+        let now = later.as_ref().unwrap_or(before);
+        let members = members(town, victims, before, now);
+        let handles = processes::hold(now, &members);
         if handles.is_empty() {
             break;
         }
@@ -287,6 +288,7 @@ fn end_members(
         processes::signal_all(&left, Signal::KILL);
         killed.extend(left.iter().map(Handle::pid));
         let _ = processes::wait_all(left, KILL_PATIENCE);
+        later = Some(processes::snapshot());
     }
     killed
 }
@@ -303,7 +305,7 @@ fn members(town: &Town, victims: &[Container], before: &Table, now: &Table) -> B
         };
         members.extend(of_pane(container, before).into_iter().filter(still));
     }
-    members.extend(strays(town, victims, now));
+    members.extend(strays(town, victims, before, now));
     members.remove(&std::process::id());
     // An agent may have started a tmux server, which holds what is not the agent's.
     members.retain(|pid| {
@@ -327,7 +329,7 @@ fn of_pane(container: &Container, table: &Table) -> BTreeSet<u32> {
 /// own pane. The session's id alone proves nothing: the user's panes in the
 /// container have it too, and so does a tmux server that the agent started, with
 /// all that lives there.
-fn strays(town: &Town, victims: &[Container], now: &Table) -> BTreeSet<u32> {
+fn strays(town: &Town, victims: &[Container], before: &Table, now: &Table) -> BTreeSet<u32> {
     let server = format!("TMUX={},", town.server().socket_path().display());
     let marks: Vec<[String; 3]> = victims
         .iter()
@@ -342,7 +344,16 @@ fn strays(town: &Town, victims: &[Container], now: &Table) -> BTreeSet<u32> {
             ])
         })
         .collect();
-    let mut strays = processes::carrying(&marks);
+    // Nothing of an agent's is older than its pane's first process.
+    let born = |container: &Container| {
+        let pane = container.pane();
+        let first = before.get(pane.pid).filter(|_| !pane.dead);
+        first.map_or(0, |process| process.started)
+    };
+    let oldest = victims.iter().map(born).min().unwrap_or_default();
+    let young = now.iter().filter(|process| process.started >= oldest);
+    let young: Vec<u32> = young.map(|process| process.pid).collect();
+    let mut strays = processes::carrying(&young, &marks);
     let mut ancestor = Some(std::process::id());
     while let Some(pid) = ancestor {
         strays.remove(&pid);
@@ -360,11 +371,11 @@ fn kept_panes(container: &Container) -> usize {
 }
 
 /// Removes one container, or only the agent's pane where the user has others.
-pub fn remove_container(town: &Town, container: &Container) {
-    remove_containers(town, std::slice::from_ref(container));
+pub fn remove_container(town: &Town, container: &Container) -> Result<()> {
+    remove_containers(town, std::slice::from_ref(container))
 }
 
-fn remove_containers(town: &Town, victims: &[Container]) {
+fn remove_containers(town: &Town, victims: &[Container]) -> Result<()> {
     let mut batch = Batch::new();
     for container in victims {
         if kept_panes(container) == 0 {
@@ -386,8 +397,22 @@ fn remove_containers(town: &Town, victims: &[Container]) {
         }
         batch = batch.then_line();
     }
-    // One that is gone already is as it should be.
-    let _ = town.server().run_private(batch);
+    match town.server().run_private(batch) {
+        Ok(_) => Ok(()),
+        // One that is gone already is as it should be.
+        Err(error) if is_gone(error.kind()) => Ok(()),
+        Err(error) => Err(tmux_problem("its container could not be removed", error)),
+    }
+}
+
+fn is_gone(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::NoServer
+            | ErrorKind::ServerLost
+            | ErrorKind::NoSuchSession
+            | ErrorKind::NoSuchPane
+    )
 }
 
 /// Ends what PID files still name although its container is gone, and forgets

@@ -1,5 +1,5 @@
 use super::start_flags::StartFlags;
-use super::{Answer, crew, start, stop};
+use super::{Answer, restart, start, stop};
 use crate::context::Context;
 use crate::output;
 use clap::{Args, Subcommand};
@@ -89,7 +89,7 @@ pub(crate) fn run(command: AgentCommand, context: &Context) -> Answer {
         }
         AgentCommand::Reset(args) => {
             let wanted = [existing(&town, &args.slug)?];
-            crew::restart(&town, &wanted, &args.flags.options(context)?, context)
+            restart::restart(&town, &wanted, &args.flags.options(context)?, context)
         }
         AgentCommand::Rm(args) => remove(&town, &args, context),
     }

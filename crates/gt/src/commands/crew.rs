@@ -1,5 +1,5 @@
 use super::start_flags::StartFlags;
-use super::{Answer, agents, start, stop};
+use super::{Answer, agents, restart, start, stop};
 use crate::context::Context;
 use crate::output;
 use crate::output::progress::Progress;
@@ -139,7 +139,7 @@ pub(crate) fn run(command: CrewCommand, context: &Context) -> Answer {
         CrewCommand::Restart(args) => {
             let wanted = existing(&town, &args.names, &args.rig)?;
             let options = args.flags.options(context)?;
-            restart(&town, &wanted, &options, context)
+            restart::restart(&town, &wanted, &options, context)
         }
         CrewCommand::List(args) => {
             if let Some(name) = &args.rig {
@@ -154,42 +154,6 @@ pub(crate) fn run(command: CrewCommand, context: &Context) -> Answer {
         }
         CrewCommand::Rm(args) => remove(&town, &args, context),
     }
-}
-
-/// Stops those that run and starts them all.
-pub(crate) fn restart(
-    town: &Town,
-    wanted: &[Identity],
-    options: &gt_town::start::StartOptions,
-    context: &Context,
-) -> Answer {
-    let running: Vec<Identity> = engine::list(town, Wanted::default())?
-        .into_iter()
-        .map(|agent| agent.identity)
-        .filter(|identity| wanted.contains(identity))
-        .collect();
-    let own = stop::own_container(town, context);
-    for identity in wanted {
-        if own.is_some() && roles::container_name(town, identity).ok().as_deref() == own {
-            return Err(
-                Problem::conflict(format!("{identity} cannot restart itself"))
-                    .hint("run this from another terminal or agent"),
-            );
-        }
-    }
-    // What could not be started again is not stopped.
-    for identity in wanted {
-        gt_town::start::check(town, identity, options)?;
-    }
-    // The JSON answer is that of the start.
-    stop::stop_into(town, &running, false, context, &mut Vec::new())?;
-    start::start_many(
-        town,
-        wanted,
-        options,
-        context,
-        start::RunningAlready::IsAProblem,
-    )
 }
 
 fn add(town: &Town, args: &AddArgs, context: &Context) -> Answer {
@@ -394,7 +358,7 @@ fn identities(town: &Town, names: &[String], rig: &RigArg) -> Result<Vec<Identit
     for text in names {
         let (rig, name) = match text.split_once('/') {
             Some((rig, rest)) => (rig.to_owned(), rest.strip_prefix("crew/").unwrap_or(rest)),
-            None => (default_rig(town, rig.rig.as_deref())?, text.as_str()),
+            None => (rig::named_or_only(town, rig.rig.as_deref())?, text.as_str()),
         };
         rig::entry(town, &rig)?;
         gt_core::name::check_agent(name)?;
@@ -404,30 +368,4 @@ fn identities(town: &Town, names: &[String], rig: &RigArg) -> Result<Vec<Identit
         }
     }
     Ok(identities)
-}
-
-/// The rig when none is named: the one of this folder, or the only one.
-pub(crate) fn default_rig(town: &Town, given: Option<&str>) -> Result<String, Problem> {
-    if let Some(name) = given {
-        return Ok(name.to_owned());
-    }
-    let here = town.around().current_dir.strip_prefix(town.root()).ok();
-    let here = here.and_then(|path| path.iter().next()?.to_str());
-    let rigs = &town.registry().rigs;
-    if let Some(name) = here.filter(|name| rigs.contains_key(*name)) {
-        return Ok(name.to_owned());
-    }
-    let mut names = rigs.keys();
-    match (names.next(), names.next()) {
-        (Some(only), None) => Ok(only.clone()),
-        (None, _) => Err(Problem::not_found("the town has no rig yet")
-            .hint("`gt rig add NAME PATH-OR-URL` takes a repository in")),
-        _ => {
-            let known: Vec<&str> = rigs.keys().map(String::as_str).collect();
-            Err(Problem::usage("which rig?").hint(format!(
-                "name it: RIG/NAME or `--rig` with one of {}",
-                known.join(", ")
-            )))
-        }
-    }
 }

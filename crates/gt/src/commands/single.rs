@@ -2,7 +2,7 @@
 //! witness and refinery.
 
 use super::start_flags::StartFlags;
-use super::{Answer, agents, crew, start, stop};
+use super::{Answer, agents, restart, start, stop};
 use crate::context::Context;
 use clap::{Args, Subcommand};
 use gt_core::{Identity, Problem, Role};
@@ -76,7 +76,7 @@ pub(crate) fn run_town(role: Role, command: TownCommand, context: &Context) -> A
         TownCommand::Start(args) => begin(&town, &wanted, &args.flags, context),
         TownCommand::Stop(args) => stop::stop_many(&town, &wanted, args.force, context),
         TownCommand::Restart(args) => {
-            crew::restart(&town, &wanted, &args.flags.options(context)?, context)
+            restart::restart(&town, &wanted, &args.flags.options(context)?, context)
         }
         TownCommand::Status => status(&town, &wanted[0], context),
     }
@@ -85,7 +85,7 @@ pub(crate) fn run_town(role: Role, command: TownCommand, context: &Context) -> A
 pub(crate) fn run_rig(role: Role, command: RigCommand, context: &Context) -> Answer {
     let town = context.town()?;
     let of = |given: &Option<String>| {
-        let name = crew::default_rig(&town, given.as_deref())?;
+        let name = rig::named_or_only(&town, given.as_deref())?;
         rig::entry(&town, &name)?;
         Ok::<_, Problem>([Identity::of_rig(role, name)])
     };
@@ -95,7 +95,7 @@ pub(crate) fn run_rig(role: Role, command: RigCommand, context: &Context) -> Ans
         RigCommand::Restart(args) => {
             let mut options = args.flags.options(context)?;
             options.create = true;
-            crew::restart(&town, &of(&args.rig)?, &options, context)
+            restart::restart(&town, &of(&args.rig)?, &options, context)
         }
         RigCommand::Status(args) => status(&town, &of(&args.rig)?[0], context),
     }

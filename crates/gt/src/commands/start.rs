@@ -82,7 +82,9 @@ pub(crate) fn start_many(
                     output::warn(format!("{identity}: {warning}"));
                 }
             }
-            Err(problem) if running_already == RunningAlready::IsFine && is_running(problem) => {
+            Err(problem)
+                if running_already == RunningAlready::IsFine && problem.kind() == Kind::Running =>
+            {
                 documents.push(json!({"agent": identity, "started": false, "running": true}));
                 if !context.json {
                     output::line(format!("{} {identity} runs already", paint.dim("·")))?;
@@ -132,10 +134,6 @@ pub(crate) fn finish(failures: &[(&Identity, &Problem)], of: usize, done: &str) 
             Err(whole)
         }
     }
-}
-
-fn is_running(problem: &Problem) -> bool {
-    problem.kind() == Kind::Conflict && problem.message().contains("running already")
 }
 
 type StartResult = (Identity, Result<Started, Problem>);

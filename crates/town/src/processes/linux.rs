@@ -5,7 +5,8 @@ use gt_core::process::Process;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -26,7 +27,12 @@ fn pids() -> impl Iterator<Item = u32> {
 /// Reads `/proc/<pid>/stat`. The name stands in parentheses and may hold any
 /// byte, parentheses and blanks included, so the last one ends it.
 pub(super) fn read(pid: u32) -> Option<Process> {
-    let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // One line of fewer than sixty numbers: one read has all of it.
+    let mut buffer = [0; 2048];
+    let length = File::open(format!("/proc/{pid}/stat"))
+        .and_then(|mut file| file.read(&mut buffer))
+        .ok()?;
+    let text = buffer.get(..length)?;
     let open = text.iter().position(|byte| *byte == b'(')?;
     let close = text.iter().rposition(|byte| *byte == b')')?;
     let name = String::from_utf8_lossy(text.get(open + 1..close)?).into_owned();
@@ -61,25 +67,28 @@ pub(super) fn aliases(pid: u32) -> Vec<String> {
         .collect()
 }
 
-pub(super) fn carrying(sets: &[[String; 3]]) -> BTreeSet<u32> {
-    if sets.is_empty() {
-        return BTreeSet::new();
-    }
+pub(super) fn carrying(candidates: &[u32], sets: &[[String; 3]]) -> BTreeSet<u32> {
     let me = rustix::process::geteuid().as_raw();
-    let owned = |pid: &u32| fs::metadata(format!("/proc/{pid}")).is_ok_and(|m| m.uid() == me);
-    pids()
-        .filter(owned)
-        .filter(|pid| {
-            let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            let has = |wanted: &String| {
-                let wanted = wanted.as_bytes();
-                let begins = wanted.ends_with(b",");
-                let mut entries = environ.split(|byte| *byte == 0);
-                entries.any(|entry| entry == wanted || (begins && entry.starts_with(wanted)))
-            };
-            sets.iter().any(|set| set.iter().all(has))
-        })
-        .collect()
+    let mut environ = Vec::with_capacity(1 << 16);
+    let mut carries = |pid: &u32| {
+        environ.clear();
+        let Ok(mut file) = File::open(format!("/proc/{pid}/environ")) else {
+            return false;
+        };
+        let is_own = file.metadata().is_ok_and(|meta| meta.uid() == me);
+        if !is_own || file.read_to_end(&mut environ).is_err() {
+            return false;
+        }
+        let has = |wanted: &String| {
+            let wanted = wanted.as_bytes();
+            let begins = wanted.ends_with(b",");
+            let mut entries = environ.split(|byte| *byte == 0);
+            entries.any(|entry| entry == wanted || (begins && entry.starts_with(wanted)))
+        };
+        sets.iter().any(|set| set.iter().all(has))
+    };
+    let found = candidates.iter().copied().filter(|pid| carries(pid));
+    found.collect()
 }
 
 /// What tells this process from a later one with the same pid, over reboots too.
@@ -184,16 +193,16 @@ mod tests {
         };
         // Until its exec is through, the child still shows our own environment.
         gt_tmux::testing::wait_until("it is found", Duration::from_secs(10), || {
-            carrying(&set(&tag, "x,"))
+            carrying(&[child.id()], &set(&tag, "x,"))
                 .contains(&child.id())
                 .then_some(())
         });
         assert!(
-            !carrying(&set(&tag, "x")).contains(&child.id()),
+            !carrying(&[child.id()], &set(&tag, "x")).contains(&child.id()),
             "not the whole value"
         );
         assert!(
-            !carrying(&set("other", "x,")).contains(&child.id()),
+            !carrying(&[child.id()], &set("other", "x,")).contains(&child.id()),
             "not all of them"
         );
         child.kill().unwrap();

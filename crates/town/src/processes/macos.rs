@@ -48,7 +48,7 @@ pub(super) fn aliases(pid: u32) -> Vec<String> {
 }
 
 /// The environment of other processes is not to be had here.
-pub(super) fn carrying(_sets: &[[String; 3]]) -> BTreeSet<u32> {
+pub(super) fn carrying(_candidates: &[u32], _sets: &[[String; 3]]) -> BTreeSet<u32> {
     BTreeSet::new()
 }
 

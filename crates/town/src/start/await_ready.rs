@@ -1,6 +1,8 @@
 //! Watching an agent come up: its process, its dialogs, its prompt.
 
-use super::{Made, Prepared, type_prompt};
+use super::container::Made;
+use super::prepared::Prepared;
+use super::type_prompt;
 use crate::watch::{PaneWatch, Woke};
 use crate::{Result, Town, containers, inject, processes};
 use gt_core::Problem;

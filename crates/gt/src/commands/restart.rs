@@ -1,0 +1,44 @@
+//! Stopping and starting in one go, for the commands of every role.
+
+use super::{Answer, start, stop};
+use crate::context::Context;
+use gt_core::{Identity, Problem};
+use gt_town::agents::{self as engine, Wanted};
+use gt_town::start::StartOptions;
+use gt_town::{Town, roles};
+
+/// Stops those that run and starts them all.
+pub(crate) fn restart(
+    town: &Town,
+    wanted: &[Identity],
+    options: &StartOptions,
+    context: &Context,
+) -> Answer {
+    let running: Vec<Identity> = engine::list(town, Wanted::default())?
+        .into_iter()
+        .map(|agent| agent.identity)
+        .filter(|identity| wanted.contains(identity))
+        .collect();
+    let own = stop::own_container(town, context);
+    for identity in wanted {
+        if own.is_some() && roles::container_name(town, identity).ok().as_deref() == own {
+            return Err(
+                Problem::conflict(format!("{identity} cannot restart itself"))
+                    .hint("run this from another terminal or agent"),
+            );
+        }
+    }
+    // What could not be started again is not stopped.
+    for identity in wanted {
+        gt_town::start::check(town, identity, options)?;
+    }
+    // The JSON answer is that of the start.
+    stop::stop_into(town, &running, false, context, &mut Vec::new())?;
+    start::start_many(
+        town,
+        wanted,
+        options,
+        context,
+        start::RunningAlready::IsAProblem,
+    )
+}

@@ -1,0 +1,306 @@
+//! The container of a start: what is there under its name, and how it is made.
+
+use super::prepared::Prepared;
+use crate::containers::{self, Container, Owner, tmux_problem};
+use crate::{Result, Town, look, processes, stop};
+use gt_core::health::{self, Health, Vitals};
+use gt_core::problem::Kind;
+use gt_core::startup::{Plan, tag};
+use gt_core::state::State;
+use gt_core::{Identity, Problem};
+use gt_tmux::{Batch, Command, ErrorKind, PaneId, format};
+use std::time::Duration;
+
+/// The size of a container that nobody has attached to yet.
+const COLUMNS: &str = "200";
+const ROWS: &str = "50";
+
+/// Where the agent's process will be put.
+pub(super) enum Place {
+    /// A new container.
+    New,
+    /// The pane of an agent that died.
+    Respawn(PaneId),
+    /// A new window, because the agent's pane is gone and the user's are not.
+    Window,
+}
+
+pub(super) struct Existing {
+    pub(super) place: Place,
+    pub(super) keys_tag: String,
+}
+
+/// Looks at what is there under that name: free, alive, somebody else's, or a zombie.
+pub(super) fn existing(
+    town: &Town,
+    identity: &Identity,
+    prepared: &Prepared<'_>,
+) -> Result<Existing> {
+    let containers = containers::list(town)?;
+    let keys_tag = containers
+        .first()
+        .map(|container| container.pane().keys_version.clone())
+        .unwrap_or_default();
+    let name = prepared.container.as_str();
+    let own = containers
+        .iter()
+        .find(|container| container.identity() == Some(identity));
+    if let Some(other) = own.filter(|container| container.name() != name) {
+        return Err(Problem::conflict(format!(
+            "{identity} lives in the container {} already",
+            other.name()
+        ))
+        .hint(format!(
+            "`gt stop {identity}` ends it, whatever the container is called"
+        )));
+    }
+    if let Some(pane) = prepared.options.respawn_of {
+        let wanted = own.is_some_and(|container| {
+            let row = container.pane();
+            row.pane == pane && row.dead && row.tag_auto_respawn
+        });
+        if !wanted {
+            return Err(Problem::conflict(format!(
+                "nobody wants {identity} back any more"
+            )));
+        }
+    }
+    let mut place = Place::New;
+    if let Some(container) = containers.iter().find(|container| container.name() == name) {
+        refuse_others(container, identity)?;
+        if container.is_vacant() {
+            return Ok(Existing {
+                place: Place::Window,
+                keys_tag,
+            });
+        }
+        if health(container) == Health::Healthy {
+            return Err(Problem::new(
+                Kind::Running,
+                format!("{identity} is running already, in {name}"),
+            )
+            .hint(format!(
+                "`gt attach {identity}` goes there, `gt stop {identity}` ends it"
+            )));
+        }
+        stop::end_processes(town, std::slice::from_ref(container), Duration::ZERO);
+        // In the same container, so that attached clients and the user's own panes stay.
+        place = if container.lost_agent_pane() {
+            Place::Window
+        } else {
+            Place::Respawn(container.pane().pane)
+        };
+    }
+    Ok(Existing { place, keys_tag })
+}
+
+fn refuse_others(container: &Container, identity: &Identity) -> Result<()> {
+    let name = container.name();
+    match container.owner() {
+        Owner::Agent(owner) if owner == identity => Ok(()),
+        Owner::Nobody if container.is_vacant() => Ok(()),
+        Owner::Agent(owner) if owner != identity => Err(Problem::conflict(format!(
+            "the container {name} holds {owner}"
+        ))),
+        Owner::OtherTown(root) => Err(Problem::conflict(format!(
+            "the container {name} belongs to the town at {root}"
+        ))
+        .hint("give this town a tmux server of its own: `socket` under [tmux] in town.toml")),
+        _ => Err(Problem::conflict(format!(
+            "there is a tmux session {name} that gt did not start"
+        ))
+        .hint(format!(
+            "rename it: `tmux rename-session -t ={name} NEW-NAME`"
+        ))),
+    }
+}
+
+fn health(container: &Container) -> Health {
+    if container.lost_agent_pane() {
+        return Health::AgentDead;
+    }
+    let mut table = processes::snapshot();
+    let names = container.process_names();
+    let pane = container.pane();
+    processes::tree_has(&mut table, pane.pid, &names);
+    let vitals = Vitals {
+        pane_dead: pane.dead,
+        pane_pid: pane.pid,
+        process_names: &names,
+        state: State::Running,
+        silent_seconds: 0,
+        hung_after_seconds: u64::MAX,
+    };
+    health::examine(&vitals, &table)
+}
+
+/// A container that was made, and its process.
+pub(super) struct Made {
+    pub(super) pane: PaneId,
+    pub(super) pid: u32,
+    pub(super) tty: String,
+}
+
+/// Makes the container, or fills the one whose agent died.
+pub(super) fn make(
+    town: &Town,
+    prepared: &Prepared<'_>,
+    plan: &Plan,
+    place: Place,
+) -> Result<Made> {
+    let name = &prepared.container;
+    let set = |option: &str, value: &str| {
+        Command::new("set-option")
+            .target(name.clone())
+            .arg(option)
+            .arg(value)
+    };
+    let mut batch = Batch::new();
+    let limit = town
+        .settings()
+        .tmux
+        .history_limit
+        .map(|limit| limit.to_string());
+    if let Some(limit) = &limit {
+        // Only a limit that stands before the pane is made reaches it; the user's
+        // own is put back right after.
+        batch = batch
+            .then(Command::new("set-option").args(["-gF", "@gt_history", "#{history-limit}"]))
+            .then(Command::new("set-option").args(["-g", "history-limit", limit]))
+            .then_line();
+    }
+    let is_respawn = prepared.options.respawn_of.is_some();
+    let target: gt_tmux::Target = match place {
+        Place::New | Place::Window => name.clone().into(),
+        Place::Respawn(pane) => pane.into(),
+    };
+    batch = batch.then_all(process_commands(prepared, plan, &place));
+    batch = batch
+        .then(
+            Command::new("set-option")
+                .arg("-p")
+                .target(target.clone())
+                .args(["remain-on-exit", "on"]),
+        )
+        .then(
+            Command::new("set-option")
+                .arg("-F")
+                .target(target.clone())
+                .args([tag::PANE, "#{pane_id}"]),
+        );
+    // What an earlier life left behind; only a respawn counts the deaths on.
+    for tag in [tag::AUTO_RESPAWN, tag::STATE_REASON, tag::HARNESS_SESSION] {
+        batch = batch.then(set(tag, ""));
+    }
+    if !is_respawn {
+        batch = batch.then(set(tag::DEATHS, ""));
+    }
+    for (tag, value) in &plan.tags {
+        batch = batch.then(set(tag, value));
+    }
+    // A user's own `set-hook` may have wiped it since.
+    batch = batch.then(look::respawn_hook());
+    // Wishes are text from outside; as a tag's value they are only ever data.
+    batch = batch.then(set(tag::START, &prepared.options.to_tag()));
+    for command in look::options(
+        town,
+        name,
+        prepared.identity,
+        &prepared.role,
+        prepared.options.theme.as_deref(),
+    ) {
+        batch = batch.then(command);
+    }
+    if prepared.role.start.auto_respawn && loses_deaths(town) {
+        batch = batch.then(
+            Command::new("run-shell")
+                .arg("-b")
+                .target(target.clone())
+                .arg(AWAIT_DEATH),
+        );
+    }
+    batch = batch.then(
+        Command::new("display-message")
+            .arg("-p")
+            .target(target)
+            .arg("#{pane_id} #{pane_pid} #{pane_tty}"),
+    );
+    if limit.is_some() {
+        batch = batch
+            .then_line()
+            .then(Command::new("set-option").args(["-gF", "history-limit", "#{@gt_history}"]))
+            .then(Command::new("set-option").args(["-gu", "@gt_history"]));
+    }
+    let output = town.server().run_private(batch).map_err(|error| {
+        if error.kind() == ErrorKind::Duplicate {
+            return Problem::conflict(format!("there is a container {name} already"))
+                .hint("look with `gt agents --all`");
+        }
+        tmux_problem(&format!("cannot make the container {name}"), error)
+    })?;
+    parse_made(&output).ok_or_else(|| {
+        Problem::failed(format!("tmux did not say where the container {name} is")).cause(output)
+    })
+}
+
+const AWAIT_DEATH: &str = "#{q:@gt_bin} await-death #{pane_pid} >/dev/null 2>&1";
+
+/// Whether this tmux may miss that a pane's process ended until another child of
+/// its own ends: so it was measured on 3.3a, and not on 3.5a. There a small
+/// process that ends with the agent makes it look.
+fn loses_deaths(town: &Town) -> bool {
+    const SURE_SINCE: (u16, u16) = (3, 5);
+    cfg!(target_os = "linux")
+        && town
+            .tmux_version()
+            .is_ok_and(|version| (version.major, version.minor) < SURE_SINCE)
+}
+
+/// The command that starts the process, with its environment before it.
+fn process_commands(prepared: &Prepared<'_>, plan: &Plan, place: &Place) -> Vec<Command> {
+    // tmux expands formats in the folder's name.
+    let folder = format::escape(&prepared.work_dir.to_string_lossy());
+    let name = &prepared.container;
+    let argv = plan.argv.iter().cloned();
+    let head = match place {
+        Place::New => {
+            let mut command = Command::new("new-session")
+                .args(["-d", "-x", COLUMNS, "-y", ROWS, "-c", &folder])
+                .args(["-s", name.as_str(), "-n", prepared.identity.role().word()]);
+            for (variable, value) in &plan.env {
+                command = command.arg("-e").arg(format!("{variable}={value}"));
+            }
+            return vec![command.arg("--").args(argv)];
+        }
+        Place::Respawn(pane) => Command::new("respawn-pane")
+            .arg("-k")
+            .target(*pane)
+            .args(["-c", &folder])
+            .arg("--")
+            .args(argv),
+        Place::Window => Command::new("new-window")
+            .target(name.clone())
+            .args(["-c", &folder, "-n", prepared.identity.role().word()])
+            .arg("--")
+            .args(argv),
+    };
+    // In a container that exists the session's table is what the process gets.
+    let environment = plan.env.iter().map(|(variable, value)| {
+        Command::new("set-environment").target(name.clone()).args([
+            "--",
+            variable.as_str(),
+            value.as_str(),
+        ])
+    });
+    environment.chain([head]).collect()
+}
+
+fn parse_made(output: &str) -> Option<Made> {
+    let line = output.lines().rfind(|line| !line.trim().is_empty())?;
+    let mut words = line.split(' ');
+    Some(Made {
+        pane: words.next()?.parse().ok()?,
+        pid: words.next()?.parse().ok()?,
+        tty: words.next()?.to_owned(),
+    })
+}

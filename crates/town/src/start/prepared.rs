@@ -1,0 +1,188 @@
+//! Everything about a start that is known before tmux is touched.
+
+use super::StartOptions;
+use crate::{Result, Town, directory, harnesses, rig, roles, workspace};
+use gt_core::beacon::Beacon;
+use gt_core::harness::Preset;
+use gt_core::role::RoleConfig;
+use gt_core::session::SessionId;
+use gt_core::startup::{self, Plan, Wish};
+use gt_core::{Identity, Problem, Role};
+use gt_tmux::SessionName;
+use std::path::PathBuf;
+
+pub(super) struct Prepared<'a> {
+    pub(super) identity: &'a Identity,
+    pub(super) options: &'a StartOptions,
+    pub(super) role: RoleConfig,
+    pub(super) preset: Preset,
+    pub(super) program: PathBuf,
+    pub(super) container: SessionName,
+    pub(super) work_dir: PathBuf,
+    pub(super) prompt: Option<String>,
+    pub(super) passed_env: Vec<(String, String)>,
+    pub(super) config_dir: Option<String>,
+    pub(super) settings_file: Option<String>,
+}
+
+impl<'a> Prepared<'a> {
+    pub(super) fn new(
+        town: &Town,
+        identity: &'a Identity,
+        options: &'a StartOptions,
+    ) -> Result<Self> {
+        identity.check_new(town.registry()).or_else(|problem| {
+            // The town's own agents bear words that are reserved for them.
+            if identity.name().is_none() {
+                Ok(())
+            } else {
+                Err(problem)
+            }
+        })?;
+        if let Some(rig) = identity.rig().filter(|_| identity.role() != Role::Task) {
+            rig::check_not_parked(town, rig)?;
+        }
+        let mut role = roles::resolve(town, identity.role(), identity.rig())?.value;
+        check_variables(role.env.keys(), "the role", identity.role().word())?;
+        options.apply_to(&mut role);
+        let file = match identity.role() {
+            Role::Agent => directory::agent_file(town, identity)?.unwrap_or_default(),
+            _ => directory::AgentFile::default(),
+        };
+        let harness = options.harness.as_deref().or(file.harness.as_deref());
+        let preset = harnesses::resolve(town, &harnesses::choose(town, harness, &role))?.value;
+        let names = preset.env.set.keys().chain(&preset.env.clear);
+        check_variables(names, "the harness", &preset.name)?;
+        let program = if options.command.is_some() || role.session.start_command.is_some() {
+            PathBuf::new()
+        } else {
+            harnesses::locate(town, &preset)?
+        };
+        let container = roles::container_by(town, identity, &role)?;
+        let container = SessionName::try_from(container.as_str())
+            .map_err(|error| Problem::usage(error.to_string()))?;
+        let work_dir = match &options.work_dir {
+            Some(dir) => town.around().current_dir.join(dir),
+            None => workspace::path(town, identity, &role)?,
+        };
+        let instructions = options.instructions.clone().or(file.prompt);
+        let prompt = prompt(town, identity, options, &role, instructions.as_deref());
+        let around = town.around();
+        let passed = preset.env.pass.iter().map(String::as_str);
+        let passed_env = passed
+            .filter_map(|name| Some((name.to_owned(), around.var(name)?.to_owned())))
+            .chain(around.agents_path().map(|path| ("PATH".to_owned(), path)))
+            .collect();
+        let variable = preset.env.config_dir.as_deref();
+        let config_dir = options
+            .config_dir
+            .clone()
+            .or_else(|| around.var(variable?).map(str::to_owned));
+        Ok(Prepared {
+            identity,
+            options,
+            role,
+            preset,
+            program,
+            container,
+            work_dir,
+            prompt,
+            passed_env,
+            config_dir,
+            settings_file: None,
+        })
+    }
+
+    /// Makes the folder ready, and says whether it is new.
+    pub(super) fn make_workspace(&self, town: &Town) -> Result<bool> {
+        let is_new = !self.work_dir.exists();
+        let own_folder = self.options.work_dir.is_none();
+        if own_folder && (self.options.create || !workspace::is_worktree(self.identity.role())) {
+            workspace::ensure(town, self.identity, &self.work_dir)?;
+        }
+        if self.work_dir.is_dir() {
+            Ok(is_new)
+        } else {
+            Err(self.no_folder())
+        }
+    }
+
+    pub(super) fn no_folder(&self) -> Problem {
+        let problem = Problem::not_found(format!(
+            "{} does not exist: {} is not a folder",
+            self.identity,
+            self.work_dir.display()
+        ));
+        match (self.identity.role(), self.identity.rig()) {
+            (Role::Crew, Some(rig)) => problem.hint(format!(
+                "`gt crew add {rig}/{}` makes it",
+                self.identity.short_name()
+            )),
+            _ => problem.hint("add `--create` to make it"),
+        }
+    }
+
+    pub(super) fn plan(&self, town: &Town, session: SessionId) -> Plan {
+        startup::plan(&Wish {
+            identity: self.identity,
+            container: self.container.as_str(),
+            session,
+            work_dir: &self.work_dir.to_string_lossy(),
+            town_root: town.root_text(),
+            socket: &town.socket_text(),
+            role: &self.role,
+            preset: &self.preset,
+            program: &self.program.to_string_lossy(),
+            command: self.options.command.as_deref(),
+            prompt: self.prompt.as_deref(),
+            conversation: self.options.conversation.clone(),
+            config_dir: self.config_dir.as_deref(),
+            passed_env: &self.passed_env,
+            extra_env: &self.options.extra_env,
+            auto_respawn: self.role.start.auto_respawn,
+            settings_file: self.settings_file.as_deref(),
+            now: jiff::Timestamp::now().as_second(),
+        })
+    }
+}
+
+fn prompt(
+    town: &Town,
+    identity: &Identity,
+    options: &StartOptions,
+    role: &RoleConfig,
+    instructions: Option<&str>,
+) -> Option<String> {
+    if !role.start.prompt {
+        return None;
+    }
+    let time = jiff::Timestamp::now().to_string();
+    let sender = options
+        .sender
+        .as_deref()
+        .or_else(|| town.around().var("GT_ROLE"));
+    let beacon = Beacon {
+        recipient: identity,
+        sender: sender.unwrap_or("human"),
+        time: time.get(..16).unwrap_or(&time),
+        topic: options.topic.as_deref().unwrap_or(&role.start.topic),
+        molecule: options.molecule.as_deref(),
+    };
+    Some(beacon.prompt(instructions.or(role.start.instructions.as_deref())))
+}
+
+/// A variable that no process could have would make tmux refuse the start half way.
+fn check_variables<'n>(
+    names: impl Iterator<Item = &'n String>,
+    what: &str,
+    which: &str,
+) -> Result<()> {
+    let is_bad = |name: &&String| name.is_empty() || name.contains(['=', '\0']);
+    match names.into_iter().find(is_bad) {
+        Some(name) => Err(Problem::usage(format!(
+            "{what} {which} sets {name:?}, which cannot be the name of a variable"
+        ))
+        .hint("correct its [env]")),
+        None => Ok(()),
+    }
+}
