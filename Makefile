@@ -48,10 +48,15 @@ test-agents: ## install the pinned real agent programs and test against them
 	@sh scripts/need.sh cargo cc tmux git
 	@sh scripts/agents.sh
 
-lint: ## formatting, clippy, and cargo deny where it is installed
+lint: ## formatting, clippy, and where installed cargo deny and a check for macOS
 	@sh scripts/need.sh cargo cc
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --all-features -- -D warnings
+	@if rustup target list --installed 2>/dev/null | grep -q '^aarch64-apple-darwin$$'; then \
+		echo "cargo check for macOS"; cargo check --workspace --all-targets --target aarch64-apple-darwin; \
+	else \
+		echo "skipped: cargo check for macOS (rustup target add aarch64-apple-darwin)"; \
+	fi
 	@if cargo deny --version >/dev/null 2>&1; then \
 		echo "cargo deny check"; cargo deny check; \
 	else \

@@ -549,3 +549,29 @@ fn the_demo_removes_only_what_it_made() {
             .then_some(())
     });
 }
+
+#[test]
+fn a_rig_is_fetched_once_for_all_that_start() {
+    use std::os::unix::fs::PermissionsExt;
+    let mut env = TestEnv::with_crew(&["a", "b", "c"]);
+    // A git that keeps a list of what it was asked.
+    let real = std::env::split_paths(&std::env::var_os("PATH").unwrap())
+        .map(|dir| dir.join("git"))
+        .find(|path| path.is_file())
+        .unwrap();
+    let bin = env.path("bin");
+    let calls = env.path("git-calls");
+    std::fs::create_dir(&bin).unwrap();
+    let script = format!(
+        "#!/bin/sh\necho \"$*\" >>'{}'\nexec '{}' \"$@\"\n",
+        calls.display(),
+        real.display()
+    );
+    std::fs::write(bin.join("git"), script).unwrap();
+    std::fs::set_permissions(bin.join("git"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    env.set("PATH", &path);
+    env.gt(&["crew", "start", "--all"]).ok();
+    let calls = std::fs::read_to_string(calls).unwrap();
+    assert_eq!(calls.matches(" fetch ").count(), 1, "{calls}");
+}

@@ -15,6 +15,16 @@ use rustix::net::{
 
 use super::identify::Hello;
 
+// Only Linux servers are spoken to (see `Binary`); elsewhere this has to compile.
+#[cfg(target_os = "linux")]
+const CLOSE_ON_EXEC: SocketFlags = SocketFlags::CLOEXEC;
+#[cfg(target_os = "linux")]
+const NO_SIGNAL: SendFlags = SendFlags::NOSIGNAL;
+#[cfg(not(target_os = "linux"))]
+const CLOSE_ON_EXEC: SocketFlags = SocketFlags::empty();
+#[cfg(not(target_os = "linux"))]
+const NO_SIGNAL: SendFlags = SendFlags::empty();
+
 #[derive(Debug)]
 pub(super) struct Stream {
     socket: OwnedFd,
@@ -24,12 +34,7 @@ impl Stream {
     /// Connects; nothing that is sent waits longer than this for the server.
     pub(super) fn connect(path: &Path, timeout: Duration) -> io::Result<Self> {
         let address = SocketAddrUnix::new(path)?;
-        let socket = socket_with(
-            AddressFamily::UNIX,
-            SocketType::STREAM,
-            SocketFlags::CLOEXEC,
-            None,
-        )?;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, CLOSE_ON_EXEC, None)?;
         // A server that hangs accepts nobody, and then a connect would wait too.
         set_socket_timeout(
             &socket,
@@ -49,7 +54,7 @@ impl Stream {
 
     pub(super) fn send(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
-            match send(&self.socket, bytes, SendFlags::NOSIGNAL) {
+            match send(&self.socket, bytes, NO_SIGNAL) {
                 Ok(sent) => bytes = &bytes[sent..],
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
@@ -71,7 +76,7 @@ impl Stream {
                 &self.socket,
                 &[IoSlice::new(bytes)],
                 &mut ancillary,
-                SendFlags::NOSIGNAL,
+                NO_SIGNAL,
             ) {
                 Ok(sent) => break sent,
                 Err(rustix::io::Errno::INTR) => {}

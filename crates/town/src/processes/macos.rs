@@ -3,30 +3,28 @@
 //! There is no pidfd here: a signal checks the start time right before it is
 //! sent, and an end is noticed by looking again.
 
+#[path = "macos/libproc.rs"]
+mod libproc;
+
 use super::to_pid;
 use gt_core::process::Process;
-use libproc::bsd_info::BSDInfo;
-use libproc::proc_pid::{name, pidinfo, pidpath};
-use libproc::processes::{ProcFilter, pids_by_type};
 use rustix::process::{Signal, getsid, kill_process};
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::time::Duration;
 
-/// The state `SZOMB` of the kernel.
-const ZOMBIE: u32 = 5;
-
 pub(super) fn snapshot() -> Vec<Process> {
-    pids_by_type(ProcFilter::All)
-        .unwrap_or_default()
-        .into_iter()
-        .filter_map(read)
-        .collect()
+    libproc::pids().into_iter().filter_map(read).collect()
 }
 
 pub(super) fn read(pid: u32) -> Option<Process> {
-    let info = pidinfo::<BSDInfo>(i32::try_from(pid).ok()?, 0).ok()?;
+    let info = libproc::info(pid)?;
     let session = getsid(to_pid(pid)).map_or(0, |sid| sid.as_raw_nonzero().get().unsigned_abs());
+    let name: Vec<u8> = info
+        .pbi_comm
+        .iter()
+        .map(|letter| letter.cast_unsigned())
+        .take_while(|letter| *letter != 0)
+        .collect();
     Some(Process {
         pid,
         parent: info.pbi_ppid,
@@ -34,15 +32,15 @@ pub(super) fn read(pid: u32) -> Option<Process> {
         session,
         // Microseconds since the epoch: true over reboots as well.
         started: info.pbi_start_tvsec * 1_000_000 + info.pbi_start_tvusec,
-        name: name(i32::try_from(pid).ok()?).unwrap_or_default(),
+        name: String::from_utf8_lossy(&name).into_owned(),
         aliases: Vec::new(),
-        zombie: info.pbi_status == ZOMBIE,
+        zombie: info.pbi_status == libc::SZOMB,
     })
 }
 
 pub(super) fn aliases(pid: u32) -> Vec<String> {
-    let path = i32::try_from(pid).ok().and_then(|pid| pidpath(pid).ok());
-    path.and_then(|path| Some(Path::new(&path).file_name()?.to_string_lossy().into_owned()))
+    let path = libproc::path(pid);
+    path.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
         .into_iter()
         .collect()
 }
