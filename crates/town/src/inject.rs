@@ -23,6 +23,10 @@ const ARRIVAL_PER_MEGABYTE: Duration = Duration::from_secs(20);
 /// How long a submitted message may stay in the input line before Enter is pressed again.
 const TAKEN_AFTER: Duration = Duration::from_millis(1_500);
 const MOST_ENTERS: u32 = 3;
+/// How long a screen may be unreadable before the program is made to draw it anew,
+/// and how long until it is asked again.
+const REPAINT_AFTER: Duration = Duration::from_secs(1);
+const REPAINT_AGAIN: Duration = Duration::from_secs(10);
 
 /// The visible lines of a pane.
 pub fn look(town: &Town, pane: PaneId) -> Result<Vec<String>> {
@@ -104,6 +108,9 @@ pub struct Typist<'a> {
     preset: &'a Preset,
     never_asks: bool,
     watch: PaneWatch,
+    /// Since when nothing known is on its screen.
+    unread_since: Option<Instant>,
+    repainted: Option<Instant>,
 }
 
 /// What came of a message.
@@ -126,6 +133,8 @@ impl<'a> Typist<'a> {
             preset,
             never_asks: row.tag_never_asks,
             watch: PaneWatch::new(&row.tty, processes::hold_one(row.pid)),
+            unread_since: None,
+            repainted: None,
         }
     }
 
@@ -137,6 +146,8 @@ impl<'a> Typist<'a> {
             preset,
             never_asks: false,
             watch: PaneWatch::new(tty, processes::hold_one(pid)),
+            unread_since: None,
+            repainted: None,
         }
     }
 
@@ -183,6 +194,62 @@ impl<'a> Typist<'a> {
     /// Waits a moment for the screen to change.
     pub fn wait(&mut self, patience: Duration) {
         self.watch.wait(patience);
+    }
+
+    /// Waits a moment for a chance to type. A screen that has said nothing for long is
+    /// drawn anew: programs and terminals differ about the width of some signs, and
+    /// what is drawn over them then ends up in the wrong place.
+    pub fn wait_for_chance(&mut self, reason: NotNow, patience: Duration) -> Result<()> {
+        if reason != NotNow::NoPrompt {
+            self.unread_since = None;
+        } else if self.unread_since.get_or_insert_with(Instant::now).elapsed() > REPAINT_AFTER {
+            self.repaint()?;
+        }
+        self.watch.wait(patience);
+        Ok(())
+    }
+
+    /// Makes the program draw its whole screen, without a key: its window becomes a
+    /// column narrower for a moment.
+    fn repaint(&mut self) -> Result<()> {
+        if self
+            .repainted
+            .is_some_and(|at| at.elapsed() < REPAINT_AGAIN)
+        {
+            return Ok(());
+        }
+        self.repainted = Some(Instant::now());
+        let server = self.town.server();
+        let problem = |error| tmux_problem("cannot have the pane drawn anew", error);
+        let ask = Command::new("display-message")
+            .arg("-p")
+            .target(self.pane)
+            .arg("#{window_width} #{window-size}");
+        let answer = server.run(ask).map_err(problem)?;
+        let Some((width, policy)) = answer.trim_end().split_once(' ') else {
+            return Ok(());
+        };
+        let Some(narrower) = width.parse::<u32>().ok().and_then(|w| w.checked_sub(1)) else {
+            return Ok(());
+        };
+        let resize = |width: &str| {
+            Command::new("resize-window")
+                .target(self.pane)
+                .args(["-x", width])
+        };
+        server.run(resize(&narrower.to_string())).map_err(problem)?;
+        self.watch.be_attentive();
+        self.watch.wait(Duration::from_millis(250));
+        // `resize-window` leaves a window of a fixed size behind.
+        let policy = Command::new("set-option")
+            .arg("-w")
+            .target(self.pane)
+            .args(["window-size", policy]);
+        server
+            .run_private([resize(width), policy])
+            .map_err(problem)?;
+        self.watch.be_attentive();
+        Ok(())
     }
 
     /// Whether a message could be typed now.
@@ -252,6 +319,7 @@ impl<'a> Typist<'a> {
     fn await_arrival(&mut self, text: &str) -> Result<std::result::Result<(), NotNow>> {
         let megabytes = u32::try_from(text.len() / 1_000_000 + 1).unwrap_or(1);
         let deadline = Instant::now() + ARRIVAL + ARRIVAL_PER_MEGABYTE * (megabytes - 1);
+        let pasted = Instant::now();
         self.watch.be_attentive();
         loop {
             let seen = self.observe()?;
@@ -268,6 +336,9 @@ impl<'a> Typist<'a> {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(Err(NotNow::NoPrompt));
+            }
+            if pasted.elapsed() > REPAINT_AFTER * megabytes {
+                self.repaint()?;
             }
             self.watch.wait(left.min(Duration::from_millis(250)));
         }
@@ -301,6 +372,8 @@ impl<'a> Typist<'a> {
                 }
                 self.watch.wait(Duration::from_millis(100));
             }
+            // What still seems to be there may only not have been wiped.
+            self.repaint()?;
         }
         Ok(Submission::NotNow(NotNow::Occupied, Phase::Entering))
     }

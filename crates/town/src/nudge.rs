@@ -233,7 +233,8 @@ impl Delivery<'_> {
                     if reached == Phase::Taken {
                         self.queue.put_back(&message, reached)?;
                     }
-                    self.typist.wait(left.min(Duration::from_millis(250)));
+                    self.typist
+                        .wait_for_chance(reason, left.min(Duration::from_millis(250)))?;
                 }
             }
         }

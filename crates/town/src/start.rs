@@ -235,7 +235,7 @@ fn type_prompt(town: &Town, prepared: &Prepared<'_>, made: &Made, prompt: &str) 
                 if phase != Phase::Taken || began.elapsed() > PATIENCE {
                     return Err(Problem::failed(reason.words()));
                 }
-                typist.wait(Duration::from_millis(250));
+                typist.wait_for_chance(reason, Duration::from_millis(250))?;
             }
         }
     }

@@ -72,7 +72,12 @@ fn messages_arrive_once_whole_and_in_order() {
             sent.push("the last one".to_owned());
             for text in &sent {
                 let answer = stage.nudge(text);
-                assert_eq!(answer["delivered"], "agent", "{text:.40}: {answer}");
+                assert_eq!(
+                    answer["delivered"],
+                    "agent",
+                    "{text:.40}: {answer}\n{}",
+                    stage.screen()
+                );
                 assert_eq!(answer["verified"], true, "{text:.40}: {answer}");
             }
             stage.wait_for("all messages", |prompts| prompts.len() >= sent.len());

@@ -208,8 +208,8 @@ impl Stage {
         self.path("gt/gastown/crew/max/approved").exists()
     }
 
-    fn screen(&self) -> String {
-        String::from_utf8_lossy(&self.gt(&["peek", "gastown/max"]).stdout).into_owned()
+    pub(crate) fn screen(&self) -> String {
+        String::from_utf8_lossy(&self.gt(&["peek", "gastown/max", "--ansi"]).stdout).into_owned()
     }
 
     /// No process of the program has outlived its stop.

@@ -426,3 +426,18 @@ fn waiting_for_states_in_scripts() {
     env.gt(&["wait", "gastown/max"]).fails(3);
     env.gt(&["wait", "gastown/max", "--until", "dead"]).ok();
 }
+
+#[test]
+fn a_screen_that_cannot_be_read_is_drawn_anew() {
+    let env = TestEnv::with_town();
+    env.gt(&["start", "mayor", "--no-prompt"]).ok();
+    let facts = env.format("hq-mayor", "#{pane_tty} #{window_width} #{window-size}");
+    let tty = facts.split(' ').next().unwrap();
+    // Something wipes the screen, and the program does not know it.
+    std::fs::write(tty, "\x1b[H\x1b[2J").unwrap();
+    let answer = env.json(&["nudge", "mayor", "are you there"]);
+    assert_eq!(answer["delivered"], "agent", "{answer}");
+    env.wait_screen("mayor", "are you there");
+    let after = env.format("hq-mayor", "#{pane_tty} #{window_width} #{window-size}");
+    assert_eq!(facts, after, "its window is as it was");
+}
