@@ -80,8 +80,8 @@ pub fn fingerprint(prompt: &str) -> String {
 /// beginning or the end is enough.
 pub fn is_in_input(input: &str, message: &str) -> bool {
     const ENOUGH: usize = 24;
-    if input.contains("[Pasted") {
-        return true;
+    if let Some(placeholder) = paste_placeholder(input) {
+        return stands_for(placeholder, message);
     }
     let squeeze = |text: &str| {
         text.chars()
@@ -96,6 +96,47 @@ pub fn is_in_input(input: &str, message: &str) -> bool {
     let count = message.chars().count();
     let end: String = message.chars().skip(count.saturating_sub(ENOUGH)).collect();
     input == message || input.starts_with(&beginning) || input.ends_with(&end)
+}
+
+/// Whether a screen ends with this message at the cursor, where nothing more is
+/// known about the program. Blanks do not count, and the end is enough.
+pub fn ends_with(before_cursor: &str, message: &str) -> bool {
+    const ENOUGH: usize = 24;
+    let last = |text: &str| -> String {
+        let squeezed = text.chars().rev().filter(|c| !c.is_whitespace());
+        squeezed.take(ENOUGH).collect()
+    };
+    let (shown, wanted) = (last(before_cursor), last(message));
+    !wanted.is_empty() && shown.starts_with(&wanted)
+}
+
+/// What a program shows in the place of a long paste, such as `text #1 +29 lines`.
+fn paste_placeholder(input: &str) -> Option<&str> {
+    let (_, after) = input.split_once("[Pasted")?;
+    Some(after.split_once(']').map_or(after, |(inside, _)| inside))
+}
+
+/// Whether a placeholder is that of this message: the lines or the characters that
+/// it counts must be the message's. A number after `#` only tells pastes apart.
+fn stands_for(placeholder: &str, message: &str) -> bool {
+    let mut counts = placeholder
+        .split_whitespace()
+        .filter(|word| !word.starts_with('#'))
+        .filter_map(|word| word.trim_matches(['+', '~', ',']).parse::<usize>().ok())
+        .peekable();
+    if counts.peek().is_none() {
+        return true;
+    }
+    let breaks = message.matches('\n').count();
+    let units = message.encode_utf16().count();
+    let true_counts = [
+        breaks,
+        breaks + 1,
+        message.len(),
+        message.chars().count(),
+        units,
+    ];
+    counts.any(|count| true_counts.contains(&count))
 }
 
 /// What is seen of an agent right before something would be typed.
@@ -127,7 +168,7 @@ impl NotNow {
     pub fn words(self) -> &'static str {
         match self {
             NotNow::Dialog => "it asks something",
-            NotNow::Busy => "it is busy and may ask something",
+            NotNow::Busy => "it is busy",
             NotNow::Occupied => "somebody has begun to type there",
             NotNow::NoPrompt => "its prompt is not to be seen",
         }
@@ -196,10 +237,23 @@ mod tests {
             long
         ));
         assert!(is_in_input("over the lazy dog and goes on and on", long));
-        assert!(is_in_input("[Pasted text #1 +9 lines]", long));
+        assert!(is_in_input("[Pasted text #4]", long));
+        assert!(is_in_input("[Pasted text #4 +2 lines]", "a\nb\nc"));
+        assert!(is_in_input("[Pasted ~3 lines]", "a\nb\nc"));
+        assert!(is_in_input("[Pasted Content 5 chars]", "grüße"));
+        assert!(is_in_input("[Pasted Text: 5 chars]", "grüße"));
+        assert!(!is_in_input("[Pasted text #1 +9 lines]", long), "another's");
         assert!(!is_in_input("", "x"));
         assert!(!is_in_input("something else", "check your hook"));
         assert!(!is_in_input("half a line check your ho", "check your hook"));
+    }
+
+    #[test]
+    fn a_message_is_recognised_before_the_cursor() {
+        assert!(ends_with("hello\n> check your hook", "check your hook"));
+        assert!(ends_with("> check your\n  hook", "check your hook"));
+        assert!(!ends_with("> check your hook\n> ", "check your hook"));
+        assert!(!ends_with("", "x") && !ends_with("x", ""));
     }
 
     #[test]

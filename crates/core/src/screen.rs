@@ -259,6 +259,25 @@ impl<'p> Titled<'p> {
     }
 }
 
+/// The end of what stands before the cursor, whose place is given as `column row`.
+pub fn before_cursor(lines: &[impl AsRef<str>], cursor: &str) -> String {
+    const ROWS: usize = 6;
+    let (column, row) = cursor.split_once(' ').unwrap_or_default();
+    let (column, row): (usize, usize) = (
+        column.parse().unwrap_or_default(),
+        row.parse().unwrap_or_default(),
+    );
+    let lines = line::parse(lines);
+    let mut text = String::new();
+    for at in row.saturating_sub(ROWS)..row {
+        text.extend(lines.get(at).map(|line| line.text.as_str()));
+        text.push('\n');
+    }
+    let last = lines.get(row).map(|line| line.text.chars().take(column));
+    text.extend(last.into_iter().flatten());
+    text
+}
+
 /// How many of the last written lines are looked at where no input line is described.
 const LAST_LINES: usize = 24;
 

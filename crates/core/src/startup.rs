@@ -126,7 +126,6 @@ pub fn plan(wish: &Wish<'_>) -> Plan {
         tag::NEVER_ASKS,
         if never_asks { "1" } else { "" }.to_owned(),
     ));
-    tags.push((tag::LAST_PROMPT, String::new()));
     let typed = wish.preset.command.prompt == PromptStyle::Typed;
     Plan {
         argv: argv(wish),

@@ -50,6 +50,7 @@ pub(crate) enum Command {
     Nudge(commands::nudge::NudgeArgs),
     Broadcast(commands::broadcast::BroadcastArgs),
     Wait(commands::wait::WaitArgs),
+    Answer(commands::answer::AnswerArgs),
     Keys(commands::keys::KeysArgs),
 
     // Agents by their role.

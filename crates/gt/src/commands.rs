@@ -2,6 +2,7 @@
 
 pub(crate) mod agent;
 pub(crate) mod agents;
+pub(crate) mod answer;
 pub(crate) mod attach;
 pub(crate) mod await_death;
 pub(crate) mod broadcast;
@@ -55,6 +56,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Answer {
         Command::Nudge(args) => nudge::run(args, context),
         Command::Broadcast(args) => broadcast::run(args, context),
         Command::Wait(args) => wait::run(args, context),
+        Command::Answer(args) => answer::run(args, context),
         Command::Keys(args) => keys::run(args, context),
         Command::Signal(args) => signal::run(args, context),
         Command::Crew(command) => crew::run(command, context),

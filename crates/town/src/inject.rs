@@ -12,7 +12,7 @@ use crate::watch::PaneWatch;
 use crate::{Result, Town, processes};
 use gt_core::harness::Preset;
 use gt_core::nudge::{self, Moment, NotNow};
-use gt_core::screen::{self, OpenDialog};
+use gt_core::screen::{self, Asking, OpenDialog};
 use gt_core::state::State;
 use gt_tmux::{Command, PaneId};
 use std::time::{Duration, Instant};
@@ -20,9 +20,14 @@ use std::time::{Duration, Instant};
 /// How long a pasted text may take to appear: the least, and per megabyte.
 const ARRIVAL: Duration = Duration::from_secs(5);
 const ARRIVAL_PER_MEGABYTE: Duration = Duration::from_secs(20);
+/// How long what a process did before it died may take to show.
+const LATE: Duration = Duration::from_millis(1_000);
 /// How long a submitted message may stay in the input line before Enter is pressed again.
 const TAKEN_AFTER: Duration = Duration::from_millis(1_500);
 const MOST_ENTERS: u32 = 3;
+/// How long after its message a program may take to look busy. Until then it seems
+/// idle, and whoever types next would not know that it may ask something.
+const BUSY_AFTER: Duration = Duration::from_secs(1);
 /// How long a screen may be unreadable before the program is made to draw it anew,
 /// and how long until it is asked again.
 const REPAINT_AFTER: Duration = Duration::from_secs(1);
@@ -95,9 +100,36 @@ pub fn step_dialog(town: &Town, pane: PaneId, dialog: &OpenDialog, wanted: usize
 pub struct Seen {
     pub state: Option<State>,
     pub dialog: bool,
+    /// The question that is open, as far as it can be read.
+    pub asking: Option<Asking>,
     pub input: Option<String>,
+    /// What stands before the cursor, where the preset does not describe the input line.
+    before_cursor: Option<String>,
     /// The fingerprint of the last prompt that the agent's hook reported.
     pub last_prompt: String,
+}
+
+/// What can be said about our text and the input line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum InLine {
+    There,
+    /// The line is to be seen, and the text is not in it.
+    Gone,
+    /// No input line is to be seen.
+    Unknown,
+}
+
+impl Seen {
+    fn in_line(&self, text: &str) -> InLine {
+        match (&self.input, &self.before_cursor) {
+            (Some(input), _) if nudge::is_in_input(input, text) => InLine::There,
+            (None, Some(before)) if nudge::ends_with(before, text) => InLine::There,
+            (Some(_), _) | (None, Some(_)) => InLine::Gone,
+            // Some programs show no input line while they work.
+            (None, None) if self.state == Some(State::Busy) => InLine::Gone,
+            (None, None) => InLine::Unknown,
+        }
+    }
 }
 
 /// Somebody who types to one agent, one message after another.
@@ -117,7 +149,7 @@ pub struct Typist<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Submission {
     Submitted {
-        proof: Option<&'static str>,
+        proof: &'static str,
         attempts: u32,
     },
     /// Not now; it has come this far.
@@ -153,12 +185,15 @@ impl<'a> Typist<'a> {
 
     /// Looks at the agent, in one call.
     pub fn observe(&self) -> Result<Seen> {
-        const FACTS: &str = "#{@gt_last_prompt}\n#{pane_title}";
+        const FACTS: &str = "#{@gt_last_prompt}\n#{cursor_x} #{cursor_y}\n#{pane_title}";
         let answers = self
             .town
             .server()
             .run_each([
-                Command::new("capture-pane").arg("-p").target(self.pane),
+                // With colours: hints and marked rows are often told by them alone.
+                Command::new("capture-pane")
+                    .args(["-e", "-p"])
+                    .target(self.pane),
                 Command::new("display-message")
                     .arg("-p")
                     .target(self.pane)
@@ -170,8 +205,12 @@ impl<'a> Typist<'a> {
             .map(|text| text.lines().collect())
             .unwrap_or_default();
         let facts = answers.get(1).map(String::as_str).unwrap_or_default();
-        let (last_prompt, title) = facts.split_once('\n').unwrap_or((facts, ""));
-        let seen = screen::classify(&lines, title.trim_end(), self.preset);
+        let mut facts = facts.splitn(3, '\n');
+        let mut fact = || facts.next().unwrap_or_default().trim_end();
+        let (last_prompt, cursor, title) = (fact(), fact(), fact());
+        let seen = screen::classify(&lines, title, self.preset);
+        let is_described = self.preset.screen.input.is_some();
+        let before_cursor = (!is_described).then(|| screen::before_cursor(&lines, cursor));
         let state = match seen.state {
             _ if seen.is_at_prompt() => Some(State::Idle),
             State::Starting | State::Running => None,
@@ -181,7 +220,9 @@ impl<'a> Typist<'a> {
             state,
             // A question that is about to open counts as one that is open.
             dialog: seen.dialog.is_some() || seen.state == State::Waiting,
+            asking: seen.dialog,
             input: seen.input.map(|input| input.typed().to_owned()),
+            before_cursor,
             last_prompt: last_prompt.to_owned(),
         })
     }
@@ -275,28 +316,27 @@ impl<'a> Typist<'a> {
         while_busy: bool,
         mut note: impl FnMut(Phase) -> Result<()>,
     ) -> Result<Submission> {
-        let seen = self.observe()?;
-        let is_there = seen
-            .input
-            .as_deref()
-            .is_some_and(|input| nudge::is_in_input(input, text));
-        match phase {
-            // It was in the line; if it is not any more, Enter has taken it.
-            Phase::Entering if !is_there => {
-                if seen.dialog {
-                    return Ok(Submission::NotNow(NotNow::Dialog, phase));
-                }
-                let proof = if seen.last_prompt == nudge::fingerprint(text) {
-                    "hook"
-                } else {
-                    "screen"
-                };
-                return Ok(Submission::Submitted {
-                    proof: Some(proof),
-                    attempts: 1,
-                });
+        let mut seen = self.observe()?;
+        if phase == Phase::Pasting {
+            // Pasted by a process that has gone, perhaps a moment ago.
+            seen = self.watch_line(text, LATE * megabytes(text), InLine::There)?;
+        } else if phase == Phase::Entering {
+            // Enter may just have been pressed, and what shows be what was.
+            seen = self.watch_line(text, LATE, InLine::Gone)?;
+        }
+        match (phase, seen.in_line(text)) {
+            (Phase::Entering, _) if seen.dialog => {
+                return Ok(Submission::NotNow(NotNow::Dialog, phase));
             }
-            Phase::Entering | Phase::Pasting if is_there => {}
+            (Phase::Entering, InLine::Unknown) => {
+                return Ok(Submission::NotNow(NotNow::NoPrompt, phase));
+            }
+            // It was in the line; if it is not any more, Enter has taken it.
+            (Phase::Entering, InLine::Gone) => {
+                let is_hooked = seen.last_prompt == nudge::fingerprint(text);
+                return Ok(submitted(if is_hooked { "hook" } else { "screen" }, 1));
+            }
+            (Phase::Entering | Phase::Pasting, InLine::There) => {}
             // A paste alone submits nothing: what did not arrive may be pasted again.
             _ => {
                 if let Err(reason) = nudge::may_type(&self.moment(&seen), while_busy) {
@@ -315,9 +355,23 @@ impl<'a> Typist<'a> {
         self.enter(text)
     }
 
+    /// Looks until the line is as hoped for, or the time is over.
+    fn watch_line(&mut self, text: &str, patience: Duration, hoped: InLine) -> Result<Seen> {
+        let deadline = Instant::now() + patience;
+        self.watch.be_attentive();
+        loop {
+            let seen = self.observe()?;
+            let left = deadline.saturating_duration_since(Instant::now());
+            if seen.in_line(text) == hoped || seen.dialog || left.is_zero() {
+                return Ok(seen);
+            }
+            self.watch.wait(left.min(Duration::from_millis(100)));
+        }
+    }
+
     /// Waits until the text, or what the program shows for it, is in the input line.
     fn await_arrival(&mut self, text: &str) -> Result<std::result::Result<(), NotNow>> {
-        let megabytes = u32::try_from(text.len() / 1_000_000 + 1).unwrap_or(1);
+        let megabytes = megabytes(text);
         let deadline = Instant::now() + ARRIVAL + ARRIVAL_PER_MEGABYTE * (megabytes - 1);
         let pasted = Instant::now();
         self.watch.be_attentive();
@@ -326,11 +380,7 @@ impl<'a> Typist<'a> {
             if seen.dialog {
                 return Ok(Err(NotNow::Dialog));
             }
-            if seen
-                .input
-                .as_deref()
-                .is_some_and(|input| nudge::is_in_input(input, text))
-            {
+            if seen.in_line(text) == InLine::There {
                 return Ok(Ok(()));
             }
             let left = deadline.saturating_duration_since(Instant::now());
@@ -358,17 +408,22 @@ impl<'a> Typist<'a> {
             press(self.town, self.pane, &["Enter".to_owned()])?;
             self.watch.be_attentive();
             let pressed = Instant::now();
-            while pressed.elapsed() < TAKEN_AFTER {
+            let mut left_since: Option<Instant> = None;
+            while left_since.is_some() || pressed.elapsed() < TAKEN_AFTER {
                 let seen = self.observe()?;
                 if seen.last_prompt == wanted && (seen.last_prompt != before || attempt > 1) {
                     return Ok(submitted("hook", attempt));
                 }
-                let is_there = seen
-                    .input
-                    .as_deref()
-                    .is_some_and(|i| nudge::is_in_input(i, text));
-                if !is_there && !seen.dialog {
+                let in_line = seen.in_line(text);
+                if in_line == InLine::There || seen.dialog {
+                    left_since = None;
+                } else if seen.state == Some(State::Busy) {
                     return Ok(submitted("screen", attempt));
+                } else if in_line == InLine::Gone
+                    && left_since.get_or_insert_with(Instant::now).elapsed() > BUSY_AFTER
+                {
+                    // A turn that was over before the first look, or a command.
+                    return Ok(submitted("line", attempt));
                 }
                 self.watch.wait(Duration::from_millis(100));
             }
@@ -409,9 +464,11 @@ impl<'a> Typist<'a> {
     }
 }
 
+/// For waiting times: every text counts as one, a long one as more.
+fn megabytes(text: &str) -> u32 {
+    u32::try_from(text.len() / 1_000_000 + 1).unwrap_or(1)
+}
+
 fn submitted(proof: &'static str, attempts: u32) -> Submission {
-    Submission::Submitted {
-        proof: Some(proof),
-        attempts,
-    }
+    Submission::Submitted { proof, attempts }
 }

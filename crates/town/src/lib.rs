@@ -8,6 +8,7 @@
 //! begins and ends; [`containers`] reads all of tmux in one call.
 
 pub mod agents;
+pub mod answer;
 pub mod containers;
 pub mod directory;
 pub mod doctor;

@@ -9,10 +9,10 @@
 use crate::containers::{self, Container};
 use crate::inject::{Submission, Typist};
 use crate::lock::FileLock;
-use crate::queue::{Phase, Queue, Receipt};
+use crate::queue::{Phase, Queue, Receipt, Taken};
 use crate::{Result, Town, harnesses};
 use gt_core::harness::Preset;
-use gt_core::nudge::{Message, NotNow, Priority};
+use gt_core::nudge::{Message, NotNow, Priority, fingerprint};
 use gt_core::{Identity, Problem};
 use std::time::{Duration, Instant};
 
@@ -105,13 +105,8 @@ pub fn send(town: &Town, identity: &Identity, order: &Order<'_>) -> Result<Sent>
             None => Outcome::Queued(Some(NotNow::Busy)),
         }));
     };
-    let mut delivery = Delivery {
-        town,
-        queue: &queue,
-        typist: Typist::new(town, &container, &preset),
-        while_busy: order.mode == Mode::Immediate,
-        deadline,
-    };
+    let while_busy = order.mode == Mode::Immediate;
+    let mut delivery = Delivery::new(town, &queue, &container, &preset, while_busy, deadline);
     let reason = delivery.run(Some(&message.id))?;
     Ok(sent(match queue.receipt(&message.id) {
         Some(receipt) => Outcome::Delivered(receipt),
@@ -132,14 +127,22 @@ pub fn drain(town: &Town, identity: &Identity, patience: Duration) -> Result<Opt
     let Some(_lock) = FileLock::try_take(&queue.lock_path())? else {
         return Ok(Some(NotNow::Busy));
     };
-    let mut delivery = Delivery {
-        town,
-        queue: &queue,
-        typist: Typist::new(town, &container, &preset),
-        while_busy: false,
-        deadline: Instant::now() + patience,
-    };
-    delivery.run(None)
+    let deadline = Instant::now() + patience;
+    Delivery::new(town, &queue, &container, &preset, false, deadline).run(None)
+}
+
+/// Takes back a message that was not typed yet. One that a process left behind half
+/// way is taken back too, as long as nothing of it is in the input line.
+pub fn cancel(town: &Town, identity: &Identity, id: &str) -> Result<bool> {
+    let queue = Queue::of(town, identity);
+    if let Some(_lock) = FileLock::try_take(&queue.lock_path())?
+        && let Some(taken) = queue.interrupted()
+        && taken.message.id == id
+        && taken.phase == Phase::Taken
+    {
+        queue.put_back(&taken)?;
+    }
+    queue.cancel(id)
 }
 
 /// The agent's container, with a living agent in it.
@@ -195,72 +198,100 @@ struct Delivery<'a> {
     town: &'a Town,
     queue: &'a Queue,
     typist: Typist<'a>,
+    /// The agent's life, by its id.
+    life: String,
     while_busy: bool,
     deadline: Instant,
 }
 
-impl Delivery<'_> {
+impl<'a> Delivery<'a> {
+    fn new(
+        town: &'a Town,
+        queue: &'a Queue,
+        container: &Container,
+        preset: &'a Preset,
+        while_busy: bool,
+        deadline: Instant,
+    ) -> Self {
+        let life = container.life();
+        Delivery {
+            town,
+            queue,
+            typist: Typist::new(town, container, preset),
+            life: life.map_or_else(|| "unknown".to_owned(), |life| life.to_string()),
+            while_busy,
+            deadline,
+        }
+    }
+
     /// Delivers in order, until that message is through or nothing is left. Gives
     /// the reason why it could not go on.
     fn run(&mut self, until: Option<&str>) -> Result<Option<NotNow>> {
         loop {
-            let Some((message, phase)) = self.next()? else {
+            let Some(mut taken) = self.next()? else {
                 return Ok(None);
             };
-            let (submission, reached) = self.type_one(&message, phase)?;
-            match submission {
+            match self.type_one(&mut taken)? {
                 Submission::Submitted { proof, attempts } => {
-                    let receipt = Receipt {
-                        id: message.id.clone(),
-                        proof: proof.map(str::to_owned),
-                        attempts,
-                    };
-                    self.queue.finish(&message, reached, &receipt)?;
-                    if until == Some(message.id.as_str()) {
+                    self.finish(&taken, proof, attempts)?;
+                    if until == Some(taken.message.id.as_str()) {
                         return Ok(None);
                     }
                 }
                 Submission::NotNow(reason, _) => {
+                    // Of one that was pasted the traces are still there: whoever
+                    // comes next goes on from them.
+                    if taken.phase == Phase::Taken {
+                        self.queue.put_back(&taken)?;
+                    }
                     let left = self.deadline.saturating_duration_since(Instant::now());
                     if left.is_zero() || self.town.around().cancel.is_set() {
-                        // Of one that was pasted the traces are still there: whoever
-                        // comes next goes on from them.
-                        if reached == Phase::Taken {
-                            self.queue.put_back(&message, reached)?;
-                        }
                         return Ok(Some(reason));
                     }
-                    if reached == Phase::Taken {
-                        self.queue.put_back(&message, reached)?;
-                    }
-                    self.typist
-                        .wait_for_chance(reason, left.min(Duration::from_millis(250)))?;
+                    let pause = left.min(Duration::from_millis(250));
+                    self.typist.wait_for_chance(reason, pause)?;
                 }
             }
         }
     }
 
     /// What a crashed process had begun comes first, then the queue.
-    fn next(&self) -> Result<Option<(Message, Phase)>> {
-        if let Some(interrupted) = self.queue.interrupted() {
-            return Ok(Some(interrupted));
+    fn next(&self) -> Result<Option<Taken>> {
+        let Some(taken) = self.queue.interrupted() else {
+            return self.queue.take(&self.life);
+        };
+        if taken.life == self.life {
+            return Ok(Some(taken));
         }
-        Ok(self.queue.take()?.map(|message| (message, Phase::Taken)))
+        // Typed to an earlier life, whose input line is gone. Only its hook can tell
+        // whether it took the message; where it did not, this life gets it.
+        let fingerprint = fingerprint(&taken.message.shown());
+        if taken.phase == Phase::Entering && self.typist.observe()?.last_prompt == fingerprint {
+            self.finish(&taken, "hook", 1)?;
+        } else {
+            self.queue.put_back(&taken)?;
+        }
+        self.next()
     }
 
-    fn type_one(&mut self, message: &Message, phase: Phase) -> Result<(Submission, Phase)> {
-        let mut reached = phase;
+    fn type_one(&mut self, taken: &mut Taken) -> Result<Submission> {
+        let (text, phase) = (taken.message.shown(), taken.phase);
         let queue = self.queue;
-        let submission = self
-            .typist
-            .submit(&message.shown(), phase, self.while_busy, |next| {
-                if next != reached {
-                    queue.advance(message, reached, next)?;
-                    reached = next;
-                }
-                Ok(())
-            })?;
-        Ok((submission, reached))
+        self.typist.submit(&text, phase, self.while_busy, |next| {
+            if next == taken.phase {
+                return Ok(());
+            }
+            queue.advance(taken, next)
+        })
+    }
+
+    fn finish(&self, taken: &Taken, proof: &str, attempts: u32) -> Result<()> {
+        let receipt = Receipt {
+            id: taken.message.id.clone(),
+            proof: Some(proof.to_owned()),
+            attempts,
+        };
+        self.queue.finish(taken, &receipt)
     }
 }
 

@@ -3,9 +3,10 @@
 //! `<town>/.runtime/nudges/<agent>/`: `new/` holds what waits, `taken/` the one
 //! that is being typed, `done/` what was delivered, with its proof. A message
 //! moves by renaming, so it is always in exactly one place. While it is taken its
-//! file's suffix says how far the typing has come, written *before* each step:
-//! whoever comes after a crash knows what may have happened, and looks. Only the
-//! holder of the agent's typing lock moves anything out of `new/`.
+//! file's name says to which life of the agent it is typed and how far that has
+//! come, written *before* each step: whoever comes after a crash knows what may
+//! have happened, and looks. Only the holder of the agent's typing lock moves
+//! anything out of `new/`.
 
 use crate::{Result, Town, files};
 use gt_core::nudge::Message;
@@ -29,7 +30,8 @@ pub enum Phase {
 }
 
 impl Phase {
-    fn suffix(self) -> &'static str {
+    /// As it stands in the names of files and in documents.
+    pub fn word(self) -> &'static str {
         match self {
             Phase::Taken => "taken",
             Phase::Pasting => "pasting",
@@ -40,7 +42,27 @@ impl Phase {
     fn from_suffix(suffix: &str) -> Option<Phase> {
         [Phase::Taken, Phase::Pasting, Phase::Entering]
             .into_iter()
-            .find(|phase| phase.suffix() == suffix)
+            .find(|phase| phase.word() == suffix)
+    }
+}
+
+/// A message that is being typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    pub message: Message,
+    pub phase: Phase,
+    /// The agent's life that it is typed to.
+    pub life: String,
+}
+
+impl Taken {
+    fn name(&self) -> String {
+        let Taken {
+            message,
+            phase,
+            life,
+        } = self;
+        format!("{}.{life}.{}", message.key(), phase.word())
     }
 }
 
@@ -113,55 +135,67 @@ impl Queue {
     }
 
     /// The message that a crashed process had taken, and how far it came.
-    pub fn interrupted(&self) -> Option<(Message, Phase)> {
+    pub fn interrupted(&self) -> Option<Taken> {
         let dir = self.dir.join("taken");
         names(&dir).iter().find_map(|name| {
-            let phase = Phase::from_suffix(name.rsplit_once('.')?.1)?;
-            Some((read(&dir.join(name))?, phase))
+            let (rest, phase) = name.rsplit_once('.')?;
+            let (_, life) = rest.rsplit_once('.')?;
+            Some(Taken {
+                message: read(&dir.join(name))?,
+                phase: Phase::from_suffix(phase)?,
+                life: life.to_owned(),
+            })
         })
     }
 
     /// Takes the next message for typing.
-    pub fn take(&self) -> Result<Option<Message>> {
+    pub fn take(&self, life: &str) -> Result<Option<Taken>> {
         let Some(message) = self.waiting().into_iter().next() else {
             return Ok(None);
         };
         files::make_dir(&self.dir.join("taken"))?;
-        let (from, to) = (
-            self.new_path(&message.key()),
-            self.taken_path(&message, Phase::Taken),
-        );
-        match fs::rename(&from, &to) {
-            Ok(()) => Ok(Some(message)),
+        let from = self.new_path(&message.key());
+        let taken = Taken {
+            message,
+            phase: Phase::Taken,
+            life: life.to_owned(),
+        };
+        match fs::rename(&from, self.taken_path(&taken)) {
+            Ok(()) => Ok(Some(taken)),
             // Cancelled in this moment: the next one.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => self.take(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => self.take(life),
             Err(error) => Err(files::cannot("take", &from, &error)),
         }
     }
 
     /// Notes the step that comes next.
-    pub fn advance(&self, message: &Message, from: Phase, to: Phase) -> Result<()> {
-        let (from, to) = (self.taken_path(message, from), self.taken_path(message, to));
-        fs::rename(&from, &to).map_err(|error| files::cannot("move", &from, &error))
+    pub fn advance(&self, taken: &mut Taken, phase: Phase) -> Result<()> {
+        let from = self.taken_path(taken);
+        let next = Taken {
+            phase,
+            ..taken.clone()
+        };
+        fs::rename(&from, self.taken_path(&next))
+            .map_err(|error| files::cannot("move", &from, &error))?;
+        *taken = next;
+        Ok(())
     }
 
     /// Puts a message of which nothing was submitted back to its place.
-    pub fn put_back(&self, message: &Message, phase: Phase) -> Result<()> {
-        let (from, to) = (
-            self.taken_path(message, phase),
-            self.new_path(&message.key()),
-        );
-        fs::rename(&from, &to).map_err(|error| files::cannot("put back", &from, &error))
+    pub fn put_back(&self, taken: &Taken) -> Result<()> {
+        let from = self.taken_path(taken);
+        fs::rename(&from, self.new_path(&taken.message.key()))
+            .map_err(|error| files::cannot("put back", &from, &error))
     }
 
     /// Ends a message: the answer first, for those who wait for it.
-    pub fn finish(&self, message: &Message, phase: Phase, receipt: &Receipt) -> Result<()> {
+    pub fn finish(&self, taken: &Taken, receipt: &Receipt) -> Result<()> {
         let text = serde_json::to_vec(receipt)
             .map_err(|error| Problem::failed("cannot write the receipt").caused_by(error))?;
         let done = self.dir.join("done");
         forget_old(&done);
-        files::write_whole(&done.join(&message.id), &text)?;
-        files::remove_if_there(&self.taken_path(message, phase))
+        files::write_whole(&done.join(&receipt.id), &text)?;
+        files::remove_if_there(&self.taken_path(taken))
     }
 
     /// The answer to a message, once it is delivered.
@@ -189,10 +223,8 @@ impl Queue {
         self.dir.join("new").join(key)
     }
 
-    fn taken_path(&self, message: &Message, phase: Phase) -> PathBuf {
-        self.dir
-            .join("taken")
-            .join(format!("{}.{}", message.key(), phase.suffix()))
+    fn taken_path(&self, taken: &Taken) -> PathBuf {
+        self.dir.join("taken").join(taken.name())
     }
 }
 
@@ -264,21 +296,21 @@ mod tests {
         queue.add(&normal, 10).unwrap();
         queue.add(&urgent, 10).unwrap();
         assert_eq!(queue.waiting(), [urgent.clone(), normal.clone()]);
-        assert_eq!(queue.take().unwrap(), Some(urgent.clone()));
-        assert_eq!(queue.interrupted(), Some((urgent.clone(), Phase::Taken)));
-        queue
-            .advance(&urgent, Phase::Taken, Phase::Pasting)
-            .unwrap();
-        assert_eq!(queue.interrupted(), Some((urgent.clone(), Phase::Pasting)));
-        queue.put_back(&urgent, Phase::Pasting).unwrap();
+        let mut taken = queue.take("life").unwrap().unwrap();
+        assert_eq!((&taken.message, taken.phase), (&urgent, Phase::Taken));
+        assert_eq!(queue.interrupted().as_ref(), Some(&taken));
+        queue.advance(&mut taken, Phase::Pasting).unwrap();
+        assert_eq!(taken.phase, Phase::Pasting);
+        assert_eq!(queue.interrupted().as_ref(), Some(&taken));
+        queue.put_back(&taken).unwrap();
         assert_eq!(queue.waiting().len(), 2);
-        queue.take().unwrap();
+        let taken = queue.take("life").unwrap().unwrap();
         let receipt = Receipt {
             id: "b".into(),
             proof: Some("screen".into()),
             attempts: 1,
         };
-        queue.finish(&urgent, Phase::Taken, &receipt).unwrap();
+        queue.finish(&taken, &receipt).unwrap();
         assert_eq!(queue.receipt("b"), Some(receipt));
         assert_eq!(queue.interrupted(), None);
         assert_eq!(queue.waiting(), [normal]);

@@ -17,6 +17,9 @@ pub struct Asking {
     pub options: Vec<String>,
     /// The option that Enter would choose; some programs tell it by colour only.
     pub marked: Option<usize>,
+    /// The choices stand next to each other, not one below the other.
+    #[serde(skip)]
+    pub across: bool,
 }
 
 /// The kind of a dialog that the preset does not know.
@@ -74,6 +77,7 @@ pub(super) fn find<'p>(lines: &[Line], preset: &'p Preset) -> Option<Found<'p>> 
         .filter(is_written)
         .map(|line| first_column(line.bare()))
         .collect();
+    let across = rows.as_ref().is_some_and(|rows| rows.across);
     let (options, marked) = rows.map_or((Vec::new(), None), |rows| (rows.options, rows.marked));
     Some(Found {
         asking: Asking {
@@ -83,6 +87,7 @@ pub(super) fn find<'p>(lines: &[Line], preset: &'p Preset) -> Option<Found<'p>> 
             text: text.join("\n"),
             options,
             marked,
+            across,
         },
         mark: waits,
     })

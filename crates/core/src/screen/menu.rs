@@ -19,6 +19,8 @@ pub(super) struct Rows {
     pub(super) options: Vec<String>,
     pub(super) marked: Option<usize>,
     pub(super) lines: Range<usize>,
+    /// The choices stand next to each other.
+    pub(super) across: bool,
 }
 
 /// The lowest menu. `is_message` tells which lines begin a message: they have the
@@ -56,6 +58,7 @@ fn known_rows(lines: &[Line], texts: &[String]) -> Option<Rows> {
         options: shown().map(|row| row.title().to_owned()).collect(),
         marked: shown().position(Row::points),
         lines: first..last + 1,
+        across: false,
     })
 }
 
@@ -77,6 +80,7 @@ fn known_words(lines: &[Line], texts: &[String]) -> Option<Rows> {
         options: found.iter().map(|(text, _)| (*text).clone()).collect(),
         marked: set_off(&places),
         lines: at..at + 1,
+        across: true,
     })
 }
 
@@ -225,6 +229,7 @@ fn collect(lines: &[Line], rows: &[Option<Row>], run: &[usize]) -> Rows {
         options: all.iter().map(|at| whole(lines, rows, *at)).collect(),
         marked,
         lines: first..depth(lines, rows, last),
+        across: false,
     }
 }
 
@@ -248,6 +253,7 @@ fn pointed(rows: &[Option<Row>], is_message: impl Fn(usize) -> bool) -> Option<R
         options: all.iter().filter_map(title).collect(),
         marked: all.iter().position(|row| *row == at),
         lines: first..last + 1,
+        across: false,
     })
 }
 

@@ -3,7 +3,7 @@ use crate::context::Context;
 use crate::output;
 use crate::output::table::Table;
 use clap::{Args, ValueEnum};
-use gt_core::nudge::{NotNow, Priority};
+use gt_core::nudge::{Message, NotNow, Priority};
 use gt_core::{Identity, Kind, Problem};
 use gt_town::nudge::{self, Mode, Order, Outcome, Sent};
 use gt_town::queue::Queue;
@@ -214,7 +214,14 @@ pub(crate) fn code(mode: Mode, sent: &Sent) -> ExitCode {
 }
 
 fn list(town: &Town, identity: &Identity, context: &Context) -> Answer {
-    let waiting = Queue::of(town, identity).waiting();
+    let queue = Queue::of(town, identity);
+    let taken = queue.interrupted();
+    let phase = |message: &Message| match &taken {
+        Some(taken) if taken.message.id == message.id => taken.phase.word(),
+        _ => "waiting",
+    };
+    let begun = taken.iter().map(|taken| taken.message.clone());
+    let waiting: Vec<Message> = begun.chain(queue.waiting()).collect();
     if context.json {
         let documents: Vec<Value> = waiting
             .iter()
@@ -224,6 +231,7 @@ fn list(town: &Town, identity: &Identity, context: &Context) -> Answer {
                     "sender": message.sender,
                     "text": message.text,
                     "priority": message.priority,
+                    "phase": phase(message),
                     "created_at": output::time(message.created_at),
                     "expires_at": message.expires_at.and_then(output::time),
                 }))
@@ -233,8 +241,9 @@ fn list(town: &Town, identity: &Identity, context: &Context) -> Answer {
     } else if waiting.is_empty() {
         output::line(format!("Nothing waits for {identity}."))?;
     } else {
-        let mut table = Table::new(&["ID", "PRIORITY", "AGE", "FROM", "MESSAGE"]);
+        let mut table = Table::new(&["ID", "PRIORITY", "PHASE", "AGE", "FROM", "MESSAGE"]);
         for message in waiting {
+            let phase = phase(&message);
             let priority = match message.priority {
                 Priority::Urgent => "urgent",
                 Priority::Normal => "normal",
@@ -243,6 +252,7 @@ fn list(town: &Town, identity: &Identity, context: &Context) -> Answer {
             table.row([
                 message.id.into(),
                 priority.into(),
+                phase.into(),
                 output::age(message.created_at).into(),
                 message.sender.unwrap_or_default().into(),
                 shown.into(),
@@ -255,9 +265,10 @@ fn list(town: &Town, identity: &Identity, context: &Context) -> Answer {
 
 fn cancel(town: &Town, identity: &Identity, id: &str, context: &Context) -> Answer {
     let queue = Queue::of(town, identity);
-    let ids: Vec<String> = queue
-        .waiting()
+    let begun = queue.interrupted().map(|taken| taken.message);
+    let ids: Vec<String> = begun
         .into_iter()
+        .chain(queue.waiting())
         .map(|message| message.id)
         .collect();
     let hits: Vec<&String> = ids.iter().filter(|known| known.starts_with(id)).collect();
@@ -275,10 +286,11 @@ fn cancel(town: &Town, identity: &Identity, id: &str, context: &Context) -> Answ
             )));
         }
     };
-    if !queue.cancel(&found)? {
-        return Err(Problem::conflict(format!(
-            "the message {found} is being delivered"
-        )));
+    if !nudge::cancel(town, identity, &found)? {
+        return Err(
+            Problem::conflict(format!("the message {found} is being delivered"))
+                .hint("what stands in the agent's input line already can only be removed there"),
+        );
     }
     if context.json {
         output::json(&json!({"id": found, "cancelled": true}))?;

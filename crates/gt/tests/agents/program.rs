@@ -15,8 +15,6 @@ pub(crate) struct Program {
     pub(crate) seeds: &'static [(&'static str, &'static str)],
     /// Variables with `{url}` and `{key}`.
     pub(crate) env: &'static [(&'static str, &'static str)],
-    /// Whether messages are exchanged with it yet.
-    pub(crate) talks: bool,
     /// Arguments with which it asks before it runs anything.
     pub(crate) ask_args: &'static [&'static str],
     /// A prompt that makes it ask for permission to make the file `approved`.
@@ -45,7 +43,6 @@ pub(crate) const PROGRAMS: &[Program] = &[
             // It refuses to skip permissions as root unless told that it is in a sandbox.
             ("IS_SANDBOX", "1"),
         ],
-        talks: true,
         ask_args: &["--permission-mode", "manual"],
         ask: r#"[[tool=Bash {"command":"touch approved","description":"t"}]]"#,
     },
@@ -60,9 +57,45 @@ pub(crate) const PROGRAMS: &[Program] = &[
              [features]\ndaemon_auto_start = false\n[analytics]\nenabled = false\n",
         )],
         env: &[("OPENAI_API_KEY", "{key}")],
-        talks: true,
         ask_args: &["--ask-for-approval", "on-request", "--sandbox", "read-only"],
         ask: r#"[[tool=exec_command {"cmd":"touch approved","sandbox_permissions":"require_escalated","justification":"x"}]]"#,
+    },
+    Program {
+        harness: "opencode",
+        binary: "opencode-linux-x64/bin/opencode",
+        script: false,
+        seeds: &[(
+            ".config/opencode/opencode.json",
+            r#"{"autoupdate": false, "model": "anthropic/claude-sonnet-4-5",
+               "permission": {"bash": "ask", "edit": "ask"},
+               "provider": {"anthropic": {"options": {"baseURL": "{url}/v1", "apiKey": "fake"},
+                                          "models": {"claude-sonnet-4-5": {"name": "fake"}}}}}"#,
+        )],
+        env: &[
+            ("OPENCODE_DISABLE_AUTOUPDATE", "1"),
+            ("OPENCODE_DISABLE_MODELS_FETCH", "1"),
+            ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1"),
+        ],
+        ask_args: &[],
+        ask: r#"[[tool=bash {"command":"touch approved","description":"t"}]]"#,
+    },
+    Program {
+        harness: "gemini",
+        binary: "@google/gemini-cli/bundle/gemini.js",
+        script: true,
+        seeds: &[(
+            ".gemini/settings.json",
+            r#"{"security": {"auth": {"selectedType": "gemini-api-key"}},
+               "general": {"enableAutoUpdate": false, "enableAutoUpdateNotification": false},
+               "privacy": {"usageStatisticsEnabled": false}, "telemetry": {"enabled": false}}"#,
+        )],
+        env: &[
+            ("GEMINI_API_KEY", "fake"),
+            ("GOOGLE_GEMINI_BASE_URL", "{url}"),
+            ("COLORTERM", "truecolor"),
+        ],
+        ask_args: &["--skip-trust"],
+        ask: r#"[[tool=run_shell_command {"command":"touch approved","description":"t"}]]"#,
     },
 ];
 

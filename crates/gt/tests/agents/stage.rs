@@ -1,7 +1,7 @@
 //! A home, a town, a tmux server and a model server for one program.
 
 use crate::program::{KEY, Program};
-use gt_model::FakeModel;
+use gt_model::{FakeModel, fingerprint};
 use gt_tmux::testing::wait_until;
 use gt_tmux::{Command as Tmux, Server, Socket};
 use rustix::process::{Pid, Signal};
@@ -9,11 +9,11 @@ use serde_json::Value;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) struct Stage {
     program: &'static Program,
@@ -110,7 +110,7 @@ impl Stage {
         command
     }
 
-    fn gt(&self, args: &[&str]) -> Output {
+    pub(crate) fn gt(&self, args: &[&str]) -> Output {
         self.command(env!("CARGO_BIN_EXE_gt"))
             .args(args)
             .output()
@@ -138,6 +138,9 @@ impl Stage {
             .iter()
             .map(|word| format!("'{word}'"))
             .collect();
+        if words.is_empty() {
+            return;
+        }
         let text = format!("[command]\nargs = [{}]\n", words.join(", "));
         let file = format!("gt/harnesses/{}.toml", self.program.harness);
         std::fs::write(self.path(&file), text).unwrap();
@@ -184,24 +187,81 @@ impl Stage {
         })
     }
 
-    /// What the model was asked by turns of the agent, in order; side requests,
-    /// which come without tools, and answers to tool calls aside.
-    pub(crate) fn prompts(&self) -> Vec<String> {
-        self.model
-            .requests()
-            .iter()
-            .filter(|request| request.has_tools && request.tool_results == 0)
-            .map(|request| request.prompt.clone())
-            .collect()
+    /// The fingerprints of what was typed in the agent's conversation, oldest first,
+    /// as the model saw them last.
+    pub(crate) fn history(&self) -> Vec<String> {
+        let requests = self.model.requests();
+        let last = requests.iter().rev().find(|request| request.has_tools);
+        last.map(|request| request.history.clone())
+            .unwrap_or_default()
     }
 
+    /// Waits until the conversation has so many messages.
     #[track_caller]
-    pub(crate) fn wait_for(&self, what: &str, wanted: impl Fn(&[String]) -> bool) {
+    pub(crate) fn wait_history(&self, count: usize) -> Vec<String> {
         wait_until(
-            &format!("{}: {what}", self.program.harness),
+            &format!("{} has {count} messages", self.program.harness),
             PATIENCE,
-            || wanted(&self.prompts()).then_some(()),
+            || Some(self.history()).filter(|history| history.len() >= count),
+        )
+    }
+
+    /// The model was given exactly these messages: each once, whole, in this order.
+    #[track_caller]
+    pub(crate) fn arrived(&self, sent: &[String]) {
+        let expected: Vec<String> = sent.iter().map(|text| fingerprint(text)).collect();
+        let got = self.wait_history(expected.len());
+        let name = |print: &String| match expected.iter().position(|known| known == print) {
+            Some(at) => format!("{at}"),
+            None => format!("unknown {print}"),
+        };
+        let got: Vec<String> = got.iter().map(name).collect();
+        let wanted: Vec<String> = (0..sent.len()).map(|at| at.to_string()).collect();
+        assert_eq!(got, wanted, "{}\n{}", self.program.harness, self.screen());
+    }
+
+    /// The model was given each of these messages once, in any order, and nothing else.
+    #[track_caller]
+    pub(crate) fn arrived_in_any_order(&self, sent: &[String]) {
+        let mut got = self.wait_history(sent.len());
+        let mut expected: Vec<String> = sent.iter().map(|text| fingerprint(text)).collect();
+        got.sort();
+        expected.sort();
+        assert_eq!(got, expected, "{}\n{}", self.program.harness, self.screen());
+    }
+
+    /// The first request whose prompt begins so.
+    #[track_caller]
+    pub(crate) fn wait_prompt(&self, beginning: &str) {
+        wait_until(
+            &format!("{} was given {beginning:?}", self.program.harness),
+            PATIENCE,
+            || {
+                let requests = self.model.requests();
+                let found = requests.iter().any(|r| r.prompt.starts_with(beginning));
+                found.then_some(())
+            },
         );
+    }
+
+    /// Starts `gt` and leaves it running.
+    pub(crate) fn spawn(&self, args: &[&str]) -> Child {
+        self.command(env!("CARGO_BIN_EXE_gt"))
+            .args(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    /// Types into the agent's pane as a person would.
+    pub(crate) fn type_by_hand(&self, keys: &[&str]) {
+        let server = Server::new(Socket::Path(self.path("s"))).with_config("/dev/null");
+        let pane = gt_tmux::SessionName::try_from("gt-crew-max").unwrap();
+        let send = Tmux::new("send-keys")
+            .target(pane)
+            .args(keys.iter().copied());
+        server.run(send).unwrap();
     }
 
     pub(crate) fn was_approved(&self) -> bool {

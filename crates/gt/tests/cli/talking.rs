@@ -261,11 +261,11 @@ fn a_full_queue_is_told_to_the_sender() {
 fn killed_at_any_moment_nothing_is_doubled_lost_or_left_behind() {
     let env = stage(&["max"]);
     let mut acknowledged = Vec::new();
-    // Spread over the whole life of the command, which takes some 200 ms.
-    for round in 0..60_u64 {
+    // Spread over the whole life of the command, which takes some 100 ms.
+    for round in 0..200_u64 {
         let text = format!("round {round} of the killing");
         let mut child = env.spawn(&["nudge", "gastown/max", &text, "--timeout", "30"]);
-        let pause = std::time::Duration::from_micros(round * 4_000 % 211_000);
+        let pause = std::time::Duration::from_micros(round * 7_919 % 151_000);
         let began = std::time::Instant::now();
         while began.elapsed() < pause && child.try_wait().unwrap().is_none() {
             std::thread::yield_now();
@@ -300,7 +300,7 @@ fn killed_at_any_moment_nothing_is_doubled_lost_or_left_behind() {
         );
     }
     assert!(
-        counts.len() > 30,
+        counts.len() > 100,
         "most got at least as far as the queue: {}",
         counts.len()
     );
@@ -440,4 +440,61 @@ fn a_screen_that_cannot_be_read_is_drawn_anew() {
     env.wait_screen("mayor", "are you there");
     let after = env.format("hq-mayor", "#{pane_tty} #{window_width} #{window-size}");
     assert_eq!(facts, after, "its window is as it was");
+}
+
+#[test]
+fn a_program_that_nobody_has_described_gets_its_messages_too() {
+    let env = TestEnv::with_town();
+    let script = env.path("parrot");
+    std::fs::write(
+        &script,
+        "#!/bin/sh\nwhile :; do printf '> '; IFS= read -r line || exit; printf 'got %s\\n' \"$line\"; done\n",
+    )
+    .unwrap();
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::write(
+        env.town().join("harnesses/parrot.toml"),
+        format!(
+            "title = 'Parrot'\n[command]\nprogram = '{}'\n[process]\nnames = ['parrot', 'sh']\n[screen]\nready = ['^> ']\n",
+            script.display()
+        ),
+    )
+    .unwrap();
+    env.gt(&["start", "mayor", "--harness", "parrot", "--no-prompt"])
+        .ok();
+    for text in [
+        "one",
+        "a rather longer message, which has more than a few words",
+    ] {
+        let answer = env.json(&["nudge", "mayor", text]);
+        assert_eq!(answer["delivered"], "agent", "{answer}");
+        assert_eq!(answer["proof"], "line", "{answer}");
+        env.wait_screen("mayor", &format!("got {text}"));
+    }
+}
+
+#[test]
+fn a_message_half_way_into_a_life_that_ended_goes_to_the_next() {
+    let env = TestEnv::with_town();
+    env.gt(&["start", "mayor", "--no-prompt"]).ok();
+    let sent = env.json(&["nudge", "mayor", "for whoever lives", "--mode", "queue"]);
+    // As a process leaves it that was killed right before Enter.
+    let queue = env.town().join(".runtime/nudges/mayor");
+    let id = sent["id"].as_str().unwrap();
+    let life = env.format("hq-mayor", "#{@gt_session}");
+    std::fs::create_dir_all(queue.join("taken")).unwrap();
+    std::fs::rename(
+        queue.join(format!("new/1-{id}")),
+        queue.join(format!("taken/1-{id}.{life}.entering")),
+    )
+    .unwrap();
+    let listed = env.json(&["nudge", "mayor", "--list"]);
+    assert_eq!(listed[0]["phase"], "entering", "{listed}");
+    env.gt(&["stop", "mayor", "--force"]).ok();
+    env.gt(&["start", "mayor", "--no-prompt"]).ok();
+    env.gt(&["nudge", "mayor", "the next one"]).ok();
+    env.wait_screen("mayor", "> for whoever lives");
+    env.wait_screen("mayor", "> the next one");
+    let waiting = env.json(&["nudge", "mayor", "--list"]);
+    assert_eq!(waiting, serde_json::json!([]));
 }

@@ -1,0 +1,76 @@
+use super::Answer;
+use crate::context::Context;
+use crate::output;
+use clap::Args;
+use gt_core::Identity;
+use gt_core::answer::{Choice, listed};
+use gt_core::screen::Asking;
+use gt_town::{answer, nudge, signal, target};
+use serde_json::json;
+use std::process::ExitCode;
+
+/// Answer what an agent asks
+///
+/// The dialog is read, its mark is moved to the option, seen there, and confirmed.
+/// Without an answer the question and its options are printed. An agent that asks
+/// nothing gets no key.
+#[derive(Debug, Args)]
+pub(crate) struct AnswerArgs {
+    target: String,
+    /// The number of an option, yes, no, or words of the option
+    #[arg(value_name = "ANSWER")]
+    choice: Option<String>,
+}
+
+pub(crate) fn run(args: AnswerArgs, context: &Context) -> Answer {
+    let town = context.town()?;
+    let identity = target::resolve(&town, &args.target)?;
+    let container = nudge::running(&town, &identity)?;
+    let preset = nudge::preset_of(&town, &container)?;
+    let Some(choice) = &args.choice else {
+        let asking = answer::question(&town, &identity, &container, &preset)?;
+        return show(&identity, &asking, context);
+    };
+    let choice = Choice::from(choice.as_str());
+    let answered = answer::answer(&town, &identity, &container, &preset, &choice)?;
+    // What waited for the answer may go on now.
+    signal::wake_deliveries(&town, std::slice::from_ref(&container));
+    let option = &answered.asking.options[answered.chosen];
+    if context.json {
+        output::json(&json!({
+            "agent": identity,
+            "question": answered.asking.text,
+            "answer": option,
+            "number": answered.chosen + 1,
+        }))?;
+    } else {
+        output::line(format!("Answered {identity}: {option}."))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(identity: &Identity, asking: &Asking, context: &Context) -> Answer {
+    if context.json {
+        output::json(&json!({
+            "agent": identity,
+            "kind": asking.kind,
+            "question": asking.text,
+            "options": asking.options,
+            "marked": asking.marked.map(|marked| marked + 1),
+        }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    output::line(&asking.text)?;
+    if asking.options.is_empty() {
+        output::line(listed(asking))?;
+    }
+    for (option, number) in asking.options.iter().zip(1..) {
+        let mark = if asking.marked == Some(number - 1) {
+            '❯'
+        } else {
+            ' '
+        };
+        output::line(format!("{mark} {number}. {option}"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
