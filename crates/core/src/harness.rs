@@ -97,6 +97,9 @@ pub struct Command {
     pub args: Vec<String>,
     /// Given as well when the role runs without asking for permission.
     pub skip_permissions: Vec<String>,
+    /// Given as well when the role's dialogs at the start are answered: trust in the
+    /// agent's folder, which is `{folder}` in quotes.
+    pub trust_folder: Vec<String>,
     pub version: Vec<String>,
     pub prompt: PromptStyle,
     pub prompt_flag: Option<String>,
@@ -210,6 +213,8 @@ pub struct TitleMarks {
     pub ready: Vec<String>,
     pub busy: Vec<String>,
     pub waiting: Vec<String>,
+    /// A title without any of them says that it is neither busy nor waiting.
+    pub always: bool,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -84,6 +84,7 @@ pub fn state_of(event: Event, report: &Value) -> Option<Said> {
     match event {
         Event::SessionStart => said(State::Idle, "started"),
         Event::Prompt => said(State::Busy, "took a prompt"),
+        Event::ToolStart if is_a_question(report) => said(State::Waiting, "asks a question"),
         Event::ToolStart | Event::ToolEnd => said(State::Busy, &tool(report)),
         Event::Permission => said(State::Waiting, &format!("asks: {}", tool(report))),
         Event::Notification => notification(report),
@@ -120,6 +121,14 @@ fn notification(report: &Value) -> Option<Said> {
         state,
         reason: one_line(message),
     })
+}
+
+/// Tools by which programs ask the person something.
+fn is_a_question(report: &Value) -> bool {
+    const QUESTIONS: &[&str] = &["AskUserQuestion", "request_user_input", "ask_user"];
+    report["tool_name"]
+        .as_str()
+        .is_some_and(|name| QUESTIONS.contains(&name))
 }
 
 fn has_background_work(report: &Value) -> bool {
@@ -171,6 +180,11 @@ mod tests {
             "PermissionRequest",
             bash.clone(),
             Some((State::Waiting, "asks: Bash(touch x)")),
+        );
+        check(
+            "PreToolUse",
+            json!({"tool_name": "request_user_input"}),
+            Some((State::Waiting, "asks a question")),
         );
         check("PostToolUse", bash, Some((State::Busy, "Bash(touch x)")));
         check("Stop", json!({}), Some((State::Idle, "finished its turn")));

@@ -68,8 +68,8 @@ pub struct Wish<'a> {
     pub passed_env: &'a [(String, String)],
     pub extra_env: &'a [(String, String)],
     pub auto_respawn: bool,
-    /// The file with our hooks, for programs that take one.
-    pub settings_file: Option<&'a str>,
+    /// What makes the program call our hooks.
+    pub hook_args: &'a [String],
     /// Seconds since the epoch.
     pub now: i64,
 }
@@ -153,14 +153,13 @@ fn argv(wish: &Wish<'_>) -> Vec<String> {
     if wish.role.start.skip_permissions {
         argv.extend(command.skip_permissions.iter().cloned());
     }
-    if let Some(file) = wish.settings_file {
-        argv.extend(
-            command
-                .settings
-                .iter()
-                .map(|word| word.replace("{file}", file)),
-        );
+    if wish.role.start.accept_dialogs {
+        // Quoted as JSON does it, which TOML reads as well.
+        let folder = serde_json::Value::from(wish.work_dir).to_string();
+        let words = command.trust_folder.iter();
+        argv.extend(words.map(|word| word.replace("{folder}", &folder)));
     }
+    argv.extend(wish.hook_args.iter().cloned());
     let session = wish.session.to_string();
     argv.extend(match &wish.conversation {
         Conversation::New => filled(&command.session_id, &session),
@@ -231,7 +230,7 @@ mod tests {
             passed_env: &[],
             extra_env: &[],
             auto_respawn: true,
-            settings_file: None,
+            hook_args: &[],
             now: 0,
         };
         change(&mut wish);

@@ -128,7 +128,14 @@ pub fn judge(seen: &Observed<'_>, preset: Option<&Preset>) -> Report {
             reason: Some(format!("title begins with {mark}")),
         };
     }
+    let says_all = preset.is_some_and(|preset| preset.title_marks.always);
     match seen.tag {
+        Some(State::Busy | State::Waiting) if says_all => Report {
+            state: State::Idle,
+            source: Source::Title,
+            since: None,
+            reason: Some("title has no mark".to_owned()),
+        },
         Some(state) if seen.tag_is_from_hook => tagged(state, Source::Hook),
         tag => tagged(tag.unwrap_or(State::Running), Source::Process),
     }
@@ -198,6 +205,10 @@ mod tests {
         seen.title = "something else";
         seen.tag = Some(State::Waiting);
         assert_eq!(judge(&seen), (State::Waiting, Source::Hook));
+        let mut says_all = preset.clone();
+        says_all.title_marks.always = true;
+        let report = super::judge(&seen, Some(&says_all));
+        assert_eq!((report.state, report.source), (State::Idle, Source::Title));
         seen.dead = true;
         seen.exit_status = Some(3);
         assert_eq!(judge(&seen), (State::Crashed, Source::Process));

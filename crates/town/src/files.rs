@@ -22,7 +22,15 @@ pub fn write_whole(path: &Path, text: &[u8]) -> Result<()> {
     replace(path, text, Sync::ToDisk)
 }
 
-/// The same for what says nothing any more once the machine has been off: whole to
+/// Writes a file that others only read, if it says something else now.
+pub fn write_if_changed(path: &Path, text: &str) -> Result<()> {
+    if read_if_there(path)?.as_deref() == Some(text) {
+        return Ok(());
+    }
+    write_whole(path, text.as_bytes())
+}
+
+/// Writes a file that says nothing any more once the machine has been off: whole to
 /// every reader, and not worth waiting for the disk.
 pub fn write_passing(path: &Path, text: &[u8]) -> Result<()> {
     replace(path, text, Sync::NotNeeded)

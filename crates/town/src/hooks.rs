@@ -1,45 +1,37 @@
-//! Our hooks in the agent programs' own settings.
+//! Our hooks in the agent programs.
 //!
-//! Programs that take a settings file on their command line get one of ours: the
-//! user's own settings and repository stay as they are. Each hook calls
-//! `gt signal`, which never fails and never prints, so that no agent is held up
-//! by it.
+//! Each program gets them by its command line or its environment, for this one
+//! process: the user's own settings and the repository stay as they are, and the
+//! user's own hooks run as well. Each hook calls `gt signal`, which never fails and
+//! never prints, so that no agent is held up by it.
 
-use crate::{Result, Town, files};
+mod claude;
+mod codex;
+mod opencode;
+
+use crate::{Result, Town};
 use gt_core::harness::Preset;
-use serde_json::{Map, json};
 
-/// The events that tell the state of an agent.
-const EVENTS: &[&str] = &[
-    "SessionStart",
-    "UserPromptSubmit",
-    "PreToolUse",
-    "PermissionRequest",
-    "PostToolUse",
-    "Notification",
-    "Stop",
-    "StopFailure",
-    "PreCompact",
-    "SessionEnd",
-];
+/// What a program is started with, so that it calls us.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wiring {
+    pub args: Vec<String>,
+    pub env: Vec<(String, String)>,
+}
 
-/// Writes the settings file for a program that takes one, and gives its path.
-pub fn settings_file(town: &Town, preset: &Preset) -> Result<Option<String>> {
-    let takes_one = !preset.command.settings.is_empty();
-    if preset.hooks.installer.as_deref() != Some("claude") || !takes_one {
-        return Ok(None);
+/// Wires a program that has hooks and whose preset says how.
+pub fn wire(town: &Town, preset: &Preset) -> Result<Wiring> {
+    match preset.hooks.installer.as_deref() {
+        Some("claude") => claude::wire(town, preset),
+        Some("codex") => Ok(codex::wire(town)),
+        Some("opencode") => opencode::wire(town),
+        _ => Ok(Wiring::default()),
     }
+}
+
+/// A shell line that calls us and does nothing else: what a hook prints, and how it
+/// ends, some programs take for a message to the model.
+fn shell_line(town: &Town) -> String {
     let gt = town.around().gt.to_string_lossy().replace('\'', "'\\''");
-    let command = format!("'{gt}' signal >/dev/null 2>&1 || true");
-    let hook = json!([{"hooks": [{"type": "command", "command": command}]}]);
-    let hooks: Map<String, _> = EVENTS
-        .iter()
-        .map(|event| ((*event).to_owned(), hook.clone()))
-        .collect();
-    let text = format!("{:#}\n", json!({"hooks": hooks}));
-    let path = town.runtime_dir().join("hooks").join("claude.json");
-    if files::read_if_there(&path)?.as_deref() != Some(&text) {
-        files::write_whole(&path, text.as_bytes())?;
-    }
-    Ok(Some(path.display().to_string()))
+    format!("'{gt}' signal >/dev/null 2>&1 || true")
 }

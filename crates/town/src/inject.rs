@@ -185,7 +185,7 @@ impl<'a> Typist<'a> {
 
     /// Looks at the agent, in one call.
     pub fn observe(&self) -> Result<Seen> {
-        const FACTS: &str = "#{@gt_last_prompt}\n#{cursor_x} #{cursor_y}\n#{pane_title}";
+        const FACTS: &str = "#{@gt_last_prompt}\n#{cursor_x} #{cursor_y}\n#{?#{==:#{@gt_state_source},hook},#{@gt_state},} #{@gt_state_since}\n#{pane_title}";
         let answers = self
             .town
             .server()
@@ -205,13 +205,16 @@ impl<'a> Typist<'a> {
             .map(|text| text.lines().collect())
             .unwrap_or_default();
         let facts = answers.get(1).map(String::as_str).unwrap_or_default();
-        let mut facts = facts.splitn(3, '\n');
+        let mut facts = facts.splitn(4, '\n');
         let mut fact = || facts.next().unwrap_or_default().trim_end();
-        let (last_prompt, cursor, title) = (fact(), fact(), fact());
+        let (last_prompt, cursor, hooked, title) = (fact(), fact(), fact(), fact());
         let seen = screen::classify(&lines, title, self.preset);
         let is_described = self.preset.screen.input.is_some();
         let before_cursor = (!is_described).then(|| screen::before_cursor(&lines, cursor));
+        let hooked = said_just_now(hooked);
         let state = match seen.state {
+            // What a program has begun shows on its screen only after a moment.
+            State::Idle | State::Error if hooked == Some(State::Busy) => hooked,
             _ if seen.is_at_prompt() => Some(State::Idle),
             State::Starting | State::Running => None,
             state => Some(state),
@@ -219,7 +222,9 @@ impl<'a> Typist<'a> {
         Ok(Seen {
             state,
             // A question that is about to open counts as one that is open.
-            dialog: seen.dialog.is_some() || seen.state == State::Waiting,
+            dialog: seen.dialog.is_some()
+                || seen.state == State::Waiting
+                || hooked == Some(State::Waiting),
             asking: seen.dialog,
             input: seen.input.map(|input| input.typed().to_owned()),
             before_cursor,
@@ -462,6 +467,13 @@ impl<'a> Typist<'a> {
             .map(drop)
             .map_err(|error| tmux_problem("cannot paste into the pane", error))
     }
+}
+
+/// The state that a hook reported in the last two seconds, from `state since`.
+fn said_just_now(hooked: &str) -> Option<State> {
+    let (state, since) = hooked.split_once(' ')?;
+    let age = jiff::Timestamp::now().as_second() - since.parse::<i64>().ok()?;
+    State::from_word(state).filter(|_| age < 2)
 }
 
 /// For waiting times: every text counts as one, a long one as more.

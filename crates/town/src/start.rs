@@ -59,7 +59,7 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
     }
     let new_folder = prepared.make_workspace(town)?;
     let mut warnings: Vec<String> = Vec::new();
-    prepared.settings_file = hooks::settings_file(town, &prepared.preset)?;
+    prepared.wiring = hooks::wire(town, &prepared.preset)?;
     let session = SessionId::new(uuid::Uuid::now_v7());
     let plan = prepared.plan(town, session);
     let result = container::make(town, &prepared, &plan, existing.place).and_then(|made| {

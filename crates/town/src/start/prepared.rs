@@ -1,6 +1,7 @@
 //! Everything about a start that is known before tmux is touched.
 
 use super::StartOptions;
+use crate::hooks::Wiring;
 use crate::{Result, Town, directory, harnesses, rig, roles, workspace};
 use gt_core::beacon::Beacon;
 use gt_core::harness::Preset;
@@ -22,7 +23,7 @@ pub(super) struct Prepared<'a> {
     pub(super) prompt: Option<String>,
     pub(super) passed_env: Vec<(String, String)>,
     pub(super) config_dir: Option<String>,
-    pub(super) settings_file: Option<String>,
+    pub(super) wiring: Wiring,
 }
 
 impl<'a> Prepared<'a> {
@@ -89,7 +90,7 @@ impl<'a> Prepared<'a> {
             prompt,
             passed_env,
             config_dir,
-            settings_file: None,
+            wiring: Wiring::default(),
         })
     }
 
@@ -137,10 +138,10 @@ impl<'a> Prepared<'a> {
             prompt: self.prompt.as_deref(),
             conversation: self.options.conversation.clone(),
             config_dir: self.config_dir.as_deref(),
-            passed_env: &self.passed_env,
+            passed_env: &[self.passed_env.as_slice(), &self.wiring.env].concat(),
             extra_env: &self.options.extra_env,
             auto_respawn: self.role.start.auto_respawn,
-            settings_file: self.settings_file.as_deref(),
+            hook_args: &self.wiring.args,
             now: jiff::Timestamp::now().as_second(),
         })
     }

@@ -1,0 +1,69 @@
+//! opencode takes plugins by its environment, beside those of the user's folder.
+//!
+//! Any plugin makes its start wait for a package that it installs by itself in the
+//! background. Where that is not there yet and the network is slow or missing, the
+//! wait is a minute of a blank screen, so a first start goes without us; the state
+//! then comes from the screen. Measured on 1.18.33.
+
+use super::Wiring;
+use crate::{Result, Surroundings, Town, files};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+const PLUGIN: &str = include_str!("opencode.js");
+const VARIABLE: &str = "OPENCODE_CONFIG_CONTENT";
+
+pub(super) fn wire(town: &Town) -> Result<Wiring> {
+    let around = town.around();
+    let has_package = user_folder(around).is_some_and(|dir| dir.join("node_modules").is_dir());
+    let Some(config) = has_package.then(|| around.var(VARIABLE).unwrap_or("{}")) else {
+        return Ok(Wiring::default());
+    };
+    let path = town.runtime_dir().join("hooks/opencode.js");
+    let gt = json!(around.gt.to_string_lossy()).to_string();
+    files::write_if_changed(&path, &PLUGIN.replace("\"{gt}\"", &gt))?;
+    // Settings of the caller's that cannot be read are the program's matter.
+    let env = with_plugin(config, &path).map(|config| (VARIABLE.to_owned(), config));
+    Ok(Wiring {
+        args: Vec::new(),
+        env: env.into_iter().collect(),
+    })
+}
+
+/// Where the program keeps the user's settings and its package.
+fn user_folder(around: &Surroundings) -> Option<PathBuf> {
+    let config = match around.var("XDG_CONFIG_HOME") {
+        Some(dir) => PathBuf::from(dir),
+        None => around.home()?.join(".config"),
+    };
+    Some(config.join("opencode"))
+}
+
+/// The settings with our plugin added to those that are named there.
+fn with_plugin(config: &str, plugin: &Path) -> Option<String> {
+    let mut config: Value = serde_json::from_str(config).ok()?;
+    let plugins = config.as_object_mut()?.entry("plugin").or_insert(json!([]));
+    let address = format!("file://{}", plugin.display());
+    plugins.as_array_mut()?.push(json!(address));
+    Some(config.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_plugin_is_added_to_the_callers_settings() {
+        let check = |config: &str, expected: Option<&str>| {
+            let got = with_plugin(config, Path::new("/t/x.js"));
+            assert_eq!(got.as_deref(), expected);
+        };
+        check("{}", Some(r#"{"plugin":["file:///t/x.js"]}"#));
+        check(
+            r#"{"model":"m","plugin":["a"]}"#,
+            Some(r#"{"model":"m","plugin":["a","file:///t/x.js"]}"#),
+        );
+        check("no json", None);
+        check(r#"{"plugin":3}"#, None);
+    }
+}
