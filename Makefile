@@ -37,6 +37,7 @@ test: ## run every test, and the quick checks
 		echo "cargo test --workspace --lib --bins --tests --no-fail-fast"; cargo test --workspace --lib --bins --tests --no-fail-fast; \
 	fi
 	cargo test --workspace --doc
+	@sh scripts/agents.sh
 	@if cargo clippy --version >/dev/null 2>&1; then \
 		echo "cargo clippy -D warnings"; \
 		cargo clippy --workspace --all-targets --all-features -- -D warnings; \
@@ -44,9 +45,9 @@ test: ## run every test, and the quick checks
 		echo "skipped: cargo clippy (rustup component add clippy)"; \
 	fi
 
-test-agents: ## install the pinned real agent programs and test against them
+test-agents: ## install the pinned real agent programs and test against them, in full
 	@sh scripts/need.sh cargo cc tmux git
-	@sh scripts/agents.sh
+	@GT_AGENTS_FULL=1 sh scripts/agents.sh
 
 lint: ## formatting, clippy, and where installed cargo deny and a check for macOS
 	@sh scripts/need.sh cargo cc

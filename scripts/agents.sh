@@ -1,20 +1,52 @@
 #!/bin/sh
-# Installs the pinned agent programs for `make test-agents` and runs the suite against them, in a
-# network name space with only loopback where the machine allows it.
+# Installs the pinned agent programs and runs the suite against them, in a network name space with
+# only loopback where the machine allows it. GT_AGENTS_FULL=1 sends as many messages as the project
+# promises. Without npm there is nothing to install: that is an error where CI is set.
 set -eu
 cd "$(dirname "$0")/.."
-dir=${GT_AGENTS_DIR:-target/agents}
+dir=${GT_AGENTS_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/gt-agents}
+
 if ! command -v npm >/dev/null 2>&1; then
-  echo "npm is not installed: the real agent programs are skipped" >&2
-  [ -z "${CI:-}" ] || exit 1
-  exit 0
+  if [ -z "${CI:-}" ]; then
+    echo "skipped: the real agent programs (npm is not installed)" >&2
+    exit 0
+  fi
+  sh scripts/need.sh npm
 fi
-# The platform packages carry the binaries; nothing is downloaded by install scripts.
-npm install --prefix "$dir" --no-audit --no-fund --ignore-scripts --loglevel=error \
-  @anthropic-ai/claude-code-linux-x64@2.1.325 \
-  codex-bin@npm:@openai/codex@0.166.0-linux-x64
+
+case $(uname -s) in
+Linux) platform=linux ;;
+Darwin) platform=darwin ;;
+*) echo "skipped: the real agent programs (there are none for this system)" >&2 && exit 0 ;;
+esac
+case $(uname -m) in
+x86_64 | amd64) platform=$platform-x64 ;;
+arm64 | aarch64) platform=$platform-arm64 ;;
+esac
+
+# The platform's packages carry the binaries; nothing is downloaded by install scripts.
+packages="claude-bin@npm:@anthropic-ai/claude-code-$platform@2.1.325
+codex-bin@npm:@openai/codex@0.166.0-$platform
+opencode-bin@npm:opencode-$platform@1.18.33
+@google/gemini-cli@0.61.0"
+# Gemini CLI wants Node 20.
+node=$(node --version 2>/dev/null | sed 's/^v\([0-9]*\).*/\1/')
+if [ "${node:-0}" -lt 20 ]; then
+  packages="$packages
+node-bin@npm:node-$platform@22.20.0"
+fi
+# What was installed for exactly this list is not looked for again.
+if [ "$(cat "$dir/installed" 2>/dev/null || true)" != "$packages" ]; then
+  echo "installing the agent programs into $dir" >&2
+  mkdir -p "$dir"
+  # The words below are split on purpose.
+  # shellcheck disable=SC2086
+  npm install --prefix "$dir" --no-audit --no-fund --ignore-scripts --loglevel=error $packages
+  printf '%s\n' "$packages" >"$dir/installed"
+fi
 GT_AGENTS_DIR=$(cd "$dir" && pwd)
 export GT_AGENTS_DIR
+
 cargo test --package gt --test agents --no-run
 run='cargo test --package gt --test agents --offline -- --ignored --nocapture --test-threads=1'
 if command -v ip >/dev/null 2>&1 && unshare --map-root-user --net true 2>/dev/null; then

@@ -85,6 +85,7 @@ pub struct Preset {
     pub typing: Typing,
     pub quit: Quit,
     pub hooks: Hooks,
+    pub seeds: Vec<Seed>,
     pub dialogs: Vec<Dialog>,
 }
 
@@ -226,6 +227,8 @@ pub struct Ready {
     pub settle_ms: u64,
     /// How long the prompt must stay, for programs that show it before they ask something.
     pub confirm_ms: u64,
+    /// Marks that make a prompt sure, so that it need not be watched for so long.
+    pub sure: Vec<String>,
 }
 
 impl Default for Ready {
@@ -234,6 +237,7 @@ impl Default for Ready {
             timeout_seconds: 60,
             settle_ms: 0,
             confirm_ms: 0,
+            sure: Vec::new(),
         }
     }
 }
@@ -273,6 +277,44 @@ impl Default for Quit {
 pub struct Hooks {
     /// Which installer writes our hooks into the program's settings.
     pub installer: Option<String>,
+}
+
+/// An answer that is written into one of the program's JSON files before it asks, if
+/// nothing stands there yet.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Seed {
+    /// Under the program's own folder (`env.config_dir`), or the home folder.
+    pub file: String,
+    /// The keys that lead to it. `{folder}` is the agent's.
+    pub path: Vec<String>,
+    pub value: SeedValue,
+    /// Only if one of these variables reaches the agent.
+    #[serde(default)]
+    pub when_env: Vec<String>,
+    /// Only if it runs without asking for permission.
+    #[serde(default)]
+    pub when_never_asks: bool,
+    /// It is one of a list.
+    #[serde(default)]
+    pub append: bool,
+    /// Not if that list has it.
+    #[serde(default)]
+    pub unless_in: Option<Vec<String>>,
+    /// Also where `false` stands, because the program writes that by itself.
+    #[serde(default)]
+    pub over_false: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum SeedValue {
+    Flag(bool),
+    Text(String),
+    /// The last characters of the variable that is set.
+    EndOfVariable {
+        last: usize,
+    },
 }
 
 /// A dialog that is known by what it shows.

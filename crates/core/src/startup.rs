@@ -83,6 +83,10 @@ pub struct Plan {
     /// A first prompt that must be typed once the program is ready.
     pub typed_prompt: Option<String>,
     pub process_names: Vec<String>,
+    /// It is the preset's program that runs, not a line of somebody's own.
+    pub runs_preset: bool,
+    /// The program runs without ever asking for permission.
+    pub never_asks: bool,
 }
 
 pub fn plan(wish: &Wish<'_>) -> Plan {
@@ -120,8 +124,7 @@ pub fn plan(wish: &Wish<'_>) -> Plan {
     }
     let never_asks = wish.role.start.skip_permissions
         && !wish.preset.command.skip_permissions.is_empty()
-        && wish.command.is_none()
-        && wish.role.session.start_command.is_none();
+        && !own_line;
     tags.push((
         tag::NEVER_ASKS,
         if never_asks { "1" } else { "" }.to_owned(),
@@ -133,6 +136,8 @@ pub fn plan(wish: &Wish<'_>) -> Plan {
         tags,
         typed_prompt: wish.prompt.filter(|_| typed).map(str::to_owned),
         process_names,
+        runs_preset: !own_line,
+        never_asks,
     }
 }
 

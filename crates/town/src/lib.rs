@@ -28,6 +28,7 @@ pub mod queue;
 pub mod respawn;
 pub mod rig;
 pub mod roles;
+pub mod seeds;
 pub mod settings;
 pub mod signal;
 pub mod start;

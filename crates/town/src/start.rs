@@ -62,6 +62,7 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
     prepared.wiring = hooks::wire(town, &prepared.preset)?;
     let session = SessionId::new(uuid::Uuid::now_v7());
     let plan = prepared.plan(town, session);
+    warnings.extend(prepared.plant_answers(town, &plan));
     let result = container::make(town, &prepared, &plan, existing.place).and_then(|made| {
         if prepared.role.start.track_pid {
             pidfile::write(town, prepared.container.as_str(), made.pid)?;

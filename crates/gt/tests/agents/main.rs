@@ -57,6 +57,19 @@ fn count(full: usize, quick: usize) -> usize {
 #[test]
 #[ignore = "needs the real programs: make test-agents"]
 fn it_comes_up_through_its_real_dialogs() {
+    each("start, asked", |stage| {
+        if stage.program().answers.is_none() {
+            return;
+        }
+        stage.let_it_ask();
+        stage.start(&[]);
+        stage.wait_prompt("[GAS TOWN] crew max");
+    });
+}
+
+#[test]
+#[ignore = "needs the real programs: make test-agents"]
+fn it_comes_up_in_a_fresh_home() {
     each("start", |stage| {
         stage.start(&[]);
         // The first prompt is the beacon, and it arrived.

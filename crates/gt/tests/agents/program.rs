@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+type Files = &'static [(&'static str, &'static str)];
+
 pub(crate) struct Program {
     /// The name of its preset.
     pub(crate) harness: &'static str,
@@ -10,9 +12,11 @@ pub(crate) struct Program {
     binary: &'static str,
     /// Run by node.
     script: bool,
-    /// Files that answer its first questions: path under HOME, and text with
-    /// `{url}`, `{key_end}` and `{dir}`.
-    pub(crate) seeds: &'static [(&'static str, &'static str)],
+    /// The user's own settings: path under HOME, and text with `{url}`.
+    pub(crate) settings: Files,
+    /// What answers all its first questions but the one about the folder, with
+    /// `{key_end}`; `None` where it asks nothing of the kind.
+    pub(crate) answers: Option<Files>,
     /// Variables with `{url}` and `{key}`.
     pub(crate) env: &'static [(&'static str, &'static str)],
     /// Arguments with which it asks before it runs anything.
@@ -26,15 +30,15 @@ pub(crate) const KEY: &str = "sk-dummy-0123456789abcdefghijklmnopqrstuv";
 pub(crate) const PROGRAMS: &[Program] = &[
     Program {
         harness: "claude",
-        binary: "@anthropic-ai/claude-code-linux-x64/claude",
+        binary: "claude-bin/claude",
         script: false,
-        // Trust in the folder is left out: its dialog is answered by reading it.
-        seeds: &[(
+        settings: &[],
+        answers: Some(&[(
             ".claude.json",
             r#"{"hasCompletedOnboarding": true, "bypassPermissionsModeAccepted": true,
                "hasSeenAutoDefaultNudge": true, "hasSeenAutoDefaultNotice": true,
                "customApiKeyResponses": {"approved": ["{key_end}"], "rejected": []}}"#,
-        )],
+        )]),
         env: &[
             ("ANTHROPIC_BASE_URL", "{url}"),
             ("ANTHROPIC_API_KEY", "{key}"),
@@ -50,27 +54,41 @@ pub(crate) const PROGRAMS: &[Program] = &[
         harness: "codex",
         binary: "codex-bin/vendor/*/bin/codex",
         script: false,
-        seeds: &[(
+        settings: &[(
             ".codex/config.toml",
             "model = 'gpt-fake'\nmodel_provider = 'fake'\ncheck_for_update_on_startup = false\n\
              [model_providers.fake]\nname = 'fake'\nbase_url = '{url}/v1'\nwire_api = 'responses'\nenv_key = 'OPENAI_API_KEY'\n\
              [features]\ndaemon_auto_start = false\n[analytics]\nenabled = false\n",
         )],
+        answers: Some(&[]),
         env: &[("OPENAI_API_KEY", "{key}")],
         ask_args: &["--ask-for-approval", "on-request", "--sandbox", "read-only"],
         ask: r#"[[tool=exec_command {"cmd":"touch approved","sandbox_permissions":"require_escalated","justification":"x"}]]"#,
     },
     Program {
         harness: "opencode",
-        binary: "opencode-linux-x64/bin/opencode",
+        binary: "opencode-bin/bin/opencode",
         script: false,
-        seeds: &[(
-            ".config/opencode/opencode.json",
-            r#"{"autoupdate": false, "model": "anthropic/claude-sonnet-4-5",
+        settings: &[
+            (
+                ".config/opencode/opencode.json",
+                r#"{"autoupdate": false, "model": "anthropic/claude-sonnet-4-5",
                "permission": {"bash": "ask", "edit": "ask"},
                "provider": {"anthropic": {"options": {"baseURL": "{url}/v1", "apiKey": "fake"},
                                           "models": {"claude-sonnet-4-5": {"name": "fake"}}}}}"#,
-        )],
+            ),
+            // The package for plugins, as one who was online once has it.
+            (
+                ".config/opencode/package.json",
+                r#"{"dependencies":{"@opencode-ai/plugin":"1.18.33"}}"#,
+            ),
+            (
+                ".config/opencode/package-lock.json",
+                r#"{"name":"opencode","lockfileVersion":3,"requires":true,"packages":{"":{"dependencies":{"@opencode-ai/plugin":"1.18.33"}}}}"#,
+            ),
+            (".config/opencode/node_modules/.keep", ""),
+        ],
+        answers: None,
         env: &[
             ("OPENCODE_DISABLE_AUTOUPDATE", "1"),
             ("OPENCODE_DISABLE_MODELS_FETCH", "1"),
@@ -83,12 +101,11 @@ pub(crate) const PROGRAMS: &[Program] = &[
         harness: "gemini",
         binary: "@google/gemini-cli/bundle/gemini.js",
         script: true,
-        seeds: &[(
+        settings: &[],
+        answers: Some(&[(
             ".gemini/settings.json",
-            r#"{"security": {"auth": {"selectedType": "gemini-api-key"}},
-               "general": {"enableAutoUpdate": false, "enableAutoUpdateNotification": false},
-               "privacy": {"usageStatisticsEnabled": false}, "telemetry": {"enabled": false}}"#,
-        )],
+            r#"{"security": {"auth": {"selectedType": "gemini-api-key"}}}"#,
+        )]),
         env: &[
             ("GEMINI_API_KEY", "fake"),
             ("GOOGLE_GEMINI_BASE_URL", "{url}"),
@@ -102,12 +119,20 @@ pub(crate) const PROGRAMS: &[Program] = &[
 impl Program {
     /// The line that starts it, if it is installed.
     pub(crate) fn command_line(&self) -> Option<String> {
-        let binary = find(&installed()?, self.binary)?;
+        let installed = installed()?;
+        let binary = find(&installed, self.binary)?;
         let binary = binary.display();
-        Some(match self.script {
-            true => format!("exec node '{binary}' \"$@\""),
-            false => format!("exec '{binary}' \"$@\""),
-        })
+        if !self.script {
+            return Some(format!("exec '{binary}' \"$@\""));
+        }
+        // One of our own is there only where the system's is too old.
+        let node = installed.join("node-bin/bin/node");
+        let node = if node.exists() {
+            node
+        } else {
+            PathBuf::from("node")
+        };
+        Some(format!("exec '{}' '{binary}' \"$@\"", node.display()))
     }
 }
 
@@ -115,10 +140,7 @@ impl Program {
 fn installed() -> Option<PathBuf> {
     let dir = match std::env::var_os("GT_AGENTS_DIR") {
         Some(dir) => PathBuf::from(dir),
-        None => Path::new(env!("CARGO_MANIFEST_DIR"))
-            .parent()?
-            .parent()?
-            .join("target/agents"),
+        None => PathBuf::from(std::env::var_os("HOME")?).join(".cache/gt-agents"),
     };
     Some(dir.join("node_modules")).filter(|dir| dir.is_dir())
 }

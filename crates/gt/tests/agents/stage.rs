@@ -39,10 +39,8 @@ impl Stage {
         let file = bin.join(program.harness);
         std::fs::write(&file, format!("#!/bin/sh\n{line}\n")).unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
-        for (path, text) in program.seeds {
-            let path = stage.path(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, stage.filled(text)).unwrap();
+        for (path, text) in program.settings {
+            stage.write(path, text);
         }
         stage.ok(&["init", "--harness", program.harness]);
         let source = stage.path("source");
@@ -72,6 +70,24 @@ impl Stage {
         stage.ok(&["rig", "add", "gastown", "source", "--prefix", "gt"]);
         stage.ok(&["crew", "add", "max"]);
         Some(stage)
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.path(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, self.filled(text)).unwrap();
+    }
+
+    /// Leaves the question about the folder to be asked, and answered by reading.
+    pub(crate) fn let_it_ask(&self) {
+        for (path, text) in self.program.answers.unwrap_or_default() {
+            self.write(path, text);
+        }
+        let preset = "seeds = []\n[command]\ntrust_folder = []\n";
+        self.write(
+            &format!("gt/harnesses/{}.toml", self.program.harness),
+            preset,
+        );
     }
 
     pub(crate) fn program(&self) -> &'static Program {

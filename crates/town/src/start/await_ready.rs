@@ -156,7 +156,9 @@ fn await_prompt(
                 Some(state @ (State::Busy | State::Waiting)) => return Ok(state),
                 Some(State::Idle) => {
                     let since = *idle_since.get_or_insert_with(Instant::now);
-                    if since.elapsed() >= Duration::from_millis(preset.ready.confirm_ms) {
+                    let shows = |mark: &String| lines.iter().any(|l| screen::matches(l, mark));
+                    let is_sure = preset.ready.sure.iter().any(shows);
+                    if is_sure || since.elapsed().as_millis() >= preset.ready.confirm_ms.into() {
                         return Ok(State::Idle);
                     }
                 }

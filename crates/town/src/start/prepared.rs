@@ -2,7 +2,7 @@
 
 use super::StartOptions;
 use crate::hooks::Wiring;
-use crate::{Result, Town, directory, harnesses, rig, roles, workspace};
+use crate::{Result, Town, directory, harnesses, rig, roles, seeds, workspace};
 use gt_core::beacon::Beacon;
 use gt_core::harness::Preset;
 use gt_core::role::RoleConfig;
@@ -10,7 +10,7 @@ use gt_core::session::SessionId;
 use gt_core::startup::{self, Plan, Wish};
 use gt_core::{Identity, Problem, Role};
 use gt_tmux::SessionName;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub(super) struct Prepared<'a> {
     pub(super) identity: &'a Identity,
@@ -121,6 +121,23 @@ impl<'a> Prepared<'a> {
             )),
             _ => problem.hint("add `--create` to make it"),
         }
+    }
+
+    /// Writes the answers to the program's first questions, where they may be given.
+    pub(super) fn plant_answers(&self, town: &Town, plan: &Plan) -> Vec<String> {
+        let home = plan.env.get("HOME").map(Path::new);
+        let home = home.or_else(|| town.around().home());
+        let root = self.config_dir.as_deref().map(Path::new).or(home);
+        let Some(root) = root.filter(|_| plan.runs_preset && self.role.start.accept_dialogs) else {
+            return Vec::new();
+        };
+        let facts = seeds::Facts {
+            root,
+            work_dir: &self.work_dir.to_string_lossy(),
+            never_asks: plan.never_asks,
+            env: &plan.env,
+        };
+        seeds::plant(&self.preset.seeds, &facts)
     }
 
     pub(super) fn plan(&self, town: &Town, session: SessionId) -> Plan {
