@@ -64,10 +64,11 @@ lint: ## formatting, clippy, and where installed cargo deny and a check for macO
 		echo "skipped: cargo deny (cargo install --locked cargo-deny)"; \
 	fi
 
-bench: ## measure gt against the bare tmux commands that do the same
+bench: ## measure gt against bare tmux commands, and against the agent programs themselves
 	@sh scripts/need.sh cargo cc tmux git
 	cargo build --release -p gt
-	cargo bench -p gt
+	cargo bench -p gt --bench bench
+	@sh scripts/agents.sh bench
 
 build: ## build the release binary
 	@sh scripts/need.sh cargo cc

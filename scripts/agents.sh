@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the pinned agent programs and runs the suite against them, in a network name space with
-# only loopback where the machine allows it. GT_AGENTS_FULL=1 sends as many messages as the project
+# Installs the pinned agent programs and runs the suite against them (with `bench` the measurements),
+# in a network name space with only loopback where the machine allows it. GT_AGENTS_FULL=1 sends as many messages as the project
 # promises. Without npm there is nothing to install: that is an error where CI is set.
 set -eu
 cd "$(dirname "$0")/.."
@@ -47,8 +47,13 @@ fi
 GT_AGENTS_DIR=$(cd "$dir" && pwd)
 export GT_AGENTS_DIR
 
-cargo test --package gt --test agents --no-run
-run='cargo test --package gt --test agents --offline -- --ignored --nocapture --test-threads=1'
+if [ "${1:-}" = bench ]; then
+  cargo bench --package gt --bench talking --no-run
+  run='cargo bench --package gt --bench talking --offline'
+else
+  cargo test --package gt --test agents --no-run
+  run='cargo test --package gt --test agents --offline -- --ignored --nocapture --test-threads=1'
+fi
 if command -v ip >/dev/null 2>&1 && unshare --map-root-user --net true 2>/dev/null; then
   exec unshare --map-root-user --net sh -c "ip link set lo up && exec $run"
 fi

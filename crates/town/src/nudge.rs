@@ -128,7 +128,10 @@ pub fn drain(town: &Town, identity: &Identity, patience: Duration) -> Result<Opt
         return Ok(Some(NotNow::Busy));
     };
     let deadline = Instant::now() + patience;
-    Delivery::new(town, &queue, &container, &preset, false, deadline).run(None)
+    let mut delivery = Delivery::new(town, &queue, &container, &preset, false, deadline);
+    // Each message begins a turn of its own, and nobody else may come by.
+    delivery.patience = Some(patience);
+    delivery.run(None)
 }
 
 /// Takes back a message that was not typed yet. One that a process left behind half
@@ -202,6 +205,8 @@ struct Delivery<'a> {
     life: String,
     while_busy: bool,
     deadline: Instant,
+    /// What the deadline becomes with every message that is through.
+    patience: Option<Duration>,
 }
 
 impl<'a> Delivery<'a> {
@@ -221,6 +226,7 @@ impl<'a> Delivery<'a> {
             life: life.map_or_else(|| "unknown".to_owned(), |life| life.to_string()),
             while_busy,
             deadline,
+            patience: None,
         }
     }
 
@@ -234,6 +240,9 @@ impl<'a> Delivery<'a> {
             match self.type_one(&mut taken)? {
                 Submission::Submitted { proof, attempts } => {
                     self.finish(&taken, proof, attempts)?;
+                    if let Some(patience) = self.patience {
+                        self.deadline = Instant::now() + patience;
+                    }
                     if until == Some(taken.message.id.as_str()) {
                         return Ok(None);
                     }

@@ -3,7 +3,7 @@
 use crate::program::{KEY, Program};
 use gt_model::{FakeModel, fingerprint};
 use gt_tmux::testing::wait_until;
-use gt_tmux::{Command as Tmux, Server, Socket};
+use gt_tmux::{Command as Tmux, Server, SessionName, Socket};
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use std::io::Write;
@@ -12,6 +12,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
+
+/// The agent's container, and the one that `gt` knows nothing of.
+const AGENT: &str = "gt-crew-max";
+const BARE: &str = "bare";
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -272,12 +276,61 @@ impl Stage {
 
     /// Types into the agent's pane as a person would.
     pub(crate) fn type_by_hand(&self, keys: &[&str]) {
-        let server = Server::new(Socket::Path(self.path("s"))).with_config("/dev/null");
-        let pane = gt_tmux::SessionName::try_from("gt-crew-max").unwrap();
         let send = Tmux::new("send-keys")
-            .target(pane)
+            .target(session(AGENT))
             .args(keys.iter().copied());
-        server.run(send).unwrap();
+        self.tmux(send);
+    }
+
+    /// Pastes into the agent's pane, and presses nothing.
+    pub(crate) fn paste(&self, text: &str) {
+        self.tmux(Tmux::new("set-buffer").args(["-b", "by-hand", "--", text]));
+        let paste = Tmux::new("paste-buffer").args(["-p", "-d", "-b", "by-hand"]);
+        self.tmux(paste.target(session(AGENT)));
+    }
+
+    /// Starts the program in the agent's folder and environment, without `gt`.
+    pub(crate) fn start_bare(&self, args: &[String]) {
+        let folder = self.path("gt/gastown/crew/max").display().to_string();
+        let program = self.path("bin").join(self.program.harness);
+        let mut new = Tmux::new("new-session").args(["-d", "-s", BARE, "-x", "200", "-y", "50"]);
+        new = new.args(["-c", &folder]);
+        let own = [("HOME", self.folder.path().display().to_string())];
+        let theirs = self.program.env.iter();
+        let theirs = theirs.map(|(name, value)| (*name, self.filled(value)));
+        for (name, value) in own.into_iter().chain(theirs) {
+            new = new.arg("-e").arg(format!("{name}={value}"));
+        }
+        let new = new.arg("--").arg(program.display().to_string());
+        self.tmux(new.args(args.iter().cloned()));
+    }
+
+    pub(crate) fn bare_screen(&self) -> String {
+        self.tmux(Tmux::new("capture-pane").arg("-p").target(session(BARE)))
+    }
+
+    /// Ends what was started without `gt`, by its pids.
+    pub(crate) fn stop_bare(&self) {
+        let ask = Tmux::new("display-message").arg("-p").target(session(BARE));
+        let pid = self.tmux(ask.arg("#{pane_pid}"));
+        self.tmux(Tmux::new("kill-session").target(session(BARE)));
+        let is_its = |other: &u32| {
+            let stat = std::fs::read_to_string(format!("/proc/{other}/stat")).unwrap_or_default();
+            let fields = stat.rsplit_once(')').map(|(_, rest)| rest.to_owned());
+            let session = fields.and_then(|f| f.split_whitespace().nth(3).map(str::to_owned));
+            session.as_deref() == Some(pid.trim())
+        };
+        let all = processes_of(self.folder.path());
+        all.into_iter().filter(is_its).for_each(kill);
+    }
+
+    pub(crate) fn plain_screen(&self) -> String {
+        self.tmux(Tmux::new("capture-pane").arg("-p").target(session(AGENT)))
+    }
+
+    fn tmux(&self, command: Tmux) -> String {
+        let server = Server::new(Socket::Path(self.path("s"))).with_config("/dev/null");
+        server.run_private(command).unwrap()
     }
 
     pub(crate) fn was_approved(&self) -> bool {
@@ -303,10 +356,19 @@ impl Drop for Stage {
         // It may have ended with its last session.
         let _ = server.run(Tmux::new("kill-server"));
         for pid in processes_of(self.folder.path()) {
-            let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
-            let _ = rustix::process::kill_process(pid, Signal::KILL);
+            kill(pid);
         }
     }
+}
+
+fn session(name: &str) -> SessionName {
+    SessionName::try_from(name).unwrap()
+}
+
+/// Ends one process; one that has gone meanwhile needs it no more.
+fn kill(pid: u32) {
+    let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    let _ = rustix::process::kill_process(pid, Signal::KILL);
 }
 
 /// Living processes whose HOME is this folder: everything a stage has started.

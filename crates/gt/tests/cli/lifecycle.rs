@@ -308,7 +308,7 @@ fn a_start_up_dialog_is_read_and_answered() {
     assert_eq!(env.agent("gastown/crew/max")["health"], "healthy");
     let left = env.gt(&["crew", "start", "amy", "--no-dialogs"]).ok();
     assert!(
-        left.stderr.contains("asks at its start (trust)"),
+        left.stderr.contains("with the options No, exit / Yes, I trust this folder"),
         "{}",
         left.stderr
     );
@@ -561,17 +561,17 @@ fn a_rig_is_fetched_once_for_all_that_start() {
         .unwrap();
     let bin = env.path("bin");
     let calls = env.path("git-calls");
-    std::fs::create_dir(&bin).unwrap();
+    fs::create_dir(&bin).unwrap();
     let script = format!(
         "#!/bin/sh\necho \"$*\" >>'{}'\nexec '{}' \"$@\"\n",
         calls.display(),
         real.display()
     );
-    std::fs::write(bin.join("git"), script).unwrap();
-    std::fs::set_permissions(bin.join("git"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(bin.join("git"), script).unwrap();
+    fs::set_permissions(bin.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     env.set("PATH", &path);
     env.gt(&["crew", "start", "--all"]).ok();
-    let calls = std::fs::read_to_string(calls).unwrap();
+    let calls = fs::read_to_string(calls).unwrap();
     assert_eq!(calls.matches(" fetch ").count(), 1, "{calls}");
 }

@@ -434,7 +434,7 @@ fn a_screen_that_cannot_be_read_is_drawn_anew() {
     let facts = env.format("hq-mayor", "#{pane_tty} #{window_width} #{window-size}");
     let tty = facts.split(' ').next().unwrap();
     // Something wipes the screen, and the program does not know it.
-    std::fs::write(tty, "\x1b[H\x1b[2J").unwrap();
+    fs::write(tty, "\x1b[H\x1b[2J").unwrap();
     let answer = env.json(&["nudge", "mayor", "are you there"]);
     assert_eq!(answer["delivered"], "agent", "{answer}");
     env.wait_screen("mayor", "are you there");
@@ -446,13 +446,13 @@ fn a_screen_that_cannot_be_read_is_drawn_anew() {
 fn a_program_that_nobody_has_described_gets_its_messages_too() {
     let env = TestEnv::with_town();
     let script = env.path("parrot");
-    std::fs::write(
+    fs::write(
         &script,
         "#!/bin/sh\nwhile :; do printf '> '; IFS= read -r line || exit; printf 'got %s\\n' \"$line\"; done\n",
     )
     .unwrap();
-    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    std::fs::write(
+    fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    fs::write(
         env.town().join("harnesses/parrot.toml"),
         format!(
             "title = 'Parrot'\n[command]\nprogram = '{}'\n[process]\nnames = ['parrot', 'sh']\n[screen]\nready = ['^> ']\n",
@@ -482,8 +482,8 @@ fn a_message_half_way_into_a_life_that_ended_goes_to_the_next() {
     let queue = env.town().join(".runtime/nudges/mayor");
     let id = sent["id"].as_str().unwrap();
     let life = env.format("hq-mayor", "#{@gt_session}");
-    std::fs::create_dir_all(queue.join("taken")).unwrap();
-    std::fs::rename(
+    fs::create_dir_all(queue.join("taken")).unwrap();
+    fs::rename(
         queue.join(format!("new/1-{id}")),
         queue.join(format!("taken/1-{id}.{life}.entering")),
     )
@@ -497,4 +497,58 @@ fn a_message_half_way_into_a_life_that_ended_goes_to_the_next() {
     env.wait_screen("mayor", "> the next one");
     let waiting = env.json(&["nudge", "mayor", "--list"]);
     assert_eq!(waiting, serde_json::json!([]));
+}
+
+#[test]
+fn a_question_is_answered_by_reading_it() {
+    let env = stage(&["max"]);
+    let waiting = [
+        "wait",
+        "gastown/max",
+        "--until",
+        "waiting",
+        "--timeout",
+        "30",
+    ];
+    let nothing = env.gt(&["answer", "gastown/max", "yes"]).fails(4);
+    assert!(
+        nothing.stderr.contains("asks nothing"),
+        "{}",
+        nothing.stderr
+    );
+    let approved = env.town().join("gastown/crew/max/approved");
+
+    env.gt(&["nudge", "gastown/max", "[[tool=touch approved]]"])
+        .ok();
+    env.gt(&waiting).ok();
+    let question = env.json(&["answer", "gastown/max"]);
+    assert_eq!(question["kind"], "permission", "{question}");
+    assert_eq!(question["marked"], 1, "{question}");
+    let unclear = env.gt(&["answer", "gastown/max", "perhaps"]).fails(2);
+    assert!(unclear.stderr.contains("1. Yes"), "{}", unclear.stderr);
+    let refused = env.json(&["answer", "gastown/max", "no"]);
+    assert_eq!(refused["answer"], question["options"][1], "{refused}");
+    env.gt(&["wait", "gastown/max", "--timeout", "30"]).ok();
+    assert!(!approved.exists());
+
+    env.gt(&["nudge", "gastown/max", "[[tool=touch approved]]"])
+        .ok();
+    env.gt(&waiting).ok();
+    env.gt(&["answer", "gastown/max", "1"]).ok();
+    wait_until("it was done", PATIENCE, || approved.exists().then_some(()));
+}
+
+#[test]
+fn a_captured_screen_is_told_to_those_who_write_presets() {
+    let env = TestEnv::empty();
+    let screen = "● Bash(touch x)\n\n Do you want to proceed?\n ❯ 1. Yes\n   2. No\n\n Esc to cancel · Tab to amend\n";
+    fs::write(env.path("screen"), screen).unwrap();
+    let told = env.json(&["harness", "classify", "claude", "screen"]);
+    assert_eq!(told["state"], "waiting", "{told}");
+    assert_eq!(told["dialog"]["options"], serde_json::json!(["Yes", "No"]));
+    assert_eq!(told["dialog"]["marked"], 0);
+    env.gt(&["harness", "classify", "nothing", "screen"])
+        .fails(3);
+    env.gt(&["harness", "classify", "claude", "missing"])
+        .fails(3);
 }

@@ -142,18 +142,18 @@ fn await_prompt(
                     answered = Some((lines.clone(), Instant::now()));
                 }
                 _ => {
-                    warnings.push(format!(
-                        "{} asks at its start ({}): {}",
-                        prepared.identity,
-                        dialog.name,
-                        dialog.menu.options.join(" / ")
-                    ));
+                    warnings.push(question(prepared, &lines));
                     return Ok(State::Waiting);
                 }
             }
         } else {
             match screen::read(&lines, preset).map(|(state, _)| state) {
-                Some(state @ (State::Busy | State::Waiting)) => return Ok(state),
+                Some(State::Busy) => return Ok(State::Busy),
+                // One that nobody has an answer for: left to a person.
+                Some(State::Waiting) => {
+                    warnings.push(question(prepared, &lines));
+                    return Ok(State::Waiting);
+                }
                 Some(State::Idle) => {
                     let since = *idle_since.get_or_insert_with(Instant::now);
                     let shows = |mark: &String| lines.iter().any(|l| screen::matches(l, mark));
@@ -189,6 +189,18 @@ fn await_prompt(
             return Err(death(town, prepared, made));
         }
     }
+}
+
+/// What an agent asks at its start, and how to answer.
+fn question(prepared: &Prepared<'_>, lines: &[String]) -> String {
+    let identity = prepared.identity;
+    let seen = screen::classify(lines, "", &prepared.preset);
+    let options = seen.dialog.map(|asking| asking.options).unwrap_or_default();
+    format!(
+        "{identity} {}, with the options {}; `gt answer {identity}` answers",
+        seen.reason,
+        options.join(" / ")
+    )
 }
 
 /// Ends the start, or only warns where the caller wants to keep the container.
