@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 /// How long a pasted text may take to appear: the least, and per megabyte.
 const ARRIVAL: Duration = Duration::from_secs(5);
 const ARRIVAL_PER_MEGABYTE: Duration = Duration::from_secs(20);
+/// A program that draws so many seconds after a paste has read it.
+const READ_WITHIN: i64 = 2;
 /// How long what a process did before it died may take to show.
 const LATE: Duration = Duration::from_millis(1_000);
 /// How long a submitted message may stay in the input line before Enter is pressed again.
@@ -31,7 +33,7 @@ const BUSY_AFTER: Duration = Duration::from_secs(1);
 /// How long a screen may be unreadable before the program is made to draw it anew,
 /// and how long until it is asked again.
 const REPAINT_AFTER: Duration = Duration::from_secs(1);
-const REPAINT_AGAIN: Duration = Duration::from_secs(10);
+const REPAINT_AGAIN: Duration = Duration::from_secs(3);
 
 /// The visible lines of a pane.
 pub fn look(town: &Town, pane: PaneId) -> Result<Vec<String>> {
@@ -107,6 +109,8 @@ pub struct Seen {
     before_cursor: Option<String>,
     /// The fingerprint of the last prompt that the agent's hook reported.
     pub last_prompt: String,
+    /// When the program wrote something last, in seconds since the epoch.
+    drawn_at: i64,
 }
 
 /// What can be said about our text and the input line.
@@ -185,7 +189,7 @@ impl<'a> Typist<'a> {
 
     /// Looks at the agent, in one call.
     pub fn observe(&self) -> Result<Seen> {
-        const FACTS: &str = "#{@gt_last_prompt}\n#{cursor_x} #{cursor_y}\n#{?#{==:#{@gt_state_source},hook},#{@gt_state},} #{@gt_state_since}\n#{pane_title}";
+        const FACTS: &str = "#{@gt_last_prompt}\n#{cursor_x} #{cursor_y}\n#{?#{==:#{@gt_state_source},hook},#{@gt_state},} #{@gt_state_since}\n#{window_activity}\n#{pane_title}";
         let answers = self
             .town
             .server()
@@ -205,9 +209,10 @@ impl<'a> Typist<'a> {
             .map(|text| text.lines().collect())
             .unwrap_or_default();
         let facts = answers.get(1).map(String::as_str).unwrap_or_default();
-        let mut facts = facts.splitn(4, '\n');
+        let mut facts = facts.splitn(5, '\n');
         let mut fact = || facts.next().unwrap_or_default().trim_end();
-        let (last_prompt, cursor, hooked, title) = (fact(), fact(), fact(), fact());
+        let (last_prompt, cursor, hooked) = (fact(), fact(), fact());
+        let (drawn_at, title) = (fact(), fact());
         let seen = screen::classify(&lines, title, self.preset);
         let is_described = self.preset.screen.input.is_some();
         let before_cursor = (!is_described).then(|| screen::before_cursor(&lines, cursor));
@@ -229,6 +234,7 @@ impl<'a> Typist<'a> {
             input: seen.input.map(|input| input.typed().to_owned()),
             before_cursor,
             last_prompt: last_prompt.to_owned(),
+            drawn_at: drawn_at.parse().unwrap_or_default(),
         })
     }
 
@@ -313,11 +319,12 @@ impl<'a> Typist<'a> {
         }
     }
 
-    /// Types a message and submits it, from the phase that it has reached.
+    /// Types a message and submits it, from the phase that it reached at that time, in
+    /// seconds since the epoch.
     pub fn submit(
         &mut self,
         text: &str,
-        phase: Phase,
+        (phase, since): (Phase, i64),
         while_busy: bool,
         mut note: impl FnMut(Phase) -> Result<()>,
     ) -> Result<Submission> {
@@ -342,6 +349,16 @@ impl<'a> Typist<'a> {
                 return Ok(submitted(if is_hooked { "hook" } else { "screen" }, 1));
             }
             (Phase::Entering | Phase::Pasting, InLine::There) => {}
+            // A program that is busy with itself reads what was pasted when it is done:
+            // only one that has drawn something since and has it not will not have it.
+            (Phase::Pasting, _) if seen.drawn_at <= since + READ_WITHIN => {
+                let reason = if seen.dialog {
+                    NotNow::Dialog
+                } else {
+                    NotNow::NoPrompt
+                };
+                return Ok(Submission::NotNow(reason, phase));
+            }
             // A paste alone submits nothing: what did not arrive may be pasted again.
             _ => {
                 if let Err(reason) = nudge::may_type(&self.moment(&seen), while_busy) {

@@ -284,9 +284,9 @@ impl<'a> Delivery<'a> {
     }
 
     fn type_one(&mut self, taken: &mut Taken) -> Result<Submission> {
-        let (text, phase) = (taken.message.shown(), taken.phase);
+        let (text, reached) = (taken.message.shown(), (taken.phase, taken.since));
         let queue = self.queue;
-        self.typist.submit(&text, phase, self.while_busy, |next| {
+        self.typist.submit(&text, reached, self.while_busy, |next| {
             if next == taken.phase {
                 return Ok(());
             }

@@ -13,6 +13,7 @@ use gt_core::nudge::Message;
 use gt_core::{Identity, Problem};
 use serde::{Deserialize, Serialize};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// How long answers are kept for those who wait for them.
@@ -53,6 +54,8 @@ pub struct Taken {
     pub phase: Phase,
     /// The agent's life that it is typed to.
     pub life: String,
+    /// When it came to this phase, in seconds since the epoch.
+    pub since: i64,
 }
 
 impl Taken {
@@ -61,6 +64,7 @@ impl Taken {
             message,
             phase,
             life,
+            ..
         } = self;
         format!("{}.{life}.{}", message.key(), phase.word())
     }
@@ -140,10 +144,13 @@ impl Queue {
         names(&dir).iter().find_map(|name| {
             let (rest, phase) = name.rsplit_once('.')?;
             let (_, life) = rest.rsplit_once('.')?;
+            let path = dir.join(name);
             Some(Taken {
-                message: read(&dir.join(name))?,
+                message: read(&path)?,
                 phase: Phase::from_suffix(phase)?,
                 life: life.to_owned(),
+                // A file's status changes when it is renamed.
+                since: fs::metadata(&path).map_or(0, |meta| meta.ctime()),
             })
         })
     }
@@ -159,6 +166,7 @@ impl Queue {
             message,
             phase: Phase::Taken,
             life: life.to_owned(),
+            since: jiff::Timestamp::now().as_second(),
         };
         match fs::rename(&from, self.taken_path(&taken)) {
             Ok(()) => Ok(Some(taken)),
@@ -173,6 +181,7 @@ impl Queue {
         let from = self.taken_path(taken);
         let next = Taken {
             phase,
+            since: jiff::Timestamp::now().as_second(),
             ..taken.clone()
         };
         fs::rename(&from, self.taken_path(&next))
@@ -298,10 +307,10 @@ mod tests {
         assert_eq!(queue.waiting(), [urgent.clone(), normal.clone()]);
         let mut taken = queue.take("life").unwrap().unwrap();
         assert_eq!((&taken.message, taken.phase), (&urgent, Phase::Taken));
-        assert_eq!(queue.interrupted().as_ref(), Some(&taken));
+        assert_eq!(queue.interrupted().unwrap().name(), taken.name());
         queue.advance(&mut taken, Phase::Pasting).unwrap();
         assert_eq!(taken.phase, Phase::Pasting);
-        assert_eq!(queue.interrupted().as_ref(), Some(&taken));
+        assert_eq!(queue.interrupted().unwrap().name(), taken.name());
         queue.put_back(&taken).unwrap();
         assert_eq!(queue.waiting().len(), 2);
         let taken = queue.take("life").unwrap().unwrap();

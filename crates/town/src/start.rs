@@ -230,7 +230,7 @@ fn type_prompt(town: &Town, prepared: &Prepared<'_>, made: &Made, prompt: &str) 
     let mut typist = Typist::for_pane(town, made.pane, &made.tty, made.pid, &prepared.preset);
     let prompt = gt_core::nudge::clean(prompt);
     loop {
-        match typist.submit(&prompt, Phase::Taken, false, |_| Ok(()))? {
+        match typist.submit(&prompt, (Phase::Taken, 0), false, |_| Ok(()))? {
             Submission::Submitted { .. } => return Ok(()),
             Submission::NotNow(reason, phase) => {
                 if phase != Phase::Taken || began.elapsed() > PATIENCE {

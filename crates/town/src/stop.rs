@@ -245,7 +245,7 @@ fn ask_by_command<'a>(
                 let answer = scope.spawn(move || {
                     let command = preset.quit.command.as_deref().unwrap_or_default();
                     let mut typist = Typist::new(town, container, preset);
-                    let typed = typist.submit(command, Phase::Taken, false, |_| Ok(()));
+                    let typed = typist.submit(command, (Phase::Taken, 0), false, |_| Ok(()));
                     matches!(typed, Ok(Submission::Submitted { .. }))
                 });
                 (*container, preset, answer)

@@ -308,7 +308,8 @@ fn a_start_up_dialog_is_read_and_answered() {
     assert_eq!(env.agent("gastown/crew/max")["health"], "healthy");
     let left = env.gt(&["crew", "start", "amy", "--no-dialogs"]).ok();
     assert!(
-        left.stderr.contains("with the options No, exit / Yes, I trust this folder"),
+        left.stderr
+            .contains("with the options No, exit / Yes, I trust this folder"),
         "{}",
         left.stderr
     );
