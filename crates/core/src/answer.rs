@@ -35,35 +35,33 @@ const APPROVING: &[&str] = &[
 ];
 /// How options that refuse begin.
 const REFUSING: &[&str] = &["no", "reject", "deny", "refuse", "cancel"];
-/// Words of an approval that holds for longer than this once.
+/// Words of an approval that holds for more than this once.
 const LASTING: &[&str] = &[
+    "all",
     "always",
-    "don't ask again",
-    "do not ask again",
-    "all edits",
+    "auto",
+    "bypass",
+    "don't ask",
+    "do not ask",
+    "every",
+    "future",
+    "remember",
     "session",
     "switch to",
-    "remember",
 ];
 
 /// The place of the option that is meant. Several that fit are as bad as none: an
 /// answer that is not meant may run a command.
 pub fn pick(asking: &Asking, choice: &Choice) -> Result<usize, Problem> {
-    let options: Vec<String> = asking.options.iter().map(|o| o.to_lowercase()).collect();
+    let plain = |option: &String| option.to_lowercase().replace('’', "'");
+    let options: Vec<String> = asking.options.iter().map(plain).collect();
     let fitting: Vec<usize> = match choice {
-        Choice::Number(number) => number
-            .checked_sub(1)
-            .filter(|index| *index < options.len())
-            .into_iter()
-            .collect(),
-        Choice::Yes => {
-            let lasts = |option: &String| LASTING.iter().any(|word| option.contains(word));
-            places(&options, |option| {
-                begins(option, APPROVING) && !lasts(option)
-            })
-        }
+        Choice::Number(number) => by_number(asking, *number).into_iter().collect(),
+        Choice::Yes => places(&options, |option| {
+            begins(option, APPROVING) && !lasts(option)
+        }),
         Choice::No => places(&options, |option| begins(option, REFUSING)),
-        Choice::Text(text) => by_text(&options, &text.to_lowercase()),
+        Choice::Text(text) => by_text(&options, &plain(text)),
     };
     match (choice, fitting.as_slice()) {
         (_, [one]) => Ok(*one),
@@ -74,6 +72,16 @@ pub fn pick(asking: &Asking, choice: &Choice) -> Result<usize, Problem> {
     }
 }
 
+/// The option with that number before it, or in that place where none has one.
+fn by_number(asking: &Asking, number: usize) -> Option<usize> {
+    if asking.numbers.iter().any(Option::is_some) {
+        return asking.numbers.iter().position(|n| *n == Some(number));
+    }
+    number
+        .checked_sub(1)
+        .filter(|index| *index < asking.options.len())
+}
+
 fn places(options: &[String], fits: impl Fn(&String) -> bool) -> Vec<usize> {
     (0..options.len())
         .filter(|at| fits(&options[*at]))
@@ -82,35 +90,59 @@ fn places(options: &[String], fits: impl Fn(&String) -> bool) -> Vec<usize> {
 
 /// Whether an option begins with one of the words, as a whole word.
 fn begins(option: &str, words: &[&str]) -> bool {
-    let first = option
-        .split(|c: char| !c.is_alphanumeric())
-        .next()
-        .unwrap_or_default();
-    words.contains(&first)
+    words
+        .iter()
+        .any(|word| has_words(option, word) && option.trim_start().starts_with(word))
 }
 
-/// Exact, or as a beginning, or anywhere: the first of these ways that finds any.
+/// Whether an option approves more than this once.
+fn lasts(option: &str) -> bool {
+    LASTING.iter().any(|words| has_words(option, words))
+}
+
+/// Whether a text has these words in a row, as whole words.
+fn has_words(text: &str, words: &str) -> bool {
+    let is_edge = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
+    text.match_indices(words).any(|(at, found)| {
+        is_edge(text[..at].chars().next_back()) && is_edge(text[at + found.len()..].chars().next())
+    })
+}
+
+/// Exact, or as a beginning, or as words anywhere: the first of these ways that finds
+/// any. A word somewhere in an option is not enough to approve more than this once.
 fn by_text(options: &[String], text: &str) -> Vec<usize> {
     if text.is_empty() {
         return Vec::new();
     }
     let ways: [&dyn Fn(&String) -> bool; 3] = [
         &|option| option == text,
-        &|option| option.starts_with(text),
-        &|option| option.contains(text),
+        &|option| option.starts_with(text) && has_words(option, text),
+        &|option| has_words(option, text),
     ];
     let found = ways.iter().map(|fits| places(options, fits));
+    let found = found.into_iter().find(|found| !found.is_empty());
+    let is_meant = |at: &usize| {
+        let option = &options[*at];
+        !lasts(option) || lasts(text) || option == text
+    };
+    let mut found = found.unwrap_or_default();
+    found.retain(is_meant);
     found
-        .into_iter()
-        .find(|f| !f.is_empty())
-        .unwrap_or_default()
+}
+
+/// What to call the option in that place: its number, or `-` where it has none.
+pub fn number(asking: &Asking, at: usize) -> String {
+    match asking.numbers.get(at) {
+        Some(Some(number)) => format!("{number}."),
+        _ if asking.numbers.iter().any(Option::is_some) => "-".to_owned(),
+        _ => format!("{}.", at + 1),
+    }
 }
 
 /// The options, numbered.
 pub fn listed(asking: &Asking) -> String {
-    let numbered = asking.options.iter().zip(1..);
-    let lines: Vec<String> = numbered
-        .map(|(option, number)| format!("{number}. {option}"))
+    let lines: Vec<String> = (0..asking.options.len())
+        .map(|at| format!("{} {}", number(asking, at), asking.options[at]))
         .collect();
     if lines.is_empty() {
         return "its options cannot be read: `gt attach` and answer there".to_owned();
@@ -129,6 +161,7 @@ mod tests {
             options: options.iter().map(|o| (*o).to_owned()).collect(),
             marked: Some(0),
             across: false,
+            numbers: Vec::new(),
         };
         pick(&asking, &Choice::from(choice)).ok()
     }
@@ -162,6 +195,39 @@ mod tests {
         assert_eq!(pick_of(&trust, "yes"), Some(1));
         assert_eq!(pick_of(&trust, "NO"), Some(0));
         assert_eq!(pick_of(&opencode, "allow always"), Some(1));
+        assert_eq!(pick_of(&opencode, "always"), Some(1));
+        // Nobody allows more than he says.
+        let access = [
+            "Yes",
+            "Yes, and always allow access to /x from this project",
+            "No",
+        ];
+        assert_eq!(pick_of(&access, "allow"), None);
+        assert_eq!(pick_of(&codex, "ask"), None);
+        assert_eq!(pick_of(&codex, "start"), None);
+        let hooks = [
+            "Review hooks",
+            "Trust all and continue",
+            "Continue without trusting",
+        ];
+        assert_eq!(pick_of(&hooks, "yes"), None);
+    }
+
+    #[test]
+    fn a_number_is_the_one_that_is_shown() {
+        let asking = Asking {
+            kind: "question".into(),
+            text: "Which?".into(),
+            options: ["Apple", "Pear", "Next", "Chat about this"]
+                .map(String::from)
+                .into(),
+            marked: Some(0),
+            across: false,
+            numbers: vec![Some(1), Some(2), None, Some(3)],
+        };
+        assert_eq!(pick(&asking, &Choice::Number(3)).ok(), Some(3));
+        assert_eq!(pick(&asking, &Choice::Number(4)).ok(), None);
+        assert_eq!(number(&asking, 2), "-");
     }
 
     #[test]
@@ -169,7 +235,7 @@ mod tests {
         let colours = ["Red", "Dark red", "Blue", "None of them"];
         assert_eq!(pick_of(&colours, "red"), Some(0), "the exact one");
         assert_eq!(pick_of(&colours, "dark"), Some(1));
-        assert_eq!(pick_of(&colours, "e"), None, "several");
+        assert_eq!(pick_of(&colours, "e"), None, "no word");
         assert_eq!(pick_of(&colours, "green"), None);
         assert_eq!(pick_of(&colours, "no"), None, "a whole word");
         assert_eq!(pick_of(&colours, ""), None);

@@ -292,6 +292,9 @@ pub struct Seed {
     /// Only if one of these variables reaches the agent.
     #[serde(default)]
     pub when_env: Vec<String>,
+    /// And only if somebody gave it to this agent, not if it was merely there.
+    #[serde(default)]
+    pub when_given: bool,
     /// Only if it runs without asking for permission.
     #[serde(default)]
     pub when_never_asks: bool,

@@ -54,15 +54,20 @@ impl Message {
 /// that ends a bracketed paste. Line ends become plain ones, and tabs blanks,
 /// because that is how programs show them.
 pub fn clean(text: &str) -> String {
-    text.replace("\r\n", "\n")
+    let text = text
+        .replace("\r\n", "\n")
         .replace('\r', "\n")
         .replace("\u{1b}[201~", "")
         .chars()
         .map(|c| if c == '\t' { ' ' } else { c })
         .filter(|c| !c.is_control() || *c == '\n')
-        .collect::<String>()
-        .trim_end()
-        .to_owned()
+        .collect::<String>();
+    let text = text.trim_end();
+    // Before Enter some programs take it for a line that goes on.
+    match text.ends_with('\\') {
+        true => format!("{text} "),
+        false => text.to_owned(),
+    }
 }
 
 /// What a prompt is recognised by when the agent's hook reports it. White space
@@ -80,22 +85,20 @@ pub fn fingerprint(prompt: &str) -> String {
 /// beginning or the end is enough.
 pub fn is_in_input(input: &str, message: &str) -> bool {
     const ENOUGH: usize = 24;
-    if let Some(placeholder) = paste_placeholder(input) {
-        return stands_for(placeholder, message);
+    if is_paste_of(input, message) {
+        return true;
     }
-    let squeeze = |text: &str| {
-        text.chars()
-            .filter(|c| !c.is_whitespace())
-            .collect::<String>()
+    let squeeze = |text: &str| -> Vec<char> {
+        let written = text.chars().filter(|c| !c.is_whitespace());
+        written.collect()
     };
     let (input, message) = (squeeze(input), squeeze(message));
-    if input.is_empty() || message.is_empty() {
-        return false;
+    if message.len() <= ENOUGH {
+        // Too little to know it by a part: "ok" begins many a line.
+        return !message.is_empty() && input == message;
     }
-    let beginning: String = message.chars().take(ENOUGH).collect();
-    let count = message.chars().count();
-    let end: String = message.chars().skip(count.saturating_sub(ENOUGH)).collect();
-    input == message || input.starts_with(&beginning) || input.ends_with(&end)
+    let (beginning, end) = (&message[..ENOUGH], &message[message.len() - ENOUGH..]);
+    input.starts_with(beginning) || input.ends_with(end)
 }
 
 /// Whether a screen ends with this message at the cursor, where nothing more is
@@ -110,22 +113,25 @@ pub fn ends_with(before_cursor: &str, message: &str) -> bool {
     !wanted.is_empty() && shown.starts_with(&wanted)
 }
 
-/// What a program shows in the place of a long paste, such as `text #1 +29 lines`.
-fn paste_placeholder(input: &str) -> Option<&str> {
-    let (_, after) = input.split_once("[Pasted")?;
-    Some(after.split_once(']').map_or(after, |(inside, _)| inside))
-}
-
-/// Whether a placeholder is that of this message: the lines or the characters that
-/// it counts must be the message's. A number after `#` only tells pastes apart.
-fn stands_for(placeholder: &str, message: &str) -> bool {
-    let mut counts = placeholder
+/// Whether all that stands in the line is what a program shows for a long paste, such
+/// as `[Pasted text #1 +29 lines]`, and it is that of this message: the lines or the
+/// characters that it counts must be the message's. A number after `#` only tells
+/// pastes apart.
+fn is_paste_of(input: &str, message: &str) -> bool {
+    /// Without any count: programs show it from some 800 characters on.
+    const LONG: usize = 700;
+    let inside = input.trim().strip_prefix("[Pasted");
+    let inside = inside.and_then(|rest| rest.strip_suffix(']'));
+    let Some(inside) = inside.filter(|inside| !inside.contains('[')) else {
+        return false;
+    };
+    let mut counts = inside
         .split_whitespace()
         .filter(|word| !word.starts_with('#'))
         .filter_map(|word| word.trim_matches(['+', '~', ',']).parse::<usize>().ok())
         .peekable();
     if counts.peek().is_none() {
-        return true;
+        return message.chars().count() > LONG;
     }
     let breaks = message.matches('\n').count();
     let units = message.encode_utf16().count();
@@ -162,6 +168,8 @@ pub enum NotNow {
     Occupied,
     /// No prompt is to be seen.
     NoPrompt,
+    /// Its process has ended, or is another one.
+    Ended,
 }
 
 impl NotNow {
@@ -171,6 +179,7 @@ impl NotNow {
             NotNow::Busy => "it is busy",
             NotNow::Occupied => "somebody has begun to type there",
             NotNow::NoPrompt => "its prompt is not to be seen",
+            NotNow::Ended => "it has ended",
         }
     }
 }
@@ -237,7 +246,15 @@ mod tests {
             long
         ));
         assert!(is_in_input("over the lazy dog and goes on and on", long));
-        assert!(is_in_input("[Pasted text #4]", long));
+        assert!(is_in_input("[Pasted text #4]", &long.repeat(20)));
+        assert!(!is_in_input("[Pasted text #4]", long), "too short for one");
+        assert!(is_in_input(
+            "what is [Pasted text #1 +9 lines]",
+            "what is [Pasted text #1 +9 lines]"
+        ));
+        assert!(!is_in_input("[Pasted ~3 lines] and then", "a\nb\nc"));
+        assert!(!is_in_input("ok let me think", "ok"));
+        assert!(!is_in_input("why", "y") && is_in_input(" y ", "y"));
         assert!(is_in_input("[Pasted text #4 +2 lines]", "a\nb\nc"));
         assert!(is_in_input("[Pasted ~3 lines]", "a\nb\nc"));
         assert!(is_in_input("[Pasted Content 5 chars]", "grüße"));

@@ -30,6 +30,8 @@ pub mod tag {
     pub const HARNESS_SESSION: &str = "@gt_harness_session";
     /// The fingerprint of the prompt that the agent took last.
     pub const LAST_PROMPT: &str = "@gt_last_prompt";
+    /// How many prompts it has taken in this container.
+    pub const PROMPTS: &str = "@gt_prompts";
     /// The program runs without ever asking for permission.
     pub const NEVER_ASKS: &str = "@gt_never_asks";
     /// The wishes of the start, for a respawn.

@@ -4,7 +4,7 @@
 //! changes on the way, nothing more is pressed.
 
 use crate::containers::Container;
-use crate::inject::{Typist, press};
+use crate::inject::{Seen, Typist, press};
 use crate::lock::FileLock;
 use crate::queue::Queue;
 use crate::{Result, Town};
@@ -12,15 +12,16 @@ use gt_core::answer::{self, Choice};
 use gt_core::harness::Preset;
 use gt_core::screen::Asking;
 use gt_core::{Identity, Problem};
+use gt_tmux::PaneId;
 use std::time::{Duration, Instant};
 
 /// How long others may type to the same agent before we.
 const LOCK_PATIENCE: Duration = Duration::from_secs(30);
 /// How long a program may take to draw what a key has changed.
-const REDRAW_PATIENCE: Duration = Duration::from_secs(1);
-/// Claude Code takes no Enter in the first moment of a dialog, so that nobody answers
-/// what he has not read. The row is seen to be marked still before it is pressed again.
-const MOST_ENTERS: u32 = 5;
+const REDRAW_PATIENCE: Duration = Duration::from_secs(2);
+/// How long a question must have stood before it is answered.
+const STANDS: Duration = Duration::from_secs(1);
+const MOST_ENTERS: u32 = 3;
 
 /// What was answered.
 #[derive(Clone, Debug)]
@@ -70,6 +71,7 @@ pub fn answer(
     let chosen = answer::pick(&asking, choice)?;
     let pane = container.pane().pane;
     let mut marked = marked(&asking, identity)?;
+    let mut keys = 2 * asking.options.len();
     while marked != chosen {
         let key = match (chosen > marked, asking.across) {
             (true, false) => "Down",
@@ -78,29 +80,64 @@ pub fn answer(
             (false, true) => "Left",
         };
         press(town, pane, &[key.to_owned()])?;
-        let now = await_change(&mut typist, &asking, Some(marked))?;
-        let moved = now
-            .filter(|now| is_same(now, &asking))
-            .and_then(|now| now.marked);
-        marked = moved.filter(|now| *now != marked).ok_or_else(|| {
-            Problem::conflict(format!(
-                "the question of {identity} has changed, or {key} does nothing there"
-            ))
-            .hint(format!(
+        keys -= 1;
+        let now = await_other(&mut typist, |seen| {
+            let same = seen.asking.as_ref().filter(|now| is_same(now, &asking));
+            same.is_none_or(|now| now.marked != Some(marked))
+        })?;
+        let moved = now.asking.filter(|now| is_same(now, &asking));
+        let moved = moved.and_then(|now| now.marked);
+        let is_moved = |now: &usize| *now != marked && keys > 0;
+        marked = moved.filter(is_moved).ok_or_else(|| {
+            let what =
+                format!("the question of {identity} has changed, or {key} does not help there");
+            Problem::conflict(what).hint(format!(
                 "`gt peek {identity}` shows it, `gt keys {identity} KEY` presses keys"
             ))
         })?;
     }
+    confirm(town, identity, &mut typist, &asking, (pane, chosen))?;
+    Ok(Answered { asking, chosen })
+}
+
+/// Presses Enter on the marked option. Claude Code takes none in the first moment of a
+/// dialog, so that nobody answers what he has not read. So it has to stand for a while,
+/// and Enter is pressed again only where nothing at all has changed: the same question
+/// again would be another one.
+fn confirm(
+    town: &Town,
+    identity: &Identity,
+    typist: &mut Typist<'_>,
+    asking: &Asking,
+    (pane, chosen): (PaneId, usize),
+) -> Result<()> {
+    let is_it = |seen: &Seen| {
+        let now = seen.asking.as_ref();
+        now.is_some_and(|now| is_same(now, asking) && now.marked == Some(chosen))
+    };
+    let stood = Instant::now();
+    while stood.elapsed() < STANDS {
+        if !is_it(&typist.observe()?) {
+            return Err(
+                Problem::conflict(format!("the question of {identity} has changed"))
+                    .hint(format!("`gt answer {identity}` shows what it asks now")),
+            );
+        }
+        typist.wait(Duration::from_millis(100));
+    }
     for _ in 0..MOST_ENTERS {
+        let before = typist.observe()?;
+        if !is_it(&before) || before.is_over {
+            break;
+        }
         press(town, pane, &["Enter".to_owned()])?;
-        let now = await_change(&mut typist, &asking, None)?;
-        let is_unmoved = |now: &Asking| is_same(now, &asking) && now.marked == Some(chosen);
-        if !now.is_some_and(|now| is_unmoved(&now)) {
-            return Ok(Answered { asking, chosen });
+        let after = await_other(typist, |seen| seen.picture != before.picture)?;
+        if after.picture != before.picture {
+            return Ok(());
         }
     }
     Err(Problem::failed(format!(
-        "{identity} still asks, although Enter was pressed on {:?}",
+        "{identity} does not take {:?}",
         asking.options[chosen]
     )))
 }
@@ -117,21 +154,14 @@ fn is_same(now: &Asking, before: &Asking) -> bool {
     now.text == before.text && now.options == before.options
 }
 
-/// Looks until the question, or only its mark where one is given, is another.
-fn await_change(
-    typist: &mut Typist<'_>,
-    before: &Asking,
-    marked: Option<usize>,
-) -> Result<Option<Asking>> {
+/// Looks until it is other than before, or it has had its time.
+fn await_other(typist: &mut Typist<'_>, is_other: impl Fn(&Seen) -> bool) -> Result<Seen> {
     let deadline = Instant::now() + REDRAW_PATIENCE;
     loop {
-        let now = typist.observe()?.asking;
-        let is_still = now
-            .as_ref()
-            .is_some_and(|now| is_same(now, before) && (marked.is_none() || now.marked == marked));
+        let seen = typist.observe()?;
         let left = deadline.saturating_duration_since(Instant::now());
-        if !is_still || left.is_zero() || typist.has_ended() {
-            return Ok(now);
+        if is_other(&seen) || seen.is_over || left.is_zero() {
+            return Ok(seen);
         }
         typist.wait(left.min(Duration::from_millis(100)));
     }

@@ -7,7 +7,7 @@
 //! end of the turn.
 
 use crate::containers::{self, Container};
-use crate::inject::{Submission, Typist};
+use crate::inject::{Reached, Submission, Typist};
 use crate::lock::FileLock;
 use crate::queue::{Phase, Queue, Receipt, Taken};
 use crate::{Result, Town, harnesses};
@@ -70,8 +70,7 @@ pub enum Outcome {
 /// Sends a message to a running agent.
 pub fn send(town: &Town, identity: &Identity, order: &Order<'_>) -> Result<Sent> {
     let began = Instant::now();
-    let container = running(town, identity)?;
-    let preset = harnesses::resolve(town, &container.pane().tag_harness)?.value;
+    running(town, identity)?;
     let message = message(town, order);
     if message.shown().trim().is_empty() {
         return Err(Problem::usage("the message is empty"));
@@ -105,6 +104,9 @@ pub fn send(town: &Town, identity: &Identity, order: &Order<'_>) -> Result<Sent>
             None => Outcome::Queued(Some(NotNow::Busy)),
         }));
     };
+    // Looked at under the lock: it may have been started anew meanwhile.
+    let container = running(town, identity)?;
+    let preset = preset_of(town, &container)?;
     let while_busy = order.mode == Mode::Immediate;
     let mut delivery = Delivery::new(town, &queue, &container, &preset, while_busy, deadline);
     let reason = delivery.run(Some(&message.id))?;
@@ -121,12 +123,12 @@ pub fn drain(town: &Town, identity: &Identity, patience: Duration) -> Result<Opt
     if queue.is_empty() {
         return Ok(None);
     }
-    let container = running(town, identity)?;
-    let preset = harnesses::resolve(town, &container.pane().tag_harness)?.value;
     // Whoever types already goes on until nothing of his is left; ours may be.
     let Some(_lock) = FileLock::try_take(&queue.lock_path())? else {
         return Ok(Some(NotNow::Busy));
     };
+    let container = running(town, identity)?;
+    let preset = preset_of(town, &container)?;
     let deadline = Instant::now() + patience;
     let mut delivery = Delivery::new(town, &queue, &container, &preset, false, deadline);
     // Each message begins a turn of its own, and nobody else may come by.
@@ -134,18 +136,28 @@ pub fn drain(town: &Town, identity: &Identity, patience: Duration) -> Result<Opt
     delivery.run(None)
 }
 
-/// Takes back a message that was not typed yet. One that a process left behind half
-/// way is taken back too, as long as nothing of it is in the input line.
+/// Takes back a message that was not submitted. One that was left behind half way is
+/// taken back too, as long as nothing of it can be in the input line.
 pub fn cancel(town: &Town, identity: &Identity, id: &str) -> Result<bool> {
     let queue = Queue::of(town, identity);
     if let Some(_lock) = FileLock::try_take(&queue.lock_path())?
         && let Some(taken) = queue.interrupted()
         && taken.message.id == id
-        && taken.phase == Phase::Taken
+        && (taken.phase == Phase::Taken || has_empty_line(town, identity)?)
     {
         queue.put_back(&taken)?;
     }
     queue.cancel(id)
+}
+
+/// Whether nothing stands in the agent's input line; one that has ended has none.
+fn has_empty_line(town: &Town, identity: &Identity) -> Result<bool> {
+    let Ok(container) = running(town, identity) else {
+        return Ok(true);
+    };
+    let preset = preset_of(town, &container)?;
+    let seen = Typist::new(town, &container, &preset).observe()?;
+    Ok(seen.input.is_some_and(|input| input.is_empty()))
 }
 
 /// The agent's container, with a living agent in it.
@@ -254,7 +266,8 @@ impl<'a> Delivery<'a> {
                         self.queue.put_back(&taken)?;
                     }
                     let left = self.deadline.saturating_duration_since(Instant::now());
-                    if left.is_zero() || self.town.around().cancel.is_set() {
+                    let is_over = reason == NotNow::Ended || self.typist.has_ended();
+                    if is_over || left.is_zero() || self.town.around().cancel.is_set() {
                         return Ok(Some(reason));
                     }
                     let pause = left.min(Duration::from_millis(250));
@@ -269,13 +282,19 @@ impl<'a> Delivery<'a> {
         let Some(taken) = self.queue.interrupted() else {
             return self.queue.take(&self.life);
         };
+        if self.queue.receipt(&taken.message.id).is_some() {
+            self.queue.forget(&taken)?;
+            return self.next();
+        }
         if taken.life == self.life {
             return Ok(Some(taken));
         }
         // Typed to an earlier life, whose input line is gone. Only its hook can tell
         // whether it took the message; where it did not, this life gets it.
-        let fingerprint = fingerprint(&taken.message.shown());
-        if taken.phase == Phase::Entering && self.typist.observe()?.last_prompt == fingerprint {
+        let seen = self.typist.observe()?;
+        let was_taken =
+            seen.prompts > taken.prompts && seen.last_prompt == fingerprint(&taken.message.shown());
+        if taken.phase == Phase::Entering && was_taken {
             self.finish(&taken, "hook", 1)?;
         } else {
             self.queue.put_back(&taken)?;
@@ -284,14 +303,18 @@ impl<'a> Delivery<'a> {
     }
 
     fn type_one(&mut self, taken: &mut Taken) -> Result<Submission> {
-        let (text, reached) = (taken.message.shown(), (taken.phase, taken.since));
+        let text = taken.message.shown();
+        let reached = Reached {
+            phase: taken.phase,
+            since: taken.since,
+            prompts: taken.prompts,
+        };
         let queue = self.queue;
-        self.typist.submit(&text, reached, self.while_busy, |next| {
-            if next == taken.phase {
-                return Ok(());
-            }
-            queue.advance(taken, next)
-        })
+        let while_busy = self.while_busy;
+        self.typist
+            .submit(&text, reached, while_busy, |phase, prompts| {
+                queue.advance(taken, phase, prompts)
+            })
     }
 
     fn finish(&self, taken: &Taken, proof: &str, attempts: u32) -> Result<()> {

@@ -56,6 +56,8 @@ pub struct Taken {
     pub life: String,
     /// When it came to this phase, in seconds since the epoch.
     pub since: i64,
+    /// How many prompts the agent's hook had reported then.
+    pub prompts: u64,
 }
 
 impl Taken {
@@ -64,9 +66,10 @@ impl Taken {
             message,
             phase,
             life,
+            prompts,
             ..
         } = self;
-        format!("{}.{life}.{}", message.key(), phase.word())
+        format!("{}.{life}.{prompts}.{}", message.key(), phase.word())
     }
 }
 
@@ -143,14 +146,15 @@ impl Queue {
         let dir = self.dir.join("taken");
         names(&dir).iter().find_map(|name| {
             let (rest, phase) = name.rsplit_once('.')?;
+            let (rest, prompts) = rest.rsplit_once('.')?;
             let (_, life) = rest.rsplit_once('.')?;
             let path = dir.join(name);
             Some(Taken {
                 message: read(&path)?,
                 phase: Phase::from_suffix(phase)?,
                 life: life.to_owned(),
-                // A file's status changes when it is renamed.
-                since: fs::metadata(&path).map_or(0, |meta| meta.ctime()),
+                since: fs::metadata(&path).map_or(0, |meta| meta.mtime()),
+                prompts: prompts.parse().ok()?,
             })
         })
     }
@@ -167,6 +171,7 @@ impl Queue {
             phase: Phase::Taken,
             life: life.to_owned(),
             since: jiff::Timestamp::now().as_second(),
+            prompts: 0,
         };
         match fs::rename(&from, self.taken_path(&taken)) {
             Ok(()) => Ok(Some(taken)),
@@ -176,14 +181,20 @@ impl Queue {
         }
     }
 
-    /// Notes the step that comes next.
-    pub fn advance(&self, taken: &mut Taken, phase: Phase) -> Result<()> {
+    /// Notes the step that comes next, and its time.
+    pub fn advance(&self, taken: &mut Taken, phase: Phase, prompts: u64) -> Result<()> {
         let from = self.taken_path(taken);
         let next = Taken {
             phase,
+            prompts,
             since: jiff::Timestamp::now().as_second(),
             ..taken.clone()
         };
+        fs::File::options()
+            .append(true)
+            .open(&from)
+            .and_then(|file| file.set_modified(std::time::SystemTime::now()))
+            .map_err(|error| files::cannot("touch", &from, &error))?;
         fs::rename(&from, self.taken_path(&next))
             .map_err(|error| files::cannot("move", &from, &error))?;
         *taken = next;
@@ -204,6 +215,11 @@ impl Queue {
         let done = self.dir.join("done");
         forget_old(&done);
         files::write_whole(&done.join(&receipt.id), &text)?;
+        files::remove_if_there(&self.taken_path(taken))
+    }
+
+    /// Removes a message whose answer is there already: its process died in between.
+    pub fn forget(&self, taken: &Taken) -> Result<()> {
         files::remove_if_there(&self.taken_path(taken))
     }
 
@@ -308,7 +324,7 @@ mod tests {
         let mut taken = queue.take("life").unwrap().unwrap();
         assert_eq!((&taken.message, taken.phase), (&urgent, Phase::Taken));
         assert_eq!(queue.interrupted().unwrap().name(), taken.name());
-        queue.advance(&mut taken, Phase::Pasting).unwrap();
+        queue.advance(&mut taken, Phase::Pasting, 7).unwrap();
         assert_eq!(taken.phase, Phase::Pasting);
         assert_eq!(queue.interrupted().unwrap().name(), taken.name());
         queue.put_back(&taken).unwrap();

@@ -5,10 +5,12 @@
 //! (`[[seeds]]`); what still asks is answered by reading its dialog.
 
 use crate::{Result, files};
+use gt_core::Problem;
 use gt_core::harness::{Seed, SeedValue};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -22,6 +24,8 @@ pub struct Facts<'a> {
     pub never_asks: bool,
     /// The variables that the agent will have.
     pub env: &'a BTreeMap<String, String>,
+    /// The names of those that somebody gave it.
+    pub given: &'a BTreeSet<String>,
 }
 
 /// How long another program may hold the lock of its file.
@@ -49,7 +53,11 @@ pub fn plant(seeds: &[Seed], facts: &Facts<'_>) -> Vec<String> {
 
 /// What a row would write, if its conditions hold.
 fn wanted(seed: &Seed, facts: &Facts<'_>) -> Option<Value> {
-    let set = |name: &String| facts.env.get(name).filter(|value| !value.is_empty());
+    let set = |name: &String| {
+        let is_given = !seed.when_given || facts.given.contains(name);
+        let value = facts.env.get(name).filter(|value| !value.is_empty());
+        value.filter(|_| is_given)
+    };
     let variable = seed.when_env.iter().find_map(set);
     if (!seed.when_env.is_empty() && variable.is_none())
         || (seed.when_never_asks && !facts.never_asks)
@@ -72,9 +80,14 @@ fn plant_file(path: &Path, rows: &[(&Seed, Value)], facts: &Facts<'_>) -> Result
     if merged(path, rows, facts)?.is_none() {
         return Ok(());
     }
-    // A link is kept: dotfiles are often kept elsewhere.
-    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let _lock = ProgramsLock::take(path);
+    let Some(target) = writable(path) else {
+        return Ok(());
+    };
+    // Without the lock the program's own next write could be lost: its dialog is
+    // answered by reading it, then.
+    let Some(_lock) = ProgramsLock::take(path) else {
+        return Ok(());
+    };
     let Some(text) = merged(path, rows, facts)? else {
         return Ok(());
     };
@@ -87,6 +100,17 @@ fn plant_file(path: &Path, rows: &[(&Seed, Value)], facts: &Facts<'_>) -> Result
     Ok(())
 }
 
+/// The file itself behind a link: dotfiles are often kept elsewhere. A link that leads
+/// nowhere, and a file of somebody else's, are left alone.
+fn writable(path: &Path) -> Option<PathBuf> {
+    if fs::symlink_metadata(path).is_err() {
+        return Some(path.to_owned());
+    }
+    let target = path.canonicalize().ok()?;
+    let owner = fs::metadata(&target).ok()?.uid();
+    (owner == rustix::process::geteuid().as_raw()).then_some(target)
+}
+
 /// The file with the rows in it; `None` if they are there already, or if the file is
 /// none of ours to change.
 fn merged(path: &Path, rows: &[(&Seed, Value)], facts: &Facts<'_>) -> Result<Option<String>> {
@@ -95,7 +119,13 @@ fn merged(path: &Path, rows: &[(&Seed, Value)], facts: &Facts<'_>) -> Result<Opt
         "" => Value::Object(Map::new()),
         text => match serde_json::from_str(text) {
             Ok(document) => document,
-            Err(_) => return Ok(None),
+            Err(error) => {
+                return Err(Problem::failed(format!(
+                    "{} is left alone: it is no JSON",
+                    path.display()
+                ))
+                .caused_by(error));
+            }
         },
     };
     let mut changed = false;
@@ -138,21 +168,24 @@ fn set(document: &mut Value, seed: &Seed, value: &Value, facts: &Facts<'_>) -> b
     true
 }
 
-/// The lock that Claude Code takes for its file: a folder beside it. Whoever cannot
-/// have it in time goes on without: the write itself is whole in any case.
-struct ProgramsLock(Option<PathBuf>);
+/// The lock that Claude Code takes for its file: a folder beside it.
+struct ProgramsLock(PathBuf);
 
 impl ProgramsLock {
-    fn take(path: &Path) -> Self {
+    fn take(path: &Path) -> Option<Self> {
         let mut name = path.as_os_str().to_owned();
         name.push(".lock");
         let lock = PathBuf::from(name);
         let deadline = Instant::now() + LOCK_PATIENCE;
         loop {
             match fs::create_dir(&lock) {
-                Ok(()) => return ProgramsLock(Some(lock)),
-                Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => break,
-                Err(_) if Instant::now() >= deadline => break,
+                Ok(()) => return Some(ProgramsLock(lock)),
+                // Its folder may not be there yet, and then nobody else writes there.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                    files::make_dir(path.parent()?).ok()?;
+                }
+                Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return None,
+                Err(_) if Instant::now() >= deadline => return None,
                 Err(_) => {}
             }
             let modified = fs::metadata(&lock).and_then(|meta| meta.modified());
@@ -166,15 +199,12 @@ impl ProgramsLock {
                 std::thread::sleep(Duration::from_millis(20));
             }
         }
-        ProgramsLock(None)
     }
 }
 
 impl Drop for ProgramsLock {
     fn drop(&mut self) {
-        if let Some(lock) = &self.0 {
-            let _ = fs::remove_dir(lock);
-        }
+        let _ = fs::remove_dir(&self.0);
     }
 }
 
@@ -225,6 +255,7 @@ mod tests {
             work_dir: "/w.d",
             never_asks,
             env: &env,
+            given: &BTreeSet::new(),
         };
         let problems = plant(&seeds(), &facts);
         assert!(!folder.path().join("a.json.lock").exists());
@@ -273,7 +304,9 @@ mod tests {
     fn a_file_that_is_in_order_or_no_json_is_not_touched() {
         let whole = r#"{"projects":{"/w.d":{"trusted":true}}}"#;
         assert_eq!(plant_on(Some(whole), "", false).0, whole);
-        assert_eq!(plant_on(Some("// mine\n{}"), "", false).0, "// mine\n{}");
+        let (after, problems) = plant_on(Some("// mine\n{}"), "", false);
+        assert_eq!(after, "// mine\n{}");
+        assert!(problems[0].contains("left alone"), "{problems:?}");
         assert_eq!(plant_on(Some("[1]"), "", false).0, "[1]");
     }
 
@@ -288,6 +321,7 @@ mod tests {
             work_dir: "/w",
             never_asks: false,
             env: &BTreeMap::new(),
+            given: &BTreeSet::new(),
         };
         assert!(plant(&seeds(), &facts).is_empty());
         assert!(link.is_symlink());

@@ -39,7 +39,14 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
         batch = batch.then(set(tag::HARNESS_SESSION, id));
     }
     if let (Event::Prompt, Some(prompt)) = (event, report["prompt"].as_str()) {
-        batch = batch.then(set(tag::LAST_PROMPT, &nudge::fingerprint(prompt)));
+        // The count tells a prompt from an earlier one with the same text.
+        let count = Command::new("set-option")
+            .arg("-F")
+            .target(target.clone())
+            .args([tag::PROMPTS, "#{e|+:0#{@gt_prompts},1}"]);
+        batch = batch
+            .then(set(tag::LAST_PROMPT, &nudge::fingerprint(prompt)))
+            .then(count);
     }
     if !batch.is_empty() {
         town.server()

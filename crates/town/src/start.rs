@@ -15,9 +15,9 @@ mod prepared;
 pub use options::StartOptions;
 
 use crate::containers::{self, tmux_problem};
-use crate::inject::{Submission, Typist};
+use crate::inject::{Reached, Submission, Typist};
 use crate::lock::{self, FileLock};
-use crate::queue::Phase;
+use crate::queue::{Phase, Queue};
 use crate::{Result, Town, hooks, look, neighbours, pidfile, rig, roles, stop, workspace};
 use container::Made;
 use gt_core::problem::Kind;
@@ -226,11 +226,14 @@ fn undo(town: &Town, prepared: &Prepared<'_>, session: SessionId) {
 /// Types the first prompt of a program that takes it in no other way.
 fn type_prompt(town: &Town, prepared: &Prepared<'_>, made: &Made, prompt: &str) -> Result<()> {
     const PATIENCE: Duration = Duration::from_secs(10);
+    // Somebody may have a message for it already.
+    let queue = Queue::of(town, prepared.identity);
+    let _lock = FileLock::take(&queue.lock_path(), PATIENCE)?;
     let began = Instant::now();
     let mut typist = Typist::for_pane(town, made.pane, &made.tty, made.pid, &prepared.preset);
     let prompt = gt_core::nudge::clean(prompt);
     loop {
-        match typist.submit(&prompt, (Phase::Taken, 0), false, |_| Ok(()))? {
+        match typist.submit(&prompt, Reached::NOTHING, false, |_, _| Ok(()))? {
             Submission::Submitted { .. } => return Ok(()),
             Submission::NotNow(reason, phase) => {
                 if phase != Phase::Taken || began.elapsed() > PATIENCE {

@@ -6,10 +6,10 @@
 //! and panes that the user opened beside an agent are left alone.
 
 use crate::containers::{self, Container, tmux_problem};
-use crate::inject::{Submission, Typist};
+use crate::inject::{Reached, Submission, Typist};
 use crate::lock::FileLock;
 use crate::processes::{self, Handle};
-use crate::queue::Phase;
+use crate::queue::Queue;
 use crate::{Result, Town, harnesses, inject, pidfile};
 use gt_core::harness::Preset;
 use gt_core::process::Table;
@@ -244,8 +244,14 @@ fn ask_by_command<'a>(
             .map(|(container, preset)| {
                 let answer = scope.spawn(move || {
                     let command = preset.quit.command.as_deref().unwrap_or_default();
+                    // Where somebody else is typing, keys have to do.
+                    let queue = container.identity().map(|who| Queue::of(town, who));
+                    let lock = queue.map(|queue| FileLock::try_take(&queue.lock_path()));
+                    let Some(Ok(Some(_lock))) = lock else {
+                        return false;
+                    };
                     let mut typist = Typist::new(town, container, preset);
-                    let typed = typist.submit(command, (Phase::Taken, 0), false, |_| Ok(()));
+                    let typed = typist.submit(command, Reached::NOTHING, false, |_, _| Ok(()));
                     matches!(typed, Ok(Submission::Submitted { .. }))
                 });
                 (*container, preset, answer)

@@ -20,6 +20,9 @@ pub struct Asking {
     /// The choices stand next to each other, not one below the other.
     #[serde(skip)]
     pub across: bool,
+    /// The numbers that the program shows before its options, where it does.
+    #[serde(skip)]
+    pub numbers: Vec<Option<usize>>,
 }
 
 /// The kind of a dialog that the preset does not know.
@@ -77,17 +80,17 @@ pub(super) fn find<'p>(lines: &[Line], preset: &'p Preset) -> Option<Found<'p>> 
         .filter(is_written)
         .map(|line| first_column(line.bare()))
         .collect();
-    let across = rows.as_ref().is_some_and(|rows| rows.across);
-    let (options, marked) = rows.map_or((Vec::new(), None), |rows| (rows.options, rows.marked));
+    let rows = rows.unwrap_or_default();
     Some(Found {
         asking: Asking {
             kind: known
                 .map_or(UNKNOWN, |(dialog, _)| dialog.name.as_str())
                 .to_owned(),
             text: text.join("\n"),
-            options,
-            marked,
-            across,
+            options: rows.options,
+            marked: rows.marked,
+            across: rows.across,
+            numbers: rows.numbers,
         },
         mark: waits,
     })

@@ -14,13 +14,15 @@ const NUMBERED_CURSORS: &[char] = &['●', '>'];
 /// Stand before the row that is in force already.
 const TICKS: &[char] = &['✔', '✓'];
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rows {
     pub(super) options: Vec<String>,
     pub(super) marked: Option<usize>,
     pub(super) lines: Range<usize>,
     /// The choices stand next to each other.
     pub(super) across: bool,
+    /// The numbers that stand before them, where they have any.
+    pub(super) numbers: Vec<Option<usize>>,
 }
 
 /// The lowest menu. `is_message` tells which lines begin a message: they have the
@@ -56,6 +58,7 @@ fn known_rows(lines: &[Line], texts: &[String]) -> Option<Rows> {
     let shown = || found.iter().filter_map(|at| rows[*at].as_ref());
     (found.len() > 1).then(|| Rows {
         options: shown().map(|row| row.title().to_owned()).collect(),
+        numbers: shown().map(|row| row.number).collect(),
         marked: shown().position(Row::points),
         lines: first..last + 1,
         across: false,
@@ -78,6 +81,7 @@ fn known_words(lines: &[Line], texts: &[String]) -> Option<Rows> {
     let places: Vec<(&Line, usize)> = found.iter().map(|(_, column)| (line, *column)).collect();
     Some(Rows {
         options: found.iter().map(|(text, _)| (*text).clone()).collect(),
+        numbers: vec![None; found.len()],
         marked: set_off(&places),
         lines: at..at + 1,
         across: true,
@@ -227,6 +231,10 @@ fn collect(lines: &[Line], rows: &[Option<Row>], run: &[usize]) -> Rows {
     });
     Rows {
         options: all.iter().map(|at| whole(lines, rows, *at)).collect(),
+        numbers: all
+            .iter()
+            .map(|at| rows[*at].as_ref().and_then(|row| row.number))
+            .collect(),
         marked,
         lines: first..depth(lines, rows, last),
         across: false,
@@ -251,6 +259,7 @@ fn pointed(rows: &[Option<Row>], is_message: impl Fn(usize) -> bool) -> Option<R
     let title = |at: &usize| rows[*at].as_ref().map(|row| row.title().to_owned());
     (all.len() > 1).then(|| Rows {
         options: all.iter().filter_map(title).collect(),
+        numbers: vec![None; all.len()],
         marked: all.iter().position(|row| *row == at),
         lines: first..last + 1,
         across: false,

@@ -3,7 +3,7 @@ use crate::context::Context;
 use crate::output;
 use clap::Args;
 use gt_core::Identity;
-use gt_core::answer::{Choice, listed};
+use gt_core::answer::{Choice, listed, number};
 use gt_core::screen::Asking;
 use gt_town::{answer, nudge, signal, target};
 use serde_json::json;
@@ -41,7 +41,6 @@ pub(crate) fn run(args: AnswerArgs, context: &Context) -> Answer {
             "agent": identity,
             "question": answered.asking.text,
             "answer": option,
-            "number": answered.chosen + 1,
         }))?;
     } else {
         output::line(format!("Answered {identity}: {option}."))?;
@@ -56,7 +55,7 @@ fn show(identity: &Identity, asking: &Asking, context: &Context) -> Answer {
             "kind": asking.kind,
             "question": asking.text,
             "options": asking.options,
-            "marked": asking.marked.map(|marked| marked + 1),
+            "marked": asking.marked,
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -64,13 +63,13 @@ fn show(identity: &Identity, asking: &Asking, context: &Context) -> Answer {
     if asking.options.is_empty() {
         output::line(listed(asking))?;
     }
-    for (option, number) in asking.options.iter().zip(1..) {
-        let mark = if asking.marked == Some(number - 1) {
+    for (at, option) in asking.options.iter().enumerate() {
+        let mark = if asking.marked == Some(at) {
             '❯'
         } else {
             ' '
         };
-        output::line(format!("{mark} {number}. {option}"))?;
+        output::line(format!("{mark} {} {option}", number(asking, at)))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -63,6 +63,11 @@ fn it_comes_up_through_its_real_dialogs() {
             return;
         }
         stage.let_it_ask();
+        // Nobody answers: it says what it asks, and waits.
+        stage.start(&["--no-dialogs", "--no-prompt"]);
+        let asked = stage.ok(&["answer", "gastown/max", "--json"]);
+        assert!(asked.contains("\"kind\": \"trust\""), "{asked}");
+        stage.ok(&["stop", "gastown/max", "--force"]);
         stage.start(&[]);
         stage.wait_prompt("[GAS TOWN] crew max");
     });
@@ -168,6 +173,7 @@ fn a_permission_dialog_is_never_answered_by_a_message() {
                 sent.push(text);
             }
         }
+        std::thread::sleep(Duration::from_secs(1)); // an approved one would run now
         assert!(!stage.was_approved(), "nobody approved it");
         // A person answers; what waited comes at the end of the turn.
         stage.ok(&["answer", "gastown/max", "yes"]);
@@ -232,7 +238,7 @@ fn a_half_typed_line_is_left_to_its_writer() {
 fn killed_at_any_moment_nothing_is_doubled_or_left_behind() {
     each("kills", |stage| {
         stage.start(&["--no-prompt"]);
-        let mut sent = Vec::new();
+        let (mut sent, mut acknowledged) = (Vec::new(), Vec::new());
         for round in 0..count(50, 10) {
             let text = format!("round {round} of the killing");
             let mut child = stage.spawn(&["nudge", "gastown/max", &text, "--timeout", "60"]);
@@ -243,7 +249,9 @@ fn killed_at_any_moment_nothing_is_doubled_or_left_behind() {
             }
             let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
             let _ = rustix::process::kill_process(pid, Signal::KILL);
-            child.wait().unwrap();
+            if child.wait().unwrap().success() {
+                acknowledged.push(gt_model::fingerprint(&text));
+            }
             sent.push(text);
         }
         let end = stage.nudge("the end");
@@ -265,6 +273,10 @@ fn killed_at_any_moment_nothing_is_doubled_or_left_behind() {
             places.iter().all(Option::is_some) && places.is_sorted_by(|a, b| a < b),
             "{places:?}\n{}",
             stage.screen()
+        );
+        assert!(
+            acknowledged.iter().all(|print| got.contains(print)),
+            "what was acknowledged has arrived"
         );
         assert!(
             places.len() * 2 > sent.len(),

@@ -216,14 +216,19 @@ impl Stage {
             .unwrap_or_default()
     }
 
-    /// Waits until the conversation has so many messages.
+    /// Waits until the conversation has so many messages, and nothing more comes.
     #[track_caller]
     pub(crate) fn wait_history(&self, count: usize) -> Vec<String> {
         wait_until(
             &format!("{} has {count} messages", self.program.harness),
             PATIENCE,
-            || Some(self.history()).filter(|history| history.len() >= count),
-        )
+            || (self.history().len() >= count).then_some(()),
+        );
+        self.ok(&["wait", "gastown/max", "--timeout", "60"]);
+        // A double would be on its way still.
+        std::thread::sleep(Duration::from_millis(500));
+        self.ok(&["wait", "gastown/max", "--timeout", "60"]);
+        self.history()
     }
 
     /// The model was given exactly these messages: each once, whole, in this order.

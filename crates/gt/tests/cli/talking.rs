@@ -438,8 +438,10 @@ fn a_screen_that_cannot_be_read_is_drawn_anew() {
     let answer = env.json(&["nudge", "mayor", "are you there"]);
     assert_eq!(answer["delivered"], "agent", "{answer}");
     env.wait_screen("mayor", "are you there");
-    let after = env.format("hq-mayor", "#{pane_tty} #{window_width} #{window-size}");
-    assert_eq!(facts, after, "its window is as it was");
+    wait_until("its window is as it was", PATIENCE, || {
+        let after = env.format("hq-mayor", "#{pane_tty} #{window_width} #{window-size}");
+        (facts == after).then_some(())
+    });
 }
 
 #[test]
@@ -485,7 +487,7 @@ fn a_message_half_way_into_a_life_that_ended_goes_to_the_next() {
     fs::create_dir_all(queue.join("taken")).unwrap();
     fs::rename(
         queue.join(format!("new/1-{id}")),
-        queue.join(format!("taken/1-{id}.{life}.entering")),
+        queue.join(format!("taken/1-{id}.{life}.0.entering")),
     )
     .unwrap();
     let listed = env.json(&["nudge", "mayor", "--list"]);
@@ -523,7 +525,7 @@ fn a_question_is_answered_by_reading_it() {
     env.gt(&waiting).ok();
     let question = env.json(&["answer", "gastown/max"]);
     assert_eq!(question["kind"], "permission", "{question}");
-    assert_eq!(question["marked"], 1, "{question}");
+    assert_eq!(question["marked"], 0, "{question}");
     let unclear = env.gt(&["answer", "gastown/max", "perhaps"]).fails(2);
     assert!(unclear.stderr.contains("1. Yes"), "{}", unclear.stderr);
     let refused = env.json(&["answer", "gastown/max", "no"]);
@@ -551,4 +553,73 @@ fn a_captured_screen_is_told_to_those_who_write_presets() {
         .fails(3);
     env.gt(&["harness", "classify", "claude", "missing"])
         .fails(3);
+}
+
+#[test]
+fn odd_messages_arrive_like_any_other() {
+    let env = stage(&["max"]);
+    let sent = [
+        "y",
+        "1",
+        "continue",
+        "continue",
+        "what does [Pasted text #3 +9 lines] mean?",
+        "Press up to edit queued messages",
+        "ends with a backslash \\",
+        "[from nobody] x",
+    ];
+    for text in sent {
+        let answer = env.json(&["nudge", "gastown/max", text, "--timeout", "20"]);
+        assert_eq!(answer["delivered"], "agent", "{text:?}: {answer}");
+    }
+    wait_until("all have arrived", PATIENCE, || {
+        (prompts(&env).len() >= sent.len()).then_some(())
+    });
+    let got: Vec<String> = prompts(&env);
+    let got: Vec<&str> = got.iter().map(|text| text.trim_end()).collect();
+    assert_eq!(got, sent);
+}
+
+#[test]
+fn what_was_answered_is_not_typed_again() {
+    let env = stage(&["max"]);
+    env.gt(&["nudge", "gastown/max", "once"]).ok();
+    // As a process leaves it that was killed between the receipt and the end.
+    let queue = env.town().join(".runtime/nudges/gastown.crew.max");
+    let receipt = fs::read_dir(queue.join("done")).unwrap().flatten().next();
+    let id = receipt.unwrap().file_name().into_string().unwrap();
+    let message = format!(
+        r#"{{"id":"{id}","sender":null,"text":"once","priority":"normal","created_at":0}}"#
+    );
+    let left = queue.join(format!("taken/1-{id}.an-earlier-life.0.entering"));
+    fs::write(&left, message).unwrap();
+    env.gt(&["nudge", "gastown/max", "twice"]).ok();
+    assert!(!left.exists());
+    assert_eq!(prompts(&env), ["once", "twice"]);
+}
+
+#[test]
+fn an_agent_that_ends_under_the_typing_does_not_count_as_reached() {
+    let env = stage(&["max"]);
+    env.gt(&["nudge", "gastown/max", "[[delay=30]]"]).ok();
+    let pid = env.pid("gastown/crew/max");
+    let waiting = env.spawn(&[
+        "nudge",
+        "gastown/max",
+        "too late",
+        "--timeout",
+        "60",
+        "--json",
+    ]);
+    std::thread::sleep(std::time::Duration::from_millis(300)); // it waits for the turn now
+    signal(pid, Signal::KILL);
+    let output = waiting.wait_with_output().unwrap();
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answer["delivered"], "queue", "{answer}");
+    assert_eq!(answer["reason"], "it has ended", "{answer}");
+    // The next life gets it.
+    env.gt(&["start", "gastown/max", "--no-prompt"]).ok();
+    wait_until("it has arrived", PATIENCE, || {
+        prompts(&env).contains(&"too late".to_owned()).then_some(())
+    });
 }

@@ -36,6 +36,7 @@ const events = {
   }),
   "permission.replied": (it) => signal("tool-start", { session_id: it.sessionID, tool_name: "goes on" }),
   "question.replied": (it) => signal("tool-start", { session_id: it.sessionID, tool_name: "goes on" }),
+  "session.status": (it) => { if (it.status?.type === "busy") failed = false },
   "session.error": (it) => {
     if (children.has(it.sessionID)) return
     failed = true

@@ -43,9 +43,20 @@ fn user_folder(around: &Surroundings) -> Option<PathBuf> {
 fn with_plugin(config: &str, plugin: &Path) -> Option<String> {
     let mut config: Value = serde_json::from_str(config).ok()?;
     let plugins = config.as_object_mut()?.entry("plugin").or_insert(json!([]));
-    let address = format!("file://{}", plugin.display());
+    let address = format!("file://{}", encoded(&plugin.to_string_lossy()));
     plugins.as_array_mut()?.push(json!(address));
     Some(config.to_string())
+}
+
+/// A path as a part of an address.
+fn encoded(path: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
+    path.bytes()
+        .map(|byte| match is_plain(byte) {
+            true => char::from(byte).to_string(),
+            false => format!("%{byte:02X}"),
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -63,6 +74,9 @@ mod tests {
             r#"{"model":"m","plugin":["a"]}"#,
             Some(r#"{"model":"m","plugin":["a","file:///t/x.js"]}"#),
         );
+        let odd = with_plugin("{}", Path::new("/a b#%ü/x.js"));
+        let expected = r#"{"plugin":["file:///a%20b%23%25%C3%BC/x.js"]}"#;
+        assert_eq!(odd.as_deref(), Some(expected));
         check("no json", None);
         check(r#"{"plugin":3}"#, None);
     }

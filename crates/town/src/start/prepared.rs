@@ -131,11 +131,14 @@ impl<'a> Prepared<'a> {
         let Some(root) = root.filter(|_| plan.runs_preset && self.role.start.accept_dialogs) else {
             return Vec::new();
         };
+        let given = self.options.extra_env.iter().map(|(name, _)| name);
+        let given = given.chain(self.role.env.keys()).cloned().collect();
         let facts = seeds::Facts {
             root,
             work_dir: &self.work_dir.to_string_lossy(),
             never_asks: plan.never_asks,
             env: &plan.env,
+            given: &given,
         };
         seeds::plant(&self.preset.seeds, &facts)
     }

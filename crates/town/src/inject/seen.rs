@@ -1,0 +1,147 @@
+//! One look at an agent: its screen, and what its hooks said last.
+
+use crate::containers::tmux_problem;
+use crate::{Result, Town};
+use gt_core::harness::Preset;
+use gt_core::nudge;
+use gt_core::screen::{self, Asking, matches};
+use gt_core::state::State;
+use gt_tmux::{Command, PaneId};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// What one look at an agent shows.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// The process in the pane is another one, or none any more.
+    pub is_over: bool,
+    pub state: Option<State>,
+    /// A question is open, or is about to open.
+    pub dialog: bool,
+    /// The question that is open, as far as it can be read.
+    pub asking: Option<Asking>,
+    /// What somebody has typed; `None` where no input line is to be seen.
+    pub input: Option<String>,
+    /// The same with hints of the program's own.
+    raw_input: Option<String>,
+    /// What stands before the cursor, where the preset does not describe the input line.
+    before_cursor: Option<String>,
+    /// The fingerprint of the last prompt that the agent's hook reported.
+    pub last_prompt: String,
+    /// How many prompts its hook has reported.
+    pub prompts: u64,
+    /// When the program wrote something last, in seconds since the epoch.
+    pub(super) drawn_at: i64,
+    /// Changes with everything that can be seen, and with every word of a hook.
+    pub picture: u64,
+}
+
+/// What can be said about a text and the input line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum InLine {
+    There,
+    /// The line is to be seen, and the text is not in it.
+    Gone,
+    /// No input line is to be seen.
+    Unknown,
+}
+
+/// Asked for in one call with the screen.
+const FACTS: &str = "#{@gt_last_prompt}\n#{@gt_prompts}\n#{cursor_x} #{cursor_y}\n\
+    #{?#{==:#{@gt_state_source},hook},#{@gt_state},} #{@gt_state_since}\n#{window_activity}\n\
+    #{pane_dead} #{pane_pid}\n#{@gt_state_reason}\n#{pane_title}";
+
+impl Seen {
+    /// Looks at the agent whose first process has that pid, in one call.
+    pub(super) fn look(town: &Town, pane: PaneId, pid: u32, preset: &Preset) -> Result<Self> {
+        let answers = town
+            .server()
+            .run_each([
+                // With colours: hints and marked rows are often told by them alone.
+                Command::new("capture-pane").args(["-e", "-p"]).target(pane),
+                Command::new("display-message")
+                    .arg("-p")
+                    .target(pane)
+                    .arg(FACTS),
+            ])
+            .map_err(|error| tmux_problem("cannot read the pane", error))?;
+        let [shown, facts] = answers.as_slice() else {
+            return Err(gt_core::Problem::failed(
+                "tmux did not say what the pane shows",
+            ));
+        };
+        Ok(Self::read(shown, facts, pid, preset))
+    }
+
+    fn read(shown: &str, facts: &str, pid: u32, preset: &Preset) -> Self {
+        let lines: Vec<&str> = shown.lines().collect();
+        let mut rest = facts.splitn(8, '\n');
+        let mut fact = || rest.next().unwrap_or_default().trim_end();
+        let (last_prompt, prompts, cursor) = (fact(), fact(), fact());
+        let (hooked, drawn_at, process, _reason, title) = (fact(), fact(), fact(), fact(), fact());
+        let seen = screen::classify(&lines, title, preset);
+        let is_described = preset.screen.input.is_some();
+        let before_cursor = (!is_described).then(|| screen::before_cursor(&lines, cursor));
+        let hooked = said_just_now(hooked);
+        let state = match seen.state {
+            // What a program has begun shows on its screen only after a moment.
+            State::Idle | State::Error if hooked == Some(State::Busy) => hooked,
+            _ if seen.is_at_prompt() => Some(State::Idle),
+            State::Starting | State::Running => None,
+            state => Some(state),
+        };
+        let mut picture = DefaultHasher::new();
+        (shown, facts).hash(&mut picture);
+        Seen {
+            is_over: process != format!("0 {pid}"),
+            state,
+            // A question that is about to open counts as one that is open.
+            dialog: seen.dialog.is_some()
+                || seen.state == State::Waiting
+                || hooked == Some(State::Waiting),
+            asking: seen.dialog,
+            raw_input: seen.input.as_ref().map(|input| input.text.clone()),
+            input: seen.input.map(|input| input.typed().to_owned()),
+            before_cursor,
+            last_prompt: last_prompt.to_owned(),
+            prompts: prompts.parse().unwrap_or_default(),
+            drawn_at: drawn_at.parse().unwrap_or_default(),
+            picture: picture.finish(),
+        }
+    }
+
+    /// Whether the text is in the input line.
+    pub(super) fn in_line(&self, text: &str, preset: &Preset) -> InLine {
+        let input = if looks_like_a_hint(text, preset) {
+            &self.raw_input
+        } else {
+            &self.input
+        };
+        match (input, &self.before_cursor) {
+            (Some(input), _) if nudge::is_in_input(input, text) => InLine::There,
+            (None, Some(before)) if nudge::ends_with(before, text) => InLine::There,
+            (Some(_), _) | (None, Some(_)) => InLine::Gone,
+            (None, None) => InLine::Unknown,
+        }
+    }
+
+    /// Whether the agent's hook has confirmed this message since it had reported so
+    /// many prompts.
+    pub(super) fn confirms(&self, text: &str, prompts: u64) -> bool {
+        self.prompts > prompts && self.last_prompt == nudge::fingerprint(text)
+    }
+}
+
+/// A message that reads like what the program shows in an empty line.
+fn looks_like_a_hint(text: &str, preset: &Preset) -> bool {
+    let form = preset.screen.input.as_ref();
+    let hints = form.map(|form| form.placeholders.as_slice());
+    let bears = |mark: &String| matches(text, mark);
+    hints.unwrap_or_default().iter().any(bears)
+}
+
+/// The state that a hook reported in the last two seconds, from `state since`.
+fn said_just_now(hooked: &str) -> Option<State> {
+    let (state, since) = hooked.split_once(' ')?;
+    let age = jiff::Timestamp::now().as_second() - since.parse::<i64>().ok()?;
+    State::from_word(state).filter(|_| age < 2)
+}

@@ -1,0 +1,369 @@
+//! Somebody who types to one agent, one message after another.
+//!
+//! Enter approves what a program asks. So there is one rule before every Enter: the
+//! same process as before, our text seen in its input line, and a state in which no
+//! question can open. And one before every paste: an empty line, and nothing of the
+//! same message that may still be on its way.
+
+use super::seen::{InLine, Seen};
+use super::{paste, press, repaint};
+use crate::containers::Container;
+use crate::queue::Phase;
+use crate::watch::PaneWatch;
+use crate::{Result, Town, processes};
+use gt_core::harness::Preset;
+use gt_core::nudge::{self, Moment, NotNow};
+use gt_core::state::State;
+use gt_tmux::PaneId;
+use std::time::{Duration, Instant};
+
+/// How long a pasted text may take to appear: the least, and per megabyte.
+const ARRIVAL: Duration = Duration::from_secs(5);
+const ARRIVAL_PER_MEGABYTE: Duration = Duration::from_secs(20);
+/// How long what a process did before it died may take to show.
+const LATE: Duration = Duration::from_secs(1);
+/// A program that draws so many seconds after a paste has read it.
+const READ_WITHIN: i64 = 2;
+/// How long a submitted message may stay in the input line before Enter is pressed again.
+const TAKEN_AFTER: Duration = Duration::from_millis(1_500);
+const MOST_ENTERS: u32 = 3;
+/// How long after its message a program may take to look busy. Until then it seems
+/// idle, and whoever types next would not know that it may ask something.
+const BUSY_AFTER: Duration = Duration::from_secs(1);
+/// How long a screen may be unreadable before the program is made to draw it anew,
+/// and how long until it is asked again.
+const REPAINT_AFTER: Duration = Duration::from_secs(1);
+const REPAINT_AGAIN: Duration = Duration::from_secs(3);
+
+/// How far a message has come, when, and how many prompts its agent had reported then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reached {
+    pub phase: Phase,
+    /// Seconds since the epoch.
+    pub since: i64,
+    pub prompts: u64,
+}
+
+impl Reached {
+    /// One of which nothing was typed.
+    pub const NOTHING: Reached = Reached {
+        phase: Phase::Taken,
+        since: 0,
+        prompts: 0,
+    };
+}
+
+/// What came of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Submission {
+    Submitted {
+        proof: &'static str,
+        attempts: u32,
+    },
+    /// Not now; it has come this far.
+    NotNow(NotNow, Phase),
+}
+
+#[derive(Debug)]
+pub struct Typist<'a> {
+    town: &'a Town,
+    pane: PaneId,
+    pid: u32,
+    preset: &'a Preset,
+    never_asks: bool,
+    watch: PaneWatch,
+    /// The last text that was pasted here by us.
+    pasted: Option<String>,
+    /// Since when nothing known is on its screen.
+    unread_since: Option<Instant>,
+    repainted: Option<Instant>,
+}
+
+impl<'a> Typist<'a> {
+    pub fn new(town: &'a Town, container: &Container, preset: &'a Preset) -> Self {
+        let row = container.pane();
+        Typist {
+            never_asks: row.tag_never_asks,
+            ..Self::for_pane(town, row.pane, &row.tty, row.pid, preset)
+        }
+    }
+
+    /// The same for a pane that was just made.
+    pub fn for_pane(town: &'a Town, pane: PaneId, tty: &str, pid: u32, preset: &'a Preset) -> Self {
+        Typist {
+            town,
+            pane,
+            pid,
+            preset,
+            never_asks: false,
+            watch: PaneWatch::new(tty, processes::hold_one(pid)),
+            pasted: None,
+            unread_since: None,
+            repainted: None,
+        }
+    }
+
+    /// Looks at the agent.
+    pub fn observe(&self) -> Result<Seen> {
+        Seen::look(self.town, self.pane, self.pid, self.preset)
+    }
+
+    /// Whether the agent's process is gone.
+    pub fn has_ended(&self) -> bool {
+        self.watch.has_ended()
+    }
+
+    /// Waits a moment for the screen to change.
+    pub fn wait(&mut self, patience: Duration) {
+        self.watch.wait(patience);
+    }
+
+    /// Waits a moment for a chance to type. A screen that has said nothing for long is
+    /// drawn anew: programs and terminals differ about the width of some signs, and
+    /// what is drawn over them then ends up in the wrong place.
+    pub fn wait_for_chance(&mut self, reason: NotNow, patience: Duration) -> Result<()> {
+        if reason != NotNow::NoPrompt {
+            self.unread_since = None;
+        } else if self.unread_since.get_or_insert_with(Instant::now).elapsed() > REPAINT_AFTER {
+            self.repaint()?;
+        }
+        self.watch.wait(patience);
+        Ok(())
+    }
+
+    fn repaint(&mut self) -> Result<()> {
+        if self
+            .repainted
+            .is_some_and(|at| at.elapsed() < REPAINT_AGAIN)
+        {
+            return Ok(());
+        }
+        self.repainted = Some(Instant::now());
+        repaint(self.town, self.pane)?;
+        self.watch.be_attentive();
+        Ok(())
+    }
+
+    /// Types a message and submits it, from where it was left. Every step is noted
+    /// before it is taken, with the number of prompts that were reported by then.
+    pub fn submit(
+        &mut self,
+        text: &str,
+        reached: Reached,
+        while_busy: bool,
+        mut note: impl FnMut(Phase, u64) -> Result<()>,
+    ) -> Result<Submission> {
+        let not_now = |reason, phase| Ok(Submission::NotNow(reason, phase));
+        let phase = reached.phase;
+        let seen = self.look_again(text, phase)?;
+        if seen.is_over {
+            return not_now(NotNow::Ended, phase);
+        }
+        if phase != Phase::Taken && seen.confirms(text, reached.prompts) {
+            return Ok(submitted("hook", 1));
+        }
+        match (phase, seen.in_line(text, self.preset)) {
+            (Phase::Entering, _) if seen.dialog => return not_now(NotNow::Dialog, phase),
+            (Phase::Entering, InLine::Unknown) => return not_now(NotNow::NoPrompt, phase),
+            // It was in the line; if it is not any more, Enter has taken it.
+            (Phase::Entering, InLine::Gone) => return Ok(submitted("line", 1)),
+            (Phase::Entering | Phase::Pasting, InLine::There) => {}
+            (Phase::Pasting, _) if !self.may_paste_again(text, &seen, reached.since) => {
+                let reason = if seen.dialog {
+                    NotNow::Dialog
+                } else {
+                    NotNow::NoPrompt
+                };
+                return not_now(reason, phase);
+            }
+            (Phase::Taken | Phase::Pasting, _) => {
+                if let Err(reason) = nudge::may_type(&self.moment(&seen), while_busy) {
+                    return not_now(reason, phase);
+                }
+                note(Phase::Pasting, seen.prompts)?;
+                self.pasted = Some(text.to_owned());
+                paste(self.town, self.pane, text)?;
+                if let Err(reason) = self.await_arrival(text)? {
+                    return not_now(reason, Phase::Pasting);
+                }
+            }
+        }
+        self.enter(text, phase, while_busy, note)
+    }
+
+    /// A look, and after somebody else's crash a longer one.
+    fn look_again(&mut self, text: &str, phase: Phase) -> Result<Seen> {
+        match phase {
+            Phase::Taken => self.observe(),
+            // Pasted by a process that has gone, perhaps a moment ago.
+            Phase::Pasting => self.watch_line(text, LATE + per_megabyte(LATE, text), InLine::There),
+            // Enter may just have been pressed, and what shows be what was.
+            Phase::Entering => self.watch_line(text, LATE, InLine::Gone),
+        }
+    }
+
+    /// Whether what was pasted is surely not on its way any more. A program that is busy
+    /// with itself reads it when it is done: only one that has drawn something since and
+    /// has it not will not have it. Nobody pastes twice, and where the input line is not
+    /// described nothing is sure.
+    fn may_paste_again(&self, text: &str, seen: &Seen, since: i64) -> bool {
+        self.preset.screen.input.is_some()
+            && self.pasted.as_deref() != Some(text)
+            && seen.drawn_at > since + READ_WITHIN
+    }
+
+    fn moment<'s>(&self, seen: &'s Seen) -> Moment<'s> {
+        Moment {
+            state: seen.state,
+            dialog: seen.dialog,
+            input: seen.input.as_deref(),
+            never_asks: self.never_asks,
+        }
+    }
+
+    /// Looks until the line is as hoped for, or the time is over.
+    fn watch_line(&mut self, text: &str, patience: Duration, hoped: InLine) -> Result<Seen> {
+        let deadline = Instant::now() + patience;
+        self.watch.be_attentive();
+        loop {
+            let seen = self.observe()?;
+            let left = deadline.saturating_duration_since(Instant::now());
+            let is_so = seen.in_line(text, self.preset) == hoped;
+            if is_so || seen.dialog || seen.is_over || left.is_zero() {
+                return Ok(seen);
+            }
+            self.watch.wait(left.min(Duration::from_millis(100)));
+        }
+    }
+
+    /// Waits until the text, or what the program shows for it, is in the input line.
+    fn await_arrival(&mut self, text: &str) -> Result<std::result::Result<(), NotNow>> {
+        let pasted = Instant::now();
+        let deadline = pasted + ARRIVAL + per_megabyte(ARRIVAL_PER_MEGABYTE, text);
+        let repaint_at = pasted + REPAINT_AFTER + per_megabyte(ARRIVAL_PER_MEGABYTE, text);
+        self.watch.be_attentive();
+        loop {
+            let seen = self.observe()?;
+            if seen.is_over {
+                return Ok(Err(NotNow::Ended));
+            }
+            if seen.dialog {
+                return Ok(Err(NotNow::Dialog));
+            }
+            if seen.in_line(text, self.preset) == InLine::There {
+                return Ok(Ok(()));
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(Err(NotNow::NoPrompt));
+            }
+            if Instant::now() >= repaint_at {
+                self.repaint()?;
+            }
+            self.watch.wait(left.min(Duration::from_millis(250)));
+        }
+    }
+
+    /// Presses Enter on a line that holds our text, and waits until it is taken. It is
+    /// pressed again only while the text is still seen there.
+    fn enter(
+        &mut self,
+        text: &str,
+        reached: Phase,
+        while_busy: bool,
+        mut note: impl FnMut(Phase, u64) -> Result<()>,
+    ) -> Result<Submission> {
+        self.settle(text);
+        let mut phase = reached;
+        for attempt in 1..=MOST_ENTERS {
+            let seen = self.observe()?;
+            if let Err(reason) = self.may_enter(&seen, while_busy) {
+                return Ok(Submission::NotNow(reason, phase));
+            }
+            match seen.in_line(text, self.preset) {
+                InLine::There => {}
+                // What seemed to be there had only not been wiped.
+                InLine::Gone if attempt > 1 => return Ok(submitted("line", attempt - 1)),
+                _ => return Ok(Submission::NotNow(NotNow::NoPrompt, phase)),
+            }
+            if phase != Phase::Entering {
+                note(Phase::Entering, seen.prompts)?;
+                phase = Phase::Entering;
+            }
+            press(self.town, self.pane, &["Enter".to_owned()])?;
+            if let Some(proof) = self.await_taken(text, &seen)? {
+                return Ok(submitted(proof, attempt));
+            }
+            self.repaint()?;
+        }
+        Ok(Submission::NotNow(NotNow::Occupied, phase))
+    }
+
+    /// Whether Enter may be pressed: nothing is asked, and nothing can be.
+    fn may_enter(&self, seen: &Seen, while_busy: bool) -> std::result::Result<(), NotNow> {
+        if seen.is_over {
+            return Err(NotNow::Ended);
+        }
+        let line_aside = Moment {
+            input: None,
+            ..self.moment(seen)
+        };
+        nudge::may_type(&line_aside, while_busy)
+    }
+
+    /// Looks for a proof that the message was taken, from what was seen before Enter.
+    fn await_taken(&mut self, text: &str, before: &Seen) -> Result<Option<&'static str>> {
+        let was_busy = before.state == Some(State::Busy);
+        let pressed = Instant::now();
+        let mut left_since: Option<Instant> = None;
+        self.watch.be_attentive();
+        while pressed.elapsed() < TAKEN_AFTER {
+            let seen = self.observe()?;
+            if seen.confirms(text, before.prompts) {
+                return Ok(Some("hook"));
+            }
+            let in_line = seen.in_line(text, self.preset);
+            if seen.is_over {
+                // A command may have been the end of it. What else became of the message
+                // only the next look can tell.
+                return Ok(text.starts_with('/').then_some("line"));
+            }
+            if in_line == InLine::There || seen.dialog {
+                left_since = None;
+            } else if seen.state == Some(State::Busy) && !was_busy {
+                return Ok(Some("screen"));
+            } else if in_line == InLine::Gone
+                && left_since.get_or_insert_with(Instant::now).elapsed() > BUSY_AFTER
+            {
+                // A turn that was over before the first look, or a command.
+                return Ok(Some("line"));
+            }
+            self.watch.wait(Duration::from_millis(100));
+        }
+        Ok(None)
+    }
+
+    /// Some programs take an Enter that follows a paste too closely for a part of it.
+    fn settle(&self, text: &str) {
+        let typing = &self.preset.typing;
+        let long = text.len() > 4_096;
+        let pause = if long {
+            typing.settle_long_ms
+        } else {
+            typing.settle_ms
+        };
+        if pause > 0 {
+            std::thread::sleep(Duration::from_millis(pause));
+        }
+    }
+}
+
+/// So much for each megabyte of a text, and of a part of one its part.
+fn per_megabyte(time: Duration, text: &str) -> Duration {
+    let kilobytes = u32::try_from(text.len() / 1_000).unwrap_or(u32::MAX);
+    time * kilobytes / 1_000
+}
+
+fn submitted(proof: &'static str, attempts: u32) -> Submission {
+    Submission::Submitted { proof, attempts }
+}
