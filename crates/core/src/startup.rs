@@ -87,6 +87,8 @@ pub struct Plan {
     pub process_names: Vec<String>,
     /// It is the preset's program that runs, not a line of somebody's own.
     pub runs_preset: bool,
+    /// Trust in the folder was given on the command line.
+    pub trusts_folder: bool,
     /// The program runs without ever asking for permission.
     pub never_asks: bool,
 }
@@ -139,6 +141,8 @@ pub fn plan(wish: &Wish<'_>) -> Plan {
         typed_prompt: wish.prompt.filter(|_| typed).map(str::to_owned),
         process_names,
         runs_preset: !own_line,
+        trusts_folder: wish.role.start.accept_dialogs
+            && !wish.preset.command.trust_folder.is_empty(),
         never_asks,
     }
 }

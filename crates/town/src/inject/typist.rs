@@ -166,7 +166,12 @@ impl<'a> Typist<'a> {
             (Phase::Entering, _) if seen.dialog => return not_now(NotNow::Dialog, phase),
             (Phase::Entering, InLine::Unknown) => return not_now(NotNow::NoPrompt, phase),
             // It was in the line; if it is not any more, Enter has taken it.
-            (Phase::Entering, InLine::Gone) => return Ok(submitted("line", 1)),
+            (Phase::Entering, InLine::Gone) => {
+                return match self.has_left(text)? {
+                    true => Ok(submitted("line", 1)),
+                    false => not_now(NotNow::NoPrompt, phase),
+                };
+            }
             (Phase::Entering | Phase::Pasting, InLine::There) => {}
             (Phase::Pasting, _) if !self.may_paste_again(text, &seen, reached.since) => {
                 let reason = if seen.dialog {
@@ -236,6 +241,26 @@ impl<'a> Typist<'a> {
         }
     }
 
+    /// Whether the text has left the line for good: programs draw an empty one for a
+    /// moment when they change from one screen to another.
+    fn has_left(&mut self, text: &str) -> Result<bool> {
+        let began = Instant::now();
+        let mut gone_since = None;
+        while began.elapsed() < LATE + BUSY_AFTER {
+            let seen = self.observe()?;
+            if seen.is_over || seen.dialog {
+                return Ok(false);
+            }
+            if seen.in_line(text, self.preset) != InLine::Gone {
+                gone_since = None;
+            } else if gone_since.get_or_insert_with(Instant::now).elapsed() > BUSY_AFTER {
+                return Ok(true);
+            }
+            self.watch.wait(Duration::from_millis(100));
+        }
+        Ok(false)
+    }
+
     /// Waits until the text, or what the program shows for it, is in the input line.
     fn await_arrival(&mut self, text: &str) -> Result<std::result::Result<(), NotNow>> {
         let pasted = Instant::now();
@@ -280,11 +305,12 @@ impl<'a> Typist<'a> {
             if let Err(reason) = self.may_enter(&seen, while_busy) {
                 return Ok(Submission::NotNow(reason, phase));
             }
-            match seen.in_line(text, self.preset) {
-                InLine::There => {}
-                // What seemed to be there had only not been wiped.
-                InLine::Gone if attempt > 1 => return Ok(submitted("line", attempt - 1)),
-                _ => return Ok(Submission::NotNow(NotNow::NoPrompt, phase)),
+            if seen.in_line(text, self.preset) != InLine::There {
+                // What seemed to be there may only not have been wiped.
+                if attempt > 1 && self.has_left(text)? {
+                    return Ok(submitted("line", attempt - 1));
+                }
+                return Ok(Submission::NotNow(NotNow::NoPrompt, phase));
             }
             if phase != Phase::Entering {
                 note(Phase::Entering, seen.prompts)?;

@@ -6,6 +6,7 @@ use super::type_prompt;
 use crate::watch::{PaneWatch, Woke};
 use crate::{Result, Town, containers, inject, processes};
 use gt_core::Problem;
+use gt_core::harness::Preset;
 use gt_core::screen;
 use gt_core::startup::Plan;
 use gt_core::state::State;
@@ -43,7 +44,7 @@ pub(super) fn bring_up(
         return await_survival(town, prepared, made, &mut watch).map(|()| state);
     }
     if start.wait_ready || start.accept_dialogs {
-        state = await_prompt(town, prepared, made, &mut watch, warnings)?;
+        state = await_prompt(town, prepared, plan, made, &mut watch, warnings)?;
     }
     if let Some(prompt) = &plan.typed_prompt {
         // It runs all the same; whoever started it is told.
@@ -111,6 +112,7 @@ fn await_process(
 fn await_prompt(
     town: &Town,
     prepared: &Prepared<'_>,
+    plan: &Plan,
     made: &Made,
     watch: &mut PaneWatch,
     warnings: &mut Vec<String>,
@@ -156,9 +158,7 @@ fn await_prompt(
                 }
                 Some(State::Idle) => {
                     let since = *idle_since.get_or_insert_with(Instant::now);
-                    let shows = |mark: &String| lines.iter().any(|l| screen::matches(l, mark));
-                    let is_sure = preset.ready.sure.iter().any(shows);
-                    if is_sure || since.elapsed().as_millis() >= preset.ready.confirm_ms.into() {
+                    if is_settled(&lines, since, plan, preset) {
                         return Ok(State::Idle);
                     }
                 }
@@ -189,6 +189,17 @@ fn await_prompt(
             return Err(death(town, prepared, made));
         }
     }
+}
+
+/// Whether a prompt that has been there for so long is not followed by a question.
+fn is_settled(lines: &[String], since: Instant, plan: &Plan, preset: &Preset) -> bool {
+    let ready = &preset.ready;
+    let shows = |mark: &String| lines.iter().any(|line| screen::matches(line, mark));
+    let is_sure = match ready.sure.as_slice() {
+        [] => plan.trusts_folder,
+        marks => marks.iter().any(shows),
+    };
+    is_sure || since.elapsed() >= Duration::from_millis(ready.confirm_ms)
 }
 
 /// What an agent asks at its start, and how to answer.
