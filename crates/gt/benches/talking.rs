@@ -56,9 +56,7 @@ fn messages(stage: &Stage, preset: &Preset) {
         await_idle(stage, preset);
         let text = format!("a bare message {run}");
         stage.paste(&text);
-        while !stage.screen().contains(&text) {
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        wait_until(|| stage.plain_screen().contains(&text));
         std::thread::sleep(Duration::from_millis(preset.typing.settle_ms.max(50)));
         let began = Instant::now();
         stage.type_by_hand(&["Enter"]);
@@ -102,10 +100,9 @@ fn readiness(stage: &Stage, preset: &Preset) {
     let [mut bare, mut ours] = [const { Vec::new() }; 2];
     for _ in 0..RUNS {
         let began = Instant::now();
-        stage.start_bare(&preset.command.skip_permissions);
-        while !is_ready(&stage.bare_screen(), preset) {
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        let command = &preset.command;
+        stage.start_bare(&[&command.skip_permissions[..], &command.trust_folder].concat());
+        wait_until(|| is_ready(&stage.bare_screen(), preset));
         bare.push(began.elapsed());
         stage.stop_bare();
         let began = Instant::now();
@@ -130,8 +127,15 @@ fn await_idle(stage: &Stage, preset: &Preset) {
     stage.ok(&["wait", "gastown/max", "--timeout", "60"]);
     // Some turns look over before they are.
     std::thread::sleep(Duration::from_millis(300));
-    while !is_ready(&stage.plain_screen(), preset) {
-        std::thread::sleep(Duration::from_millis(20));
+    wait_until(|| is_ready(&stage.plain_screen(), preset));
+}
+
+/// Looks often: what is measured is measured in tens of milliseconds.
+fn wait_until(is_so: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(60), "it never came");
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 

@@ -297,6 +297,8 @@ impl Stage {
     /// Starts the program in the agent's folder and environment, without `gt`.
     pub(crate) fn start_bare(&self, args: &[String]) {
         let folder = self.path("gt/gastown/crew/max").display().to_string();
+        let quoted = format!("\"{folder}\"");
+        let args = args.iter().map(|word| word.replace("{folder}", &quoted));
         let program = self.path("bin").join(self.program.harness);
         let mut new = Tmux::new("new-session").args(["-d", "-s", BARE, "-x", "200", "-y", "50"]);
         new = new.args(["-c", &folder]);
@@ -307,7 +309,7 @@ impl Stage {
             new = new.arg("-e").arg(format!("{name}={value}"));
         }
         let new = new.arg("--").arg(program.display().to_string());
-        self.tmux(new.args(args.iter().cloned()));
+        self.tmux(new.args(args));
     }
 
     pub(crate) fn bare_screen(&self) -> String {
