@@ -19,6 +19,7 @@ pub mod nudge;
 pub mod overlay;
 pub mod problem;
 pub mod process;
+pub mod record;
 pub mod registry;
 pub mod respawn;
 pub mod role;

@@ -26,6 +26,8 @@ pub mod tag {
     pub const STATE_REASON: &str = "@gt_state_reason";
     pub const AUTO_RESPAWN: &str = "@gt_auto_respawn";
     pub const DEATHS: &str = "@gt_deaths";
+    /// The chain of lives that this one belongs to, by the id of its first.
+    pub const CHAIN: &str = "@gt_chain";
     /// The id of the conversation in the agent program's own words.
     pub const HARNESS_SESSION: &str = "@gt_harness_session";
     /// The fingerprint of the prompt that the agent took last.
@@ -55,6 +57,8 @@ pub struct Wish<'a> {
     pub identity: &'a Identity,
     pub container: &'a str,
     pub session: SessionId,
+    /// The chain of lives that it goes on; its own where it is the first.
+    pub chain: Option<&'a str>,
     pub work_dir: &'a str,
     pub town_root: &'a str,
     pub socket: &'a str,
@@ -117,6 +121,11 @@ pub fn plan(wish: &Wish<'_>) -> Plan {
         (tag::TOWN, wish.town_root.to_owned()),
         (tag::AGENT, wish.identity.address()),
         (tag::SESSION, wish.session.to_string()),
+        (
+            tag::CHAIN,
+            wish.chain
+                .map_or_else(|| wish.session.to_string(), str::to_owned),
+        ),
         (tag::HARNESS, wish.preset.name.clone()),
         (tag::PROCESS_NAMES, process_names.join(",")),
         (tag::STATE, "starting".to_owned()),
@@ -228,6 +237,7 @@ mod tests {
             identity: &identity,
             container: "gt-crew-max",
             session: "0193a2b4-c5d6-7abc-8def-0123456789ab".parse().unwrap(),
+            chain: None,
             work_dir: "/t/gastown/crew/max",
             town_root: "/t",
             socket: "default",

@@ -71,6 +71,10 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Refinery(commands::single::RigCommand),
 
+    // What is remembered of them.
+    #[command(subcommand)]
+    Sessions(commands::sessions::SessionsCommand),
+
     // The tables behind them.
     #[command(subcommand)]
     Role(commands::role::RoleCommand),

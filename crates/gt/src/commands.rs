@@ -22,6 +22,7 @@ pub(crate) mod respawn;
 mod restart;
 pub(crate) mod rig;
 pub(crate) mod role;
+pub(crate) mod sessions;
 pub(crate) mod signal;
 pub(crate) mod single;
 pub(crate) mod start;
@@ -57,6 +58,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Answer {
         Command::Broadcast(args) => broadcast::run(args, context),
         Command::Wait(args) => wait::run(args, context),
         Command::Answer(args) => answer::run(args, context),
+        Command::Sessions(command) => sessions::run(command, context),
         Command::Keys(args) => keys::run(args, context),
         Command::Signal(args) => signal::run(args, context),
         Command::Crew(command) => crew::run(command, context),

@@ -41,6 +41,7 @@ gt_tmux::query! {
         pub tag_state_reason: String = "#{@gt_state_reason}",
         pub tag_auto_respawn: bool = "#{@gt_auto_respawn}",
         pub tag_deaths: String = "#{@gt_deaths}",
+        pub tag_chain: String = "#{@gt_chain}",
         pub tag_never_asks: bool = "#{@gt_never_asks}",
         pub tag_harness_session: String = "#{@gt_harness_session}",
         pub keys_version: String = "#{@gt_keys}",

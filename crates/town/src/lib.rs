@@ -29,6 +29,7 @@ pub mod respawn;
 pub mod rig;
 pub mod roles;
 pub mod seeds;
+pub mod sessions;
 pub mod settings;
 pub mod signal;
 pub mod start;
@@ -37,6 +38,7 @@ pub mod surroundings;
 pub mod target;
 pub mod town;
 pub mod watch;
+pub mod when;
 pub mod workspace;
 
 pub use surroundings::{Cancel, Surroundings};

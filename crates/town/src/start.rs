@@ -18,9 +18,11 @@ use crate::containers::{self, tmux_problem};
 use crate::inject::{Reached, Submission, Typist};
 use crate::lock::{self, FileLock};
 use crate::queue::{Phase, Queue};
+use crate::sessions::{End, Sessions};
 use crate::{Result, Town, hooks, look, neighbours, pidfile, rig, roles, stop, workspace};
-use container::Made;
+use container::{Made, Previous};
 use gt_core::problem::Kind;
+use gt_core::record::{Outcome, Record};
 use gt_core::session::SessionId;
 use gt_core::startup::tag;
 use gt_core::state::State;
@@ -61,9 +63,15 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
     let mut warnings: Vec<String> = Vec::new();
     prepared.wiring = hooks::wire(town, &prepared.preset)?;
     let session = SessionId::new(uuid::Uuid::now_v7());
-    let plan = prepared.plan(town, session);
+    let previous = existing.previous;
+    let chain = previous.as_ref().map(|before| before.chain.as_str());
+    let plan = prepared.plan(town, session, chain);
+    let sessions = Sessions::of(town);
+    let mut is_recorded = false;
     warnings.extend(prepared.plant_answers(town, &plan));
     let result = container::make(town, &prepared, &plan, existing.place).and_then(|made| {
+        remember(&sessions, &prepared, session, &made, previous.as_ref())?;
+        is_recorded = true;
         if prepared.role.start.track_pid {
             pidfile::write(town, prepared.container.as_str(), made.pid)?;
         }
@@ -89,6 +97,11 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
             warnings,
         }),
         Err(problem) => {
+            if is_recorded {
+                // It is told as what it was; where even that fails, the next sync says it.
+                let crash = End::of(Outcome::Crash);
+                let _ = sessions.record(&[Sessions::ending(session.to_string(), crash)]);
+            }
             if !options.keep_container && !lost_to_another(&problem) {
                 undo(town, &prepared, session);
             }
@@ -99,6 +112,30 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
             Err(problem)
         }
     }
+}
+
+/// Writes into the journal that a life has begun, and that another was lost before it.
+fn remember(
+    sessions: &Sessions,
+    prepared: &Prepared<'_>,
+    session: SessionId,
+    made: &Made,
+    previous: Option<&Previous>,
+) -> Result<()> {
+    let begin = prepared.record(session, made, previous);
+    let lost = previous.map(|before| {
+        let crash = End {
+            outcome: Outcome::Crash,
+            at: before.died_at,
+            exit_code: before.exit_code,
+        };
+        Record {
+            child_id: Some(session.to_string()),
+            ..Sessions::ending(before.id.clone(), crash)
+        }
+    });
+    let lines: Vec<Record> = lost.into_iter().chain([begin]).collect();
+    sessions.record(&lines)
 }
 
 /// Brings the rigs of these agents up to date, where their roles want it: each rig

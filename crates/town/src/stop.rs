@@ -10,9 +10,11 @@ use crate::inject::{Reached, Submission, Typist};
 use crate::lock::FileLock;
 use crate::processes::{self, Handle};
 use crate::queue::Queue;
+use crate::sessions::{End, Sessions};
 use crate::{Result, Town, harnesses, inject, pidfile};
 use gt_core::harness::Preset;
 use gt_core::process::Table;
+use gt_core::record::{Outcome, Record};
 use gt_core::startup::tag;
 use gt_core::{Identity, Problem};
 use gt_tmux::{Batch, Command, ErrorKind};
@@ -158,11 +160,35 @@ fn end(town: &Town, victims: &[Container], options: StopOptions) -> Result<Vec<S
         });
     }
     remove_containers(town, victims)?;
+    remember(town, victims)?;
     for container in victims {
         // A file that stays only makes the next `gt doctor` look at it.
         let _ = pidfile::remove(town, container.name());
     }
     Ok(stopped)
+}
+
+/// Writes the ends of these lives into the journal: stopped by somebody, or dead before.
+fn remember(town: &Town, victims: &[Container]) -> Result<()> {
+    let lines: Vec<Record> = victims
+        .iter()
+        .filter_map(|container| {
+            let pane = container.pane();
+            let end = match pane.dead || container.lost_agent_pane() {
+                true => End {
+                    outcome: Outcome::Crash,
+                    at: pane.died_at,
+                    exit_code: pane.exit_status,
+                },
+                false => End::of(Outcome::Killed),
+            };
+            Some(Sessions::ending(container.life()?.to_string(), end))
+        })
+        .collect();
+    if lines.is_empty() {
+        return Ok(());
+    }
+    Sessions::of(town).record(&lines)
 }
 
 /// Ends every process of these containers' agents, without asking and without

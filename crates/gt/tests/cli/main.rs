@@ -15,6 +15,7 @@ mod hostile;
 mod lifecycle;
 mod listing;
 mod look;
+mod remembered;
 mod secrets;
 mod stopping;
 mod talking;

@@ -28,6 +28,30 @@ pub(super) enum Place {
 pub(super) struct Existing {
     pub(super) place: Place,
     pub(super) keys_tag: String,
+    /// The life whose place is taken.
+    pub(super) previous: Option<Previous>,
+}
+
+/// A life that ended without anybody's wish.
+pub(super) struct Previous {
+    pub(super) id: String,
+    pub(super) chain: String,
+    pub(super) died_at: Option<i64>,
+    pub(super) exit_code: Option<i32>,
+}
+
+impl Previous {
+    fn of(container: &Container) -> Option<Self> {
+        let row = container.pane();
+        let id = container.life()?.to_string();
+        let chain = Some(row.tag_chain.clone()).filter(|chain| !chain.is_empty());
+        Some(Previous {
+            chain: chain.unwrap_or_else(|| id.clone()),
+            id,
+            died_at: row.died_at,
+            exit_code: row.exit_status,
+        })
+    }
 }
 
 /// Looks at what is there under that name: free, alive, somebody else's, or a zombie.
@@ -66,12 +90,14 @@ pub(super) fn existing(
         }
     }
     let mut place = Place::New;
+    let mut previous = None;
     if let Some(container) = containers.iter().find(|container| container.name() == name) {
         refuse_others(container, identity)?;
         if container.is_vacant() {
             return Ok(Existing {
                 place: Place::Window,
                 keys_tag,
+                previous: None,
             });
         }
         if health(container) == Health::Healthy {
@@ -84,6 +110,7 @@ pub(super) fn existing(
             )));
         }
         stop::end_processes(town, std::slice::from_ref(container), Duration::ZERO);
+        previous = Previous::of(container);
         // In the same container, so that attached clients and the user's own panes stay.
         place = if container.lost_agent_pane() {
             Place::Window
@@ -91,7 +118,11 @@ pub(super) fn existing(
             Place::Respawn(container.pane().pane)
         };
     }
-    Ok(Existing { place, keys_tag })
+    Ok(Existing {
+        place,
+        keys_tag,
+        previous,
+    })
 }
 
 fn refuse_others(container: &Container, identity: &Identity) -> Result<()> {

@@ -1,13 +1,15 @@
 //! Everything about a start that is known before tmux is touched.
 
 use super::StartOptions;
+use super::container::{Made, Previous};
 use crate::hooks::Wiring;
-use crate::{Result, Town, directory, harnesses, rig, roles, seeds, workspace};
+use crate::{Result, Town, directory, harnesses, rig, roles, seeds, sessions, workspace};
 use gt_core::beacon::Beacon;
 use gt_core::harness::Preset;
+use gt_core::record::{Record, Status};
 use gt_core::role::RoleConfig;
 use gt_core::session::SessionId;
-use gt_core::startup::{self, Plan, Wish};
+use gt_core::startup::{self, Conversation, Plan, Wish};
 use gt_core::{Identity, Problem, Role};
 use gt_tmux::SessionName;
 use std::path::{Path, PathBuf};
@@ -143,11 +145,46 @@ impl<'a> Prepared<'a> {
         seeds::plant(&self.preset.seeds, &facts)
     }
 
-    pub(super) fn plan(&self, town: &Town, session: SessionId) -> Plan {
+    /// The line of the journal that begins this life.
+    pub(super) fn record(
+        &self,
+        session: SessionId,
+        made: &Made,
+        before: Option<&Previous>,
+    ) -> Record {
+        let identity = self.identity;
+        let id = session.to_string();
+        let chooses_id = !self.preset.command.session_id.is_empty()
+            && self.options.conversation == Conversation::New;
+        let is_worktree = workspace::is_worktree(identity.role());
+        Record {
+            tmux_session: Some(self.container.to_string()),
+            agent: Some(identity.address()),
+            rig: identity.rig().map(str::to_owned),
+            role: Some(identity.role().word().to_owned()),
+            started_at: Some(sessions::timestamp(None)),
+            molecule_id: self.options.molecule.clone(),
+            parent_id: before.map(|before| before.id.clone()),
+            chain_id: Some(before.map_or_else(|| id.clone(), |before| before.chain.clone())),
+            cwd: Some(self.work_dir.to_string_lossy().into_owned()),
+            branch: is_worktree.then(|| workspace::branch(identity)),
+            harness: Some(self.preset.name.clone()),
+            harness_session_id: chooses_id.then(|| id.clone()),
+            pane: Some(made.pane.to_string()),
+            pid: Some(made.pid),
+            initial_prompt: self.prompt.clone(),
+            status: Some(Status::Running),
+            host: Some(host()),
+            ..Record::about(id)
+        }
+    }
+
+    pub(super) fn plan(&self, town: &Town, session: SessionId, chain: Option<&str>) -> Plan {
         startup::plan(&Wish {
             identity: self.identity,
             container: self.container.as_str(),
             session,
+            chain,
             work_dir: &self.work_dir.to_string_lossy(),
             town_root: town.root_text(),
             socket: &town.socket_text(),
@@ -165,6 +202,12 @@ impl<'a> Prepared<'a> {
             now: jiff::Timestamp::now().as_second(),
         })
     }
+}
+
+/// The name of this machine.
+fn host() -> String {
+    let name = rustix::system::uname();
+    name.nodename().to_string_lossy().into_owned()
 }
 
 fn prompt(

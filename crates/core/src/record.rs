@@ -1,0 +1,165 @@
+//! One life of an agent, as it is remembered.
+//!
+//! A [`Record`] is also what a line of the journal holds: all of it when a life
+//! begins, and later only what has changed. [`Record::merge`] adds them up.
+
+use serde::{Deserialize, Serialize};
+
+/// How a life ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// Another life went on with its work.
+    Handoff,
+    /// Its work was finished.
+    Done,
+    /// Its process ended, and nobody had asked it to.
+    Crash,
+    /// Somebody stopped it.
+    Killed,
+}
+
+impl Outcome {
+    pub const ALL: [Outcome; 4] = [
+        Outcome::Handoff,
+        Outcome::Done,
+        Outcome::Crash,
+        Outcome::Killed,
+    ];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Outcome::Handoff => "handoff",
+            Outcome::Done => "done",
+            Outcome::Crash => "crash",
+            Outcome::Killed => "killed",
+        }
+    }
+
+    pub fn from_word(word: &str) -> Option<Outcome> {
+        Self::ALL.into_iter().find(|outcome| outcome.word() == word)
+    }
+}
+
+/// Whether a life goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    Running,
+    Stopped,
+}
+
+impl Status {
+    pub fn word(self) -> &'static str {
+        match self {
+            Status::Running => "running",
+            Status::Stopped => "stopped",
+        }
+    }
+}
+
+/// The fields of a record: each may be absent, in a line of the journal and in a life.
+macro_rules! record {
+    ($( $(#[$doc:meta])* $field:ident: $type:ty, )*) => {
+        /// A life, or what has changed in one. Times are RFC 3339, in UTC.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        pub struct Record {
+            /// The id of the life, a UUIDv7.
+            pub id: String,
+            $(
+                $(#[$doc])*
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                pub $field: Option<$type>,
+            )*
+        }
+
+        impl Record {
+            /// Takes over whatever a later line says.
+            pub fn merge(&mut self, later: Record) {
+                $(
+                    if later.$field.is_some() {
+                        self.$field = later.$field;
+                    }
+                )*
+            }
+        }
+    };
+}
+
+record! {
+    /// The container: the name of its tmux session.
+    tmux_session: String,
+    agent: String,
+    rig: String,
+    role: String,
+    started_at: String,
+    ended_at: String,
+    outcome: Outcome,
+    /// The bead that was hooked.
+    work_unit: String,
+    molecule_id: String,
+    step_ref: String,
+    /// The life before it in its chain.
+    parent_id: String,
+    /// The life after it.
+    child_id: String,
+    /// The first life of its chain.
+    chain_id: String,
+    cwd: String,
+    branch: String,
+    commits: Vec<String>,
+    harness: String,
+    /// The program's own name for the conversation.
+    harness_session_id: String,
+    pane: String,
+    pid: u32,
+    initial_prompt: String,
+    status: Status,
+    exit_code: i32,
+    host: String,
+}
+
+impl Record {
+    /// A line about a life that is known already.
+    pub fn about(id: impl Into<String>) -> Self {
+        Record {
+            id: id.into(),
+            ..Record::default()
+        }
+    }
+
+    /// Whether this line begins a life.
+    pub fn begins(&self) -> bool {
+        self.started_at.is_some() && self.agent.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_life_is_the_sum_of_its_lines() {
+        let mut life: Record = serde_json::from_str(
+            r#"{"id":"a","agent":"gastown/crew/max","started_at":"2026-01-17T01:00:00Z","status":"running","pid":7}"#,
+        )
+        .unwrap();
+        assert!(life.begins());
+        let end: Record =
+            serde_json::from_str(r#"{"id":"a","outcome":"crash","status":"stopped","new":1}"#)
+                .unwrap();
+        assert!(!end.begins());
+        life.merge(end);
+        assert_eq!(life.outcome, Some(Outcome::Crash));
+        assert_eq!(life.status, Some(Status::Stopped));
+        assert_eq!(life.pid, Some(7), "what is not said stays");
+    }
+
+    #[test]
+    fn every_outcome_has_a_word() {
+        for outcome in Outcome::ALL {
+            assert_eq!(Outcome::from_word(outcome.word()), Some(outcome));
+        }
+        assert_eq!(Outcome::from_word("x"), None);
+    }
+}

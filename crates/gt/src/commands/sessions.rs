@@ -1,0 +1,300 @@
+use super::Answer;
+use crate::context::Context;
+use crate::output::table::Table;
+use crate::output::{self, Paint};
+use clap::{Args, Subcommand, ValueEnum};
+use gt_core::Problem;
+use gt_core::record::{Outcome, Record};
+use gt_town::sessions::{Query, Sessions};
+use gt_town::{target, when};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// The lives of agents, as they are remembered
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsCommand {
+    List(ListArgs),
+    Find(ListArgs),
+    Show(ShowArgs),
+    Chain(ChainArgs),
+    Export(ExportArgs),
+    Rebuild(RebuildArgs),
+}
+
+/// List lives, the newest first
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Only this agent's: an address or any other target
+    #[arg(long)]
+    agent: Option<String>,
+    /// Only this rig's
+    #[arg(long)]
+    rig: Option<String>,
+    /// Only this role's
+    #[arg(long)]
+    role: Option<String>,
+    /// Only those that worked on this
+    #[arg(long, value_name = "BEAD")]
+    work: Option<String>,
+    /// Only those of this chain
+    #[arg(long, value_name = "ID")]
+    chain: Option<String>,
+    /// Only those that ended so
+    #[arg(long, value_enum)]
+    outcome: Option<OutcomeArg>,
+    /// Only those that run, or that do not
+    #[arg(long, value_enum)]
+    status: Option<StatusArg>,
+    /// Only those of this program
+    #[arg(long)]
+    harness: Option<String>,
+    /// Only those that began since: 24h, yesterday, 2026-01-17
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Only those that began before
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    limit: usize,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum OutcomeArg {
+    Handoff,
+    Done,
+    Crash,
+    Killed,
+}
+
+impl OutcomeArg {
+    fn outcome(self) -> Outcome {
+        match self {
+            OutcomeArg::Handoff => Outcome::Handoff,
+            OutcomeArg::Done => Outcome::Done,
+            OutcomeArg::Crash => Outcome::Crash,
+            OutcomeArg::Killed => Outcome::Killed,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum StatusArg {
+    Running,
+    Stopped,
+}
+
+impl StatusArg {
+    fn word(self) -> &'static str {
+        match self {
+            StatusArg::Running => "running",
+            StatusArg::Stopped => "stopped",
+        }
+    }
+}
+
+/// Show all that is known of one life
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// Its id, or the beginning of it
+    id: String,
+}
+
+/// Show the lives that went on with each other's work
+#[derive(Debug, Args)]
+pub(crate) struct ChainArgs {
+    /// A life, a chain, or the work that they were about
+    #[arg(value_name = "ID-OR-BEAD")]
+    what: String,
+}
+
+/// Print every life as a line of JSON, the oldest first
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// One JSON document in each line; the only form there is
+    #[arg(long)]
+    jsonl: bool,
+}
+
+/// Make the index anew from the journal
+#[derive(Debug, Args)]
+pub(crate) struct RebuildArgs {}
+
+pub(crate) fn run(command: SessionsCommand, context: &Context) -> Answer {
+    let town = context.town()?;
+    let sessions = Sessions::of(&town);
+    match command {
+        SessionsCommand::List(args) | SessionsCommand::Find(args) => {
+            let lives = sessions.find(&args.query(&town)?)?;
+            list(&lives, context)?;
+        }
+        SessionsCommand::Show(args) => show(&sessions.get(&args.id)?, context)?,
+        SessionsCommand::Chain(args) => chain(&sessions.chain(&args.what)?, context)?,
+        SessionsCommand::Export(ExportArgs { jsonl: _ }) => {
+            sessions.each(|life| output::line(life))?;
+        }
+        SessionsCommand::Rebuild(RebuildArgs {}) => {
+            let rebuilt = sessions.rebuild()?;
+            for damage in &rebuilt.damages {
+                let place = format!("line {} of the journal", damage.line);
+                output::warn(format!("{place} was skipped: {}", damage.reason));
+            }
+            if context.json {
+                let skipped: Vec<u64> = rebuilt.damages.iter().map(|d| d.line).collect();
+                output::json(&json!({"lives": rebuilt.lives, "skipped_lines": skipped}))?;
+            } else {
+                output::line(format!("The index has {} lives.", rebuilt.lives))?;
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl ListArgs {
+    fn query(&self, town: &gt_town::Town) -> Result<Query, Problem> {
+        let time = |text: &Option<String>| text.as_deref().map(when::recorded).transpose();
+        let agent = self.agent.as_deref().map(|text| {
+            // One that is gone from the town is still remembered by its address.
+            target::resolve(town, text).map_or_else(|_| text.to_owned(), |who| who.address())
+        });
+        Ok(Query {
+            agent,
+            rig: self.rig.clone(),
+            role: self.role.clone(),
+            work: self.work.clone(),
+            chain: self.chain.clone(),
+            outcome: self.outcome.map(|o| o.outcome().word().to_owned()),
+            status: self.status.map(|status| status.word().to_owned()),
+            harness: self.harness.clone(),
+            since: time(&self.since)?,
+            until: time(&self.until)?,
+            limit: Some(self.limit),
+        })
+    }
+}
+
+/// A record as a document: the container under our own name for it as well.
+fn document(life: &Record) -> Value {
+    let mut document = json!(life);
+    document["container"] = json!(life.tmux_session);
+    output::without_nulls(document)
+}
+
+fn list(lives: &[Record], context: &Context) -> Result<(), Problem> {
+    if context.json {
+        let documents: Vec<Value> = lives.iter().map(document).collect();
+        return output::json(&documents);
+    }
+    if lives.is_empty() {
+        return output::line("No life is like that.");
+    }
+    let mut table = Table::new(&["ID", "AGENT", "STARTED", "LASTED", "OUTCOME", "HARNESS"]);
+    for life in lives {
+        table.row([
+            short(&life.id).into(),
+            life.agent.clone().unwrap_or_default().into(),
+            started(life).into(),
+            lasted(life).into(),
+            ending(life).into(),
+            life.harness.clone().unwrap_or_default().into(),
+        ]);
+    }
+    output::print(&table.render(Paint::for_stdout()))
+}
+
+fn show(life: &Record, context: &Context) -> Result<(), Problem> {
+    let document = document(life);
+    if context.json {
+        return output::json(&document);
+    }
+    let paint = Paint::for_stdout();
+    for (name, value) in document.as_object().into_iter().flatten() {
+        let text = match value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let mut lines = text.lines();
+        let first = lines.next().unwrap_or_default();
+        output::line(format!("{} {first}", paint.dim(&format!("{name:<20}"))))?;
+        for line in lines {
+            output::line(format!("{:<20} {line}", ""))?;
+        }
+    }
+    Ok(())
+}
+
+/// The lives of a chain as a tree, with what they took together.
+fn chain(lives: &[Record], context: &Context) -> Result<(), Problem> {
+    let seconds: i64 = lives.iter().filter_map(duration).sum();
+    if context.json {
+        let documents: Vec<Value> = lives.iter().map(document).collect();
+        return output::json(
+            &json!({"lives": documents, "count": lives.len(), "seconds": seconds}),
+        );
+    }
+    for (depth, life) in lives.iter().enumerate() {
+        let branch = match depth {
+            0 => String::new(),
+            _ => format!("{}└─ ", "   ".repeat(depth - 1)),
+        };
+        output::line(format!(
+            "{branch}{} {}, {}, {}, {}",
+            short(&life.id),
+            life.agent.as_deref().unwrap_or_default(),
+            started(life),
+            lasted(life),
+            ending(life),
+        ))?;
+    }
+    let count = match lives.len() {
+        1 => "1 life".to_owned(),
+        count => format!("{count} lives"),
+    };
+    output::line(format!("{count}, {} together", words(seconds)))
+}
+
+/// As much of an id as people need; the first half of a UUIDv7 is its time.
+fn short(id: &str) -> &str {
+    id.get(..13).unwrap_or(id)
+}
+
+fn started(life: &Record) -> String {
+    let at = life.started_at.as_deref().and_then(|at| at.parse().ok());
+    at.map_or_else(String::new, |at: jiff::Timestamp| {
+        let here = at.to_zoned(jiff::tz::TimeZone::system());
+        here.strftime("%Y-%m-%d %H:%M").to_string()
+    })
+}
+
+/// How long it lasted, or has lasted so far, in seconds.
+fn duration(life: &Record) -> Option<i64> {
+    let began: jiff::Timestamp = life.started_at.as_deref()?.parse().ok()?;
+    let ended = match life.ended_at.as_deref() {
+        Some(at) => at.parse().ok()?,
+        None => jiff::Timestamp::now(),
+    };
+    Some((ended.as_second() - began.as_second()).max(0))
+}
+
+fn lasted(life: &Record) -> String {
+    duration(life).map_or_else(String::new, words)
+}
+
+/// A length of time, to its two greatest units.
+fn words(seconds: i64) -> String {
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3_600 => format!("{}m {}s", seconds / 60, seconds % 60),
+        3_600..86_400 => format!("{}h {}m", seconds / 3_600, seconds % 3_600 / 60),
+        _ => format!("{}d {}h", seconds / 86_400, seconds % 86_400 / 3_600),
+    }
+}
+
+fn ending(life: &Record) -> String {
+    let code = life.exit_code.filter(|code| *code != 0);
+    match (life.outcome, code) {
+        (Some(outcome), Some(code)) => format!("{} ({code})", outcome.word()),
+        (Some(outcome), None) => outcome.word().to_owned(),
+        (None, _) => "running".to_owned(),
+    }
+}

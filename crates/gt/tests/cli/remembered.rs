@@ -1,0 +1,153 @@
+//! The lives of agents: remembered at every beginning and end, and found again.
+
+use crate::env::{PATIENCE, TestEnv, signal};
+use gt_tmux::testing::wait_until;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::fs;
+
+fn lives(env: &TestEnv, args: &[&str]) -> Vec<Value> {
+    let answer = env.json(&[&["sessions", "list"], args].concat());
+    answer.as_array().unwrap().clone()
+}
+
+#[test]
+fn a_life_is_remembered_from_its_start_to_its_end() {
+    let env = TestEnv::with_crew(&["max"]);
+    let started = env.json(&["crew", "start", "max"]);
+    let life = &lives(&env, &[])[0];
+    for (field, expected) in [
+        ("agent", json!("gastown/crew/max")),
+        ("rig", json!("gastown")),
+        ("role", json!("crew")),
+        ("container", json!("gt-crew-max")),
+        ("harness", json!("demo")),
+        ("branch", json!("crew/max")),
+        ("status", json!("running")),
+        ("chain_id", life["id"].clone()),
+        ("harness_session_id", life["id"].clone()),
+        ("pid", started[0]["pid"].clone()),
+    ] {
+        assert_eq!(life[field], expected, "{field}: {life}");
+    }
+    assert!(
+        life["initial_prompt"]
+            .as_str()
+            .unwrap()
+            .contains("[GAS TOWN]")
+    );
+    env.gt(&["stop", "gastown/max"]).ok();
+    let id = life["id"].as_str().unwrap();
+    let ended = env.json(&["sessions", "show", &id[..13]]);
+    assert_eq!(ended["outcome"], "killed", "{ended}");
+    assert_eq!(ended["status"], "stopped");
+    assert!(ended["ended_at"].as_str() >= ended["started_at"].as_str());
+    env.gt(&["sessions", "show", "ffff"]).fails(3);
+}
+
+#[test]
+fn a_crash_and_what_came_after_it_are_one_chain() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["crew", "start", "max"]).ok();
+    signal(env.pid("gastown/crew/max"), Signal::KILL);
+    wait_until("it is dead", PATIENCE, || {
+        (env.agent("gastown/crew/max")["state"] == "crashed").then_some(())
+    });
+    env.gt(&["crew", "start", "max"]).ok();
+    let all = lives(&env, &["--agent", "gastown/max"]);
+    let [second, first] = all.as_slice() else {
+        panic!("{all:?}");
+    };
+    assert_eq!(first["outcome"], "crash");
+    assert_eq!(first["child_id"], second["id"]);
+    assert_eq!(second["parent_id"], first["id"]);
+    assert_eq!(second["chain_id"], first["id"]);
+    for of in [first, second] {
+        let chain = env.json(&["sessions", "chain", of["id"].as_str().unwrap()]);
+        assert_eq!(chain["count"], 2, "{chain}");
+        assert_eq!(chain["lives"][0]["id"], first["id"]);
+    }
+    let drawn = env
+        .gt(&["sessions", "chain", first["id"].as_str().unwrap()])
+        .ok();
+    assert!(drawn.stdout.contains("└─ "), "{}", drawn.stdout);
+    assert!(drawn.stdout.contains("2 lives"), "{}", drawn.stdout);
+}
+
+#[test]
+fn lives_are_found_by_what_is_known_of_them() {
+    let env = TestEnv::with_crew(&["max", "amy"]);
+    env.gt(&["start", "mayor", "gastown/max", "gastown/amy"])
+        .ok();
+    env.gt(&["stop", "gastown/amy"]).ok();
+    let count = |args: &[&str]| lives(&env, args).len();
+    assert_eq!(count(&[]), 3);
+    assert_eq!(count(&["--rig", "gastown"]), 2);
+    assert_eq!(count(&["--role", "mayor"]), 1);
+    assert_eq!(count(&["--status", "running"]), 2);
+    assert_eq!(count(&["--outcome", "killed"]), 1);
+    assert_eq!(count(&["--harness", "demo", "--limit", "1"]), 1);
+    assert_eq!(count(&["--since", "1h", "--rig", "gastown"]), 2);
+    assert_eq!(count(&["--until", "1h"]), 0);
+    assert_eq!(count(&["--agent", "mayor", "--since", "yesterday"]), 1);
+    env.gt(&["sessions", "list", "--since", "soon"]).fails(2);
+    let exported = env.gt(&["sessions", "export", "--jsonl"]).ok().stdout;
+    assert_eq!(exported.lines().count(), 3);
+}
+
+#[test]
+fn a_start_that_fails_is_remembered_as_what_it_was() {
+    let env = TestEnv::with_town();
+    env.gt(&["start", "mayor", "--command", "exit 3"]).fails(1);
+    let all = lives(&env, &[]);
+    assert_eq!(all.len(), 1, "{all:?}");
+    assert_eq!(all[0]["outcome"], "crash");
+    assert_eq!(all[0]["status"], "stopped");
+}
+
+#[test]
+fn a_damaged_index_or_journal_loses_nothing_else() {
+    let env = TestEnv::with_town();
+    env.gt(&["start", "mayor"]).ok();
+    env.gt(&["start", "deacon"]).ok();
+    let folder = env.town().join(".sessions");
+    let before = lives(&env, &[]);
+    assert_eq!(before.len(), 2);
+    fs::write(folder.join("index.db"), "nonsense ".repeat(1000)).unwrap();
+    assert_eq!(lives(&env, &[]), before);
+    fs::remove_file(folder.join("index.db")).unwrap();
+    assert_eq!(lives(&env, &[]), before);
+    // A line is damaged, and the last one torn.
+    let journal = folder.join("index.jsonl");
+    let text = fs::read_to_string(&journal).unwrap();
+    fs::write(&journal, format!("what is this?\n{text}{{\"id\":\"torn")).unwrap();
+    let rebuilt = env.gt(&["sessions", "rebuild", "--json"]).ok();
+    assert_eq!(rebuilt.json(), json!({"lives": 2, "skipped_lines": [1]}));
+    assert!(rebuilt.stderr.contains("line 1"), "{}", rebuilt.stderr);
+    env.gt(&["stop", "deacon"]).ok();
+    assert_eq!(lives(&env, &["--outcome", "killed"]).len(), 1);
+    assert_eq!(lives(&env, &[]).len(), 2);
+}
+
+#[test]
+fn many_at_once_lose_no_life() {
+    let names: Vec<String> = (0..10).map(|n| format!("w{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let env = TestEnv::with_crew(&names);
+    std::thread::scope(|scope| {
+        for name in &names {
+            let env = &env;
+            scope.spawn(move || {
+                let target = format!("gastown/{name}");
+                for _ in 0..3 {
+                    env.gt(&["start", &target, "--no-prompt", "--no-wait"]).ok();
+                    env.gt(&["sessions", "list"]).ok();
+                    env.gt(&["stop", &target, "--force"]).ok();
+                }
+            });
+        }
+    });
+    let all = lives(&env, &[]);
+    assert_eq!(all.len(), 30);
+    assert!(all.iter().all(|life| life["outcome"] == "killed"));
+}

@@ -1,0 +1,116 @@
+//! The lives of agents, remembered.
+//!
+//! `.sessions/index.jsonl` is the journal, which is written first; `.sessions/index.db`
+//! is made from it and is what queries read. [`Sessions`] is the way to both.
+
+mod index;
+mod journal;
+mod query;
+
+pub use index::Rebuilt;
+pub use journal::Damage;
+pub use query::Query;
+
+use crate::{Result, Town};
+use gt_core::Problem;
+use gt_core::record::{Outcome, Record, Status};
+use index::Index;
+use journal::Journal;
+use std::path::PathBuf;
+
+/// The lives of a town.
+#[derive(Clone, Debug)]
+pub struct Sessions {
+    folder: PathBuf,
+    journal: Journal,
+}
+
+/// How a life ended.
+#[derive(Clone, Copy, Debug)]
+pub struct End {
+    pub outcome: Outcome,
+    /// Seconds since the epoch; now, where it is not known.
+    pub at: Option<i64>,
+    pub exit_code: Option<i32>,
+}
+
+impl End {
+    /// Just now, and nothing more is known.
+    pub fn of(outcome: Outcome) -> Self {
+        End {
+            outcome,
+            at: None,
+            exit_code: None,
+        }
+    }
+}
+
+impl Sessions {
+    pub fn of(town: &Town) -> Self {
+        let folder = town.root().join(".sessions");
+        Sessions {
+            journal: Journal::in_folder(&folder),
+            folder,
+        }
+    }
+
+    /// Remembers what these lines say; from here on it survives everything.
+    pub fn record(&self, lines: &[Record]) -> Result<()> {
+        crate::files::make_dir(&self.folder)?;
+        self.journal.append(lines)
+    }
+
+    /// The line that ends a life.
+    pub fn ending(id: impl Into<String>, end: End) -> Record {
+        Record {
+            ended_at: Some(timestamp(end.at)),
+            outcome: Some(end.outcome),
+            exit_code: end.exit_code,
+            status: Some(Status::Stopped),
+            ..Record::about(id)
+        }
+    }
+
+    /// The lives that fit, the newest first.
+    pub fn find(&self, query: &Query) -> Result<Vec<Record>> {
+        query::find(&self.open()?, query)
+    }
+
+    /// The one life whose id begins so.
+    pub fn get(&self, prefix: &str) -> Result<Record> {
+        query::by_prefix(&self.open()?, prefix)
+    }
+
+    /// All lives of a chain, the oldest first: by a life of it, the chain's own id, or
+    /// the work that it was about.
+    pub fn chain(&self, what: &str) -> Result<Vec<Record>> {
+        query::chain(&self.open()?, what)
+    }
+
+    /// Gives every life to somebody, the oldest first.
+    pub fn each(&self, give: impl FnMut(&str) -> Result<()>) -> Result<()> {
+        query::each(&self.open()?, give)
+    }
+
+    /// Makes the index anew from the journal.
+    pub fn rebuild(&self) -> Result<Rebuilt> {
+        Index::rebuild(&self.folder, &self.journal).map(|(_, rebuilt)| rebuilt)
+    }
+
+    fn open(&self) -> Result<Index> {
+        crate::files::make_dir(&self.folder)?;
+        Index::open(&self.folder, &self.journal)
+    }
+}
+
+/// A time as a record holds it.
+pub fn timestamp(seconds: Option<i64>) -> String {
+    let at = seconds.and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
+    let at = at.unwrap_or_else(jiff::Timestamp::now);
+    // Whole milliseconds, always as many digits: texts then sort like times.
+    format!("{at:.3}")
+}
+
+fn not_found(what: &str) -> Problem {
+    Problem::not_found(format!("there is no life {what:?}")).hint("`gt sessions list` shows them")
+}

@@ -1,0 +1,204 @@
+//! The journal of all lives: `.sessions/index.jsonl`, one line for each change.
+//!
+//! It is written before anything else, in one piece and to the disk, so whoever was
+//! told of a change finds it there after any crash. The database beside it is made
+//! from it. A last line that was torn by a crash is set aside by the next writer; a
+//! line that cannot be read is skipped and told with its number.
+
+use crate::lock::FileLock;
+use crate::{Result, files};
+use gt_core::Problem;
+use gt_core::record::Record;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long others may write before we.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[derive(Clone, Debug)]
+pub(super) struct Journal {
+    path: PathBuf,
+}
+
+/// A line that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// From one on; counted only in a reading from the beginning.
+    pub line: u64,
+    pub reason: String,
+}
+
+impl Journal {
+    pub(super) fn in_folder(folder: &Path) -> Self {
+        Journal {
+            path: folder.join("index.jsonl"),
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Adds lines, all or none of them.
+    pub(super) fn append(&self, records: &[Record]) -> Result<()> {
+        let mut text = Vec::new();
+        for record in records {
+            serde_json::to_writer(&mut text, record)
+                .map_err(|error| Problem::failed("cannot write a life").caused_by(error))?;
+            text.push(b'\n');
+        }
+        let _lock = FileLock::take(&self.path.with_extension("lock"), PATIENCE)?;
+        let cannot = |error| files::cannot("write", &self.path, &error);
+        let mut file = File::options()
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(&self.path)
+            .map_err(cannot)?;
+        let before = self.mend(&mut file)?;
+        let written = file.write_all(&text).and_then(|()| file.sync_data());
+        written.map_err(|error| {
+            // Half a line on a full disk would be the next writer's to mend.
+            let _ = file.set_len(before);
+            files::cannot("write", &self.path, &error)
+        })
+    }
+
+    /// Sets a torn last line aside, and gives the length of what is whole.
+    fn mend(&self, file: &mut File) -> Result<u64> {
+        let cannot = |error| files::cannot("read", &self.path, &error);
+        let length = file.seek(SeekFrom::End(0)).map_err(cannot)?;
+        let whole = whole_length(file, length).map_err(cannot)?;
+        if whole < length {
+            file.seek(SeekFrom::Start(whole)).map_err(cannot)?;
+            let mut torn = Vec::new();
+            file.read_to_end(&mut torn).map_err(cannot)?;
+            let aside = self.path.with_extension("torn");
+            files::write_whole(&aside, &torn)?;
+            file.set_len(whole)
+                .map_err(|error| files::cannot("mend", &self.path, &error))?;
+        }
+        Ok(whole)
+    }
+
+    /// The length of the journal now.
+    pub(super) fn length(&self) -> u64 {
+        self.path.metadata().map_or(0, |meta| meta.len())
+    }
+
+    /// Reads the whole lines from that place on. Gives where it ended; a line that is
+    /// being written, or was torn, is left for later.
+    pub(super) fn read_from(
+        &self,
+        start: u64,
+        mut each: impl FnMut(Record) -> Result<()>,
+        mut damaged: impl FnMut(Damage),
+    ) -> Result<u64> {
+        let cannot = |error| files::cannot("read", &self.path, &error);
+        let mut file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
+            Err(error) => return Err(cannot(error)),
+        };
+        file.seek(SeekFrom::Start(start)).map_err(cannot)?;
+        let mut reader = BufReader::with_capacity(1 << 18, file);
+        let (mut at, mut number) = (start, 0);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let length = reader.read_until(b'\n', &mut line).map_err(cannot)?;
+            if length == 0 || line.last() != Some(&b'\n') {
+                return Ok(at);
+            }
+            number += 1;
+            at += length as u64;
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            match serde_json::from_slice(&line) {
+                Ok(record) => each(record)?,
+                Err(error) => damaged(Damage {
+                    line: number,
+                    reason: error.to_string(),
+                }),
+            }
+        }
+    }
+}
+
+/// The length up to and with the last line end.
+fn whole_length(file: &mut File, length: u64) -> std::io::Result<u64> {
+    const PIECE: u64 = 4096;
+    let mut end = length;
+    let mut piece = Vec::new();
+    while end > 0 {
+        let start = end.saturating_sub(PIECE);
+        piece.clear();
+        file.seek(SeekFrom::Start(start))?;
+        Read::by_ref(file)
+            .take(end - start)
+            .read_to_end(&mut piece)?;
+        if let Some(at) = piece.iter().rposition(|byte| *byte == b'\n') {
+            return Ok(start + at as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(journal: &Journal, start: u64) -> (Vec<String>, Vec<u64>, u64) {
+        let (mut ids, mut damages) = (Vec::new(), Vec::new());
+        let end = journal
+            .read_from(
+                start,
+                |record| {
+                    ids.push(record.id);
+                    Ok(())
+                },
+                |damage| damages.push(damage.line),
+            )
+            .unwrap();
+        (ids, damages, end)
+    }
+
+    #[test]
+    fn lines_are_added_and_read_from_any_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::in_folder(folder.path());
+        assert_eq!(read(&journal, 0), (vec![], vec![], 0));
+        journal
+            .append(&[Record::about("a"), Record::about("b")])
+            .unwrap();
+        let (ids, _, end) = read(&journal, 0);
+        assert_eq!(ids, ["a", "b"]);
+        assert_eq!(end, journal.length());
+        journal.append(&[Record::about("c")]).unwrap();
+        assert_eq!(read(&journal, end).0, ["c"]);
+    }
+
+    #[test]
+    fn a_torn_line_is_set_aside_and_a_damaged_one_skipped() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::in_folder(folder.path());
+        std::fs::write(
+            journal.path(),
+            "{\"id\":\"a\"}\nnot json\n\n{\"id\":\"b\"}\n{\"id\":\"tor",
+        )
+        .unwrap();
+        let (ids, damages, end) = read(&journal, 0);
+        assert_eq!((ids, damages), (vec!["a".into(), "b".into()], vec![2]));
+        assert!(end < journal.length(), "the torn one is not read");
+        journal.append(&[Record::about("c")]).unwrap();
+        assert_eq!(read(&journal, 0).0, ["a", "b", "c"]);
+        let torn = std::fs::read_to_string(folder.path().join("index.torn")).unwrap();
+        assert_eq!(torn, "{\"id\":\"tor");
+    }
+}

@@ -1,0 +1,140 @@
+//! Questions about lives, answered from the index.
+
+use super::index::{Index, by_id};
+use super::not_found;
+use crate::Result;
+use gt_core::Problem;
+use gt_core::record::Record;
+use rusqlite::Connection;
+
+/// What is asked for; everything that is set must fit. Times are RFC 3339, in UTC.
+#[derive(Clone, Debug, Default)]
+pub struct Query {
+    pub agent: Option<String>,
+    pub rig: Option<String>,
+    pub role: Option<String>,
+    pub work: Option<String>,
+    pub chain: Option<String>,
+    pub outcome: Option<String>,
+    pub status: Option<String>,
+    pub harness: Option<String>,
+    pub since: Option<String>,
+    pub until: Option<String>,
+    pub limit: Option<usize>,
+}
+
+/// The lives that fit, the newest first.
+pub(super) fn find(index: &Index, query: &Query) -> Result<Vec<Record>> {
+    let fields = [
+        ("agent = ", &query.agent),
+        ("rig = ", &query.rig),
+        ("role = ", &query.role),
+        ("work_unit = ", &query.work),
+        ("chain_id = ", &query.chain),
+        ("outcome = ", &query.outcome),
+        ("status = ", &query.status),
+        ("harness = ", &query.harness),
+        ("started_at >= ", &query.since),
+        ("started_at < ", &query.until),
+    ];
+    let set: Vec<(&str, &str)> = fields
+        .iter()
+        .filter_map(|(name, value)| Some((*name, value.as_deref()?)))
+        .collect();
+    let conditions: Vec<String> = set
+        .iter()
+        .zip(1..)
+        .map(|((name, _), place)| format!("{name}?{place}"))
+        .collect();
+    let filter = match conditions.as_slice() {
+        [] => String::new(),
+        conditions => format!("WHERE {}", conditions.join(" AND ")),
+    };
+    let limit = query
+        .limit
+        .map_or(-1, |limit| i64::try_from(limit).unwrap_or(-1));
+    let text = format!("SELECT record FROM lives {filter} ORDER BY started_at DESC LIMIT {limit}");
+    let values: Vec<&str> = set.iter().map(|(_, value)| *value).collect();
+    records(index.db(), &text, &values)
+}
+
+/// The one life whose id begins so.
+pub(super) fn by_prefix(index: &Index, prefix: &str) -> Result<Record> {
+    let prefix = prefix.to_ascii_lowercase();
+    if prefix.is_empty() {
+        return Err(not_found(&prefix));
+    }
+    if let Some(life) = by_id(index.db(), &prefix).map_err(problem)? {
+        return Ok(life);
+    }
+    // A range of the primary key: all that begins so, and nothing after it.
+    let found = records(
+        index.db(),
+        "SELECT record FROM lives WHERE id >= ?1 AND id < ?1 || 'g' ORDER BY id LIMIT 2",
+        &[&prefix],
+    )?;
+    match <[Record; 1]>::try_from(found) {
+        Ok([life]) => Ok(life),
+        Err(found) if found.is_empty() => Err(not_found(&prefix)),
+        Err(_) => Err(
+            Problem::usage(format!("{prefix} is the beginning of several lives"))
+                .hint("give more of the id"),
+        ),
+    }
+}
+
+/// All lives of a chain, the oldest first.
+pub(super) fn chain(index: &Index, what: &str) -> Result<Vec<Record>> {
+    let of_work = records(
+        index.db(),
+        "SELECT record FROM lives WHERE work_unit = ?1 ORDER BY started_at DESC LIMIT 1",
+        &[what],
+    )?;
+    let life = match of_work.into_iter().next() {
+        Some(life) => life,
+        None => by_prefix(index, what)?,
+    };
+    let chain = life.chain_id.as_deref().unwrap_or(&life.id);
+    let found = records(
+        index.db(),
+        "SELECT record FROM lives WHERE chain_id = ?1 ORDER BY started_at",
+        &[chain],
+    )?;
+    // A life that was taken up by another journal may have no chain.
+    Ok(if found.is_empty() { vec![life] } else { found })
+}
+
+/// Every life as JSON, the oldest first.
+pub(super) fn each(index: &Index, mut give: impl FnMut(&str) -> Result<()>) -> Result<()> {
+    let mut query = index
+        .db()
+        .prepare("SELECT record FROM lives ORDER BY started_at")
+        .map_err(problem)?;
+    let mut rows = query.query([]).map_err(problem)?;
+    while let Some(row) = rows.next().map_err(problem)? {
+        let text: String = row.get(0).map_err(problem)?;
+        give(&text)?;
+    }
+    Ok(())
+}
+
+fn records(db: &Connection, text: &str, values: &[&str]) -> Result<Vec<Record>> {
+    let mut query = db.prepare(text).map_err(problem)?;
+    let rows = query
+        .query_map(rusqlite::params_from_iter(values), |row| {
+            row.get::<_, String>(0)
+        })
+        .map_err(problem)?;
+    rows.map(|row| {
+        let text = row.map_err(problem)?;
+        serde_json::from_str(&text)
+            .map_err(|error| Problem::failed("a life cannot be read").caused_by(error))
+    })
+    .collect()
+}
+
+fn problem(error: rusqlite::Error) -> Problem {
+    Problem::failed("the index of lives cannot be read")
+        .caused_by(error)
+        .hint("`gt sessions rebuild` makes it anew")
+}

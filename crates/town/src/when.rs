@@ -1,0 +1,81 @@
+//! Times as people say them: `90m`, `24h`, `7d`, `2w`, `today`, `yesterday`, a date, or
+//! a whole timestamp.
+
+use crate::Result;
+use gt_core::Problem;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{Span, Timestamp, Zoned};
+
+/// The time that is meant, seen from now.
+pub fn parse(text: &str, now: &Zoned) -> Result<Timestamp> {
+    let midnight = |date: Date| date.to_zoned(now.time_zone().clone());
+    let found = match text.trim() {
+        "now" => Some(now.timestamp()),
+        "today" => midnight(now.date()).ok().map(|at| at.timestamp()),
+        "yesterday" => {
+            let date = now.date().checked_sub(Span::new().days(1)).ok();
+            date.and_then(|date| midnight(date).ok())
+                .map(|at| at.timestamp())
+        }
+        text => ago(text, now)
+            .or_else(|| text.parse::<Timestamp>().ok())
+            .or_else(|| {
+                midnight(text.parse::<Date>().ok()?)
+                    .ok()
+                    .map(|at| at.timestamp())
+            }),
+    };
+    found.ok_or_else(|| {
+        Problem::usage(format!("{text:?} is no time"))
+            .hint("90m, 24h, 7d, today, yesterday, 2026-01-17 or 2026-01-17T01:00:00Z")
+    })
+}
+
+/// `24h` and the like: so long ago.
+fn ago(text: &str, now: &Zoned) -> Option<Timestamp> {
+    let unit = text.chars().next_back()?;
+    let number: i64 = text[..text.len() - unit.len_utf8()].parse().ok()?;
+    let span = match unit {
+        's' => Span::new().try_seconds(number),
+        'm' => Span::new().try_minutes(number),
+        'h' => Span::new().try_hours(number),
+        'd' => Span::new().try_days(number),
+        'w' => Span::new().try_weeks(number),
+        _ => return None,
+    };
+    let at = now.checked_sub(span.ok().filter(|_| number >= 0)?).ok()?;
+    Some(at.timestamp())
+}
+
+/// The same, from this very moment, in this machine's time zone, as records hold it.
+pub fn recorded(text: &str) -> Result<String> {
+    let now = Timestamp::now().to_zoned(TimeZone::system());
+    Ok(format!("{:.3}", parse(text, &now)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_as_people_say_them() {
+        let now: Timestamp = "2026-01-17T12:00:00Z".parse().unwrap();
+        let now = now.to_zoned(TimeZone::UTC);
+        let check = |text: &str, expected: &str| {
+            let at = parse(text, &now).map(|at| at.to_string());
+            assert_eq!(at.ok().as_deref(), Some(expected), "{text}");
+        };
+        check("90m", "2026-01-17T10:30:00Z");
+        check("24h", "2026-01-16T12:00:00Z");
+        check("7d", "2026-01-10T12:00:00Z");
+        check("2w", "2026-01-03T12:00:00Z");
+        check("today", "2026-01-17T00:00:00Z");
+        check("yesterday", "2026-01-16T00:00:00Z");
+        check("2026-01-02", "2026-01-02T00:00:00Z");
+        check("2026-01-02T03:04:05+01:00", "2026-01-02T02:04:05Z");
+        for text in ["", "h", "-3h", "3y", "soon", "9999999999999999999h", "ü"] {
+            assert!(parse(text, &now).is_err(), "{text}");
+        }
+    }
+}
