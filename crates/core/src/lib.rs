@@ -28,6 +28,7 @@ pub mod session;
 pub mod signal;
 pub mod startup;
 pub mod state;
+pub mod sync;
 pub mod target;
 pub mod theme;
 

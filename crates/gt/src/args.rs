@@ -74,6 +74,7 @@ pub(crate) enum Command {
     // What is remembered of them.
     #[command(subcommand)]
     Sessions(commands::sessions::SessionsCommand),
+    Sync(commands::sync::SyncArgs),
 
     // The tables behind them.
     #[command(subcommand)]

@@ -35,6 +35,7 @@ pub mod signal;
 pub mod start;
 pub mod stop;
 pub mod surroundings;
+pub mod sync;
 pub mod target;
 pub mod town;
 pub mod watch;

@@ -181,7 +181,7 @@ impl Index {
         let end = journal.read_from(
             start,
             |record| {
-                add(&change, &mut portion, record).map_err(Broken::into_problem)?;
+                add(&mut portion, record);
                 if portion.len() >= PORTION {
                     write(&change, &mut portion).map_err(Broken::into_problem)?;
                 }
@@ -200,37 +200,32 @@ impl Index {
     }
 }
 
-/// Adds a line to what is known of its life.
-fn add(
-    change: &Transaction<'_>,
-    portion: &mut HashMap<String, Record>,
-    record: Record,
-) -> Result<(), Broken> {
-    if let Some(known) = portion.get_mut(&record.id) {
-        known.merge(record);
-        return Ok(());
-    }
-    let known = match record.begins() {
-        true => None,
-        false => by_id(change, &record.id)?,
-    };
-    let id = record.id.clone();
-    let whole = match known {
-        Some(mut known) => {
-            known.merge(record);
-            known
+/// Adds a line to those of the same life that came just before.
+fn add(portion: &mut HashMap<String, Record>, record: Record) {
+    match portion.get_mut(&record.id) {
+        Some(known) => known.merge(record),
+        None => {
+            portion.insert(record.id.clone(), record);
         }
-        None => record,
-    };
-    portion.insert(id, whole);
-    Ok(())
+    }
 }
 
+/// Writes what has been added up. What the database knows of a life stays where the
+/// lines say nothing about it.
 fn write(change: &Transaction<'_>, portion: &mut HashMap<String, Record>) -> Result<(), Broken> {
     let mut insert = change.prepare_cached(
-        "INSERT OR REPLACE INTO lives (id, agent, rig, role, harness, container, status, outcome,
+        "INSERT INTO lives (id, agent, rig, role, harness, container, status, outcome,
          work_unit, chain_id, parent_id, harness_session_id, started_at, ended_at, record)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
+         ON CONFLICT (id) DO UPDATE SET
+             agent = coalesce(?2, agent), rig = coalesce(?3, rig), role = coalesce(?4, role),
+             harness = coalesce(?5, harness), container = coalesce(?6, container),
+             status = coalesce(?7, status), outcome = coalesce(?8, outcome),
+             work_unit = coalesce(?9, work_unit), chain_id = coalesce(?10, chain_id),
+             parent_id = coalesce(?11, parent_id),
+             harness_session_id = coalesce(?12, harness_session_id),
+             started_at = coalesce(?13, started_at), ended_at = coalesce(?14, ended_at),
+             record = json_patch(record, ?15)",
     )?;
     for (_, life) in portion.drain() {
         let text = serde_json::to_string(&life)
