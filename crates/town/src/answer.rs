@@ -19,7 +19,8 @@ use std::time::{Duration, Instant};
 const LOCK_PATIENCE: Duration = Duration::from_secs(30);
 /// How long a program may take to draw what a key has changed.
 const REDRAW_PATIENCE: Duration = Duration::from_secs(2);
-/// How long a question must have stood before it is answered.
+/// How long a question must have stood to be whole, and to be answered.
+const DRAWN: Duration = Duration::from_millis(200);
 const STANDS: Duration = Duration::from_secs(1);
 const MOST_ENTERS: u32 = 3;
 
@@ -38,20 +39,34 @@ pub fn question(
     container: &Container,
     preset: &Preset,
 ) -> Result<Asking> {
-    open_question(&mut Typist::new(town, container, preset), identity)
+    open_question(&mut Typist::new(town, container, preset), identity, DRAWN)
 }
 
-/// The question that is open, or is just about to open.
-fn open_question(typist: &mut Typist<'_>, identity: &Identity) -> Result<Asking> {
-    let deadline = Instant::now() + REDRAW_PATIENCE;
+/// The question that is open, or is just about to open, once it has stood for so long:
+/// before that it may be half drawn, or nobody can have read it.
+fn open_question(typist: &mut Typist<'_>, identity: &Identity, stands: Duration) -> Result<Asking> {
+    let deadline = Instant::now() + stands + REDRAW_PATIENCE;
+    let mut standing: Option<(Asking, Instant)> = None;
     loop {
         let seen = typist.observe()?;
-        if let Some(asking) = seen.asking {
-            return Ok(asking);
-        }
-        if !seen.dialog || Instant::now() >= deadline {
+        if let Some(now) = seen.asking {
+            match &standing {
+                Some((before, since)) if is_same(before, &now) => {
+                    if since.elapsed() >= stands {
+                        return Ok(now);
+                    }
+                }
+                _ => standing = Some((now, Instant::now())),
+            }
+        } else if !seen.dialog && standing.is_none() {
             return Err(Problem::conflict(format!("{identity} asks nothing"))
                 .hint(format!("`gt peek {identity}` shows its screen")));
+        }
+        if Instant::now() >= deadline {
+            return Err(
+                Problem::conflict(format!("what {identity} asks cannot be read"))
+                    .hint(format!("`gt peek {identity}` shows its screen")),
+            );
         }
         typist.wait(Duration::from_millis(100));
     }
@@ -67,7 +82,7 @@ pub fn answer(
 ) -> Result<Answered> {
     let _lock = FileLock::take(&Queue::of(town, identity).lock_path(), LOCK_PATIENCE)?;
     let mut typist = Typist::new(town, container, preset);
-    let asking = open_question(&mut typist, identity)?;
+    let asking = open_question(&mut typist, identity, STANDS)?;
     let chosen = answer::pick(&asking, choice)?;
     let pane = container.pane().pane;
     let mut marked = marked(&asking, identity)?;
@@ -81,12 +96,15 @@ pub fn answer(
         };
         press(town, pane, &[key.to_owned()])?;
         keys -= 1;
-        let now = await_other(&mut typist, |seen| {
+        // What cannot be read is being drawn.
+        let place = |seen: &Seen| {
             let same = seen.asking.as_ref().filter(|now| is_same(now, &asking));
-            same.is_none_or(|now| now.marked != Some(marked))
+            same.and_then(|now| now.marked)
+        };
+        let now = await_look(&mut typist, |seen| {
+            place(seen).is_some_and(|now| now != marked)
         })?;
-        let moved = now.asking.filter(|now| is_same(now, &asking));
-        let moved = moved.and_then(|now| now.marked);
+        let moved = place(&now);
         let is_moved = |now: &usize| *now != marked && keys > 0;
         marked = moved.filter(is_moved).ok_or_else(|| {
             let what =
@@ -101,9 +119,9 @@ pub fn answer(
 }
 
 /// Presses Enter on the marked option. Claude Code takes none in the first moment of a
-/// dialog, so that nobody answers what he has not read. So it has to stand for a while,
-/// and Enter is pressed again only where nothing at all has changed: the same question
-/// again would be another one.
+/// dialog, so that nobody answers what he has not read; it has stood for a while when we
+/// come here. Enter is pressed again only where nothing at all has changed: the same
+/// question again would be another one.
 fn confirm(
     town: &Town,
     identity: &Identity,
@@ -115,23 +133,17 @@ fn confirm(
         let now = seen.asking.as_ref();
         now.is_some_and(|now| is_same(now, asking) && now.marked == Some(chosen))
     };
-    let stood = Instant::now();
-    while stood.elapsed() < STANDS {
-        if !is_it(&typist.observe()?) {
-            return Err(
-                Problem::conflict(format!("the question of {identity} has changed"))
-                    .hint(format!("`gt answer {identity}` shows what it asks now")),
-            );
-        }
-        typist.wait(Duration::from_millis(100));
-    }
+    let changed = || {
+        Problem::conflict(format!("the question of {identity} has changed"))
+            .hint(format!("`gt answer {identity}` shows what it asks now"))
+    };
     for _ in 0..MOST_ENTERS {
-        let before = typist.observe()?;
+        let before = await_look(typist, is_it)?;
         if !is_it(&before) || before.is_over {
-            break;
+            return Err(changed());
         }
         press(town, pane, &["Enter".to_owned()])?;
-        let after = await_other(typist, |seen| seen.picture != before.picture)?;
+        let after = await_look(typist, |seen| seen.picture != before.picture)?;
         if after.picture != before.picture {
             return Ok(());
         }
@@ -154,13 +166,13 @@ fn is_same(now: &Asking, before: &Asking) -> bool {
     now.text == before.text && now.options == before.options
 }
 
-/// Looks until it is other than before, or it has had its time.
-fn await_other(typist: &mut Typist<'_>, is_other: impl Fn(&Seen) -> bool) -> Result<Seen> {
+/// Looks until it is as hoped for, or it has had its time.
+fn await_look(typist: &mut Typist<'_>, is_so: impl Fn(&Seen) -> bool) -> Result<Seen> {
     let deadline = Instant::now() + REDRAW_PATIENCE;
     loop {
         let seen = typist.observe()?;
         let left = deadline.saturating_duration_since(Instant::now());
-        if is_other(&seen) || seen.is_over || left.is_zero() {
+        if is_so(&seen) || seen.is_over || left.is_zero() {
             return Ok(seen);
         }
         typist.wait(left.min(Duration::from_millis(100)));
