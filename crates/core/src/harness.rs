@@ -218,6 +218,15 @@ pub struct TitleMarks {
     pub always: bool,
 }
 
+impl TitleMarks {
+    /// The first of these marks that a title begins with.
+    pub fn first<'m>(marks: &'m [String], title: &str) -> Option<&'m str> {
+        let title = title.trim_start();
+        let found = marks.iter().find(|mark| title.starts_with(mark.as_str()));
+        found.map(String::as_str)
+    }
+}
+
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Ready {

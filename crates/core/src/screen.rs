@@ -21,7 +21,7 @@ pub use dialog::{Asking, UNKNOWN};
 pub use input::Input;
 pub use mark::matches;
 
-use crate::harness::{Dialog, Frame, Preset};
+use crate::harness::{Dialog, Frame, Preset, TitleMarks};
 use crate::state::State;
 use line::Line;
 use outcome::Ending;
@@ -226,13 +226,7 @@ struct Titled<'p> {
 
 impl<'p> Titled<'p> {
     fn read(title: &str, preset: &'p Preset) -> Self {
-        let title = title.trim_start();
-        let find = |marks: &'p [String]| {
-            marks
-                .iter()
-                .find(|mark| title.starts_with(mark.as_str()))
-                .map(String::as_str)
-        };
+        let find = |marks: &'p [String]| TitleMarks::first(marks, title);
         let marks = &preset.title_marks;
         Titled {
             waiting: find(&marks.waiting),

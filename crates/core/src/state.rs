@@ -5,7 +5,7 @@
 //! word (its hooks, kept as a tag), and last the screen. A state always carries
 //! the witness it came from.
 
-use crate::harness::Preset;
+use crate::harness::{Preset, TitleMarks};
 use serde::Serialize;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -158,13 +158,7 @@ fn death(seen: &Observed<'_>) -> Report {
 
 fn by_title<'p>(title: &str, preset: &'p Preset) -> Option<(State, &'p str)> {
     let marks = &preset.title_marks;
-    let title = title.trim_start();
-    let find = |marks: &'p [String]| {
-        marks
-            .iter()
-            .find(|mark| title.starts_with(mark.as_str()))
-            .map(String::as_str)
-    };
+    let find = |marks: &'p [String]| TitleMarks::first(marks, title);
     find(&marks.waiting)
         .map(|mark| (State::Waiting, mark))
         .or_else(|| find(&marks.busy).map(|mark| (State::Busy, mark)))

@@ -191,7 +191,8 @@ fn list(lives: &[Record], context: &Context) -> Result<(), Problem> {
     let mut table = Table::new(&["ID", "AGENT", "STARTED", "LASTED", "OUTCOME", "HARNESS"]);
     for life in lives {
         table.row([
-            short(&life.id).into(),
+            // Whole: the ids of agents that were started together differ only at their end.
+            life.id.clone().into(),
             life.agent.clone().unwrap_or_default().into(),
             started(life).into(),
             lasted(life).into(),
@@ -239,7 +240,7 @@ fn chain(lives: &[Record], context: &Context) -> Result<(), Problem> {
         };
         output::line(format!(
             "{branch}{} {}, {}, {}, {}",
-            short(&life.id),
+            life.id,
             life.agent.as_deref().unwrap_or_default(),
             started(life),
             lasted(life),
@@ -251,11 +252,6 @@ fn chain(lives: &[Record], context: &Context) -> Result<(), Problem> {
         count => format!("{count} lives"),
     };
     output::line(format!("{count}, {} together", words(seconds)))
-}
-
-/// As much of an id as people need; the first half of a UUIDv7 is its time.
-fn short(id: &str) -> &str {
-    id.get(..13).unwrap_or(id)
 }
 
 fn started(life: &Record) -> String {

@@ -92,6 +92,11 @@ fn lives_are_found_by_what_is_known_of_them() {
     assert_eq!(count(&["--until", "1h"]), 0);
     assert_eq!(count(&["--agent", "mayor", "--since", "yesterday"]), 1);
     env.gt(&["sessions", "list", "--since", "soon"]).fails(2);
+    let table = env.gt(&["sessions", "list"]).ok().stdout;
+    let mut ids: Vec<&str> = table.lines().skip(1).map(|line| &line[..36]).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 3, "lives are told apart: {table}");
     let exported = env.gt(&["sessions", "export", "--jsonl"]).ok().stdout;
     assert_eq!(exported.lines().count(), 3);
 }
