@@ -16,29 +16,50 @@ use std::time::{Duration, Instant};
 /// Held until dropped.
 #[derive(Debug)]
 pub struct FileLock {
-    _file: File,
+    file: File,
 }
 
 impl FileLock {
     /// Takes the lock, or says at once who holds it.
     pub fn try_take(path: &Path) -> Result<Option<Self>> {
-        let mut file = open(path)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {
-                note_holder(&mut file);
-                Ok(Some(FileLock { _file: file }))
-            }
+        let lock = Self::try_lock(path, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(lock.map(|mut lock| {
+            note_holder(&mut lock.file);
+            lock
+        }))
+    }
+
+    /// Takes the lock, waiting for its holder as long as given.
+    pub fn take(path: &Path, patience: Duration) -> Result<Self> {
+        Self::wait(path, patience, || Self::try_take(path))
+    }
+
+    /// Takes the lock together with others that share it; whoever takes it alone waits
+    /// for all of them.
+    pub fn share(path: &Path, patience: Duration) -> Result<Self> {
+        Self::wait(path, patience, || {
+            Self::try_lock(path, FlockOperation::NonBlockingLockShared)
+        })
+    }
+
+    fn try_lock(path: &Path, operation: FlockOperation) -> Result<Option<Self>> {
+        let file = open(path)?;
+        match flock(&file, operation) {
+            Ok(()) => Ok(Some(FileLock { file })),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
             Err(errno) => Err(files::cannot("lock", path, &errno.into())),
         }
     }
 
-    /// Takes the lock, waiting for its holder as long as given.
-    pub fn take(path: &Path, patience: Duration) -> Result<Self> {
+    fn wait(
+        path: &Path,
+        patience: Duration,
+        attempt: impl Fn() -> Result<Option<Self>>,
+    ) -> Result<Self> {
         let deadline = Instant::now() + patience;
         let mut pause = Duration::from_millis(1);
         loop {
-            if let Some(lock) = Self::try_take(path)? {
+            if let Some(lock) = attempt()? {
                 return Ok(lock);
             }
             if Instant::now() >= deadline {
@@ -103,6 +124,10 @@ mod tests {
         let problem = FileLock::take(&path, Duration::from_millis(5)).unwrap_err();
         assert!(problem.message().contains(&std::process::id().to_string()));
         drop(first);
+        assert!(FileLock::try_take(&path).unwrap().is_some());
+        let shared = [(); 2].map(|()| FileLock::share(&path, Duration::ZERO).unwrap());
+        assert!(FileLock::try_take(&path).unwrap().is_none());
+        drop(shared);
         assert!(FileLock::try_take(&path).unwrap().is_some());
     }
 }

@@ -23,6 +23,7 @@ use std::path::PathBuf;
 pub struct Sessions {
     folder: PathBuf,
     journal: Journal,
+    database: PathBuf,
 }
 
 /// How a life ended.
@@ -50,7 +51,16 @@ impl Sessions {
         let folder = town.root().join(".sessions");
         Sessions {
             journal: Journal::in_folder(&folder),
+            database: folder.join("index.db"),
             folder,
+        }
+    }
+
+    /// The same lives, in an index elsewhere.
+    pub fn with_database(self, path: PathBuf) -> Self {
+        Sessions {
+            database: path,
+            ..self
         }
     }
 
@@ -94,12 +104,13 @@ impl Sessions {
 
     /// Makes the index anew from the journal.
     pub fn rebuild(&self) -> Result<Rebuilt> {
-        Index::rebuild(&self.folder, &self.journal).map(|(_, rebuilt)| rebuilt)
+        crate::files::make_dir(&self.folder)?;
+        Index::rebuild(&self.database, &self.journal)
     }
 
     fn open(&self) -> Result<Index> {
         crate::files::make_dir(&self.folder)?;
-        Index::open(&self.folder, &self.journal)
+        Index::open(&self.database, &self.journal)
     }
 }
 

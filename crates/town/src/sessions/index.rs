@@ -2,55 +2,62 @@
 //!
 //! It holds nothing of its own. It knows how far it has read, reads on by itself when
 //! it is opened, and is made anew when it is missing, damaged, of another version, or
-//! of another journal than the one that is there.
+//! of another journal than the one that is there ([`rebuild`]).
 
-use super::journal::{Damage, Journal};
+mod portion;
+mod rebuild;
+
+use super::journal::{Damage, Journal, Reading};
+use crate::lock::FileLock;
 use crate::{Result, files};
 use gt_core::Problem;
 use gt_core::record::Record;
-use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
-use std::collections::HashMap;
+use portion::Row;
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Raised whenever the tables change: an older database is made anew.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 /// How long others may write before we.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// So many lines are added up in memory before they are written.
-const PORTION: usize = 20_000;
 
+/// Times are milliseconds since the epoch. The table holds only what is asked for, so
+/// that it is quickly read; the lives themselves stand beside it.
 const TABLES: &str = "
 CREATE TABLE read_so_far (one INTEGER PRIMARY KEY CHECK (one = 1), bytes INTEGER NOT NULL, first TEXT NOT NULL);
 CREATE TABLE lives (
-    id TEXT PRIMARY KEY, agent TEXT, rig TEXT, role TEXT, harness TEXT, container TEXT, status TEXT,
-    outcome TEXT, work_unit TEXT, chain_id TEXT, parent_id TEXT, harness_session_id TEXT,
-    started_at TEXT, ended_at TEXT, record TEXT NOT NULL
-) WITHOUT ROWID;
+    id TEXT PRIMARY KEY, agent TEXT, rig TEXT, role TEXT, harness TEXT, status TEXT, outcome TEXT,
+    work_unit TEXT, chain_id TEXT, started INTEGER, ended INTEGER
+);
+CREATE TABLE records (life INTEGER PRIMARY KEY, record TEXT NOT NULL);
 CREATE VIEW sessions AS SELECT
     CASE WHEN agent LIKE 'agent/%' THEN substr(agent, 7) ELSE agent END AS slug,
     harness AS harness_type, record ->> 'cwd' AS working_directory, status,
     record ->> 'initial_prompt' AS initial_prompt,
-    unixepoch(started_at) AS created_at, unixepoch(coalesce(ended_at, started_at)) AS updated_at, id
-FROM lives;
+    started / 1000 AS created_at, coalesce(ended, started) / 1000 AS updated_at, id
+FROM lives JOIN records ON life = lives.rowid;
 ";
 /// Each ends with the time, so that the newest lives of any one are the end of a range.
+/// Those that run are few, and so is their index.
 const INDEXES: &str = "
-CREATE INDEX IF NOT EXISTS by_time ON lives (started_at);
-CREATE INDEX IF NOT EXISTS by_agent ON lives (agent, started_at);
-CREATE INDEX IF NOT EXISTS by_rig ON lives (rig, started_at);
-CREATE INDEX IF NOT EXISTS by_role ON lives (role, started_at);
-CREATE INDEX IF NOT EXISTS by_harness ON lives (harness, started_at);
-CREATE INDEX IF NOT EXISTS by_status ON lives (status, started_at);
-CREATE INDEX IF NOT EXISTS by_outcome ON lives (outcome, started_at);
-CREATE INDEX IF NOT EXISTS by_work ON lives (work_unit, started_at);
-CREATE INDEX IF NOT EXISTS by_chain ON lives (chain_id, started_at);
+CREATE INDEX by_time ON lives (started);
+CREATE INDEX by_agent ON lives (agent, started);
+CREATE INDEX by_rig ON lives (rig, started);
+CREATE INDEX by_role ON lives (role, started);
+CREATE INDEX by_harness ON lives (harness, started);
+CREATE INDEX by_running ON lives (started) WHERE status = 'running';
+CREATE INDEX by_outcome ON lives (outcome, started);
+CREATE INDEX by_work ON lives (work_unit, started) WHERE work_unit IS NOT NULL;
+CREATE INDEX by_chain ON lives (chain_id, started);
 ";
 
 /// An open database that agrees with the journal.
 #[derive(Debug)]
 pub(super) struct Index {
     db: Connection,
+    /// Nobody replaces the file while it is held. Dropped after the connection.
+    _lock: FileLock,
 }
 
 /// What a rebuild found.
@@ -60,236 +67,184 @@ pub struct Rebuilt {
     pub damages: Vec<Damage>,
 }
 
+/// The files of a database.
+struct Place {
+    path: PathBuf,
+    lock: PathBuf,
+}
+
+impl Place {
+    fn at(path: &Path) -> Self {
+        let mut lock = path.as_os_str().to_owned();
+        lock.push(".lock");
+        Place {
+            path: path.to_owned(),
+            lock: lock.into(),
+        }
+    }
+}
+
 impl Index {
     /// Opens the database and reads what is new in the journal.
-    pub(super) fn open(folder: &Path, journal: &Journal) -> Result<Self> {
-        let path = folder.join("index.db");
-        match Self::open_as_it_is(&path).and_then(|mut index| {
-            index.catch_up(journal)?;
-            Ok(index)
-        }) {
+    pub(super) fn open(path: &Path, journal: &Journal) -> Result<Self> {
+        let place = Place::at(path);
+        match Self::open_current(&place, journal) {
             Ok(index) => Ok(index),
             // Whatever is wrong with it: everything in it is in the journal.
-            Err(Broken::Damaged(_)) => Self::rebuild(folder, journal).map(|(index, _)| index),
+            Err(Broken::Damaged(_)) => Self::repair(&place, journal),
             Err(Broken::Other(problem)) => Err(problem),
         }
     }
 
     /// Makes the database anew from the journal.
-    pub(super) fn rebuild(folder: &Path, journal: &Journal) -> Result<(Self, Rebuilt)> {
-        let path = folder.join("index.db");
-        let fresh = folder.join(format!(".index.{}.db", std::process::id()));
-        remove_database(&fresh)?;
-        let mut rebuilt = Rebuilt::default();
-        {
-            let mut index = Self::open_as_it_is(&fresh).map_err(Broken::into_problem)?;
-            // Nobody else sees it yet, and it is worth nothing until it is whole.
-            index
-                .db
-                .pragma_update(None, "synchronous", "OFF")
-                .map_err(|error| sql(&fresh, error))?;
-            index
-                .read_on(journal, 0, &mut rebuilt.damages)
-                .map_err(Broken::into_problem)?;
-            let count = "SELECT count(*) FROM lives";
-            rebuilt.lives = index
-                .db
-                .query_row(count, [], |row| row.get(0))
-                .map_err(|error| sql(&fresh, error))?;
-            index
-                .db
-                .execute_batch(&format!("{INDEXES} PRAGMA wal_checkpoint(TRUNCATE);"))
-                .map_err(|error| sql(&fresh, error))?;
-        }
-        remove_database(&path)?;
-        std::fs::rename(&fresh, &path).map_err(|error| files::cannot("replace", &path, &error))?;
-        remove_database(&fresh)?;
-        let mut index = Self::open_as_it_is(&path).map_err(Broken::into_problem)?;
-        index.catch_up(journal).map_err(Broken::into_problem)?;
-        Ok((index, rebuilt))
+    pub(super) fn rebuild(path: &Path, journal: &Journal) -> Result<Rebuilt> {
+        let place = Place::at(path);
+        let _lock = FileLock::take(&place.lock, PATIENCE)?;
+        rebuild::replace(&place.path, journal)
     }
 
-    fn open_as_it_is(path: &Path) -> Result<Self, Broken> {
-        let db = Connection::open(path)?;
-        db.busy_timeout(PATIENCE)?;
-        let version: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
-        if version == VERSION {
-            return Ok(Index { db });
-        }
-        if version != 0 {
-            return Err(Broken::Damaged("it is of another version".to_owned()));
-        }
-        db.pragma_update(None, "journal_mode", "WAL")?;
-        let mut index = Index { db };
-        let change = index.begin()?;
-        // Another process may have been quicker.
-        let version: i64 = change.pragma_query_value(None, "user_version", |row| row.get(0))?;
-        if version == 0 {
-            change.execute_batch(TABLES)?;
-            change.execute_batch(INDEXES)?;
-            change.pragma_update(None, "user_version", VERSION)?;
-        }
-        change.commit()?;
-        private(path)?;
+    fn open_current(place: &Place, journal: &Journal) -> Result<Self, Broken> {
+        let lock = FileLock::share(&place.lock, PATIENCE)?;
+        let mut index = Index {
+            db: open_as_it_is(&place.path)?,
+            _lock: lock,
+        };
+        index.catch_up(journal)?;
         Ok(index)
     }
 
-    fn begin(&mut self) -> Result<Transaction<'_>, rusqlite::Error> {
-        self.db
-            .transaction_with_behavior(TransactionBehavior::Immediate)
+    fn repair(place: &Place, journal: &Journal) -> Result<Self> {
+        {
+            let _lock = FileLock::take(&place.lock, PATIENCE)?;
+            // Of several that found it damaged, one makes it anew.
+            let is_mended = open_as_it_is(&place.path)
+                .and_then(|db| how_far(&db, journal))
+                .is_ok();
+            if !is_mended {
+                rebuild::replace(&place.path, journal)?;
+            }
+        }
+        Self::open_current(place, journal).map_err(Broken::into_problem)
     }
 
     pub(super) fn db(&self) -> &Connection {
         &self.db
     }
 
-    /// Reads what is new in the journal.
+    /// Reads what is new in the journal, in one transaction.
     fn catch_up(&mut self, journal: &Journal) -> Result<(), Broken> {
-        let read = self.read_so_far()?;
-        let (bytes, first) = read.unwrap_or_default();
-        if bytes == journal.length() {
+        if how_far(&self.db, journal)?.is_current() {
             return Ok(());
         }
-        if bytes > journal.length() || (bytes > 0 && first != first_line(journal)) {
-            return Err(Broken::Damaged("it is of another journal".to_owned()));
-        }
-        self.read_on(journal, bytes, &mut Vec::new())
-    }
-
-    fn read_so_far(&self) -> Result<Option<(u64, String)>, rusqlite::Error> {
-        self.db
-            .query_row("SELECT bytes, first FROM read_so_far", [], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })
-            .optional()
-    }
-
-    /// Reads the journal from that place on, in one transaction.
-    fn read_on(
-        &mut self,
-        journal: &Journal,
-        expected: u64,
-        damages: &mut Vec<Damage>,
-    ) -> Result<(), Broken> {
-        let first = first_line(journal);
-        let change = self.begin()?;
-        let start = change
-            .query_row("SELECT bytes FROM read_so_far", [], |row| row.get(0))
-            .optional()?
-            .unwrap_or(expected);
-        let mut portion: HashMap<String, Record> = HashMap::new();
-        let end = journal.read_from(
-            start,
-            |record| {
-                add(&mut portion, record);
-                if portion.len() >= PORTION {
-                    write(&change, &mut portion).map_err(Broken::into_problem)?;
-                }
-                Ok(())
-            },
-            |damage| damages.push(damage),
-        )?;
-        write(&change, &mut portion)?;
-        change.execute(
-            "INSERT INTO read_so_far (one, bytes, first) VALUES (1, ?1, ?2)
-             ON CONFLICT (one) DO UPDATE SET bytes = ?1, first = ?2",
-            params![end, first],
-        )?;
+        let change = self
+            .db
+            .transaction_with_behavior(TransactionBehavior::Immediate)?;
+        // Another process may have read on meanwhile.
+        let position = how_far(&change, journal)?;
+        read_on(&change, position)?;
         change.commit()?;
         Ok(())
     }
 }
 
-/// Adds a line to those of the same life that came just before.
-fn add(portion: &mut HashMap<String, Record>, record: Record) {
-    match portion.get_mut(&record.id) {
-        Some(known) => known.merge(record),
-        None => {
-            portion.insert(record.id.clone(), record);
-        }
+fn open_as_it_is(path: &Path) -> Result<Connection, Broken> {
+    let mut db = Connection::open(path)?;
+    db.busy_timeout(PATIENCE)?;
+    let version: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if version == VERSION {
+        return Ok(db);
+    }
+    if version != 0 {
+        return Err(Broken::Damaged("it is of another version".to_owned()));
+    }
+    private(path)?;
+    db.pragma_update(None, "journal_mode", "WAL")?;
+    let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have been quicker.
+    let version: i64 = change.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if version == 0 {
+        change.execute_batch(TABLES)?;
+        change.execute_batch(INDEXES)?;
+        change.pragma_update(None, "user_version", VERSION)?;
+    }
+    change.commit()?;
+    Ok(db)
+}
+
+/// Where a database stands in the journal that is there.
+struct Position {
+    reading: Option<Reading>,
+    read: u64,
+}
+
+impl Position {
+    fn is_current(&self) -> bool {
+        self.reading
+            .as_ref()
+            .is_none_or(|reading| reading.length == self.read)
     }
 }
 
-/// Writes what has been added up. What the database knows of a life stays where the
-/// lines say nothing about it.
-fn write(change: &Transaction<'_>, portion: &mut HashMap<String, Record>) -> Result<(), Broken> {
-    let mut insert = change.prepare_cached(
-        "INSERT INTO lives (id, agent, rig, role, harness, container, status, outcome,
-         work_unit, chain_id, parent_id, harness_session_id, started_at, ended_at, record)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
-         ON CONFLICT (id) DO UPDATE SET
-             agent = coalesce(?2, agent), rig = coalesce(?3, rig), role = coalesce(?4, role),
-             harness = coalesce(?5, harness), container = coalesce(?6, container),
-             status = coalesce(?7, status), outcome = coalesce(?8, outcome),
-             work_unit = coalesce(?9, work_unit), chain_id = coalesce(?10, chain_id),
-             parent_id = coalesce(?11, parent_id),
-             harness_session_id = coalesce(?12, harness_session_id),
-             started_at = coalesce(?13, started_at), ended_at = coalesce(?14, ended_at),
-             record = json_patch(record, ?15)",
-    )?;
-    for (_, life) in portion.drain() {
-        let text = serde_json::to_string(&life)
-            .map_err(|error| Problem::failed("cannot write a life").caused_by(error))?;
-        insert.execute(params![
-            life.id,
-            life.agent,
-            life.rig,
-            life.role,
-            life.harness,
-            life.tmux_session,
-            life.status.map(gt_core::record::Status::word),
-            life.outcome.map(gt_core::record::Outcome::word),
-            life.work_unit,
-            life.chain_id,
-            life.parent_id,
-            life.harness_session_id,
-            life.started_at,
-            life.ended_at,
-            text,
-        ])?;
+fn how_far(db: &Connection, journal: &Journal) -> Result<Position, Broken> {
+    let known: Option<(u64, String)> = db
+        .query_row("SELECT bytes, first FROM read_so_far", [], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .optional()?;
+    let reading = journal.open()?;
+    let (read, first) = known.unwrap_or_default();
+    let is_same = match &reading {
+        Some(reading) => read <= reading.length && first == reading.first,
+        None => false,
+    };
+    if read > 0 && !is_same {
+        return Err(Broken::Damaged("it is of another journal".to_owned()));
     }
+    Ok(Position { reading, read })
+}
+
+/// Reads the journal from that position on.
+fn read_on(db: &Connection, position: Position) -> Result<(), Broken> {
+    let Some(reading) = position.reading else {
+        return Ok(());
+    };
+    let first = reading.first.clone();
+    let write = |rows: Vec<Row>| portion::write(db, &rows).map_err(Broken::into_problem);
+    let end = portion::read(reading, position.read, write, &mut |_| {})?;
+    note_position(db, end, &first)?;
     Ok(())
+}
+
+fn note_position(db: &Connection, bytes: u64, first: &str) -> Result<(), rusqlite::Error> {
+    db.execute(
+        "INSERT INTO read_so_far (one, bytes, first) VALUES (1, ?1, ?2)
+         ON CONFLICT (one) DO UPDATE SET bytes = ?1, first = ?2",
+        params![bytes, first],
+    )
+    .map(drop)
+}
+
+/// A time of a record, as the database holds it.
+pub(super) fn milliseconds(time: &str) -> Option<i64> {
+    let time: jiff::Timestamp = time.parse().ok()?;
+    Some(time.as_millisecond())
 }
 
 /// One life, by its whole id.
 pub(super) fn by_id(db: &Connection, id: &str) -> Result<Option<Record>, rusqlite::Error> {
-    let mut query = db.prepare_cached("SELECT record FROM lives WHERE id = ?1")?;
+    let mut query = db.prepare_cached(
+        "SELECT record FROM lives JOIN records ON life = lives.rowid WHERE id = ?1",
+    )?;
     query
         .query_row([id], |row| row.get::<_, String>(0))
         .optional()
         .map(|text| text.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
-/// The beginning of the journal: it tells one journal from another.
-fn first_line(journal: &Journal) -> String {
-    use std::io::BufRead;
-    let file = std::fs::File::open(journal.path());
-    let line = file.ok().and_then(|file| {
-        let mut line = String::new();
-        let mut reader = std::io::BufReader::new(file);
-        reader.read_line(&mut line).ok().map(|_| line)
-    });
-    line.unwrap_or_default()
-}
-
 fn private(path: &Path) -> Result<(), Problem> {
     use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
         .map_err(|error| files::cannot("protect", path, &error))
-}
-
-/// A database and what SQLite keeps beside it.
-fn remove_database(path: &Path) -> Result<()> {
-    for suffix in ["", "-wal", "-shm"] {
-        let mut name = path.as_os_str().to_owned();
-        name.push(suffix);
-        files::remove_if_there(&PathBuf::from(name))?;
-    }
-    Ok(())
-}
-
-fn sql(path: &Path, error: rusqlite::Error) -> Problem {
-    Problem::failed(format!("{} cannot be used", path.display())).caused_by(error)
 }
 
 /// What went wrong: with the database itself, which can be made anew, or otherwise.
@@ -331,21 +286,25 @@ mod tests {
     use super::*;
     use gt_core::record::{Outcome, Status};
 
-    struct Place {
+    struct Lives {
         folder: tempfile::TempDir,
         journal: Journal,
     }
 
-    impl Place {
+    impl Lives {
         fn with(lines: &[Record]) -> Self {
             let folder = tempfile::tempdir().unwrap();
             let journal = Journal::in_folder(folder.path());
             journal.append(lines).unwrap();
-            Place { folder, journal }
+            Lives { folder, journal }
+        }
+
+        fn database(&self) -> PathBuf {
+            self.folder.path().join("index.db")
         }
 
         fn lives(&self) -> Vec<(String, Option<Outcome>)> {
-            let index = Index::open(self.folder.path(), &self.journal).unwrap();
+            let index = Index::open(&self.database(), &self.journal).unwrap();
             let mut query = index.db().prepare("SELECT id FROM lives").unwrap();
             let ids = query.query_map([], |row| row.get::<_, String>(0)).unwrap();
             ids.map(|id| {
@@ -374,7 +333,7 @@ mod tests {
 
     #[test]
     fn it_reads_on_by_itself() {
-        let place = Place::with(&[begin("a"), begin("bb")]);
+        let place = Lives::with(&[begin("a"), begin("bb")]);
         assert_eq!(place.lives(), [("a".into(), None), ("bb".into(), None)]);
         place.journal.append(&[end("a"), begin("ccc")]).unwrap();
         let killed = Some(Outcome::Killed);
@@ -388,9 +347,9 @@ mod tests {
 
     #[test]
     fn whatever_happens_to_it_it_is_made_anew() {
-        let place = Place::with(&[begin("a"), end("a")]);
+        let place = Lives::with(&[begin("a"), end("a")]);
         let expected = place.lives();
-        let db = place.folder.path().join("index.db");
+        let db = place.database();
         let damage: [&dyn Fn(); 4] = [
             &|| {
                 std::fs::write(
@@ -400,23 +359,26 @@ mod tests {
                 .unwrap();
             },
             &|| std::fs::write(&db, "").unwrap(),
-            &|| remove_database(&db).unwrap(),
+            &|| rebuild::remove_database(&db).unwrap(),
             &|| {
                 let other = Connection::open(&db).unwrap();
                 other.pragma_update(None, "user_version", 99).unwrap();
             },
         ];
         for damage in damage {
-            remove_database(&db).unwrap();
+            rebuild::remove_database(&db).unwrap();
             place.lives();
             damage();
             assert_eq!(place.lives(), expected);
+            let mended = Connection::open(&db).unwrap();
+            let mode = mended.pragma_query_value(None, "journal_mode", |row| row.get(0));
+            assert_eq!(mode, Ok("wal".to_owned()));
         }
     }
 
     #[test]
     fn another_journal_is_read_from_its_beginning() {
-        let place = Place::with(&[begin("a"), begin("bb")]);
+        let place = Lives::with(&[begin("a"), begin("bb")]);
         place.lives();
         std::fs::remove_file(place.journal.path()).unwrap();
         place.journal.append(&[begin("ccc")]).unwrap();
@@ -430,8 +392,8 @@ mod tests {
 
     #[test]
     fn anybody_can_read_the_table_of_the_document() {
-        let place = Place::with(&[begin("a")]);
-        let index = Index::open(place.folder.path(), &place.journal).unwrap();
+        let place = Lives::with(&[begin("a")]);
+        let index = Index::open(&place.database(), &place.journal).unwrap();
         let row: (String, String, i64) = index
             .db()
             .query_row("SELECT slug, status, created_at FROM sessions", [], |row| {

@@ -38,6 +38,7 @@ impl Journal {
         }
     }
 
+    #[cfg(test)]
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -85,27 +86,54 @@ impl Journal {
         Ok(whole)
     }
 
-    /// The length of the journal now.
-    pub(super) fn length(&self) -> u64 {
-        self.path.metadata().map_or(0, |meta| meta.len())
-    }
-
-    /// Reads the whole lines from that place on. Gives where it ended; a line that is
-    /// being written, or was torn, is left for later.
-    pub(super) fn read_from(
-        &self,
-        start: u64,
-        mut each: impl FnMut(Record) -> Result<()>,
-        mut damaged: impl FnMut(Damage),
-    ) -> Result<u64> {
+    /// Opens the journal as it is now; `None` if there is none yet. What is read from
+    /// it is of one file, even if another takes its place meanwhile.
+    pub(super) fn open(&self) -> Result<Option<Reading>> {
         let cannot = |error| files::cannot("read", &self.path, &error);
         let mut file = match File::open(&self.path) {
             Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(cannot(error)),
         };
-        file.seek(SeekFrom::Start(start)).map_err(cannot)?;
-        let mut reader = BufReader::with_capacity(1 << 18, file);
+        let length = file.metadata().map_err(cannot)?.len();
+        let mut first = String::new();
+        // Bytes that are no text make a first line like any other.
+        let mut bytes = Vec::new();
+        BufReader::new(&mut file)
+            .read_until(b'\n', &mut bytes)
+            .map_err(cannot)?;
+        first.push_str(&String::from_utf8_lossy(&bytes));
+        Ok(Some(Reading {
+            path: self.path.clone(),
+            file,
+            length,
+            first,
+        }))
+    }
+}
+
+/// A journal that is being read.
+#[derive(Debug)]
+pub(super) struct Reading {
+    path: PathBuf,
+    file: File,
+    pub(super) length: u64,
+    /// The first line: it tells one journal from another.
+    pub(super) first: String,
+}
+
+impl Reading {
+    /// Gives the records of the whole lines from that place on. Gives where it ended; a
+    /// line that is being written, or was torn, is left for later.
+    pub(super) fn each_from(
+        mut self,
+        start: u64,
+        mut each: impl FnMut(Record) -> Result<()>,
+        damaged: &mut dyn FnMut(Damage),
+    ) -> Result<u64> {
+        let cannot = |error| files::cannot("read", &self.path, &error);
+        self.file.seek(SeekFrom::Start(start)).map_err(cannot)?;
+        let mut reader = BufReader::with_capacity(1 << 18, self.file);
         let (mut at, mut number) = (start, 0);
         let mut line = Vec::new();
         loop {
@@ -156,17 +184,24 @@ mod tests {
 
     fn read(journal: &Journal, start: u64) -> (Vec<String>, Vec<u64>, u64) {
         let (mut ids, mut damages) = (Vec::new(), Vec::new());
-        let end = journal
-            .read_from(
+        let Some(reading) = journal.open().unwrap() else {
+            return (ids, damages, 0);
+        };
+        let end = reading
+            .each_from(
                 start,
                 |record| {
                     ids.push(record.id);
                     Ok(())
                 },
-                |damage| damages.push(damage.line),
+                &mut |damage| damages.push(damage.line),
             )
             .unwrap();
         (ids, damages, end)
+    }
+
+    fn length(journal: &Journal) -> u64 {
+        journal.open().unwrap().map_or(0, |reading| reading.length)
     }
 
     #[test]
@@ -179,7 +214,7 @@ mod tests {
             .unwrap();
         let (ids, _, end) = read(&journal, 0);
         assert_eq!(ids, ["a", "b"]);
-        assert_eq!(end, journal.length());
+        assert_eq!(end, length(&journal));
         journal.append(&[Record::about("c")]).unwrap();
         assert_eq!(read(&journal, end).0, ["c"]);
     }
@@ -195,7 +230,7 @@ mod tests {
         .unwrap();
         let (ids, damages, end) = read(&journal, 0);
         assert_eq!((ids, damages), (vec!["a".into(), "b".into()], vec![2]));
-        assert!(end < journal.length(), "the torn one is not read");
+        assert!(end < length(&journal), "the torn one is not read");
         journal.append(&[Record::about("c")]).unwrap();
         assert_eq!(read(&journal, 0).0, ["a", "b", "c"]);
         let torn = std::fs::read_to_string(folder.path().join("index.torn")).unwrap();

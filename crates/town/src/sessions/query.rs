@@ -1,11 +1,12 @@
 //! Questions about lives, answered from the index.
 
-use super::index::{Index, by_id};
+use super::index::{Index, by_id, milliseconds};
 use super::not_found;
 use crate::Result;
 use gt_core::Problem;
 use gt_core::record::Record;
 use rusqlite::Connection;
+use rusqlite::types::Value;
 
 /// What is asked for; everything that is set must fit. Times are RFC 3339, in UTC.
 #[derive(Clone, Debug, Default)]
@@ -34,13 +35,18 @@ pub(super) fn find(index: &Index, query: &Query) -> Result<Vec<Record>> {
         ("outcome = ", &query.outcome),
         ("status = ", &query.status),
         ("harness = ", &query.harness),
-        ("started_at >= ", &query.since),
-        ("started_at < ", &query.until),
     ];
-    let set: Vec<(&str, &str)> = fields
+    let mut set: Vec<(&str, Value)> = fields
         .iter()
-        .filter_map(|(name, value)| Some((*name, value.as_deref()?)))
+        .filter_map(|(name, value)| Some((*name, Value::from(value.as_ref()?.clone()))))
         .collect();
+    for (name, time) in [("started >= ", &query.since), ("started < ", &query.until)] {
+        set.extend(
+            time.as_deref()
+                .and_then(milliseconds)
+                .map(|at| (name, Value::from(at))),
+        );
+    }
     let conditions: Vec<String> = set
         .iter()
         .zip(1..)
@@ -53,9 +59,11 @@ pub(super) fn find(index: &Index, query: &Query) -> Result<Vec<Record>> {
     let limit = query
         .limit
         .map_or(-1, |limit| i64::try_from(limit).unwrap_or(-1));
-    let text = format!("SELECT record FROM lives {filter} ORDER BY started_at DESC LIMIT {limit}");
-    let values: Vec<&str> = set.iter().map(|(_, value)| *value).collect();
-    records(index.db(), &text, &values)
+    let text = format!(
+        "SELECT record FROM lives JOIN records ON life = lives.rowid {filter} ORDER BY started DESC LIMIT {limit}"
+    );
+    let values = set.into_iter().map(|(_, value)| value);
+    records(index.db(), &text, values)
 }
 
 /// The one life whose id begins so.
@@ -70,8 +78,8 @@ pub(super) fn by_prefix(index: &Index, prefix: &str) -> Result<Record> {
     // A range of the primary key: all that begins so, and nothing after it.
     let found = records(
         index.db(),
-        "SELECT record FROM lives WHERE id >= ?1 AND id < ?1 || 'g' ORDER BY id LIMIT 2",
-        &[&prefix],
+        "SELECT record FROM lives JOIN records ON life = lives.rowid WHERE id >= ?1 AND id < ?1 || 'g' ORDER BY id LIMIT 2",
+        [Value::from(prefix.clone())],
     )?;
     match <[Record; 1]>::try_from(found) {
         Ok([life]) => Ok(life),
@@ -87,8 +95,8 @@ pub(super) fn by_prefix(index: &Index, prefix: &str) -> Result<Record> {
 pub(super) fn chain(index: &Index, what: &str) -> Result<Vec<Record>> {
     let of_work = records(
         index.db(),
-        "SELECT record FROM lives WHERE work_unit = ?1 ORDER BY started_at DESC LIMIT 1",
-        &[what],
+        "SELECT record FROM lives JOIN records ON life = lives.rowid WHERE work_unit = ?1 ORDER BY started DESC LIMIT 1",
+        [Value::from(what.to_owned())],
     )?;
     let life = match of_work.into_iter().next() {
         Some(life) => life,
@@ -97,8 +105,8 @@ pub(super) fn chain(index: &Index, what: &str) -> Result<Vec<Record>> {
     let chain = life.chain_id.as_deref().unwrap_or(&life.id);
     let found = records(
         index.db(),
-        "SELECT record FROM lives WHERE chain_id = ?1 ORDER BY started_at",
-        &[chain],
+        "SELECT record FROM lives JOIN records ON life = lives.rowid WHERE chain_id = ?1 ORDER BY started",
+        [Value::from(chain.to_owned())],
     )?;
     // A life that was taken up by another journal may have no chain.
     Ok(if found.is_empty() { vec![life] } else { found })
@@ -108,7 +116,7 @@ pub(super) fn chain(index: &Index, what: &str) -> Result<Vec<Record>> {
 pub(super) fn each(index: &Index, mut give: impl FnMut(&str) -> Result<()>) -> Result<()> {
     let mut query = index
         .db()
-        .prepare("SELECT record FROM lives ORDER BY started_at")
+        .prepare("SELECT record FROM lives JOIN records ON life = lives.rowid ORDER BY started")
         .map_err(problem)?;
     let mut rows = query.query([]).map_err(problem)?;
     while let Some(row) = rows.next().map_err(problem)? {
@@ -118,7 +126,11 @@ pub(super) fn each(index: &Index, mut give: impl FnMut(&str) -> Result<()>) -> R
     Ok(())
 }
 
-fn records(db: &Connection, text: &str, values: &[&str]) -> Result<Vec<Record>> {
+fn records(
+    db: &Connection,
+    text: &str,
+    values: impl IntoIterator<Item = Value>,
+) -> Result<Vec<Record>> {
     let mut query = db.prepare(text).map_err(problem)?;
     let rows = query
         .query_map(rusqlite::params_from_iter(values), |row| {

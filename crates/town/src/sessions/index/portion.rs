@@ -1,0 +1,95 @@
+//! From lines of the journal to rows of the database, a portion at a time.
+
+use super::{Broken, milliseconds};
+use crate::Result;
+use crate::sessions::journal::{Damage, Reading};
+use gt_core::Problem;
+use gt_core::record::{Outcome, Record, Status};
+use rusqlite::{Connection, params};
+use std::collections::HashMap;
+
+/// So many lives are added up in memory before they are written.
+const PORTION: usize = 4_000;
+
+/// What a portion of lines says about one life.
+pub(super) struct Row {
+    life: Record,
+    text: String,
+}
+
+/// Reads the journal from that place on and gives its rows, portion by portion. Gives
+/// where it ended.
+pub(super) fn read(
+    reading: Reading,
+    start: u64,
+    mut give: impl FnMut(Vec<Row>) -> Result<()>,
+    damaged: &mut dyn FnMut(Damage),
+) -> Result<u64> {
+    let mut portion: HashMap<String, Record> = HashMap::new();
+    let end = reading.each_from(
+        start,
+        |record| {
+            match portion.get_mut(&record.id) {
+                Some(known) => known.merge(record),
+                None => {
+                    portion.insert(record.id.clone(), record);
+                }
+            }
+            if portion.len() >= PORTION {
+                give(rows(&mut portion)?)?;
+            }
+            Ok(())
+        },
+        damaged,
+    )?;
+    give(rows(&mut portion)?)?;
+    Ok(end)
+}
+
+fn rows(portion: &mut HashMap<String, Record>) -> Result<Vec<Row>> {
+    // In the order of their ids, which is that of time: the tree only grows at its end.
+    let mut lives: Vec<Record> = portion.drain().map(|(_, life)| life).collect();
+    lives.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+    let rows = lives.into_iter().map(|life| {
+        let text = serde_json::to_string(&life)
+            .map_err(|error| Problem::failed("cannot write a life").caused_by(error))?;
+        Ok(Row { life, text })
+    });
+    rows.collect()
+}
+
+/// Writes rows. What the database knows of a life stays where they say nothing about it.
+pub(super) fn write(db: &Connection, rows: &[Row]) -> Result<(), Broken> {
+    let mut insert = db.prepare_cached(
+        "INSERT INTO lives (id, agent, rig, role, harness, status, outcome, work_unit, chain_id,
+         started, ended)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+         ON CONFLICT (id) DO UPDATE SET
+             agent = coalesce(?2, agent), rig = coalesce(?3, rig), role = coalesce(?4, role),
+             harness = coalesce(?5, harness), status = coalesce(?6, status),
+             outcome = coalesce(?7, outcome), work_unit = coalesce(?8, work_unit),
+             chain_id = coalesce(?9, chain_id), started = coalesce(?10, started),
+             ended = coalesce(?11, ended)",
+    )?;
+    let mut record = db.prepare_cached(
+        "INSERT INTO records (life, record) VALUES ((SELECT rowid FROM lives WHERE id = ?1), ?2)
+         ON CONFLICT (life) DO UPDATE SET record = json_patch(record, ?2)",
+    )?;
+    for Row { life, text } in rows {
+        insert.execute(params![
+            life.id,
+            life.agent,
+            life.rig,
+            life.role,
+            life.harness,
+            life.status.map(Status::word),
+            life.outcome.map(Outcome::word),
+            life.work_unit,
+            life.chain_id,
+            life.started_at.as_deref().and_then(milliseconds),
+            life.ended_at.as_deref().and_then(milliseconds),
+        ])?;
+        record.execute(params![life.id, text])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! Making the database anew, as fast as the journal can be read.
+//!
+//! It is made beside the old one and takes its place when it is whole. Nobody else sees
+//! it before, so it needs no journal of its own; and indexes are quicker made from a
+//! full table than with it.
+
+use super::portion::{self, Row};
+use super::{Broken, INDEXES, Position, Rebuilt, TABLES, VERSION, how_far, note_position, private};
+use crate::sessions::journal::{Damage, Journal};
+use crate::{Result, files};
+use gt_core::Problem;
+use rusqlite::Connection;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// What SQLite may hold in memory meanwhile, in KiB: enough to sort the indexes of a
+/// million lives.
+const MEMORY_KIB: i64 = 256 * 1024;
+
+/// Replaces the database. Its lock must be held.
+pub(super) fn replace(path: &Path, journal: &Journal) -> Result<Rebuilt> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    let fresh = path.with_file_name(name);
+    // What a rebuild left that was killed.
+    remove_database(&fresh)?;
+    let rebuilt = fill(&fresh, journal).map_err(|broken| {
+        let _ = remove_database(&fresh);
+        broken.into_problem()
+    })?;
+    let sync = File::open(&fresh).and_then(|file| file.sync_data());
+    sync.map_err(|error| files::cannot("write", &fresh, &error))?;
+    remove_database(path)?;
+    std::fs::rename(&fresh, path).map_err(|error| files::cannot("replace", path, &error))?;
+    Ok(rebuilt)
+}
+
+fn fill(path: &Path, journal: &Journal) -> Result<Rebuilt, Broken> {
+    let db = Connection::open(path)?;
+    private(path)?;
+    for (pragma, value) in [("journal_mode", "OFF"), ("locking_mode", "EXCLUSIVE")] {
+        db.pragma_update(None, pragma, value)?;
+    }
+    db.pragma_update(None, "synchronous", "OFF")?;
+    db.pragma_update(None, "temp_store", "MEMORY")?;
+    db.pragma_update(None, "cache_size", -MEMORY_KIB)?;
+    db.pragma_update(None, "threads", 2)?;
+    let mut rebuilt = Rebuilt::default();
+    db.execute_batch("BEGIN")?;
+    db.execute_batch(TABLES)?;
+    let position = how_far(&db, journal)?;
+    rebuilt.damages = read_all(&db, position)?;
+    db.execute_batch(INDEXES)?;
+    db.pragma_update(None, "user_version", VERSION)?;
+    db.execute_batch("COMMIT")?;
+    rebuilt.lives = db.query_row("SELECT count(*) FROM lives", [], |row| row.get(0))?;
+    // As others will use it; the file remembers.
+    db.pragma_update(None, "journal_mode", "WAL")?;
+    Ok(rebuilt)
+}
+
+/// Reads the whole journal: one thread reads and adds up, the other writes.
+fn read_all(db: &Connection, position: Position) -> Result<Vec<Damage>, Broken> {
+    let Some(reading) = position.reading else {
+        return Ok(Vec::new());
+    };
+    let first = reading.first.clone();
+    let (give, rows) = std::sync::mpsc::sync_channel::<Vec<Row>>(2);
+    // Written rows go back: memory is quickest freed by the thread that took it.
+    let (give_back, written_rows) = std::sync::mpsc::channel::<Vec<Row>>();
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(move || {
+            let mut damages = Vec::new();
+            let give = |rows| {
+                written_rows.try_iter().for_each(drop);
+                // Whoever writes has stopped, and says why.
+                give.send(rows)
+                    .map_err(|_| Problem::failed("the index of lives was not written"))
+            };
+            portion::read(reading, 0, give, &mut |damage| damages.push(damage))
+                .map(|end| (end, damages))
+        });
+        let written = rows.iter().try_for_each(|rows| {
+            portion::write(db, &rows)?;
+            let _ = give_back.send(rows);
+            Ok::<(), Broken>(())
+        });
+        drop(rows);
+        let read = reader.join();
+        written?;
+        let (end, damages) =
+            read.map_err(|_| Problem::failed("the journal of lives was not read"))??;
+        note_position(db, end, &first)?;
+        Ok(damages)
+    })
+}
+
+/// A database and what SQLite keeps beside it.
+pub(super) fn remove_database(path: &Path) -> Result<()> {
+    for suffix in ["", "-wal", "-shm", "-journal"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        files::remove_if_there(&PathBuf::from(name))?;
+    }
+    Ok(())
+}
