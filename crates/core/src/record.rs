@@ -74,8 +74,14 @@ macro_rules! record {
         }
 
         impl Record {
-            /// Takes over whatever a later line says.
+            /// Takes over whatever a later line says. One that says that the life goes on
+            /// takes back its end.
             pub fn merge(&mut self, later: Record) {
+                if later.status == Some(Status::Running) {
+                    self.outcome = None;
+                    self.ended_at = None;
+                    self.exit_code = None;
+                }
                 $(
                     if later.$field.is_some() {
                         self.$field = later.$field;
@@ -89,6 +95,8 @@ macro_rules! record {
 record! {
     /// The container: the name of its tmux session.
     tmux_session: String,
+    /// The server that it is on, by the path of its socket.
+    tmux_socket: String,
     agent: String,
     rig: String,
     role: String,
@@ -153,6 +161,9 @@ mod tests {
         assert_eq!(life.outcome, Some(Outcome::Crash));
         assert_eq!(life.status, Some(Status::Stopped));
         assert_eq!(life.pid, Some(7), "what is not said stays");
+        let revived = serde_json::from_str(r#"{"id":"a","status":"running"}"#).unwrap();
+        life.merge(revived);
+        assert_eq!(life.outcome, None, "it did not end after all");
     }
 
     #[test]

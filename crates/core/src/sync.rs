@@ -5,12 +5,15 @@
 //! twice it says nothing the second time.
 
 use crate::record::{Outcome, Record, Status};
+use std::collections::{HashMap, HashSet};
 
 /// A container of this town's, as tmux shows it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Shown {
     /// The life in it, with as much as its tags and its pane tell.
     pub life: Record,
+    /// It says itself whose it is; otherwise only its name does.
+    pub is_tagged: bool,
     /// Its process has ended: when, in RFC 3339, and how.
     pub death: Option<Death>,
 }
@@ -26,8 +29,14 @@ pub struct Death {
 pub enum Change {
     /// It runs, and nobody had written it down.
     Found,
+    /// It runs under the name of an agent, and gt did not start it.
+    Adopted,
+    /// It runs, and was taken for ended.
+    Revived,
     /// Its container has another name now.
     Renamed,
+    /// It has another conversation now.
+    Updated,
     /// Its process ended.
     Died,
     /// Its container is gone.
@@ -35,63 +44,164 @@ pub enum Change {
 }
 
 impl Change {
+    pub const ALL: [Change; 7] = [
+        Change::Found,
+        Change::Adopted,
+        Change::Revived,
+        Change::Renamed,
+        Change::Updated,
+        Change::Died,
+        Change::Gone,
+    ];
+
     pub fn word(self) -> &'static str {
         match self {
             Change::Found => "found",
+            Change::Adopted => "adopted",
+            Change::Revived => "revived",
             Change::Renamed => "renamed",
+            Change::Updated => "updated",
             Change::Died => "died",
             Change::Gone => "gone",
         }
     }
 }
 
+/// When and how the plan is made. Times are RFC 3339, in UTC.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment<'a> {
+    pub now: &'a str,
+    /// When the server or the machine was started: nothing older can run.
+    pub running_since: Option<&'a str>,
+    /// There is a tmux server. Without one everything went down with it.
+    pub has_server: bool,
+}
+
 /// The lines that the journal lacks. `running` are the lives that it takes for running,
-/// `is_known` tells whether it has ever heard of one, and `now` is in RFC 3339.
+/// and `known` gives any other that it has heard of.
 pub fn plan(
     running: &[Record],
     shown: &[Shown],
-    is_known: impl Fn(&str) -> bool,
-    has_server: bool,
-    now: &str,
+    known: impl Fn(&str) -> Option<Record>,
+    moment: &Moment<'_>,
 ) -> Vec<(Change, Record)> {
     let mut lines = Vec::new();
-    let ending = |id: &str, outcome, death: Death| Record {
-        ended_at: Some(death.at.unwrap_or_else(|| now.to_owned())),
-        outcome: Some(outcome),
-        exit_code: death.exit_code,
-        status: Some(Status::Stopped),
-        ..Record::about(id)
-    };
+    let open: HashMap<&str, &Record> = running
+        .iter()
+        .map(|life| (life.id.as_str(), life))
+        .collect();
     for container in shown {
-        let id = &container.life.id;
-        let record = running.iter().find(|record| record.id == *id);
-        if record.is_none() && !is_known(id) {
-            lines.push((Change::Found, container.life.clone()));
-        }
-        let is_open = record.is_some() || !is_known(id);
-        if let Some(death) = container.death.clone().filter(|_| is_open) {
-            lines.push((Change::Died, ending(id, Outcome::Crash, death)));
-        }
-        if record.is_some_and(|record| record.tmux_session != container.life.tmux_session) {
-            let renamed = Record {
-                tmux_session: container.life.tmux_session.clone(),
-                ..Record::about(id.clone())
-            };
-            lines.push((Change::Renamed, renamed));
+        let life = &container.life;
+        match open.get(life.id.as_str()) {
+            Some(record) => lines.extend(differences(record, container, moment)),
+            None => lines.extend(unexpected(known(&life.id), container, moment)),
         }
     }
-    // Somebody closed it, or everything went down with the server.
-    let outcome = if has_server {
-        Outcome::Killed
-    } else {
-        Outcome::Crash
-    };
-    for record in running {
-        if !shown.iter().any(|container| container.life.id == record.id) {
-            lines.push((Change::Gone, ending(&record.id, outcome, Death::default())));
-        }
+    let present: HashSet<&str> = shown.iter().map(|c| c.life.id.as_str()).collect();
+    for record in running
+        .iter()
+        .filter(|life| !present.contains(life.id.as_str()))
+    {
+        // Somebody closed it, or everything went down with the server.
+        let lost_before = moment.running_since.filter(|since| {
+            record
+                .started_at
+                .as_deref()
+                .is_some_and(|began| began < *since)
+        });
+        let outcome = match (moment.has_server, lost_before) {
+            (true, None) => Outcome::Killed,
+            _ => Outcome::Crash,
+        };
+        let at = lost_before.unwrap_or(moment.now);
+        lines.push((Change::Gone, ending(&record.id, outcome, at, None)));
     }
     lines
+}
+
+/// What has changed in a life that goes on for the journal.
+fn differences(
+    record: &Record,
+    container: &Shown,
+    moment: &Moment<'_>,
+) -> impl Iterator<Item = (Change, Record)> {
+    let life = &container.life;
+    let renamed = (record.tmux_session != life.tmux_session).then(|| Record {
+        tmux_session: life.tmux_session.clone(),
+        ..Record::about(&life.id)
+    });
+    let conversation = life.harness_session_id.clone();
+    let updated = conversation
+        .filter(|id| record.harness_session_id.as_ref() != Some(id))
+        .map(|id| Record {
+            harness_session_id: Some(id),
+            ..Record::about(&life.id)
+        });
+    let died = container
+        .death
+        .as_ref()
+        .map(|death| death_of(life, death, moment));
+    [
+        renamed.map(|line| (Change::Renamed, line)),
+        updated.map(|line| (Change::Updated, line)),
+        died.map(|line| (Change::Died, line)),
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// What is to be written of a life that the journal does not take for running.
+fn unexpected(
+    known: Option<Record>,
+    container: &Shown,
+    moment: &Moment<'_>,
+) -> Vec<(Change, Record)> {
+    let life = &container.life;
+    match (known, &container.death) {
+        // It began while we looked.
+        (Some(record), _) if record.status == Some(Status::Running) => {
+            differences(&record, container, moment).collect()
+        }
+        // Its end has been written, and its container stays to be looked at.
+        (Some(_), Some(_)) => Vec::new(),
+        (Some(_), None) => {
+            let revived = Record {
+                status: Some(Status::Running),
+                tmux_session: life.tmux_session.clone(),
+                ..Record::about(&life.id)
+            };
+            vec![(Change::Revived, revived)]
+        }
+        (None, death) => {
+            let change = if container.is_tagged {
+                Change::Found
+            } else {
+                Change::Adopted
+            };
+            let mut lines = vec![(change, life.clone())];
+            lines.extend(
+                death
+                    .iter()
+                    .map(|death| (Change::Died, death_of(life, death, moment))),
+            );
+            lines
+        }
+    }
+}
+
+fn death_of(life: &Record, death: &Death, moment: &Moment<'_>) -> Record {
+    let at = death.at.as_deref().unwrap_or(moment.now);
+    ending(&life.id, Outcome::Crash, at, death.exit_code)
+}
+
+fn ending(id: &str, outcome: Outcome, at: &str, exit_code: Option<i32>) -> Record {
+    Record {
+        ended_at: Some(at.to_owned()),
+        outcome: Some(outcome),
+        exit_code,
+        status: Some(Status::Stopped),
+        ..Record::about(id)
+    }
 }
 
 #[cfg(test)]
@@ -111,19 +221,29 @@ mod tests {
     fn shown(id: &str, container: &str) -> Shown {
         Shown {
             life: life(id, container),
+            is_tagged: true,
             death: None,
         }
+    }
+
+    const MOMENT: Moment<'_> = Moment {
+        now: "2026-01-17T02:00:00.000Z",
+        running_since: Some("2026-01-17T00:00:00.000Z"),
+        has_server: true,
+    };
+
+    fn ended(id: &str) -> Option<Record> {
+        Some(ending(id, Outcome::Killed, "then", None))
     }
 
     #[test]
     fn what_agrees_needs_no_line() {
         let running = [life("a", "x")];
-        let lines = plan(&running, &[shown("a", "x")], |_| true, true, "now");
-        assert_eq!(lines, []);
+        assert_eq!(plan(&running, &[shown("a", "x")], ended, &MOMENT), []);
         // One that is over for the journal, and still shown dead, is no news either.
         let mut dead = shown("b", "y");
         dead.death = Some(Death::default());
-        assert_eq!(plan(&[], &[dead], |_| true, true, "now"), []);
+        assert_eq!(plan(&[], &[dead], ended, &MOMENT), []);
     }
 
     #[test]
@@ -133,9 +253,29 @@ mod tests {
             at: Some("then".into()),
             exit_code: Some(3),
         });
-        let running = [life("a", "old"), life("b", "y"), life("c", "z")];
-        let all = [shown("a", "new"), dead, shown("d", "w")];
-        let lines = plan(&running, &all, |id| id != "d", true, "now");
+        let mut named = shown("e", "agent_e");
+        named.is_tagged = false;
+        let mut elsewhere = shown("g", "v");
+        elsewhere.life.harness_session_id = Some("other".into());
+        let mut long_ago = life("h", "u");
+        long_ago.started_at = Some("2026-01-16T01:00:00.000Z".into());
+        let running = [
+            life("a", "old"),
+            life("b", "y"),
+            life("c", "z"),
+            life("g", "v"),
+            long_ago,
+        ];
+        let all = [
+            shown("a", "new"),
+            dead,
+            shown("d", "w"),
+            named,
+            shown("f", "x"),
+            elsewhere,
+        ];
+        let known = |id: &str| ended(id).filter(|_| id == "f");
+        let lines = plan(&running, &all, known, &MOMENT);
         let changes: Vec<(Change, &str)> = lines
             .iter()
             .map(|(change, line)| (*change, line.id.as_str()))
@@ -146,15 +286,26 @@ mod tests {
                 (Change::Renamed, "a"),
                 (Change::Died, "b"),
                 (Change::Found, "d"),
+                (Change::Adopted, "e"),
+                (Change::Revived, "f"),
+                (Change::Updated, "g"),
                 (Change::Gone, "c"),
+                (Change::Gone, "h"),
             ]
         );
         let died = &lines[1].1;
         assert_eq!(died.outcome, Some(Outcome::Crash));
         assert_eq!(died.ended_at.as_deref(), Some("then"));
         assert_eq!(died.exit_code, Some(3));
-        assert_eq!(lines[3].1.outcome, Some(Outcome::Killed));
-        let without = plan(&running, &[], |_| true, false, "now");
+        assert_eq!(lines[6].1.outcome, Some(Outcome::Killed));
+        let lost = &lines[7].1;
+        assert_eq!(lost.outcome, Some(Outcome::Crash));
+        assert_eq!(lost.ended_at.as_deref(), MOMENT.running_since);
+        let no_server = Moment {
+            has_server: false,
+            ..MOMENT
+        };
+        let without = plan(&running, &[], known, &no_server);
         assert!(
             without
                 .iter()

@@ -86,6 +86,7 @@ pub(crate) enum Command {
     Completions(commands::completions::CompletionsArgs),
     Signal(commands::signal::SignalArgs),
     StatusLine(commands::status_line::StatusLineArgs),
+    TmuxConf(commands::tmux_conf::TmuxConfArgs),
     Demo(commands::demo::DemoTownArgs),
     #[command(hide = true)]
     Man(commands::completions::ManArgs),

@@ -31,6 +31,7 @@ pub(crate) mod status;
 pub(crate) mod status_line;
 pub(crate) mod stop;
 pub(crate) mod sync;
+pub(crate) mod tmux_conf;
 pub(crate) mod up;
 pub(crate) mod wait;
 
@@ -60,7 +61,8 @@ pub(crate) fn run(command: Command, context: &Context) -> Answer {
         Command::Wait(args) => wait::run(args, context),
         Command::Answer(args) => answer::run(args, context),
         Command::Sessions(command) => sessions::run(command, context),
-        Command::Sync(args) => sync::run(&args, context),
+        Command::Sync(args) => sync::run(args, context),
+        Command::TmuxConf(args) => tmux_conf::run(args, context),
         Command::Keys(args) => keys::run(args, context),
         Command::Signal(args) => signal::run(args, context),
         Command::Crew(command) => crew::run(command, context),

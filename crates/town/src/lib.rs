@@ -37,6 +37,8 @@ pub mod stop;
 pub mod surroundings;
 pub mod sync;
 pub mod target;
+pub mod tmux_conf;
+pub mod tmux_hooks;
 pub mod town;
 pub mod watch;
 pub mod when;

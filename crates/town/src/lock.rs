@@ -42,6 +42,16 @@ impl FileLock {
         })
     }
 
+    /// Whether somebody holds the lock alone. It is touched for a moment, so whoever
+    /// tries to take it should try twice.
+    pub fn is_held(path: &Path) -> bool {
+        path.exists()
+            && matches!(
+                Self::try_lock(path, FlockOperation::NonBlockingLockShared),
+                Ok(None)
+            )
+    }
+
     fn try_lock(path: &Path, operation: FlockOperation) -> Result<Option<Self>> {
         let file = open(path)?;
         match flock(&file, operation) {
@@ -121,10 +131,12 @@ mod tests {
         let path = dir.path().join("locks/x.lock");
         let first = FileLock::try_take(&path).unwrap().unwrap();
         assert!(FileLock::try_take(&path).unwrap().is_none());
+        assert!(FileLock::is_held(&path));
         let problem = FileLock::take(&path, Duration::from_millis(5)).unwrap_err();
         assert!(problem.message().contains(&std::process::id().to_string()));
         drop(first);
         assert!(FileLock::try_take(&path).unwrap().is_some());
+        assert!(!FileLock::is_held(&path));
         let shared = [(); 2].map(|()| FileLock::share(&path, Duration::ZERO).unwrap());
         assert!(FileLock::try_take(&path).unwrap().is_none());
         drop(shared);

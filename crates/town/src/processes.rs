@@ -93,6 +93,11 @@ pub fn wait_all(mut handles: Vec<Handle>, patience: Duration) -> Vec<Handle> {
     }
 }
 
+/// When the machine was switched on, in seconds since the epoch, where it can be told.
+pub fn booted_at() -> Option<i64> {
+    system::uptime_seconds().map(|up| jiff::Timestamp::now().as_second() - up)
+}
+
 fn to_pid(pid: u32) -> Option<Pid> {
     i32::try_from(pid).ok().and_then(Pid::from_raw)
 }

@@ -16,6 +16,7 @@ use gt_core::Problem;
 use gt_core::record::{Outcome, Record, Status};
 use index::Index;
 use journal::Journal;
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 /// The lives of a town.
@@ -68,6 +69,33 @@ impl Sessions {
     pub fn record(&self, lines: &[Record]) -> Result<()> {
         crate::files::make_dir(&self.folder)?;
         self.journal.append(lines)
+    }
+
+    /// Remembers those of these lines that are still news, by what the journal says when
+    /// nobody else can write. Gives them.
+    pub fn record_where<T: Copy>(
+        &self,
+        mut lines: Vec<(T, Record)>,
+        is_news: impl Fn(T, Option<&Record>) -> bool,
+    ) -> Result<Vec<(T, Record)>> {
+        crate::files::make_dir(&self.folder)?;
+        let _lock = self.journal.lock()?;
+        let known = self.known(lines.iter().map(|(_, line)| line.id.as_str()))?;
+        lines.retain(|(what, line)| is_news(*what, known.get(&line.id)));
+        let records: Vec<Record> = lines.iter().map(|(_, line)| line.clone()).collect();
+        if !records.is_empty() {
+            self.journal.append_locked(&records)?;
+        }
+        Ok(lines)
+    }
+
+    /// Those of these lives that the journal has heard of.
+    pub fn known<'a>(&self, ids: impl Iterator<Item = &'a str>) -> Result<HashMap<String, Record>> {
+        let index = self.open()?;
+        let lives = ids.filter_map(|id| query::by_id(&index, id).transpose());
+        lives
+            .map(|life| life.map(|life| (life.id.clone(), life)))
+            .collect()
     }
 
     /// The line that ends a life.

@@ -70,7 +70,8 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
     let mut is_recorded = false;
     warnings.extend(prepared.plant_answers(town, &plan));
     let result = container::make(town, &prepared, &plan, existing.place).and_then(|made| {
-        remember(&sessions, &prepared, session, &made, previous.as_ref())?;
+        let begin = prepared.record(town, session, &made, previous.as_ref());
+        remember(&sessions, begin, previous.as_ref())?;
         is_recorded = true;
         if prepared.role.start.track_pid {
             pidfile::write(town, prepared.container.as_str(), made.pid)?;
@@ -115,14 +116,7 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
 }
 
 /// Writes into the journal that a life has begun, and that another was lost before it.
-fn remember(
-    sessions: &Sessions,
-    prepared: &Prepared<'_>,
-    session: SessionId,
-    made: &Made,
-    previous: Option<&Previous>,
-) -> Result<()> {
-    let begin = prepared.record(session, made, previous);
+fn remember(sessions: &Sessions, begin: Record, previous: Option<&Previous>) -> Result<()> {
     let lost = previous.map(|before| {
         let crash = End {
             outcome: Outcome::Crash,
@@ -130,7 +124,7 @@ fn remember(
             exit_code: before.exit_code,
         };
         Record {
-            child_id: Some(session.to_string()),
+            child_id: Some(begin.id.clone()),
             ..Sessions::ending(before.id.clone(), crash)
         }
     });
@@ -186,10 +180,15 @@ fn check_version(town: &Town) -> Result<()> {
     version.check_minimum().map_err(problem)
 }
 
-/// One start of an agent at a time; the second loses at once, and cleanly.
+/// One start of an agent at a time; the second loses at once, and cleanly. A moment is
+/// given to whoever only looks whether the lock is held.
 fn take_lock(town: &Town, identity: &Identity) -> Result<FileLock> {
+    const MOMENT: Duration = Duration::from_millis(50);
     let path = town.lock_path(identity);
-    FileLock::try_take(&path)?.ok_or_else(|| {
+    FileLock::take(&path, MOMENT).map_err(|problem| {
+        if problem.kind() != Kind::Conflict {
+            return problem;
+        }
         let holder =
             lock::holder(&path).map_or_else(String::new, |pid| format!(" (process {pid})"));
         Problem::conflict(format!(

@@ -1,49 +1,153 @@
 //! Making the journal agree with tmux: one listing, one plan, one write.
+//!
+//! Whoever starts or stops an agent holds its lock and writes its lines; a sync leaves
+//! that agent to them. tmux calls it whenever containers come and go ([`tmux_hooks`]),
+//! and anybody may call it at any time, many at once.
+//!
+//! [`tmux_hooks`]: crate::tmux_hooks
 
-use crate::containers::{self, Container};
+use crate::containers::{self, Container, Owner};
+use crate::lock::FileLock;
 use crate::sessions::{Query, Sessions, timestamp};
-use crate::{Result, Town};
+use crate::{Result, Town, processes};
+use gt_core::Identity;
 use gt_core::record::{Record, Status};
-use gt_core::sync::{self, Change, Death, Shown};
+use gt_core::session::SessionId;
+use gt_core::sync::{self, Change, Death, Moment, Shown};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
-/// Writes what the journal lacks, or only tells it. Gives the lines.
-pub fn sync(town: &Town, only_tell: bool) -> Result<Vec<(Change, Record)>> {
-    let sessions = Sessions::of(town);
+/// How long a start or stop may take before a sync that waits for it gives up.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What a sync did, or would do.
+#[derive(Debug, Default)]
+pub struct Synced {
+    pub lines: Vec<(Change, Record)>,
+    /// Containers of this town of which all was known.
+    pub unchanged: usize,
+    /// Containers that are left alone, and why.
+    pub left_alone: Vec<(String, String)>,
+    /// Agents that somebody is starting or stopping.
+    pub busy: Vec<Identity>,
+}
+
+/// Writes what the journal lacks, or only tells it.
+pub fn sync(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Synced> {
+    let socket = town.server().socket_path().to_string_lossy().into_owned();
     // The journal first: a life that begins meanwhile is in tmux before it is written,
     // and one that ends leaves tmux before it is written.
-    let running = sessions.find(&Query {
+    let mut running = sessions.find(&Query {
         status: Some(Status::Running.word().to_owned()),
         ..Query::default()
     })?;
+    // Of those on another server this one says nothing.
+    running.retain(|life| life.tmux_socket.as_ref().is_none_or(|path| *path == socket));
     let has_server = town.server().is_running();
-    let shown: Vec<Shown> = containers::list(town)?.iter().filter_map(shown).collect();
-    let is_known = |id: &str| sessions.get(id).is_ok();
-    let mut lines = sync::plan(&running, &shown, is_known, has_server, &timestamp(None));
-    // Whoever starts and stops agents meanwhile writes better lines than we could.
-    lines.retain(|(change, line)| match sessions.get(&line.id) {
-        Ok(life) => *change != Change::Found && life.outcome.is_none(),
-        Err(_) => true,
-    });
-    if !only_tell && !lines.is_empty() {
-        let records: Vec<Record> = lines.iter().map(|(_, record)| record.clone()).collect();
-        sessions.record(&records)?;
+    let containers = containers::list(town)?;
+    let shown: Vec<Shown> = containers
+        .iter()
+        .filter_map(|container| shown(container, &socket))
+        .collect();
+    let known = sessions.known(shown.iter().map(|container| container.life.id.as_str()))?;
+    let server_started = containers
+        .first()
+        .map(|container| container.pane().server_started);
+    let running_since = server_started
+        .into_iter()
+        .chain(processes::booted_at())
+        .max();
+    let running_since = running_since.map(|at| timestamp(Some(at)));
+    let moment = Moment {
+        now: &timestamp(None),
+        running_since: running_since.as_deref(),
+        has_server,
+    };
+    let mut lines = sync::plan(&running, &shown, |id| known.get(id).cloned(), &moment);
+    let mut synced = Synced {
+        unchanged: shown.len(),
+        left_alone: containers.iter().filter_map(left_alone).collect(),
+        ..Synced::default()
+    };
+    if !lines.is_empty() {
+        let lives = shown.iter().map(|container| &container.life);
+        let agents = agents(town, running.iter().chain(lives));
+        lines.retain(|(_, line)| {
+            let agent = agents.get(line.id.as_str());
+            let busy = agent.filter(|agent| FileLock::is_held(&town.lock_path(agent)));
+            synced.busy.extend(busy.cloned());
+            busy.is_none()
+        });
+        if !only_tell {
+            lines = sessions.record_where(lines, is_news)?;
+        }
     }
-    Ok(lines)
+    let touched = |shown: &Shown| lines.iter().any(|(_, line)| line.id == shown.life.id);
+    synced.unchanged = shown.iter().filter(|shown| !touched(shown)).count();
+    synced.lines = lines;
+    Ok(synced)
 }
 
-/// What tmux tells of an agent of ours.
-fn shown(container: &Container) -> Option<Shown> {
-    let identity = container.identity()?;
-    let life = container.life()?;
+/// The same for tmux's hooks: where somebody is at work on an agent, it looks again when
+/// they are done, since no other hook will come.
+pub fn sync_after_hook(town: &Town, sessions: &Sessions) -> Result<Vec<(Change, Record)>> {
+    let mut lines = Vec::new();
+    loop {
+        let synced = sync(town, sessions, false)?;
+        lines.extend(synced.lines);
+        let Some(agent) = synced.busy.first() else {
+            return Ok(lines);
+        };
+        drop(FileLock::share(&town.lock_path(agent), PATIENCE)?);
+    }
+}
+
+/// Whether a line still says something, after what the journal has heard meanwhile.
+fn is_news(change: Change, now: Option<&Record>) -> bool {
+    match (change, now) {
+        (Change::Found | Change::Adopted, Some(_)) => false,
+        (Change::Died | Change::Gone, Some(life)) => life.outcome.is_none(),
+        (Change::Revived, Some(life)) => life.outcome.is_some(),
+        _ => true,
+    }
+}
+
+/// Whose lives these are.
+fn agents<'a>(town: &Town, lives: impl Iterator<Item = &'a Record>) -> BTreeMap<&'a str, Identity> {
+    let agents = lives.filter_map(|life| {
+        let identity = Identity::from_address(life.agent.as_deref()?, town.registry())?;
+        Some((life.id.as_str(), identity))
+    });
+    agents.collect()
+}
+
+fn left_alone(container: &Container) -> Option<(String, String)> {
+    let why = match container.owner() {
+        Owner::OtherTown(root) => format!("it belongs to the town at {root}"),
+        _ => return None,
+    };
+    Some((container.name().to_owned(), why))
+}
+
+/// What tmux tells of an agent of ours, or of a container that is named like one.
+fn shown(container: &Container, socket: &str) -> Option<Shown> {
+    let (identity, life, is_tagged) = match container.owner() {
+        Owner::Agent(identity) => (identity, container.life()?, true),
+        Owner::Named(identity) => (identity, id_of_untagged(container, socket), false),
+        Owner::OtherTown(_) | Owner::Nobody => return None,
+    };
     let pane = container.pane();
     let text = |value: &str| Some(value.to_owned()).filter(|value| !value.is_empty());
     Some(Shown {
+        is_tagged,
         death: (pane.dead || container.lost_agent_pane()).then(|| Death {
             at: pane.died_at.map(|at| timestamp(Some(at))),
             exit_code: pane.exit_status,
         }),
         life: Record {
             tmux_session: Some(container.name().to_owned()),
+            tmux_socket: Some(socket.to_owned()),
             agent: Some(identity.address()),
             rig: identity.rig().map(str::to_owned),
             role: Some(identity.role().word().to_owned()),
@@ -58,4 +162,17 @@ fn shown(container: &Container) -> Option<Shown> {
             ..Record::about(life.to_string())
         },
     })
+}
+
+/// The id of a life that nobody named: always the same for the same container, so that
+/// nothing has to be written into somebody's own session.
+fn id_of_untagged(container: &Container, socket: &str) -> SessionId {
+    let created = container.pane().created;
+    let seed = format!("{socket}\n{}\n{created}", container.id());
+    let digest = Sha256::digest(seed.as_bytes());
+    let mut random = [0; 10];
+    random.copy_from_slice(&digest[..10]);
+    let milliseconds = u64::try_from(created).unwrap_or_default() * 1000;
+    let id = uuid::Builder::from_unix_timestamp_millis(milliseconds, &random).into_uuid();
+    SessionId::new(id)
 }

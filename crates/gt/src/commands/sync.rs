@@ -2,14 +2,20 @@ use super::Answer;
 use crate::context::Context;
 use crate::output;
 use clap::Args;
-use gt_town::sync;
+use gt_core::Problem;
+use gt_core::sync::Change;
+use gt_town::sessions::Sessions;
+use gt_town::sync::{self, Synced};
 use serde_json::{Value, json};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Instant;
 
 /// Make what is remembered agree with tmux
 ///
 /// Agents that run and were never written down get a record, and records whose
-/// container is gone get an end. It may be called at any time, and by many at once.
+/// container is gone get an end. It may be called at any time, and by many at once;
+/// tmux calls it by itself whenever containers come and go.
 #[derive(Debug, Args)]
 pub(crate) struct SyncArgs {
     /// Only say what would be written
@@ -18,25 +24,92 @@ pub(crate) struct SyncArgs {
     /// Say it also where everything agrees
     #[arg(long, short)]
     verbose: bool,
+    /// Another file for the index than <town>/.sessions/index.db
+    #[arg(long, value_name = "PATH")]
+    database: Option<PathBuf>,
+    /// Called by a hook of tmux's
+    #[arg(long, hide = true, conflicts_with = "dry_run")]
+    hook: bool,
 }
 
-pub(crate) fn run(args: &SyncArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: SyncArgs, context: &Context) -> Answer {
+    let began = Instant::now();
     let town = context.town()?;
-    let lines = sync::sync(&town, args.dry_run)?;
-    if context.json {
-        let documents: Vec<Value> = lines
-            .iter()
-            .map(|(change, record)| json!({"change": change.word(), "record": record}))
-            .collect();
-        output::json(&documents)?;
+    let mut sessions = Sessions::of(&town);
+    if let Some(path) = args.database {
+        sessions = sessions.with_database(context.around().current_dir.join(path));
+    }
+    if args.hook {
+        outlive_the_server();
+        sync::sync_after_hook(&town, &sessions)?;
         return Ok(ExitCode::SUCCESS);
     }
-    for (change, record) in &lines {
+    let synced = sync::sync(&town, &sessions, args.dry_run)?;
+    if context.json {
+        let milliseconds = began.elapsed().as_secs_f64() * 1000.0;
+        output::json(&document(&synced, milliseconds))?;
+    } else {
+        tell(&synced, args.verbose)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A server that ends sends TERM to what its hooks have started; just then there is
+/// most to write.
+fn outlive_the_server() {
+    use signal_hook::consts::{SIGHUP, SIGTERM};
+    for signal in [SIGHUP, SIGTERM] {
+        // Where it cannot be caught, the next sync writes it.
+        let _ = signal_hook::flag::register(signal, std::sync::Arc::default());
+    }
+}
+
+fn document(synced: &Synced, milliseconds: f64) -> Value {
+    let count = |wanted: &[Change]| {
+        let lines = synced.lines.iter();
+        lines.filter(|(change, _)| wanted.contains(change)).count()
+    };
+    let changes: Vec<Value> = synced
+        .lines
+        .iter()
+        .map(|(change, record)| json!({"change": change.word(), "record": record}))
+        .collect();
+    let left_alone: Vec<Value> = synced
+        .left_alone
+        .iter()
+        .map(|(container, why)| json!({"container": container, "reason": why}))
+        .collect();
+    json!({
+        "created": count(&[Change::Found]),
+        "adopted": count(&[Change::Adopted]),
+        "renamed": count(&[Change::Renamed]),
+        "updated": count(&[Change::Updated, Change::Revived]),
+        "stopped": count(&[Change::Died, Change::Gone]),
+        "unchanged": synced.unchanged,
+        "ms": (milliseconds * 100.0).round() / 100.0,
+        "changes": changes,
+        "left_alone": left_alone,
+    })
+}
+
+fn tell(synced: &Synced, verbose: bool) -> Result<(), Problem> {
+    for (change, record) in &synced.lines {
         let outcome = record.outcome.map_or("running", |outcome| outcome.word());
         output::line(format!("{} {}: {outcome}", change.word(), record.id))?;
     }
-    if lines.is_empty() && args.verbose {
+    if !verbose {
+        return Ok(());
+    }
+    for (container, why) in &synced.left_alone {
+        output::line(format!("left alone {container}: {why}"))?;
+    }
+    for agent in &synced.busy {
+        output::line(format!(
+            "left alone {agent}: it is being started or stopped"
+        ))?;
+    }
+    if synced.lines.is_empty() {
         output::line("Everything agrees.")?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

@@ -18,5 +18,6 @@ mod look;
 mod remembered;
 mod secrets;
 mod stopping;
+mod synced;
 mod talking;
 mod towns;

@@ -2,12 +2,11 @@
 
 use crate::env::{PATIENCE, TestEnv, signal};
 use gt_tmux::testing::wait_until;
-use gt_tmux::{Command as Tmux, SessionName};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
 
-fn lives(env: &TestEnv, args: &[&str]) -> Vec<Value> {
+pub(crate) fn lives(env: &TestEnv, args: &[&str]) -> Vec<Value> {
     let answer = env.json(&[&["sessions", "list"], args].concat());
     answer.as_array().unwrap().clone()
 }
@@ -156,63 +155,4 @@ fn many_at_once_lose_no_life() {
     let all = lives(&env, &[]);
     assert_eq!(all.len(), 30);
     assert!(all.iter().all(|life| life["outcome"] == "killed"));
-}
-
-#[test]
-fn what_is_remembered_agrees_with_tmux_after_a_sync() {
-    let env = TestEnv::with_crew(&["max", "amy"]);
-    env.gt(&["start", "mayor", "deacon", "gastown/max", "gastown/amy"])
-        .ok();
-    let agrees = env.gt(&["sync", "--verbose"]).ok().stdout;
-    assert_eq!(agrees, "Everything agrees.\n");
-    // One container is closed by hand, one renamed, one agent dies, and one life was
-    // never written down.
-    let session = |name: &str| SessionName::try_from(name).unwrap();
-    env.tmux(Tmux::new("kill-session").target(session("hq-deacon")));
-    env.tmux(
-        Tmux::new("rename-session")
-            .target(session("gt-crew-amy"))
-            .arg("elsewhere"),
-    );
-    env.tmux(
-        Tmux::new("set-option")
-            .target(session("gt-crew-max"))
-            .args(["@gt_auto_respawn", ""]),
-    );
-    signal(env.pid("gastown/crew/max"), Signal::KILL);
-    wait_until("it is dead", PATIENCE, || {
-        (env.agent("gastown/crew/max")["state"] == "crashed").then_some(())
-    });
-    let journal = env.town().join(".sessions/index.jsonl");
-    let text = fs::read_to_string(&journal).unwrap();
-    let without: Vec<&str> = text.lines().filter(|l| !l.contains("\"mayor\"")).collect();
-    fs::write(&journal, without.join("\n") + "\n").unwrap();
-    let changes = |args: &[&str]| -> Vec<(Value, Value)> {
-        let lines = env.json(args);
-        let lines = lines.as_array().unwrap().iter();
-        lines
-            .map(|line| (line["change"].clone(), line["record"]["id"].clone()))
-            .collect()
-    };
-    let told = changes(&["sync", "--dry-run"]);
-    assert_eq!(told.len(), 4, "{told:?}");
-    assert_eq!(changes(&["sync"]), told, "what was told is what is written");
-    assert_eq!(changes(&["sync"]), [], "and nothing is left to write");
-    let outcome = |agent: &str| {
-        let found = lives(&env, &["--agent", agent]);
-        (found[0]["status"].clone(), found[0]["outcome"].clone())
-    };
-    assert_eq!(outcome("deacon"), (json!("stopped"), json!("killed")));
-    assert_eq!(
-        outcome("gastown/crew/max"),
-        (json!("stopped"), json!("crash"))
-    );
-    assert_eq!(outcome("mayor"), (json!("running"), Value::Null));
-    let amy = &lives(&env, &["--agent", "gastown/crew/amy"])[0];
-    assert_eq!(amy["container"], "elsewhere");
-    // The server goes down with everybody.
-    env.tmux(Tmux::new("kill-server"));
-    env.gt(&["sync"]).ok();
-    assert_eq!(lives(&env, &["--status", "running"]), Vec::<Value>::new());
-    assert_eq!(outcome("mayor"), (json!("stopped"), json!("crash")));
 }

@@ -12,6 +12,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
+/// How long the machine has been on.
+pub(super) fn uptime_seconds() -> Option<i64> {
+    Some(rustix::system::sysinfo().uptime)
+}
+
 pub(super) fn snapshot() -> Vec<Process> {
     pids().filter_map(read).collect()
 }

@@ -43,15 +43,25 @@ impl Journal {
         &self.path
     }
 
+    /// Keeps everybody else from writing.
+    pub(super) fn lock(&self) -> Result<FileLock> {
+        FileLock::take(&self.path.with_extension("lock"), PATIENCE)
+    }
+
     /// Adds lines, all or none of them.
     pub(super) fn append(&self, records: &[Record]) -> Result<()> {
+        let _lock = self.lock()?;
+        self.append_locked(records)
+    }
+
+    /// The same for whoever holds the lock.
+    pub(super) fn append_locked(&self, records: &[Record]) -> Result<()> {
         let mut text = Vec::new();
         for record in records {
             serde_json::to_writer(&mut text, record)
                 .map_err(|error| Problem::failed("cannot write a life").caused_by(error))?;
             text.push(b'\n');
         }
-        let _lock = FileLock::take(&self.path.with_extension("lock"), PATIENCE)?;
         let cannot = |error| files::cannot("write", &self.path, &error);
         let mut file = File::options()
             .read(true)

@@ -1,6 +1,6 @@
 //! Questions about lives, answered from the index.
 
-use super::index::{Index, by_id, milliseconds};
+use super::index::{self, Index, milliseconds};
 use super::not_found;
 use crate::Result;
 use gt_core::Problem;
@@ -66,13 +66,18 @@ pub(super) fn find(index: &Index, query: &Query) -> Result<Vec<Record>> {
     records(index.db(), &text, values)
 }
 
+/// The life of this very id.
+pub(super) fn by_id(index: &Index, id: &str) -> Result<Option<Record>> {
+    index::by_id(index.db(), id).map_err(problem)
+}
+
 /// The one life whose id begins so.
 pub(super) fn by_prefix(index: &Index, prefix: &str) -> Result<Record> {
     let prefix = prefix.to_ascii_lowercase();
     if prefix.is_empty() {
         return Err(not_found(&prefix));
     }
-    if let Some(life) = by_id(index.db(), &prefix).map_err(problem)? {
+    if let Some(life) = by_id(index, &prefix)? {
         return Ok(life);
     }
     // A range of the primary key: all that begins so, and nothing after it.

@@ -2,7 +2,7 @@
 
 use super::prepared::Prepared;
 use crate::containers::{self, Container, Owner, tmux_problem};
-use crate::{Result, Town, look, processes, stop};
+use crate::{Result, Town, look, processes, stop, tmux_hooks};
 use gt_core::health::{self, Health, Vitals};
 use gt_core::problem::Kind;
 use gt_core::startup::{Plan, tag};
@@ -229,8 +229,10 @@ pub(super) fn make(
     for (tag, value) in &plan.tags {
         batch = batch.then(set(tag, value));
     }
-    // A user's own `set-hook` may have wiped it since.
-    batch = batch.then(look::respawn_hook());
+    // A user's own `set-hook` may have wiped them since.
+    batch = batch
+        .then(look::respawn_hook())
+        .then_all(tmux_hooks::commands(town));
     // Wishes are text from outside; as a tag's value they are only ever data.
     batch = batch.then(set(tag::START, &prepared.options.to_tag()));
     for command in look::options(

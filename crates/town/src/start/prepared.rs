@@ -148,6 +148,7 @@ impl<'a> Prepared<'a> {
     /// The line of the journal that begins this life.
     pub(super) fn record(
         &self,
+        town: &Town,
         session: SessionId,
         made: &Made,
         before: Option<&Previous>,
@@ -159,6 +160,7 @@ impl<'a> Prepared<'a> {
         let is_worktree = workspace::is_worktree(identity.role());
         Record {
             tmux_session: Some(self.container.to_string()),
+            tmux_socket: Some(town.server().socket_path().to_string_lossy().into_owned()),
             agent: Some(identity.address()),
             rig: identity.rig().map(str::to_owned),
             role: Some(identity.role().word().to_owned()),

@@ -58,7 +58,8 @@ fn rows(portion: &mut HashMap<String, Record>) -> Result<Vec<Row>> {
     rows.collect()
 }
 
-/// Writes rows. What the database knows of a life stays where they say nothing about it.
+/// Writes rows. What the database knows of a life stays where they say nothing about it,
+/// but for its end, if they say that it goes on.
 pub(super) fn write(db: &Connection, rows: &[Row]) -> Result<(), Broken> {
     let mut insert = db.prepare_cached(
         "INSERT INTO lives (id, agent, rig, role, harness, status, outcome, work_unit, chain_id,
@@ -67,13 +68,14 @@ pub(super) fn write(db: &Connection, rows: &[Row]) -> Result<(), Broken> {
          ON CONFLICT (id) DO UPDATE SET
              agent = coalesce(?2, agent), rig = coalesce(?3, rig), role = coalesce(?4, role),
              harness = coalesce(?5, harness), status = coalesce(?6, status),
-             outcome = coalesce(?7, outcome), work_unit = coalesce(?8, work_unit),
+             outcome = CASE WHEN ?6 = 'running' THEN ?7 ELSE coalesce(?7, outcome) END, work_unit = coalesce(?8, work_unit),
              chain_id = coalesce(?9, chain_id), started = coalesce(?10, started),
-             ended = coalesce(?11, ended)",
+             ended = CASE WHEN ?6 = 'running' THEN ?11 ELSE coalesce(?11, ended) END",
     )?;
     let mut record = db.prepare_cached(
         "INSERT INTO records (life, record) VALUES ((SELECT rowid FROM lives WHERE id = ?1), ?2)
-         ON CONFLICT (life) DO UPDATE SET record = json_patch(record, ?2)",
+         ON CONFLICT (life) DO UPDATE SET record = json_patch(CASE WHEN ?3 = 'running'
+             THEN json_remove(record, '$.outcome', '$.ended_at', '$.exit_code') ELSE record END, ?2)",
     )?;
     for Row { life, text } in rows {
         insert.execute(params![
@@ -89,7 +91,7 @@ pub(super) fn write(db: &Connection, rows: &[Row]) -> Result<(), Broken> {
             life.started_at.as_deref().and_then(milliseconds),
             life.ended_at.as_deref().and_then(milliseconds),
         ])?;
-        record.execute(params![life.id, text])?;
+        record.execute(params![life.id, text, life.status.map(Status::word)])?;
     }
     Ok(())
 }

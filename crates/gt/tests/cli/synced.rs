@@ -1,0 +1,305 @@
+//! What is remembered agrees with tmux: by `gt sync`, and by tmux's own hooks.
+
+use crate::env::{PATIENCE, TestEnv, signal};
+use crate::remembered::lives;
+use gt_tmux::testing::wait_until;
+use gt_tmux::{Command as Tmux, SessionName};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::fs;
+
+fn session(name: &str) -> SessionName {
+    SessionName::try_from(name).unwrap()
+}
+
+/// Takes our hooks out of the server, as a configuration that sets its own may do.
+fn without_hooks(env: &TestEnv) {
+    for event in gt_town::tmux_hooks::EVENTS {
+        env.tmux(Tmux::new("set-hook").args(["-gu", event]));
+    }
+}
+
+/// Waits until so many lives run, by the record alone.
+fn wait_running(env: &TestEnv, expected: usize) {
+    wait_until("the table is true", PATIENCE, || {
+        let running = lives(env, &["--status", "running", "--limit", "1000"]);
+        (running.len() == expected).then_some(())
+    });
+}
+
+#[test]
+fn what_is_remembered_agrees_with_tmux_after_a_sync() {
+    let env = TestEnv::with_crew(&["max", "amy"]);
+    env.gt(&["start", "mayor", "deacon", "gastown/max", "gastown/amy"])
+        .ok();
+    let agrees = env.gt(&["sync", "--verbose"]).ok().stdout;
+    assert_eq!(agrees, "Everything agrees.\n");
+    // One container is closed by hand, one renamed, one agent dies, and one life was
+    // never written down; and tmux says nothing of it.
+    without_hooks(&env);
+    env.tmux(Tmux::new("kill-session").target(session("hq-deacon")));
+    env.tmux(
+        Tmux::new("rename-session")
+            .target(session("gt-crew-amy"))
+            .arg("elsewhere"),
+    );
+    env.tmux(
+        Tmux::new("set-option")
+            .target(session("gt-crew-max"))
+            .args(["@gt_auto_respawn", ""]),
+    );
+    signal(env.pid("gastown/crew/max"), Signal::KILL);
+    wait_until("it is dead", PATIENCE, || {
+        (env.agent("gastown/crew/max")["state"] == "crashed").then_some(())
+    });
+    let journal = env.town().join(".sessions/index.jsonl");
+    let text = fs::read_to_string(&journal).unwrap();
+    let without: Vec<&str> = text.lines().filter(|l| !l.contains("\"mayor\"")).collect();
+    fs::write(&journal, without.join("\n") + "\n").unwrap();
+    let told = env.json(&["sync", "--dry-run"]);
+    assert_eq!(told["changes"].as_array().unwrap().len(), 4, "{told}");
+    let counts = ["created", "renamed", "stopped", "adopted", "unchanged"];
+    let counts = counts.map(|word| told[word].as_u64().unwrap());
+    assert_eq!(counts, [1, 1, 2, 0, 0], "{told}");
+    let done = env.json(&["sync"]);
+    let ids = |answer: &Value| {
+        let changes = answer["changes"].as_array().unwrap().iter();
+        changes
+            .map(|c| c["record"]["id"].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&done), ids(&told), "what was told is what is written");
+    let again = env.json(&["sync"]);
+    assert_eq!(again["changes"], json!([]), "and nothing is left to write");
+    assert_eq!(again["unchanged"], 3);
+    let outcome = |agent: &str| {
+        let found = lives(&env, &["--agent", agent]);
+        (found[0]["status"].clone(), found[0]["outcome"].clone())
+    };
+    assert_eq!(outcome("deacon"), (json!("stopped"), json!("killed")));
+    assert_eq!(
+        outcome("gastown/crew/max"),
+        (json!("stopped"), json!("crash"))
+    );
+    assert_eq!(outcome("mayor"), (json!("running"), Value::Null));
+    let amy = &lives(&env, &["--agent", "gastown/crew/amy"])[0];
+    assert_eq!(amy["container"], "elsewhere");
+    // The server goes down with everybody.
+    env.tmux(Tmux::new("kill-server"));
+    env.gt(&["sync"]).ok();
+    assert_eq!(lives(&env, &["--status", "running"]), Vec::<Value>::new());
+    assert_eq!(outcome("mayor"), (json!("stopped"), json!("crash")));
+}
+
+#[test]
+fn tmux_says_by_itself_what_comes_and_goes() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["start", "mayor", "deacon", "gastown/max"]).ok();
+    env.tmux(Tmux::new("kill-session").target(session("hq-deacon")));
+    wait_running(&env, 2);
+    env.tmux(
+        Tmux::new("rename-session")
+            .target(session("hq-mayor"))
+            .arg("hq-boss"),
+    );
+    wait_until("the new name is known", PATIENCE, || {
+        let mayor = &lives(&env, &["--role", "mayor"])[0];
+        (mayor["container"] == "hq-boss").then_some(())
+    });
+    env.tmux(
+        Tmux::new("set-option")
+            .target(session("gt-crew-max"))
+            .args(["@gt_auto_respawn", ""]),
+    );
+    signal(env.pid("gastown/crew/max"), Signal::KILL);
+    wait_running(&env, 1);
+    let max = &lives(&env, &["--role", "crew"])[0];
+    assert_eq!(max["outcome"], "crash", "{max}");
+}
+
+#[test]
+fn a_session_that_is_only_named_like_an_agents_is_written_down_and_left_alone() {
+    let env = TestEnv::with_town();
+    env.gt(&["start", "mayor"]).ok();
+    env.tmux(Tmux::new("new-session").args(["-d", "-s", "agent_helper", "exec sleep 1000"]));
+    wait_running(&env, 2);
+    let found = &lives(&env, &["--role", "agent"])[0];
+    assert_eq!(found["agent"], "agent/helper", "{found}");
+    assert_eq!(env.json(&["sync"])["unchanged"], 2, "and only once");
+    let tags = env.format("agent_helper", "#{@gt_town}#{@gt_session}");
+    assert_eq!(tags, "", "nothing is written into it");
+    env.tmux(Tmux::new("kill-session").target(session("agent_helper")));
+    wait_running(&env, 1);
+}
+
+#[test]
+fn a_life_that_was_taken_for_ended_is_taken_for_running_again() {
+    let env = TestEnv::with_town();
+    env.gt(&["start", "mayor"]).ok();
+    let id = lives(&env, &[])[0]["id"].as_str().unwrap().to_owned();
+    let journal = env.town().join(".sessions/index.jsonl");
+    let mut text = fs::read_to_string(&journal).unwrap();
+    text += &format!(
+        "{{\"id\":\"{id}\",\"outcome\":\"crash\",\"status\":\"stopped\",\"ended_at\":\"2026-01-01T00:00:00.000Z\"}}\n"
+    );
+    fs::write(&journal, text).unwrap();
+    // Perhaps the hook of its start was quicker.
+    env.gt(&["sync"]).ok();
+    for _ in 0..2 {
+        let life = &lives(&env, &[])[0];
+        assert_eq!(life["status"], "running", "{life}");
+        assert_eq!(life["outcome"], Value::Null);
+        assert_eq!(life["ended_at"], Value::Null);
+        env.gt(&["sessions", "rebuild"]).ok();
+    }
+}
+
+#[test]
+fn a_storm_of_closings_ends_in_a_few_calls_and_a_true_table() {
+    const MANY: usize = 500;
+    let env = TestEnv::with_town();
+    env.gt(&["start", "mayor"]).ok();
+    let root = env.town().canonicalize().unwrap();
+    let root = root.to_str().unwrap().to_owned();
+    let mut batch = gt_tmux::Batch::new();
+    for number in 0..MANY {
+        let name = format!("agent_s{number}");
+        let life = format!("0193a2b4-c5d6-7abc-8def-{number:012x}");
+        batch = batch.then(Tmux::new("new-session").args(["-d", "-s", &name, "exec sleep 1000"]));
+        for (tag, value) in [
+            ("@gt_town", root.as_str()),
+            ("@gt_agent", &format!("agent/s{number}")),
+            ("@gt_session", &life),
+        ] {
+            batch = batch.then(
+                Tmux::new("set-option")
+                    .target(session(&name))
+                    .args([tag, value]),
+            );
+        }
+        batch = batch.then_line();
+    }
+    env.server().run_private(batch).unwrap();
+    wait_running(&env, MANY + 1);
+    // Every call of ours leaves a line here.
+    let calls = env.path("calls");
+    let gt = env!("CARGO_BIN_EXE_gt");
+    let counting = env.path("counting-gt");
+    let script = format!(
+        "#!/bin/sh\necho x >> '{}'\nexec '{gt}' \"$@\"\n",
+        calls.display()
+    );
+    fs::write(&counting, script).unwrap();
+    fs::set_permissions(
+        &counting,
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
+    let options = env.tmux(Tmux::new("show-options").arg("-g"));
+    let option = options
+        .split_whitespace()
+        .find(|word| word.starts_with("@gt_sync_bin_"))
+        .unwrap();
+    env.tmux(Tmux::new("set-option").args(["-g", option, counting.to_str().unwrap()]));
+    let mut batch = gt_tmux::Batch::new();
+    for number in 0..MANY {
+        let name = format!("agent_s{number}");
+        batch = batch
+            .then(Tmux::new("kill-session").target(session(&name)))
+            .then_line();
+    }
+    env.server().run_private(batch).unwrap();
+    wait_running(&env, 1);
+    let calls = fs::read_to_string(&calls).unwrap().lines().count();
+    assert!((1..=20).contains(&calls), "{calls} calls");
+}
+
+#[test]
+fn hooks_of_the_user_and_of_other_towns_stay() {
+    let env = TestEnv::with_town();
+    env.tmux(Tmux::new("new-session").args(["-d", "-s", "mine", "exec sleep 1000"]));
+    env.tmux(Tmux::new("set-hook").args(["-g", "session-created", "set-option -g @mine yes"]));
+    let other = env.path("other");
+    let in_other = |args: &[&str]| {
+        let town = ["--town", other.to_str().unwrap()];
+        env.gt(&[&town, args].concat()).ok()
+    };
+    env.gt(&["init", other.to_str().unwrap(), "--harness", "demo"])
+        .ok();
+    in_other(&["start", "agent/away", "--create"]);
+    for _ in 0..2 {
+        env.gt(&["start", "mayor"]).ok();
+        env.gt(&["stop", "mayor"]).ok();
+    }
+    let hooks = env.tmux(Tmux::new("show-hooks").args(["-g", "session-created"]));
+    assert_eq!(hooks.lines().count(), 3, "{hooks}");
+    assert!(hooks.contains("@mine yes"), "{hooks}");
+    // Each town writes down its own, and knows the other's for what it is.
+    env.gt(&["start", "mayor"]).ok();
+    assert_eq!(lives(&env, &["--status", "running"]).len(), 1);
+    let synced = env.json(&["sync"]);
+    assert_eq!(
+        synced["left_alone"][0]["container"], "agent_away",
+        "{synced}"
+    );
+    let theirs = in_other(&["sessions", "list", "--json"]).json();
+    assert_eq!(theirs.as_array().unwrap().len(), 1, "{theirs}");
+    assert_eq!(theirs[0]["status"], "running");
+    env.tmux(Tmux::new("kill-session").target(session("agent_away")));
+    wait_until("the other town knows it", PATIENCE, || {
+        let theirs = in_other(&["sessions", "list", "--json"]).json();
+        (theirs[0]["outcome"] == "killed").then_some(())
+    });
+    assert_eq!(lives(&env, &["--status", "running"]).len(), 1);
+}
+
+#[test]
+fn another_index_or_server_changes_nothing_here() {
+    let mut env = TestEnv::with_town();
+    env.gt(&["start", "mayor"]).ok();
+    let elsewhere = env.path("elsewhere.db");
+    let database = elsewhere.to_str().unwrap();
+    let synced = env.json(&["sync", "--database", database]);
+    assert_eq!(synced["unchanged"], 1, "{synced}");
+    assert!(elsewhere.is_file());
+    // A look at a server on which this town has nothing ends nothing.
+    let socket = env.path("other-socket");
+    env.set("GT_TMUX_SOCKET", socket.to_str().unwrap());
+    assert_eq!(env.json(&["sync"])["changes"], json!([]));
+    assert_eq!(lives(&env, &["--status", "running"]).len(), 1);
+}
+
+#[test]
+fn a_server_that_starts_by_itself_has_the_hooks_from_its_configuration() {
+    let env = TestEnv::with_town();
+    env.gt(&["start", "mayor"]).ok();
+    let file = env.home().join(".tmux.conf");
+    fs::write(&file, "set-option -g @mine yes\n").unwrap();
+    env.gt(&["tmux-conf", "--install"]).ok();
+    let once = fs::read_to_string(&file).unwrap();
+    assert_eq!(env.json(&["tmux-conf", "--install"])["changed"], false);
+    assert_eq!(fs::read_to_string(&file).unwrap(), once);
+    assert!(once.contains(&env.gt(&["tmux-conf"]).ok().stdout));
+    let server: u32 = env.format("hq-mayor", "#{pid}").parse().unwrap();
+    signal(server, Signal::KILL);
+    wait_until("the server is gone", PATIENCE, || {
+        (!env.server().is_running()).then_some(())
+    });
+    // A person starts tmux, with a session of an agent's name.
+    let status = env
+        .command("tmux")
+        .args(["-S", env.socket().to_str().unwrap()])
+        .args(["new-session", "-d", "-s", "agent_helper", "exec sleep 1000"])
+        .status();
+    assert!(status.unwrap().success());
+    assert_eq!(env.format("agent_helper", "#{@mine}"), "yes");
+    wait_until("it is written down", PATIENCE, || {
+        let running = lives(&env, &["--status", "running"]);
+        (running.len() == 1 && running[0]["agent"] == "agent/helper").then_some(())
+    });
+    let mayor = &lives(&env, &["--role", "mayor"])[0];
+    assert_eq!(mayor["outcome"], "crash", "{mayor}");
+    env.gt(&["tmux-conf", "--remove"]).ok();
+    let text = fs::read_to_string(&file).unwrap();
+    assert_eq!(text, "set-option -g @mine yes\n");
+}

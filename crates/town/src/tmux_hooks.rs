@@ -1,0 +1,68 @@
+//! The hooks by which tmux itself says that containers came or went.
+//!
+//! Each town has its own places among a server's hooks, so that they stand beside the
+//! user's and other towns', and never twice. They call this very binary for this very
+//! town. tmux gathers what happens within a moment, so that a storm of closings ends in
+//! a few calls of `gt sync`; no process of ours has to be there.
+
+use crate::Town;
+use gt_tmux::{Batch, Command};
+use sha2::{Digest, Sha256};
+
+/// What tmux tells us about.
+pub const EVENTS: [&str; 5] = [
+    "session-created",
+    "session-closed",
+    "session-renamed",
+    "pane-died",
+    "pane-exited",
+];
+
+/// The commands that put the hooks in place; run again they change nothing.
+pub fn commands(town: &Town) -> Vec<Command> {
+    let place = place(town);
+    let option = |name: &str| format!("@gt_sync_{name}_{place}");
+    let set = |name: &str, value: &str| {
+        Command::new("set-option")
+            .args(["-g", &option(name)])
+            .arg(value)
+    };
+    let (bin, root, due) = (option("bin"), option("town"), option("due"));
+    // Paths are values of options, which the shell gets quoted: they are never code. The
+    // mark that a call is due is taken away before the call, so that nothing is missed.
+    let call = format!(
+        "GT_TMUX_SOCKET=#{{q:socket_path}} #{{q:{bin}}} --town #{{q:{root}}} sync --hook >/dev/null 2>&1"
+    );
+    let action = format!(
+        "if-shell -F \"#{{{due}}}\" {{}} {{ set-option -g {due} 1 ; run-shell -b -d 0.1 -C {{ set-option -gu {due} ; run-shell -b \"{call}\" }} }}"
+    );
+    let hooks = EVENTS
+        .map(|event| Command::new("set-hook").args(["-g", &format!("{event}[{place}]"), &action]));
+    [
+        set("bin", &town.around().gt.to_string_lossy()),
+        set("town", town.root_text()),
+        Command::new("set-option").args(["-gu", &due]),
+    ]
+    .into_iter()
+    .chain(hooks)
+    .collect()
+}
+
+/// The same as lines for tmux's own configuration file.
+pub fn configuration(town: &Town) -> String {
+    commands(town)
+        .into_iter()
+        .fold(Batch::new(), |batch, command| {
+            batch.then(command).then_line()
+        })
+        .to_script()
+}
+
+/// The town's place among the hooks: the same for ever, and no other town's.
+fn place(town: &Town) -> u32 {
+    const FIRST: u32 = 1_000_000;
+    const PLACES: u32 = 1_000_000_000;
+    let digest = Sha256::digest(town.root_text().as_bytes());
+    let number = u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]);
+    FIRST + number % PLACES
+}
