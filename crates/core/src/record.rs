@@ -97,6 +97,8 @@ record! {
     tmux_session: String,
     /// The server that it is on, by the path of its socket.
     tmux_socket: String,
+    /// The process of that server.
+    tmux_pid: u32,
     agent: String,
     rig: String,
     role: String,

@@ -73,8 +73,8 @@ pub struct Moment<'a> {
     pub now: &'a str,
     /// When the server or the machine was started: nothing older can run.
     pub running_since: Option<&'a str>,
-    /// There is a tmux server. Without one everything went down with it.
-    pub has_server: bool,
+    /// The process of the tmux server. Without one everything went down with it.
+    pub server: Option<u32>,
 }
 
 /// The lines that the journal lacks. `running` are the lives that it takes for running,
@@ -102,21 +102,27 @@ pub fn plan(
         .iter()
         .filter(|life| !present.contains(life.id.as_str()))
     {
-        // Somebody closed it, or everything went down with the server.
-        let lost_before = moment.running_since.filter(|since| {
-            record
-                .started_at
-                .as_deref()
-                .is_some_and(|began| began < *since)
-        });
-        let outcome = match (moment.has_server, lost_before) {
-            (true, None) => Outcome::Killed,
-            _ => Outcome::Crash,
-        };
-        let at = lost_before.unwrap_or(moment.now);
+        let (outcome, at) = loss(record, moment);
         lines.push((Change::Gone, ending(&record.id, outcome, at, None)));
     }
     lines
+}
+
+/// How a life ended whose container is gone, and when: somebody closed it, or everything
+/// went down with its server.
+fn loss<'a>(record: &Record, moment: &Moment<'a>) -> (Outcome, &'a str) {
+    let is_older = |since: &str| record.started_at.as_deref().is_some_and(|at| at < since);
+    let since = moment.running_since.filter(|since| is_older(since));
+    let same_server = match (record.tmux_pid, moment.server) {
+        (_, None) => false,
+        (Some(its), Some(present)) => its == present,
+        (None, Some(_)) => since.is_none(),
+    };
+    if same_server {
+        (Outcome::Killed, moment.now)
+    } else {
+        (Outcome::Crash, since.unwrap_or(moment.now))
+    }
 }
 
 /// What has changed in a life that goes on for the journal.
@@ -229,7 +235,7 @@ mod tests {
     const MOMENT: Moment<'_> = Moment {
         now: "2026-01-17T02:00:00.000Z",
         running_since: Some("2026-01-17T00:00:00.000Z"),
-        has_server: true,
+        server: Some(7),
     };
 
     fn ended(id: &str) -> Option<Record> {
@@ -259,12 +265,15 @@ mod tests {
         elsewhere.life.harness_session_id = Some("other".into());
         let mut long_ago = life("h", "u");
         long_ago.started_at = Some("2026-01-16T01:00:00.000Z".into());
+        let mut on_another = life("i", "t");
+        on_another.tmux_pid = Some(6);
         let running = [
             life("a", "old"),
             life("b", "y"),
             life("c", "z"),
             life("g", "v"),
             long_ago,
+            on_another,
         ];
         let all = [
             shown("a", "new"),
@@ -291,6 +300,7 @@ mod tests {
                 (Change::Updated, "g"),
                 (Change::Gone, "c"),
                 (Change::Gone, "h"),
+                (Change::Gone, "i"),
             ]
         );
         let died = &lines[1].1;
@@ -301,8 +311,9 @@ mod tests {
         let lost = &lines[7].1;
         assert_eq!(lost.outcome, Some(Outcome::Crash));
         assert_eq!(lost.ended_at.as_deref(), MOMENT.running_since);
+        assert_eq!(lines[8].1.outcome, Some(Outcome::Crash));
         let no_server = Moment {
-            has_server: false,
+            server: None,
             ..MOMENT
         };
         let without = plan(&running, &[], known, &no_server);

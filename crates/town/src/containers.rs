@@ -15,6 +15,7 @@ use gt_tmux::{Command, Error as TmuxError, ErrorKind, PaneId, SessionId, Session
 gt_tmux::query! {
     /// One pane, with what its session says of itself.
     pub struct PaneRow {
+        pub server_pid: u32 = "#{pid}",
         pub server_started: i64 = "#{start_time}",
         pub session: SessionId = "#{session_id}",
         pub session_name: String = "#{session_name}",

@@ -44,16 +44,14 @@ pub fn sync(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Synced>
     })?;
     // Of those on another server this one says nothing.
     running.retain(|life| life.tmux_socket.as_ref().is_none_or(|path| *path == socket));
-    let has_server = town.server().is_running();
     let containers = containers::list(town)?;
     let shown: Vec<Shown> = containers
         .iter()
         .filter_map(|container| shown(container, &socket))
         .collect();
     let known = sessions.known(shown.iter().map(|container| container.life.id.as_str()))?;
-    let server_started = containers
-        .first()
-        .map(|container| container.pane().server_started);
+    let first = containers.first().map(Container::pane);
+    let server_started = first.map(|pane| pane.server_started);
     let running_since = server_started
         .into_iter()
         .chain(processes::booted_at())
@@ -62,7 +60,7 @@ pub fn sync(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Synced>
     let moment = Moment {
         now: &timestamp(None),
         running_since: running_since.as_deref(),
-        has_server,
+        server: first.map(|pane| pane.server_pid),
     };
     let mut lines = sync::plan(&running, &shown, |id| known.get(id).cloned(), &moment);
     let mut synced = Synced {
@@ -148,6 +146,7 @@ fn shown(container: &Container, socket: &str) -> Option<Shown> {
         life: Record {
             tmux_session: Some(container.name().to_owned()),
             tmux_socket: Some(socket.to_owned()),
+            tmux_pid: Some(pane.server_pid),
             agent: Some(identity.address()),
             rig: identity.rig().map(str::to_owned),
             role: Some(identity.role().word().to_owned()),

@@ -1,6 +1,6 @@
 //! What is remembered agrees with tmux: by `gt sync`, and by tmux's own hooks.
 
-use crate::env::{PATIENCE, TestEnv, signal};
+use crate::env::{PATIENCE, TestEnv, processes_of, signal};
 use crate::remembered::lives;
 use gt_tmux::testing::wait_until;
 use gt_tmux::{Command as Tmux, SessionName};
@@ -17,6 +17,17 @@ fn without_hooks(env: &TestEnv) {
     for event in gt_town::tmux_hooks::EVENTS {
         env.tmux(Tmux::new("set-hook").args(["-gu", event]));
     }
+    wait_until("no call is due or running", PATIENCE, || {
+        let is_due = env
+            .tmux(Tmux::new("show-options").arg("-g"))
+            .contains("@gt_sync_due");
+        let is_hook = |pid: &u32| {
+            let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&words).contains("--hook")
+        };
+        let runs = processes_of(env.home()).iter().any(is_hook);
+        (!is_due && !runs).then_some(())
+    });
 }
 
 /// Waits until so many lives run, by the record alone.

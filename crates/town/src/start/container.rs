@@ -169,6 +169,7 @@ fn health(container: &Container) -> Health {
 pub(super) struct Made {
     pub(super) pane: PaneId,
     pub(super) pid: u32,
+    pub(super) server_pid: u32,
     pub(super) tty: String,
 }
 
@@ -256,7 +257,7 @@ pub(super) fn make(
         Command::new("display-message")
             .arg("-p")
             .target(target)
-            .arg("#{pane_id} #{pane_pid} #{pane_tty}"),
+            .arg("#{pane_id} #{pane_pid} #{pid} #{pane_tty}"),
     );
     if limit.is_some() {
         batch = batch
@@ -334,6 +335,7 @@ fn parse_made(output: &str) -> Option<Made> {
     Some(Made {
         pane: words.next()?.parse().ok()?,
         pid: words.next()?.parse().ok()?,
+        server_pid: words.next()?.parse().ok()?,
         tty: words.next()?.to_owned(),
     })
 }

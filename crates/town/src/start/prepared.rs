@@ -161,6 +161,7 @@ impl<'a> Prepared<'a> {
         Record {
             tmux_session: Some(self.container.to_string()),
             tmux_socket: Some(town.server().socket_path().to_string_lossy().into_owned()),
+            tmux_pid: Some(made.server_pid),
             agent: Some(identity.address()),
             rig: identity.rig().map(str::to_owned),
             role: Some(identity.role().word().to_owned()),
