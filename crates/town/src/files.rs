@@ -3,7 +3,7 @@
 use crate::Result;
 use gt_core::{Kind, Problem};
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -20,6 +20,14 @@ pub fn make_dir(path: &Path) -> Result<()> {
 /// a temporary file beside it, synced, renamed, and the folder synced.
 pub fn write_whole(path: &Path, text: &[u8]) -> Result<()> {
     replace(path, text, Sync::ToDisk)
+}
+
+/// The same for more than should be held in memory: whoever gives the text writes it.
+pub fn write_whole_by(
+    path: &Path,
+    give: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> Result<()> {
+    replace_by(path, Sync::ToDisk, give)
 }
 
 /// Writes a file that others only read, if it says something else now.
@@ -43,16 +51,28 @@ enum Sync {
 }
 
 fn replace(path: &Path, text: &[u8], sync: Sync) -> Result<()> {
+    replace_by(path, sync, |file| file.write_all(text))
+}
+
+fn replace_by(
+    path: &Path,
+    sync: Sync,
+    give: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> Result<()> {
     let dir = path.parent().unwrap_or(Path::new("."));
     make_dir(dir)?;
     let temporary = temporary_beside(path);
     let write = || -> io::Result<()> {
-        let mut file = OpenOptions::new()
+        let file = OpenOptions::new()
             .write(true)
             .create_new(true)
             .mode(0o600)
             .open(&temporary)?;
-        file.write_all(text)?;
+        let mut writer = BufWriter::new(file);
+        give(&mut writer)?;
+        let file = writer
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error)?;
         if sync == Sync::NotNeeded {
             return fs::rename(&temporary, path);
         }

@@ -3,15 +3,19 @@
 //! `.sessions/index.jsonl` is the journal, which is written first; `.sessions/index.db`
 //! is made from it and is what queries read. [`Sessions`] is the way to both.
 
+mod archive;
 mod index;
 mod journal;
 mod query;
+mod retention;
 
 pub use index::Rebuilt;
 pub use journal::Damage;
 pub use query::Query;
+pub use retention::Archived;
 
 use crate::{Result, Town};
+use archive::Archive;
 use gt_core::Problem;
 use gt_core::record::{Outcome, Record, Status};
 use index::Index;
@@ -24,6 +28,7 @@ use std::path::PathBuf;
 pub struct Sessions {
     folder: PathBuf,
     journal: Journal,
+    archive: Archive,
     database: PathBuf,
 }
 
@@ -52,6 +57,7 @@ impl Sessions {
         let folder = town.root().join(".sessions");
         Sessions {
             journal: Journal::in_folder(&folder),
+            archive: Archive::in_folder(&folder),
             database: folder.join("index.db"),
             folder,
         }
@@ -116,29 +122,39 @@ impl Sessions {
 
     /// The one life whose id begins so.
     pub fn get(&self, prefix: &str) -> Result<Record> {
-        query::by_prefix(&self.open()?, prefix)
+        query::by_prefix(&self.open()?, &self.archive, prefix)
     }
 
     /// All lives of a chain, the oldest first: by a life of it, the chain's own id, or
     /// the work that it was about.
     pub fn chain(&self, what: &str) -> Result<Vec<Record>> {
-        query::chain(&self.open()?, what)
+        query::chain(&self.open()?, &self.archive, what)
     }
 
     /// Gives every life to somebody, the oldest first.
-    pub fn each(&self, give: impl FnMut(&str) -> Result<()>) -> Result<()> {
-        query::each(&self.open()?, give)
+    pub fn each(&self, mut give: impl FnMut(&str) -> Result<()>) -> Result<()> {
+        let index = self.open()?;
+        for file in self.archive.files() {
+            self.archive.each(&file, |id, line| {
+                // One that was being moved may be in the journal as well.
+                match query::archived_in(&index, id)? {
+                    Some(_) => give(line),
+                    None => Ok(()),
+                }
+            })?;
+        }
+        query::each(&index, give)
     }
 
     /// Makes the index anew from the journal.
     pub fn rebuild(&self) -> Result<Rebuilt> {
         crate::files::make_dir(&self.folder)?;
-        Index::rebuild(&self.database, &self.journal)
+        Index::rebuild(&self.database, &self.journal, &self.archive)
     }
 
     fn open(&self) -> Result<Index> {
         crate::files::make_dir(&self.folder)?;
-        Index::open(&self.database, &self.journal)
+        Index::open(&self.database, &self.journal, &self.archive)
     }
 }
 

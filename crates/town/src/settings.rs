@@ -17,6 +17,22 @@ pub struct Settings {
     pub tmux: TmuxSettings,
     pub limits: Limits,
     pub nudge: NudgeSettings,
+    pub sessions: SessionSettings,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SessionSettings {
+    /// Days after which a life that has ended moves into the archive; 0 means never.
+    pub archive_after_days: u32,
+}
+
+impl Default for SessionSettings {
+    fn default() -> Self {
+        SessionSettings {
+            archive_after_days: 90,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]

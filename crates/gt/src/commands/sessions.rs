@@ -19,6 +19,7 @@ pub(crate) enum SessionsCommand {
     Chain(ChainArgs),
     Export(ExportArgs),
     Rebuild(RebuildArgs),
+    Archive(ArchiveArgs),
 }
 
 /// List lives, the newest first
@@ -116,6 +117,20 @@ pub(crate) struct ExportArgs {
     jsonl: bool,
 }
 
+/// Move old lives out of the journal into compressed files
+///
+/// `show`, `chain` and `export` still find them. It also happens by itself, once a day,
+/// to lives that ended longer ago than `archive_after_days` in town.toml says.
+#[derive(Debug, Args)]
+pub(crate) struct ArchiveArgs {
+    /// Those that ended before: 90d, 2026-01-17 [default: as town.toml says]
+    #[arg(long, value_name = "TIME")]
+    before: Option<String>,
+    /// Only say how many there are
+    #[arg(long)]
+    dry_run: bool,
+}
+
 /// Make the index anew from the journal
 #[derive(Debug, Args)]
 pub(crate) struct RebuildArgs {}
@@ -133,21 +148,71 @@ pub(crate) fn run(command: SessionsCommand, context: &Context) -> Answer {
         SessionsCommand::Export(ExportArgs { jsonl: _ }) => {
             sessions.each(|life| output::line(life))?;
         }
-        SessionsCommand::Rebuild(RebuildArgs {}) => {
-            let rebuilt = sessions.rebuild()?;
-            for damage in &rebuilt.damages {
-                let place = format!("line {} of the journal", damage.line);
-                output::warn(format!("{place} was skipped: {}", damage.reason));
-            }
-            if context.json {
-                let skipped: Vec<u64> = rebuilt.damages.iter().map(|d| d.line).collect();
-                output::json(&json!({"lives": rebuilt.lives, "skipped_lines": skipped}))?;
-            } else {
-                output::line(format!("The index has {} lives.", rebuilt.lives))?;
-            }
-        }
+        SessionsCommand::Rebuild(RebuildArgs {}) => rebuild(&sessions, context)?,
+        SessionsCommand::Archive(args) => archive(&args, &town, &sessions, context)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn rebuild(sessions: &Sessions, context: &Context) -> Result<(), Problem> {
+    let rebuilt = sessions.rebuild()?;
+    for damage in &rebuilt.damages {
+        match damage.line {
+            0 => output::warn(&damage.reason),
+            line => output::warn(format!(
+                "line {line} of the journal was skipped: {}",
+                damage.reason
+            )),
+        }
+    }
+    if context.json {
+        let lines = rebuilt.damages.iter().map(|damage| damage.line);
+        let skipped: Vec<u64> = lines.filter(|line| *line > 0).collect();
+        return output::json(&json!({
+            "lives": rebuilt.lives,
+            "archived": rebuilt.archived,
+            "skipped_lines": skipped,
+        }));
+    }
+    let archived = match rebuilt.archived {
+        0 => String::new(),
+        count => format!(" and knows of {count} in the archive"),
+    };
+    output::line(format!("The index has {} lives{archived}.", rebuilt.lives))
+}
+
+fn archive(
+    args: &ArchiveArgs,
+    town: &gt_town::Town,
+    sessions: &Sessions,
+    context: &Context,
+) -> Result<(), Problem> {
+    let before = match (&args.before, town.settings().sessions.archive_after_days) {
+        (Some(time), _) => when::recorded(time)?,
+        (None, 0) => {
+            return Err(Problem::usage("this town keeps every life where it is")
+                .hint("name a time with `--before`, or set archive_after_days in town.toml"));
+        }
+        (None, days) => when::recorded(&format!("{days}d"))?,
+    };
+    let archived = sessions.archive(&before, args.dry_run)?;
+    if context.json {
+        return output::json(&json!({
+            "lives": archived.lives,
+            "files": archived.files,
+            "before": before,
+        }));
+    }
+    let what = if args.dry_run { "would move" } else { "moved" };
+    let count = match archived.lives {
+        0 => return output::line("No life is that old."),
+        1 => "1 life".to_owned(),
+        count => format!("{count} lives"),
+    };
+    output::line(format!(
+        "{count} {what} into {}.",
+        archived.files.join(", ")
+    ))
 }
 
 impl ListArgs {

@@ -127,7 +127,10 @@ fn a_damaged_index_or_journal_loses_nothing_else() {
     let text = fs::read_to_string(&journal).unwrap();
     fs::write(&journal, format!("what is this?\n{text}{{\"id\":\"torn")).unwrap();
     let rebuilt = env.gt(&["sessions", "rebuild", "--json"]).ok();
-    assert_eq!(rebuilt.json(), json!({"lives": 2, "skipped_lines": [1]}));
+    assert_eq!(
+        rebuilt.json(),
+        json!({"lives": 2, "archived": 0, "skipped_lines": [1]})
+    );
     assert!(rebuilt.stderr.contains("line 1"), "{}", rebuilt.stderr);
     env.gt(&["stop", "deacon"]).ok();
     assert_eq!(lives(&env, &["--outcome", "killed"]).len(), 1);
@@ -155,4 +158,42 @@ fn many_at_once_lose_no_life() {
     let all = lives(&env, &[]);
     assert_eq!(all.len(), 30);
     assert!(all.iter().all(|life| life["outcome"] == "killed"));
+}
+
+#[test]
+fn old_lives_are_archived_and_still_found() {
+    let env = TestEnv::with_crew(&["max"]);
+    for _ in 0..2 {
+        env.gt(&["crew", "start", "max"]).ok();
+        env.gt(&["stop", "gastown/max"]).ok();
+    }
+    env.gt(&["start", "mayor"]).ok();
+    let all = lives(&env, &[]);
+    let [_, second, first] = all.as_slice() else {
+        panic!("{all:?}");
+    };
+    let told = env.json(&["sessions", "archive", "--before", "now", "--dry-run"]);
+    assert_eq!(told["lives"], 2, "{told}");
+    assert_eq!(lives(&env, &[]).len(), 3);
+    env.gt(&["sessions", "archive", "--before", "now"]).ok();
+    let journal = fs::read_to_string(env.town().join(".sessions/index.jsonl")).unwrap();
+    assert!(!journal.contains(first["id"].as_str().unwrap()));
+    for _ in 0..2 {
+        let left = lives(&env, &[]);
+        assert_eq!(left.len(), 1, "{left:?}");
+        for life in [first, second] {
+            let id = life["id"].as_str().unwrap();
+            assert_eq!(env.json(&["sessions", "show", id]), *life);
+            assert_eq!(env.json(&["sessions", "show", &id[..35]]), *life);
+            let chain = env.json(&["sessions", "chain", id]);
+            assert_eq!(chain["lives"][0], *life, "{chain}");
+        }
+        let exported = env.gt(&["sessions", "export"]).ok().stdout;
+        assert_eq!(exported.lines().count(), 3, "{exported}");
+        // The same from journal and archive alone.
+        let rebuilt = env.json(&["sessions", "rebuild"]);
+        assert_eq!(rebuilt["archived"], 2, "{rebuilt}");
+    }
+    let none = env.json(&["sessions", "archive"]);
+    assert_eq!(none["lives"], 0, "{none}");
 }

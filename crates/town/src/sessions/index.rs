@@ -7,6 +7,7 @@
 mod portion;
 mod rebuild;
 
+use super::archive::Archive;
 use super::journal::{Damage, Journal, Reading};
 use crate::lock::FileLock;
 use crate::{Result, files};
@@ -14,11 +15,12 @@ use gt_core::Problem;
 use gt_core::record::Record;
 use portion::Row;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Raised whenever the tables change: an older database is made anew.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 /// How long others may write before we.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -31,6 +33,9 @@ CREATE TABLE lives (
     work_unit TEXT, chain_id TEXT, started INTEGER, ended INTEGER
 );
 CREATE TABLE records (life INTEGER PRIMARY KEY, record TEXT NOT NULL);
+CREATE TABLE archived (id TEXT PRIMARY KEY, chain_id TEXT, work_unit TEXT, file TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX archived_by_chain ON archived (chain_id);
+CREATE INDEX archived_by_work ON archived (work_unit) WHERE work_unit IS NOT NULL;
 CREATE VIEW sessions AS SELECT
     CASE WHEN agent LIKE 'agent/%' THEN substr(agent, 7) ELSE agent END AS slug,
     harness AS harness_type, record ->> 'cwd' AS working_directory, status,
@@ -64,6 +69,7 @@ pub(super) struct Index {
 #[derive(Clone, Debug, Default)]
 pub struct Rebuilt {
     pub lives: u64,
+    pub archived: u64,
     pub damages: Vec<Damage>,
 }
 
@@ -86,21 +92,21 @@ impl Place {
 
 impl Index {
     /// Opens the database and reads what is new in the journal.
-    pub(super) fn open(path: &Path, journal: &Journal) -> Result<Self> {
+    pub(super) fn open(path: &Path, journal: &Journal, archive: &Archive) -> Result<Self> {
         let place = Place::at(path);
         match Self::open_current(&place, journal) {
             Ok(index) => Ok(index),
             // Whatever is wrong with it: everything in it is in the journal.
-            Err(Broken::Damaged(_)) => Self::repair(&place, journal),
+            Err(Broken::Damaged(_)) => Self::repair(&place, journal, archive),
             Err(Broken::Other(problem)) => Err(problem),
         }
     }
 
     /// Makes the database anew from the journal.
-    pub(super) fn rebuild(path: &Path, journal: &Journal) -> Result<Rebuilt> {
+    pub(super) fn rebuild(path: &Path, journal: &Journal, archive: &Archive) -> Result<Rebuilt> {
         let place = Place::at(path);
         let _lock = FileLock::take(&place.lock, PATIENCE)?;
-        rebuild::replace(&place.path, journal)
+        rebuild::replace(&place.path, journal, archive)
     }
 
     fn open_current(place: &Place, journal: &Journal) -> Result<Self, Broken> {
@@ -113,7 +119,7 @@ impl Index {
         Ok(index)
     }
 
-    fn repair(place: &Place, journal: &Journal) -> Result<Self> {
+    fn repair(place: &Place, journal: &Journal, archive: &Archive) -> Result<Self> {
         {
             let _lock = FileLock::take(&place.lock, PATIENCE)?;
             // Of several that found it damaged, one makes it anew.
@@ -121,7 +127,7 @@ impl Index {
                 .and_then(|db| how_far(&db, journal))
                 .is_ok();
             if !is_mended {
-                rebuild::replace(&place.path, journal)?;
+                rebuild::replace(&place.path, journal, archive)?;
             }
         }
         Self::open_current(place, journal).map_err(Broken::into_problem)
@@ -129,6 +135,36 @@ impl Index {
 
     pub(super) fn db(&self) -> &Connection {
         &self.db
+    }
+
+    /// Notes that lives have moved into a file of the archive, and the journal that is
+    /// there without them.
+    pub(super) fn note_archived(
+        &mut self,
+        moved: &BTreeMap<String, Vec<Record>>,
+        journal: &Journal,
+    ) -> Result<()> {
+        let mut change = || -> Result<(), Broken> {
+            let change = self
+                .db
+                .transaction_with_behavior(TransactionBehavior::Immediate)?;
+            for (file, lives) in moved {
+                for life in lives {
+                    archived(&change, life, file)?;
+                    change.execute(
+                        "DELETE FROM records WHERE life = (SELECT rowid FROM lives WHERE id = ?1)",
+                        [&life.id],
+                    )?;
+                    change.execute("DELETE FROM lives WHERE id = ?1", [&life.id])?;
+                }
+            }
+            if let Some(reading) = journal.open()? {
+                note_position(&change, reading.length, &reading.first)?;
+            }
+            change.commit()?;
+            Ok(())
+        };
+        change().map_err(Broken::into_problem)
     }
 
     /// Reads what is new in the journal, in one transaction.
@@ -224,6 +260,16 @@ fn note_position(db: &Connection, bytes: u64, first: &str) -> Result<(), rusqlit
     .map(drop)
 }
 
+/// Notes in which file of the archive a life is, unless it is in the journal.
+fn archived(db: &Connection, life: &Record, file: &str) -> Result<(), rusqlite::Error> {
+    let mut insert = db.prepare_cached(
+        "INSERT OR REPLACE INTO archived (id, chain_id, work_unit, file) VALUES (?1, ?2, ?3, ?4)",
+    )?;
+    insert
+        .execute(params![life.id, life.chain_id, life.work_unit, file])
+        .map(drop)
+}
+
 /// A time of a record, as the database holds it.
 pub(super) fn milliseconds(time: &str) -> Option<i64> {
     let time: jiff::Timestamp = time.parse().ok()?;
@@ -303,8 +349,12 @@ mod tests {
             self.folder.path().join("index.db")
         }
 
+        fn archive(&self) -> Archive {
+            Archive::in_folder(self.folder.path())
+        }
+
         fn lives(&self) -> Vec<(String, Option<Outcome>)> {
-            let index = Index::open(&self.database(), &self.journal).unwrap();
+            let index = Index::open(&self.database(), &self.journal, &self.archive()).unwrap();
             let mut query = index.db().prepare("SELECT id FROM lives").unwrap();
             let ids = query.query_map([], |row| row.get::<_, String>(0)).unwrap();
             ids.map(|id| {
@@ -393,7 +443,7 @@ mod tests {
     #[test]
     fn anybody_can_read_the_table_of_the_document() {
         let place = Lives::with(&[begin("a")]);
-        let index = Index::open(&place.database(), &place.journal).unwrap();
+        let index = Index::open(&place.database(), &place.journal, &place.archive()).unwrap();
         let row: (String, String, i64) = index
             .db()
             .query_row("SELECT slug, status, created_at FROM sessions", [], |row| {

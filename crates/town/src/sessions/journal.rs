@@ -9,6 +9,7 @@ use crate::lock::FileLock;
 use crate::{Result, files};
 use gt_core::Problem;
 use gt_core::record::Record;
+use serde::Deserialize;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -17,6 +18,9 @@ use std::time::Duration;
 
 /// How long others may write before we.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How the line begins that tells one journal from another.
+const HEADER: &str = "{\"journal\":";
 
 #[derive(Clone, Debug)]
 pub(super) struct Journal {
@@ -96,6 +100,35 @@ impl Journal {
         Ok(whole)
     }
 
+    /// Replaces the journal by those of its lines that are wanted; the lock must be held.
+    /// The new one begins with a line of its own, by which everybody sees that it is
+    /// another.
+    pub(super) fn keep_only(&self, mut wanted: impl FnMut(&str) -> bool) -> Result<()> {
+        #[derive(Deserialize)]
+        struct OfLife {
+            id: String,
+        }
+        let Some(reading) = self.open()? else {
+            return Ok(());
+        };
+        files::write_whole_by(&self.path, |file| {
+            writeln!(file, "{HEADER}\"{}\"}}", uuid::Uuid::now_v7())?;
+            let copied = reading.each_line(0, |_, line| {
+                let of_life: Result<OfLife, _> = serde_json::from_slice(line);
+                // What cannot be read may be mended by a person one day.
+                let is_wanted = of_life.map_or(!line.starts_with(HEADER.as_bytes()), |line| {
+                    wanted(&line.id)
+                });
+                if is_wanted {
+                    file.write_all(line)
+                        .map_err(|error| files::cannot("write", &self.path, &error))?;
+                }
+                Ok(())
+            });
+            copied.map(drop).map_err(std::io::Error::other)
+        })
+    }
+
     /// Opens the journal as it is now; `None` if there is none yet. What is read from
     /// it is of one file, even if another takes its place meanwhile.
     pub(super) fn open(&self) -> Result<Option<Reading>> {
@@ -106,13 +139,12 @@ impl Journal {
             Err(error) => return Err(cannot(error)),
         };
         let length = file.metadata().map_err(cannot)?.len();
-        let mut first = String::new();
-        // Bytes that are no text make a first line like any other.
-        let mut bytes = Vec::new();
+        let mut first = Vec::new();
         BufReader::new(&mut file)
-            .read_until(b'\n', &mut bytes)
+            .read_until(b'\n', &mut first)
             .map_err(cannot)?;
-        first.push_str(&String::from_utf8_lossy(&bytes));
+        // Bytes that are no text make a first line like any other.
+        let first = String::from_utf8_lossy(&first).into_owned();
         Ok(Some(Reading {
             path: self.path.clone(),
             file,
@@ -136,10 +168,33 @@ impl Reading {
     /// Gives the records of the whole lines from that place on. Gives where it ended; a
     /// line that is being written, or was torn, is left for later.
     pub(super) fn each_from(
-        mut self,
+        self,
         start: u64,
         mut each: impl FnMut(Record) -> Result<()>,
         damaged: &mut dyn FnMut(Damage),
+    ) -> Result<u64> {
+        self.each_line(start, |number, line| {
+            if line.trim_ascii().is_empty() || line.starts_with(HEADER.as_bytes()) {
+                return Ok(());
+            }
+            match serde_json::from_slice(line) {
+                Ok(record) => each(record),
+                Err(error) => {
+                    damaged(Damage {
+                        line: number,
+                        reason: error.to_string(),
+                    });
+                    Ok(())
+                }
+            }
+        })
+    }
+
+    /// Gives each whole line from that place on, with its number.
+    fn each_line(
+        mut self,
+        start: u64,
+        mut each: impl FnMut(u64, &[u8]) -> Result<()>,
     ) -> Result<u64> {
         let cannot = |error| files::cannot("read", &self.path, &error);
         self.file.seek(SeekFrom::Start(start)).map_err(cannot)?;
@@ -154,16 +209,7 @@ impl Reading {
             }
             number += 1;
             at += length as u64;
-            if line.trim_ascii().is_empty() {
-                continue;
-            }
-            match serde_json::from_slice(&line) {
-                Ok(record) => each(record)?,
-                Err(error) => damaged(Damage {
-                    line: number,
-                    reason: error.to_string(),
-                }),
-            }
+            each(number, &line)?;
         }
     }
 }

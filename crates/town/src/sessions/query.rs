@@ -1,12 +1,14 @@
 //! Questions about lives, answered from the index.
 
+use super::archive::Archive;
 use super::index::{self, Index, milliseconds};
 use super::not_found;
 use crate::Result;
 use gt_core::Problem;
 use gt_core::record::Record;
-use rusqlite::Connection;
 use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension};
+use std::collections::BTreeMap;
 
 /// What is asked for; everything that is set must fit. Times are RFC 3339, in UTC.
 #[derive(Clone, Debug, Default)]
@@ -72,7 +74,7 @@ pub(super) fn by_id(index: &Index, id: &str) -> Result<Option<Record>> {
 }
 
 /// The one life whose id begins so.
-pub(super) fn by_prefix(index: &Index, prefix: &str) -> Result<Record> {
+pub(super) fn by_prefix(index: &Index, archive: &Archive, prefix: &str) -> Result<Record> {
     let prefix = prefix.to_ascii_lowercase();
     if prefix.is_empty() {
         return Err(not_found(&prefix));
@@ -81,11 +83,14 @@ pub(super) fn by_prefix(index: &Index, prefix: &str) -> Result<Record> {
         return Ok(life);
     }
     // A range of the primary key: all that begins so, and nothing after it.
-    let found = records(
+    let mut found = records(
         index.db(),
-        "SELECT record FROM lives JOIN records ON life = lives.rowid WHERE id >= ?1 AND id < ?1 || 'g' ORDER BY id LIMIT 2",
+        "SELECT record FROM lives JOIN records ON life = lives.rowid
+         WHERE id >= ?1 AND id < ?1 || 'g' ORDER BY id LIMIT 2",
         [Value::from(prefix.clone())],
     )?;
+    let condition = "id >= ?1 AND id < ?1 || 'g' ORDER BY id LIMIT 2";
+    found.extend(archived(index, archive, condition, &prefix)?);
     match <[Record; 1]>::try_from(found) {
         Ok([life]) => Ok(life),
         Err(found) if found.is_empty() => Err(not_found(&prefix)),
@@ -97,24 +102,82 @@ pub(super) fn by_prefix(index: &Index, prefix: &str) -> Result<Record> {
 }
 
 /// All lives of a chain, the oldest first.
-pub(super) fn chain(index: &Index, what: &str) -> Result<Vec<Record>> {
+pub(super) fn chain(index: &Index, archive: &Archive, what: &str) -> Result<Vec<Record>> {
     let of_work = records(
         index.db(),
-        "SELECT record FROM lives JOIN records ON life = lives.rowid WHERE work_unit = ?1 ORDER BY started DESC LIMIT 1",
+        "SELECT record FROM lives JOIN records ON life = lives.rowid
+         WHERE work_unit = ?1 ORDER BY started DESC LIMIT 1",
         [Value::from(what.to_owned())],
     )?;
     let life = match of_work.into_iter().next() {
         Some(life) => life,
-        None => by_prefix(index, what)?,
+        None => {
+            let old = archived(
+                index,
+                archive,
+                "work_unit = ?1 ORDER BY id DESC LIMIT 1",
+                what,
+            )?;
+            match old.into_iter().next() {
+                Some(life) => life,
+                None => by_prefix(index, archive, what)?,
+            }
+        }
     };
     let chain = life.chain_id.as_deref().unwrap_or(&life.id);
-    let found = records(
+    let mut found = archived(index, archive, "chain_id = ?1", chain)?;
+    found.extend(records(
         index.db(),
-        "SELECT record FROM lives JOIN records ON life = lives.rowid WHERE chain_id = ?1 ORDER BY started",
+        "SELECT record FROM lives JOIN records ON life = lives.rowid
+         WHERE chain_id = ?1 ORDER BY started",
         [Value::from(chain.to_owned())],
-    )?;
+    )?);
+    found.sort_by(|a, b| a.started_at.cmp(&b.started_at));
     // A life that was taken up by another journal may have no chain.
     Ok(if found.is_empty() { vec![life] } else { found })
+}
+
+/// Lives of the archive, by a condition on one value.
+fn archived(index: &Index, archive: &Archive, condition: &str, value: &str) -> Result<Vec<Record>> {
+    let text = format!("SELECT file, id FROM archived WHERE {condition}");
+    let mut query = index.db().prepare(&text).map_err(problem)?;
+    let rows = query
+        .query_map([value], |row| Ok((row.get(0)?, row.get(1)?)))
+        .map_err(problem)?;
+    let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for row in rows {
+        let (file, id): (String, String) = row.map_err(problem)?;
+        files.entry(file).or_default().push(id);
+    }
+    let mut lives = Vec::new();
+    for (file, ids) in files {
+        for life in archive.read(&file, &ids)? {
+            lives.extend(serde_json::from_value::<Record>(life).ok());
+        }
+    }
+    Ok(lives)
+}
+
+/// The file of the archive that a life is in.
+pub(super) fn archived_in(index: &Index, id: &str) -> Result<Option<String>> {
+    let mut query = index
+        .db()
+        .prepare("SELECT file FROM archived WHERE id = ?1")
+        .map_err(problem)?;
+    query
+        .query_row([id], |row| row.get(0))
+        .optional()
+        .map_err(problem)
+}
+
+/// The lives that ended before that time.
+pub(super) fn ended_before(index: &Index, time: &str) -> Result<Vec<Record>> {
+    records(
+        index.db(),
+        "SELECT record FROM lives JOIN records ON life = lives.rowid
+         WHERE status = 'stopped' AND ended < ?1 ORDER BY ended",
+        milliseconds(time).map(Value::from),
+    )
 }
 
 /// Every life as JSON, the oldest first.

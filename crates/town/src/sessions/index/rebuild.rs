@@ -5,7 +5,10 @@
 //! full table than with it.
 
 use super::portion::{self, Row};
-use super::{Broken, INDEXES, Position, Rebuilt, TABLES, VERSION, how_far, note_position, private};
+use super::{
+    Broken, INDEXES, Position, Rebuilt, TABLES, VERSION, archived, how_far, note_position, private,
+};
+use crate::sessions::archive::Archive;
 use crate::sessions::journal::{Damage, Journal};
 use crate::{Result, files};
 use gt_core::Problem;
@@ -18,13 +21,13 @@ use std::path::{Path, PathBuf};
 const MEMORY_KIB: i64 = 256 * 1024;
 
 /// Replaces the database. Its lock must be held.
-pub(super) fn replace(path: &Path, journal: &Journal) -> Result<Rebuilt> {
+pub(super) fn replace(path: &Path, journal: &Journal, archive: &Archive) -> Result<Rebuilt> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");
     let fresh = path.with_file_name(name);
     // What a rebuild left that was killed.
     remove_database(&fresh)?;
-    let rebuilt = fill(&fresh, journal).map_err(|broken| {
+    let rebuilt = fill(&fresh, journal, archive).map_err(|broken| {
         let _ = remove_database(&fresh);
         broken.into_problem()
     })?;
@@ -35,7 +38,7 @@ pub(super) fn replace(path: &Path, journal: &Journal) -> Result<Rebuilt> {
     Ok(rebuilt)
 }
 
-fn fill(path: &Path, journal: &Journal) -> Result<Rebuilt, Broken> {
+fn fill(path: &Path, journal: &Journal, archive: &Archive) -> Result<Rebuilt, Broken> {
     let db = Connection::open(path)?;
     private(path)?;
     for (pragma, value) in [("journal_mode", "OFF"), ("locking_mode", "EXCLUSIVE")] {
@@ -50,6 +53,7 @@ fn fill(path: &Path, journal: &Journal) -> Result<Rebuilt, Broken> {
     db.execute_batch(TABLES)?;
     let position = how_far(&db, journal)?;
     rebuilt.damages = read_all(&db, position)?;
+    rebuilt.archived = read_archive(&db, archive, &mut rebuilt.damages)?;
     db.execute_batch(INDEXES)?;
     db.pragma_update(None, "user_version", VERSION)?;
     db.execute_batch("COMMIT")?;
@@ -93,6 +97,36 @@ fn read_all(db: &Connection, position: Position) -> Result<Vec<Damage>, Broken> 
         note_position(db, end, &first)?;
         Ok(damages)
     })
+}
+
+/// Notes what is in the archive and not in the journal.
+fn read_archive(
+    db: &Connection,
+    archive: &Archive,
+    damages: &mut Vec<Damage>,
+) -> Result<u64, Broken> {
+    let mut count = 0;
+    for file in archive.files() {
+        let read = archive.each(&file, |id, line| {
+            let is_open =
+                super::by_id(db, id).map_err(|error| Broken::from(error).into_problem())?;
+            if is_open.is_none()
+                && let Ok(life) = serde_json::from_str(line)
+            {
+                archived(db, &life, &file).map_err(|error| Broken::from(error).into_problem())?;
+                count += 1;
+            }
+            Ok(())
+        });
+        // One that is damaged must not cost the others.
+        if let Err(problem) = read {
+            damages.push(Damage {
+                line: 0,
+                reason: problem.to_string(),
+            });
+        }
+    }
+    Ok(count)
 }
 
 /// A database and what SQLite keeps beside it.

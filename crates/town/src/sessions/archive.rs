@@ -1,0 +1,115 @@
+//! Lives of long ago: out of the journal, compressed, and still found.
+//!
+//! `.sessions/archive/2026-01.jsonl.gz` holds the lives that ended in that month, one in
+//! each line, with their details. A file is only ever replaced whole, before the lives
+//! leave the journal: whatever happens in between, a life is in one of both, or in both,
+//! and the journal wins.
+
+use crate::{Result, files};
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use gt_core::Problem;
+use gt_core::record::Record;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+
+#[derive(Clone, Debug)]
+pub(super) struct Archive {
+    folder: PathBuf,
+}
+
+impl Archive {
+    pub(super) fn in_folder(sessions: &Path) -> Self {
+        Archive {
+            folder: sessions.join("archive"),
+        }
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The file of a life, by the month of its end.
+    pub(super) fn file_of(life: &Record) -> Option<String> {
+        let month = life.ended_at.as_deref()?.get(..7)?;
+        Some(format!("{month}.jsonl.gz"))
+    }
+
+    /// Adds lives to a file; those that are in it already are replaced. Each is a JSON
+    /// object in one line, by its id.
+    pub(super) fn add(&self, file: &str, lives: BTreeMap<String, String>) -> Result<()> {
+        let mut all = BTreeMap::new();
+        self.each(file, |id, line| {
+            all.insert(id.to_owned(), line.to_owned());
+            Ok(())
+        })?;
+        all.extend(lives);
+        let cannot = |error| files::cannot("write", &self.folder.join(file), &error);
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        for line in all.values() {
+            writeln!(encoder, "{line}").map_err(cannot)?;
+        }
+        let bytes = encoder.finish().map_err(cannot)?;
+        files::write_whole(&self.folder.join(file), &bytes)
+    }
+
+    /// The files that there are.
+    pub(super) fn files(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.folder)
+            .into_iter()
+            .flatten()
+            .flatten();
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .filter(|name| name.ends_with(".jsonl.gz") && !name.starts_with('.'))
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// Gives every life of a file, with its id. A file that is not there has none; one
+    /// that is damaged gives what can still be read, and then says so.
+    pub(super) fn each(
+        &self,
+        file: &str,
+        mut give: impl FnMut(&str, &str) -> Result<()>,
+    ) -> Result<()> {
+        let path = self.folder.join(file);
+        let cannot = |error| files::cannot("read", &path, &error);
+        let opened = match File::open(&path) {
+            Ok(opened) => opened,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(cannot(error)),
+        };
+        for line in BufReader::new(GzDecoder::new(opened)).lines() {
+            let line = line.map_err(cannot)?;
+            let id = serde_json::from_str(&line)
+                .ok()
+                .and_then(|life: Record| Some(life.id).filter(|id| !id.is_empty()));
+            if let Some(id) = id {
+                give(&id, &line)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// These lives of a file, as documents.
+    pub(super) fn read(&self, file: &str, ids: &[String]) -> Result<Vec<Value>> {
+        let mut found = Vec::new();
+        self.each(file, |id, line| {
+            if ids.iter().any(|wanted| wanted == id) {
+                let life = serde_json::from_str(line).map_err(|error| {
+                    Problem::failed(format!("the archived life {id} cannot be read"))
+                        .caused_by(error)
+                })?;
+                found.push(life);
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+}
