@@ -45,6 +45,13 @@ impl Message {
         format!("{rank}-{}", self.id)
     }
 
+    /// When it was sent, in milliseconds since the epoch: its id knows it best.
+    pub fn sent_at_millis(&self) -> i64 {
+        let id: Option<crate::session::SessionId> = self.id.parse().ok();
+        id.and_then(|id| id.began_at_millis())
+            .unwrap_or(self.created_at * 1_000)
+    }
+
     pub fn is_expired(&self, now: i64) -> bool {
         self.expires_at.is_some_and(|end| now >= end)
     }

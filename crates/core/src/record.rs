@@ -58,6 +58,18 @@ impl Status {
     }
 }
 
+/// A step of an agent's work, as it told it (`gt step`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    pub name: String,
+    /// What it is a step of: a molecule's, a work item's.
+    #[serde(rename = "ref", default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
+    pub started_at: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed_at: Option<String>,
+}
+
 /// The fields of a record: each may be absent, in a line of the journal and in a life.
 macro_rules! record {
     ($( $(#[$doc:meta])* $field:ident: $type:ty, )*) => {
@@ -127,6 +139,8 @@ record! {
     status: Status,
     exit_code: i32,
     host: String,
+    /// What it has told of its work, the oldest first.
+    steps: Vec<Step>,
 }
 
 impl Record {

@@ -24,6 +24,12 @@ impl SessionId {
         i64::try_from(seconds).ok()
     }
 
+    /// The same, in milliseconds.
+    pub fn began_at_millis(&self) -> Option<i64> {
+        let (seconds, nanos) = self.0.get_timestamp()?.to_unix();
+        Some(i64::try_from(seconds).ok()? * 1_000 + i64::from(nanos / 1_000_000))
+    }
+
     /// Whether the id begins with this text, with or without its dashes.
     pub fn has_prefix(&self, prefix: &str) -> bool {
         let wanted: String = prefix.chars().filter(|c| *c != '-').collect();
@@ -76,5 +82,6 @@ mod tests {
         assert!(!SessionId::could_be_prefix("max"));
         assert!(!SessionId::could_be_prefix("gt-crew-max"));
         assert_eq!(id.began_at(), Some(1_733_601_576));
+        assert_eq!(id.began_at_millis(), Some(1_733_601_576_406));
     }
 }

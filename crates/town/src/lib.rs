@@ -9,14 +9,17 @@
 
 pub mod agents;
 pub mod answer;
+pub mod chronicle;
 pub mod containers;
 pub mod directory;
 pub mod doctor;
+pub mod events;
 pub mod files;
 pub mod git;
 pub mod harnesses;
 pub mod hooks;
 pub mod inject;
+mod lines;
 pub mod lock;
 pub mod look;
 pub mod neighbours;

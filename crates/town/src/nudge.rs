@@ -7,13 +7,16 @@
 //! end of the turn.
 
 use crate::containers::{self, Container};
+use crate::events::Events;
 use crate::inject::{Reached, Submission, Typist};
 use crate::lock::FileLock;
 use crate::queue::{Phase, Queue, Receipt, Taken};
 use crate::{Result, Town, harnesses};
+use gt_core::event::Event;
 use gt_core::harness::Preset;
 use gt_core::nudge::{Message, NotNow, Priority, fingerprint};
-use gt_core::{Identity, Problem};
+use gt_core::session::SessionId;
+use gt_core::{Identity, Problem, stale};
 use std::time::{Duration, Instant};
 
 /// How long others may type to the same agent before we.
@@ -79,10 +82,17 @@ pub fn send(town: &Town, identity: &Identity, order: &Order<'_>) -> Result<Sent>
     let now = message.created_at;
     queue.expire(now)?;
     queue.add(&message, town.settings().nudge.depth)?;
-    let sent = |outcome| Sent {
-        id: message.id.clone(),
-        outcome,
-        elapsed: began.elapsed(),
+    let sent = |outcome| {
+        if let Outcome::Queued(reason) = &outcome {
+            let reason = reason.map_or("for the end of a turn", NotNow::words);
+            let queued = event(&message, identity).with("delivered", "queue");
+            Events::of(town).note(vec![queued.with("reason", reason)]);
+        }
+        Sent {
+            id: message.id.clone(),
+            outcome,
+            elapsed: began.elapsed(),
+        }
     };
     if order.mode == Mode::Queue {
         return Ok(sent(Outcome::Queued(None)));
@@ -173,6 +183,23 @@ pub fn running(town: &Town, identity: &Identity) -> Result<Container> {
     Ok(container)
 }
 
+/// That there is a message: who sent it, and to whom. What it says is between the two.
+fn event(message: &Message, target: &Identity) -> Event {
+    let sender = message.sender.clone().unwrap_or_else(|| "gt".to_owned());
+    Event::new("nudge", sender)
+        .with("target", target.address())
+        .with("id", message.id.clone())
+}
+
+/// Why a message was not meant for this life, if it was sent before it began.
+pub fn stale_reason(message: &Message, life: &SessionId) -> Option<String> {
+    let written = |at: i64| {
+        let at = jiff::Timestamp::from_millisecond(at).unwrap_or_default();
+        format!("{at:.3}")
+    };
+    stale::reason(message.sent_at_millis(), life.began_at_millis()?, written)
+}
+
 fn message(town: &Town, order: &Order<'_>) -> Message {
     let now = jiff::Timestamp::now().as_second();
     let minutes = match order.priority {
@@ -213,6 +240,7 @@ struct Delivery<'a> {
     town: &'a Town,
     queue: &'a Queue,
     typist: Typist<'a>,
+    identity: Option<Identity>,
     /// The agent's life, by its id.
     life: String,
     while_busy: bool,
@@ -235,6 +263,7 @@ impl<'a> Delivery<'a> {
             town,
             queue,
             typist: Typist::new(town, container, preset),
+            identity: container.identity().cloned(),
             life: life.map_or_else(|| "unknown".to_owned(), |life| life.to_string()),
             while_busy,
             deadline,
@@ -323,7 +352,19 @@ impl<'a> Delivery<'a> {
             proof: Some(proof.to_owned()),
             attempts,
         };
-        self.queue.finish(taken, &receipt)
+        self.queue.finish(taken, &receipt)?;
+        if let Some(target) = &self.identity {
+            let life = taken.life.parse().ok();
+            let stale = life.and_then(|life| stale_reason(&taken.message, &life));
+            let delivered = event(&taken.message, target)
+                .with("delivered", "agent")
+                .with("proof", proof)
+                .with("session_id", taken.life.clone())
+                .with("stale", stale.as_ref().map(|_| true))
+                .with("stale_reason", stale);
+            Events::of(self.town).note(vec![delivered]);
+        }
+        Ok(())
     }
 }
 

@@ -6,6 +6,7 @@
 mod archive;
 mod index;
 mod journal;
+mod news;
 mod query;
 mod retention;
 
@@ -14,6 +15,7 @@ pub use journal::Damage;
 pub use query::Query;
 pub use retention::Archived;
 
+use crate::events::Events;
 use crate::{Result, Town};
 use archive::Archive;
 use gt_core::Problem;
@@ -30,6 +32,7 @@ pub struct Sessions {
     journal: Journal,
     archive: Archive,
     database: PathBuf,
+    events: Events,
 }
 
 /// How a life ended.
@@ -60,6 +63,7 @@ impl Sessions {
             archive: Archive::in_folder(&folder),
             database: folder.join("index.db"),
             folder,
+            events: Events::of(town),
         }
     }
 
@@ -71,10 +75,19 @@ impl Sessions {
         }
     }
 
-    /// Remembers what these lines say; from here on it survives everything.
+    /// Remembers what these lines say; from here on it survives everything. Lives that
+    /// begin or end with them are told as events.
     pub fn record(&self, lines: &[Record]) -> Result<()> {
         crate::files::make_dir(&self.folder)?;
-        self.journal.append(lines)
+        // Only of lives that end is more to be known than the lines say.
+        let ends = lines.iter().filter(|line| line.outcome.is_some());
+        let known = self
+            .known(ends.map(|line| line.id.as_str()))
+            .unwrap_or_default();
+        self.journal.append(lines)?;
+        self.events
+            .note(news::events(lines, |id| known.get(id).cloned()));
+        Ok(())
     }
 
     /// Remembers those of these lines that are still news, by what the journal says when
@@ -91,12 +104,18 @@ impl Sessions {
         let records: Vec<Record> = lines.iter().map(|(_, line)| line.clone()).collect();
         if !records.is_empty() {
             self.journal.append_locked(&records)?;
+            self.events
+                .note(news::events(&records, |id| known.get(id).cloned()));
         }
         Ok(lines)
     }
 
     /// Those of these lives that the journal has heard of.
     pub fn known<'a>(&self, ids: impl Iterator<Item = &'a str>) -> Result<HashMap<String, Record>> {
+        let mut ids = ids.peekable();
+        if ids.peek().is_none() {
+            return Ok(HashMap::new());
+        }
         let index = self.open()?;
         let lives = ids.filter_map(|id| query::by_id(&index, id).transpose());
         lives

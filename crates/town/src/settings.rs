@@ -2,8 +2,10 @@
 
 use crate::{Result, files};
 use gt_core::Problem;
+use gt_core::event::Policy;
 use gt_core::overlay::broken_toml;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 pub const FILE: &str = "town.toml";
@@ -18,6 +20,53 @@ pub struct Settings {
     pub limits: Limits,
     pub nudge: NudgeSettings,
     pub sessions: SessionSettings,
+    pub krc: KrcSettings,
+}
+
+/// How long events are kept.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct KrcSettings {
+    /// How often `gt krc prune --auto` drops what is old.
+    pub prune_interval: Length,
+    /// So many of the newest stay, whatever their age.
+    pub minimum_kept: usize,
+    /// By type or `prefix_*`, over the built-in table.
+    pub ttl: BTreeMap<String, Length>,
+}
+
+impl Default for KrcSettings {
+    fn default() -> Self {
+        KrcSettings {
+            prune_interval: Length(3_600),
+            minimum_kept: 100,
+            ttl: BTreeMap::new(),
+        }
+    }
+}
+
+impl KrcSettings {
+    pub fn policy(&self) -> Policy {
+        let seconds = |(kind, length): (&String, &Length)| (kind.clone(), length.0);
+        Policy {
+            ttl: self.ttl.iter().map(seconds).collect(),
+        }
+    }
+}
+
+/// A length of time as people write it: `90m`, `7d`. In seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Length(pub u64);
+
+impl TryFrom<String> for Length {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        crate::when::seconds(&text)
+            .map(Length)
+            .map_err(|problem| format!("{problem}, such as 90m, 24h or 7d"))
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -137,6 +186,20 @@ mod tests {
         assert_eq!(settings.name, "a \"b\"\n");
         assert_eq!(settings.tmux.socket, "gt-test");
         assert_eq!(settings.harness.as_deref(), Some("demo"));
+    }
+
+    #[test]
+    fn times_of_events_are_read_as_people_write_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(FILE);
+        let text = "[krc]\nprune_interval = '10m'\nttl = { 'session_*' = '5d' }\n";
+        std::fs::write(&path, text).unwrap();
+        let krc = Settings::read(dir.path()).unwrap().krc;
+        assert_eq!((krc.prune_interval, krc.minimum_kept), (Length(600), 100));
+        assert_eq!(krc.policy().ttl_of("session_end"), 432_000);
+        std::fs::write(&path, "[krc.ttl]\nnudge = 'long'\n").unwrap();
+        let problem = Settings::read(dir.path()).unwrap_err();
+        assert!(problem.message().contains("town.toml:2:9"), "{problem}");
     }
 
     #[test]

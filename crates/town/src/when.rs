@@ -32,6 +32,25 @@ pub fn parse(text: &str, now: &Zoned) -> Result<Timestamp> {
     })
 }
 
+/// A length of time as people say it, in seconds: `90m`, `24h`, `7d`, `2w`.
+pub fn seconds(text: &str) -> Result<u64> {
+    let units = [
+        ('s', 1),
+        ('m', 60),
+        ('h', 3_600),
+        ('d', 86_400),
+        ('w', 604_800),
+    ];
+    let text = text.trim();
+    let found = units.iter().find_map(|(unit, length)| {
+        let number: u64 = text.strip_suffix(*unit)?.parse().ok()?;
+        number.checked_mul(*length)
+    });
+    found.ok_or_else(|| {
+        Problem::usage(format!("{text:?} is no length of time")).hint("30s, 90m, 24h, 7d or 2w")
+    })
+}
+
 /// `24h` and the like: so long ago.
 fn ago(text: &str, now: &Zoned) -> Option<Timestamp> {
     let unit = text.chars().next_back()?;
@@ -57,6 +76,16 @@ pub fn recorded(text: &str) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lengths_of_time() {
+        for (text, expected) in [("30s", 30), ("90m", 5_400), ("7d", 604_800), ("0s", 0)] {
+            assert_eq!(seconds(text).ok(), Some(expected), "{text}");
+        }
+        for text in ["", "h", "-3h", "3y", "3", "9999999999999999999w"] {
+            assert!(seconds(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn times_as_people_say_them() {

@@ -5,15 +5,15 @@
 //! from it. A last line that was torn by a crash is set aside by the next writer; a
 //! line that cannot be read is skipped and told with its number.
 
+use crate::lines::{Durability, Lines};
 use crate::lock::FileLock;
 use crate::{Result, files};
 use gt_core::Problem;
 use gt_core::record::Record;
 use serde::Deserialize;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::time::Duration;
 
 /// How long others may write before we.
@@ -24,7 +24,7 @@ const HEADER: &str = "{\"journal\":";
 
 #[derive(Clone, Debug)]
 pub(super) struct Journal {
-    path: PathBuf,
+    lines: Lines,
 }
 
 /// A line that could not be read.
@@ -38,18 +38,18 @@ pub struct Damage {
 impl Journal {
     pub(super) fn in_folder(folder: &Path) -> Self {
         Journal {
-            path: folder.join("index.jsonl"),
+            lines: Lines::at(folder.join("index.jsonl")),
         }
     }
 
     #[cfg(test)]
     pub(super) fn path(&self) -> &Path {
-        &self.path
+        self.lines.path()
     }
 
     /// Keeps everybody else from writing.
     pub(super) fn lock(&self) -> Result<FileLock> {
-        FileLock::take(&self.path.with_extension("lock"), PATIENCE)
+        FileLock::take(&self.lines.path().with_extension("lock"), PATIENCE)
     }
 
     /// Adds lines, all or none of them.
@@ -66,38 +66,7 @@ impl Journal {
                 .map_err(|error| Problem::failed("cannot write a life").caused_by(error))?;
             text.push(b'\n');
         }
-        let cannot = |error| files::cannot("write", &self.path, &error);
-        let mut file = File::options()
-            .read(true)
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .open(&self.path)
-            .map_err(cannot)?;
-        let before = self.mend(&mut file)?;
-        let written = file.write_all(&text).and_then(|()| file.sync_data());
-        written.map_err(|error| {
-            // Half a line on a full disk would be the next writer's to mend.
-            let _ = file.set_len(before);
-            files::cannot("write", &self.path, &error)
-        })
-    }
-
-    /// Sets a torn last line aside, and gives the length of what is whole.
-    fn mend(&self, file: &mut File) -> Result<u64> {
-        let cannot = |error| files::cannot("read", &self.path, &error);
-        let length = file.seek(SeekFrom::End(0)).map_err(cannot)?;
-        let whole = whole_length(file, length).map_err(cannot)?;
-        if whole < length {
-            file.seek(SeekFrom::Start(whole)).map_err(cannot)?;
-            let mut torn = Vec::new();
-            file.read_to_end(&mut torn).map_err(cannot)?;
-            let aside = self.path.with_extension("torn");
-            files::write_whole(&aside, &torn)?;
-            file.set_len(whole)
-                .map_err(|error| files::cannot("mend", &self.path, &error))?;
-        }
-        Ok(whole)
+        self.lines.append(&text, Durability::OnDisk)
     }
 
     /// Replaces the journal by those of its lines that are wanted; the lock must be held.
@@ -111,7 +80,7 @@ impl Journal {
         let Some(reading) = self.open()? else {
             return Ok(());
         };
-        files::write_whole_by(&self.path, |file| {
+        files::write_whole_by(self.lines.path(), |file| {
             writeln!(file, "{HEADER}\"{}\"}}", uuid::Uuid::now_v7())?;
             let copied = reading.each_line(0, |_, line| {
                 let of_life: Result<OfLife, _> = serde_json::from_slice(line);
@@ -121,7 +90,7 @@ impl Journal {
                 });
                 if is_wanted {
                     file.write_all(line)
-                        .map_err(|error| files::cannot("write", &self.path, &error))?;
+                        .map_err(|error| files::cannot("write", self.lines.path(), &error))?;
                 }
                 Ok(())
             });
@@ -132,11 +101,9 @@ impl Journal {
     /// Opens the journal as it is now; `None` if there is none yet. What is read from
     /// it is of one file, even if another takes its place meanwhile.
     pub(super) fn open(&self) -> Result<Option<Reading>> {
-        let cannot = |error| files::cannot("read", &self.path, &error);
-        let mut file = match File::open(&self.path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(cannot(error)),
+        let cannot = |error| files::cannot("read", self.lines.path(), &error);
+        let Some(mut file) = self.lines.open()? else {
+            return Ok(None);
         };
         let length = file.metadata().map_err(cannot)?.len();
         let mut first = Vec::new();
@@ -146,7 +113,7 @@ impl Journal {
         // Bytes that are no text make a first line like any other.
         let first = String::from_utf8_lossy(&first).into_owned();
         Ok(Some(Reading {
-            path: self.path.clone(),
+            lines: self.lines.clone(),
             file,
             length,
             first,
@@ -157,7 +124,7 @@ impl Journal {
 /// A journal that is being read.
 #[derive(Debug)]
 pub(super) struct Reading {
-    path: PathBuf,
+    lines: Lines,
     file: File,
     pub(super) length: u64,
     /// The first line: it tells one journal from another.
@@ -196,42 +163,12 @@ impl Reading {
         start: u64,
         mut each: impl FnMut(u64, &[u8]) -> Result<()>,
     ) -> Result<u64> {
-        let cannot = |error| files::cannot("read", &self.path, &error);
-        self.file.seek(SeekFrom::Start(start)).map_err(cannot)?;
-        let mut reader = BufReader::with_capacity(1 << 18, self.file);
-        let (mut at, mut number) = (start, 0);
-        let mut line = Vec::new();
-        loop {
-            line.clear();
-            let length = reader.read_until(b'\n', &mut line).map_err(cannot)?;
-            if length == 0 || line.last() != Some(&b'\n') {
-                return Ok(at);
-            }
+        let mut number = 0;
+        self.lines.read_file(&mut self.file, start, |line| {
             number += 1;
-            at += length as u64;
-            each(number, &line)?;
-        }
+            each(number, line)
+        })
     }
-}
-
-/// The length up to and with the last line end.
-fn whole_length(file: &mut File, length: u64) -> std::io::Result<u64> {
-    const PIECE: u64 = 4096;
-    let mut end = length;
-    let mut piece = Vec::new();
-    while end > 0 {
-        let start = end.saturating_sub(PIECE);
-        piece.clear();
-        file.seek(SeekFrom::Start(start))?;
-        Read::by_ref(file)
-            .take(end - start)
-            .read_to_end(&mut piece)?;
-        if let Some(at) = piece.iter().rposition(|byte| *byte == b'\n') {
-            return Ok(start + at as u64 + 1);
-        }
-        end = start;
-    }
-    Ok(0)
 }
 
 #[cfg(test)]

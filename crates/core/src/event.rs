@@ -1,0 +1,354 @@
+//! What happened in a town, as one line each.
+//!
+//! Events are operational data: they are for watching and for looking back a few days,
+//! and they decay ([`Decay`]). What must be known for ever stands in the records of
+//! lives. The table of types ([`KINDS`]) says of each who sees it, how long it is
+//! kept and how it reads; a type that is not in it is as good as one that is.
+
+mod table;
+mod text;
+
+pub use table::{KINDS, Kind, OTHER, kind_of};
+
+use crate::Problem;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// The longest event that is taken, in bytes of its payload.
+pub const LARGEST_PAYLOAD: usize = 64 * 1024;
+const LONGEST_TYPE: usize = 64;
+
+/// Who an event is for. All of them are in the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Visibility {
+    /// The log alone.
+    Audit,
+    /// The feed.
+    Feed,
+    #[default]
+    Both,
+}
+
+impl Visibility {
+    pub fn is_in_feed(self) -> bool {
+        self != Visibility::Audit
+    }
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Visibility::Audit => "audit",
+            Visibility::Feed => "feed",
+            Visibility::Both => "both",
+        }
+    }
+}
+
+/// One event, as a line of the log holds it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// RFC 3339, in UTC, with milliseconds. Empty until it is written.
+    pub ts: String,
+    pub source: String,
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Who did it, or whom it happened to: an address, or `gt`.
+    pub actor: String,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub payload: Map<String, Value>,
+    #[serde(default)]
+    pub visibility: Visibility,
+}
+
+impl Event {
+    /// An event of this type, seen by whom the table says.
+    pub fn new(kind: &str, actor: impl Into<String>) -> Self {
+        Event {
+            ts: String::new(),
+            source: "gt".to_owned(),
+            kind: kind.to_owned(),
+            actor: actor.into(),
+            payload: Map::new(),
+            visibility: kind_of(kind).visibility,
+        }
+    }
+
+    /// Adds a field; what is not known is left out.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        let value = value.into();
+        if !value.is_null() {
+            self.payload.insert(name.to_owned(), value);
+        }
+        self
+    }
+
+    /// Whether it may be written: for events that come from outside.
+    pub fn check(&self) -> Result<(), Problem> {
+        let is_word = |text: &str| {
+            text.starts_with(|c: char| c.is_ascii_lowercase())
+                && text
+                    .chars()
+                    .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        };
+        if !is_word(&self.kind) || self.kind.len() > LONGEST_TYPE {
+            return Err(
+                Problem::usage(format!("{:?} is no type of an event", self.kind)).hint(format!(
+                    "small letters, digits and _, at most {LONGEST_TYPE}: deploy_finished"
+                )),
+            );
+        }
+        if self.actor.is_empty() || self.actor.chars().any(char::is_control) {
+            return Err(Problem::usage(format!("{:?} is no actor", self.actor)));
+        }
+        let size = Value::Object(self.payload.clone()).to_string().len();
+        if size > LARGEST_PAYLOAD {
+            return Err(Problem::usage(format!(
+                "the payload has {size} bytes, and {LARGEST_PAYLOAD} are the most"
+            ))
+            .hint("write it to a file, and give its path"));
+        }
+        Ok(())
+    }
+
+    /// How it reads in the feed.
+    pub fn line(&self) -> String {
+        text::render(kind_of(&self.kind).line, self)
+    }
+}
+
+/// How the value of an event falls, from 1 when it is new to 0 at the end of its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Decay {
+    /// Heartbeats and the noise of patrols.
+    Rapid,
+    Steady,
+    /// Work, errors, escalations.
+    Slow,
+    /// Full value until nine tenths of its time: for audits.
+    Flat,
+}
+
+impl Decay {
+    /// The value at this part of the event's time; what is over is worth nothing.
+    pub fn value(self, part: f64) -> f64 {
+        let part = part.max(0.0);
+        if part >= 1.0 {
+            return 0.0;
+        }
+        match self {
+            Decay::Rapid => (-4.0 * part).exp2(),
+            Decay::Steady => 1.0 - part,
+            Decay::Slow => (-part / 0.75).exp2(),
+            // The cliff: straight down within the last tenth.
+            Decay::Flat if part < 0.9 => 1.0,
+            Decay::Flat => (1.0 - part) / 0.1,
+        }
+    }
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Decay::Rapid => "rapid",
+            Decay::Steady => "steady",
+            Decay::Slow => "slow",
+            Decay::Flat => "flat",
+        }
+    }
+}
+
+/// How long events are kept: the table, and what a town has set over it.
+#[derive(Clone, Debug, Default)]
+pub struct Policy {
+    /// Seconds by type, or by `prefix_*`.
+    pub ttl: BTreeMap<String, u64>,
+}
+
+/// One row of a policy as it applies.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Rule {
+    #[serde(rename = "type")]
+    pub pattern: String,
+    pub ttl_seconds: u64,
+    pub decay: Decay,
+    pub visibility: Visibility,
+    /// Whether the town has set it.
+    pub overridden: bool,
+}
+
+impl Policy {
+    /// Seconds that events of this type are kept.
+    pub fn ttl_of(&self, kind: &str) -> u64 {
+        self.set_for(kind).unwrap_or(kind_of(kind).ttl_seconds)
+    }
+
+    /// What the town says of a type. Its `*` is for those that have no row.
+    fn set_for(&self, kind: &str) -> Option<u64> {
+        let has_row = kind_of(kind).pattern != OTHER.pattern;
+        let patterns = self.ttl.keys().map(String::as_str);
+        let pattern = best(patterns.filter(|p| *p != OTHER.pattern || !has_row), kind)?;
+        self.ttl.get(pattern).copied()
+    }
+
+    /// What an event of this age is still worth.
+    pub fn value(&self, kind: &str, age_seconds: i64) -> f64 {
+        let (age, ttl) = (age_seconds.max(0), self.ttl_of(kind));
+        if self.is_expired(kind, age_seconds) {
+            return 0.0;
+        }
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "an age in seconds is far from where floats lose whole numbers"
+        )]
+        kind_of(kind).decay.value(age as f64 / ttl as f64)
+    }
+
+    pub fn is_expired(&self, kind: &str, age_seconds: i64) -> bool {
+        u64::try_from(age_seconds).is_ok_and(|age| age >= self.ttl_of(kind))
+    }
+
+    /// All rows: the table's, then those that only the town has.
+    pub fn rules(&self) -> Vec<Rule> {
+        let rows = KINDS.iter().chain([&OTHER]);
+        let known: Vec<Rule> = rows.map(|row| self.rule(row.pattern, row)).collect();
+        let new = self
+            .ttl
+            .keys()
+            .filter(|pattern| known.iter().all(|rule| rule.pattern != **pattern));
+        let new: Vec<Rule> = new
+            .map(|pattern| self.rule(pattern, kind_of(pattern)))
+            .collect();
+        known.into_iter().chain(new).collect()
+    }
+
+    fn rule(&self, pattern: &str, row: &Kind) -> Rule {
+        let set = self.set_for(pattern);
+        Rule {
+            pattern: pattern.to_owned(),
+            ttl_seconds: set.unwrap_or(row.ttl_seconds),
+            decay: row.decay,
+            visibility: row.visibility,
+            overridden: set.is_some(),
+        }
+    }
+}
+
+/// Whether a type is one that `session_*` or the like means.
+pub fn fits(pattern: &str, kind: &str) -> bool {
+    match pattern.split_once('*') {
+        Some((before, after)) => {
+            kind.len() >= before.len() + after.len()
+                && kind.starts_with(before)
+                && kind.ends_with(after)
+        }
+        None => pattern == kind,
+    }
+}
+
+/// The pattern that says most about a type: itself, or the longest that fits.
+fn best<'a>(patterns: impl Iterator<Item = &'a str>, kind: &str) -> Option<&'a str> {
+    patterns
+        .filter(|pattern| fits(pattern, kind))
+        .max_by_key(|pattern| (!pattern.contains('*'), pattern.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: u64 = 86_400;
+
+    #[test]
+    fn a_line_of_the_log_has_the_documented_shape() {
+        let mut event = Event::new("session_start", "mayor").with("session_id", "a");
+        event = event.with("rig", Value::Null);
+        event.ts = "2026-01-17T01:00:00.000Z".into();
+        let line = serde_json::to_string(&event).unwrap();
+        assert_eq!(
+            line,
+            r#"{"ts":"2026-01-17T01:00:00.000Z","source":"gt","type":"session_start","actor":"mayor","payload":{"session_id":"a"},"visibility":"both"}"#
+        );
+        assert_eq!(serde_json::from_str::<Event>(&line).unwrap(), event);
+    }
+
+    #[test]
+    fn values_fall_by_the_documented_curves() {
+        let check = |decay: Decay, part: f64, expected: f64| {
+            let value = decay.value(part);
+            assert!(
+                (value - expected).abs() < 1e-9,
+                "{decay:?}({part}) = {value}"
+            );
+        };
+        for decay in [Decay::Rapid, Decay::Steady, Decay::Slow, Decay::Flat] {
+            check(decay, 0.0, 1.0);
+            check(decay, -3.0, 1.0);
+            check(decay, 1.0, 0.0);
+            check(decay, 7.0, 0.0);
+        }
+        check(Decay::Rapid, 0.25, 0.5);
+        check(Decay::Rapid, 0.5, 0.25);
+        check(Decay::Steady, 0.25, 0.75);
+        check(Decay::Slow, 0.75, 0.5);
+        check(Decay::Flat, 0.89, 1.0);
+        check(Decay::Flat, 0.95, 0.5);
+    }
+
+    #[test]
+    fn times_are_those_of_the_document_and_a_town_may_set_others() {
+        let policy = Policy::default();
+        for (kind, days) in [
+            ("patrol_started", 1),
+            ("polecat_checked", 1),
+            ("polecat_nudged", 1),
+            ("session_start", 3),
+            ("session_end", 3),
+            ("nudge", 3),
+            ("handoff", 7),
+            ("hook", 14),
+            ("unhook", 14),
+            ("sling", 14),
+            ("done", 14),
+            ("mail", 30),
+            ("session_death", 30),
+            ("merge_failed", 30),
+            ("mass_death", 90),
+            ("never_heard_of", 7),
+        ] {
+            assert_eq!(policy.ttl_of(kind), days * DAY, "{kind}");
+        }
+        let ttl = [
+            ("session_*", 5),
+            ("session_end", 9),
+            ("deploy", 2),
+            ("*", 8),
+        ];
+        let policy = Policy {
+            ttl: ttl.map(|(kind, ttl)| (kind.to_owned(), ttl)).into(),
+        };
+        assert_eq!(policy.ttl_of("session_start"), 5);
+        assert_eq!(policy.ttl_of("session_end"), 9);
+        assert_eq!(policy.ttl_of("nudge"), 3 * DAY, "it has a row");
+        assert_eq!(policy.ttl_of("never_heard_of"), 8);
+        assert!(policy.is_expired("deploy", 2) && !policy.is_expired("deploy", 1));
+        assert!(!policy.is_expired("deploy", -100), "a clock that was wrong");
+        assert!((policy.value("deploy", 1) - 0.5).abs() < 1e-9);
+        let rules = policy.rules();
+        assert!(rules.iter().any(|r| r.pattern == "deploy" && r.overridden));
+        assert_eq!(rules.len(), KINDS.len() + 1 + 2, "{rules:?}");
+    }
+
+    #[test]
+    fn what_comes_from_outside_is_checked() {
+        let good = Event::new("deploy_2", "ci");
+        assert!(good.check().is_ok());
+        for kind in ["", "Deploy", "a b", "a*", "_a", "ä", &"a".repeat(65)] {
+            assert!(Event::new(kind, "ci").check().is_err(), "{kind}");
+        }
+        assert!(Event::new("deploy", "").check().is_err());
+        assert!(Event::new("deploy", "a\u{1b}[2J").check().is_err());
+        let large = Event::new("deploy", "ci").with("text", "x".repeat(LARGEST_PAYLOAD));
+        assert!(large.check().is_err());
+    }
+}

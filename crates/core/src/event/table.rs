@@ -1,0 +1,87 @@
+//! The table of types: a row says all that is known of one.
+
+use super::{Decay, Visibility};
+
+/// A type of events, or all that begin alike.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    /// The type itself, or `prefix_*`.
+    pub pattern: &'static str,
+    pub visibility: Visibility,
+    pub ttl_seconds: u64,
+    pub decay: Decay,
+    /// How one reads in the feed. `{name}` stands for a field of the payload, or for
+    /// `actor` or `type`; a part in brackets is left out where one of its fields is.
+    pub line: &'static str,
+}
+
+const DAY: u64 = 86_400;
+
+const fn row(
+    pattern: &'static str,
+    visibility: Visibility,
+    days: u64,
+    decay: Decay,
+    line: &'static str,
+) -> Kind {
+    Kind {
+        pattern,
+        visibility,
+        ttl_seconds: days * DAY,
+        decay,
+        line,
+    }
+}
+
+use Decay::{Flat, Rapid, Slow, Steady};
+use Visibility::{Audit, Both};
+
+/// What is known of types, one row each.
+#[rustfmt::skip]
+pub const KINDS: &[Kind] = &[
+    row("session_start", Both, 3, Steady, "{actor} began[ with {harness}][, after {parent_id}]"),
+    row("session_end", Both, 3, Steady, "{actor} ended: {outcome}"),
+    row("session_death", Both, 30, Flat, "{actor} died[ with exit code {exit_code}]"),
+    row("mass_death", Both, 90, Flat, "{count} agents died together: {agents}"),
+    row("session_step_started", Both, 3, Steady, "{actor} began the step {step}[ ({ref})]"),
+    row("session_step_completed", Both, 3, Steady, "{actor} finished the step {step}[ after {seconds} s]"),
+    row("nudge", Both, 3, Steady, "{actor} sent {target} a message[, which waits: {reason}]"),
+    row("handoff", Both, 7, Steady, "{actor} handed off[: {subject}]"),
+    row("hook", Both, 14, Slow, "{actor} took up {bead}"),
+    row("unhook", Both, 14, Slow, "{actor} let go of {bead}"),
+    row("sling", Both, 14, Slow, "{actor} gave {target} {bead} to do"),
+    row("done", Both, 14, Slow, "{actor} finished {bead}[ on {branch}]"),
+    row("error", Both, 14, Slow, "{actor} failed[: {reason}]"),
+    row("escalation_*", Both, 14, Slow, "{actor}: {type}[: {reason}]"),
+    row("mail", Both, 30, Flat, "{actor} wrote to {to}[: {subject}]"),
+    row("merge_*", Both, 30, Flat, "{actor}: {type}[ {branch}][: {reason}]"),
+    row("patrol_*", Audit, 1, Rapid, "{actor}: {type}[: {reason}]"),
+    row("polecat_checked", Audit, 1, Rapid, "{actor} looked after {polecat}[: {status}]"),
+    row("polecat_nudged", Audit, 1, Rapid, "{actor} nudged {polecat}[: {reason}]"),
+    row("krc_prune", Audit, 1, Rapid, "{removed} old events were dropped"),
+];
+
+/// Everything else.
+pub const OTHER: Kind = row("*", Both, 7, Steady, "{actor}: {type}[: {message}]");
+
+/// The row of a type.
+pub fn kind_of(kind: &str) -> &'static Kind {
+    let pattern = super::best(KINDS.iter().map(|row| row.pattern), kind);
+    KINDS
+        .iter()
+        .find(|row| Some(row.pattern) == pattern)
+        .unwrap_or(&OTHER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_type_is_found_by_its_name_or_its_beginning() {
+        assert_eq!(kind_of("nudge").pattern, "nudge");
+        assert_eq!(kind_of("merge_started").pattern, "merge_*");
+        assert_eq!(kind_of("merge").pattern, "*");
+        assert_eq!(kind_of("nudges").pattern, "*");
+    }
+}

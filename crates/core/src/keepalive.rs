@@ -1,0 +1,33 @@
+//! When an agent last ran a `gt` command: a sign of life that costs nobody anything.
+
+use serde::{Deserialize, Serialize};
+
+/// The age of a sign that was never given: nothing is staler.
+pub const NEVER: i64 = 365 * 86_400;
+
+/// The last sign of life of an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keepalive {
+    /// `gt` and the names of the command, without its arguments.
+    pub last_command: String,
+    /// RFC 3339, in UTC.
+    pub timestamp: String,
+}
+
+/// Seconds since the sign was given; none is as stale as can be, so that nobody has to
+/// ask first whether there is one.
+pub fn age_seconds(given_at: Option<i64>, now: i64) -> i64 {
+    given_at.map_or(NEVER, |at| (now - at).max(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_sign_is_the_stalest() {
+        assert_eq!(age_seconds(Some(100), 160), 60);
+        assert_eq!(age_seconds(Some(200), 160), 0, "a clock that was set back");
+        assert_eq!(age_seconds(None, 160), 31_536_000);
+    }
+}

@@ -1,0 +1,229 @@
+//! Dropping lines from a file that others write to.
+
+use crate::events::{self, Events};
+use crate::lines::{Backwards, Lines, whole_length};
+use crate::settings::KrcSettings;
+use crate::{Result, files};
+use gt_core::event::{Event, Policy};
+use jiff::Timestamp;
+use serde::Serialize;
+use std::fs::File;
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+/// The type of the event that tells of a prune. Such events are not among those that
+/// must stay, nor are they a reason to prune: they would drive out, one prune after
+/// the other, what they tell about.
+pub(crate) const MARKER: &str = "krc_prune";
+
+/// What a prune dropped, or would.
+#[derive(Clone, Debug, Serialize)]
+pub struct Pruned {
+    pub dry_run: bool,
+    pub files: Vec<PrunedFile>,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct PrunedFile {
+    pub file: String,
+    pub removed: u64,
+    pub kept: u64,
+    /// Lines that were no events, dropped too.
+    pub damaged: u64,
+    pub bytes_before: u64,
+    pub bytes_after: u64,
+}
+
+/// Prunes the log and the feed. The caller holds the chronicle's lock.
+pub(super) fn both(events: &Events, settings: &KrcSettings, only_tell: bool) -> Result<Pruned> {
+    let policy = settings.policy();
+    let mut pruned = Pruned {
+        dry_run: only_tell,
+        files: Vec::new(),
+    };
+    for (lines, is_log) in [(events.log(), true), (events.feed(), false)] {
+        let name = lines.path().file_name().unwrap_or_default();
+        let mut told = PrunedFile {
+            file: name.to_string_lossy().into_owned(),
+            ..PrunedFile::default()
+        };
+        if let Some(mut file) = lines.open()? {
+            let plan = Plan::of(lines, &mut file, &policy, settings.minimum_kept)?;
+            plan.tell(&mut told);
+            if !only_tell && plan.changes() {
+                told.bytes_after = replace(events, lines, &mut file, &plan, is_log)?;
+            }
+        }
+        pruned.files.push(told);
+    }
+    Ok(pruned)
+}
+
+/// Which parts of a file stay.
+struct Plan {
+    /// The parts, each with where it begins and ends.
+    spans: Vec<(u64, u64)>,
+    /// Up to here was read.
+    end: u64,
+    removed: u64,
+    kept: u64,
+    damaged: u64,
+}
+
+impl Plan {
+    fn of(lines: &Lines, file: &mut File, policy: &Policy, minimum: usize) -> Result<Self> {
+        let cannot = |error| files::cannot("read", lines.path(), &error);
+        let length = file.metadata().map_err(cannot)?.len();
+        let newest = newest_from(file, length, minimum).map_err(cannot)?;
+        let now = Timestamp::now().as_second();
+        let mut plan = Plan {
+            spans: Vec::new(),
+            end: 0,
+            removed: 0,
+            kept: 0,
+            damaged: 0,
+        };
+        lines.read_file(file, 0, |line| {
+            let begin = plan.end;
+            plan.end += line.len() as u64;
+            let event = events::read(line);
+            let at = event.as_ref().and_then(events::time_of);
+            match (event, at) {
+                (Some(event), Some(at)) => {
+                    let is_old = policy.is_expired(&event.kind, now - at.as_second());
+                    let is_marker = u64::from(event.kind == MARKER);
+                    if is_old && (begin < newest || is_marker == 1) {
+                        plan.removed += 1 - is_marker;
+                    } else {
+                        plan.kept += 1 - is_marker;
+                        plan.keep(begin);
+                    }
+                }
+                _ => plan.damaged += 1,
+            }
+            Ok(())
+        })?;
+        Ok(plan)
+    }
+
+    /// The line that begins here and ends where has been read to stays.
+    fn keep(&mut self, begin: u64) {
+        match self.spans.last_mut() {
+            Some((_, end)) if *end == begin => *end = self.end,
+            _ => self.spans.push((begin, self.end)),
+        }
+    }
+
+    fn changes(&self) -> bool {
+        self.removed > 0 || self.damaged > 0
+    }
+
+    fn tell(&self, told: &mut PrunedFile) {
+        told.removed = self.removed;
+        told.kept = self.kept;
+        told.damaged = self.damaged;
+        told.bytes_before = self.end;
+        told.bytes_after = self.spans.iter().map(|(begin, end)| end - begin).sum();
+    }
+}
+
+/// Where the newest events begin, so many of them.
+fn newest_from(file: &File, length: u64, minimum: usize) -> io::Result<u64> {
+    let mut lines = Backwards::before(file, length)?;
+    let (mut count, mut from) = (0, length);
+    while count < minimum {
+        let Some((at, line)) = lines.next_line()? else {
+            return Ok(0);
+        };
+        if events::read(&line).is_some_and(|event| event.kind != MARKER) {
+            count += 1;
+            from = at;
+        }
+    }
+    Ok(from)
+}
+
+/// Puts what stays in the place of the file, and with it whatever was written since it
+/// was read. Gives the new length.
+fn replace(
+    events: &Events,
+    lines: &Lines,
+    old: &mut File,
+    plan: &Plan,
+    is_log: bool,
+) -> Result<u64> {
+    let path = lines.path();
+    // Always the same name: what a crash has left is overwritten by the next prune.
+    let beside = path.with_extension("jsonl.prune");
+    let written = write_beside(&beside, old, plan)
+        .map_err(|error| files::cannot("write", &beside, &error))
+        .and_then(|new| {
+            let _lock = events.lock()?;
+            finish(new, &beside, path, old, plan, is_log)
+        });
+    if written.is_err() {
+        // The old file stands as it was.
+        let _ = files::remove_if_there(&beside);
+    }
+    written
+}
+
+fn write_beside(beside: &Path, old: &mut File, plan: &Plan) -> io::Result<BufWriter<File>> {
+    let new = File::options()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(beside)?;
+    let mut new = BufWriter::with_capacity(1 << 18, new);
+    for (begin, end) in &plan.spans {
+        copy(old, *begin, *end, &mut new)?;
+    }
+    new.flush()?;
+    // Outside of the lock, where nobody waits for it.
+    new.get_ref().sync_data()?;
+    Ok(new)
+}
+
+/// The last part, under the lock of those who write.
+fn finish(
+    mut new: BufWriter<File>,
+    beside: &Path,
+    path: &Path,
+    old: &mut File,
+    plan: &Plan,
+    is_log: bool,
+) -> Result<u64> {
+    let cannot = |error| files::cannot("replace", path, &error);
+    let meta = old.metadata().map_err(cannot)?;
+    let whole = whole_length(old, meta.len()).map_err(cannot)?;
+    copy(old, plan.end, whole, &mut new).map_err(cannot)?;
+    if is_log {
+        let told = Event {
+            ts: crate::sessions::timestamp(None),
+            ..Event::new(MARKER, "gt")
+                .with("removed", plan.removed)
+                .with("damaged", plan.damaged)
+                .with("replaced", meta.ino())
+        };
+        new.write_all(&events::line(&told)?).map_err(cannot)?;
+    }
+    let mut put_in_place = || -> io::Result<u64> {
+        new.flush()?;
+        new.get_ref().sync_data()?;
+        std::fs::rename(beside, path)?;
+        Ok(new.get_ref().metadata()?.len())
+    };
+    put_in_place().map_err(cannot)
+}
+
+fn copy(from: &mut File, begin: u64, end: u64, to: &mut impl Write) -> io::Result<()> {
+    from.seek(SeekFrom::Start(begin))?;
+    let length = end.saturating_sub(begin);
+    let copied = io::copy(&mut io::Read::take(from, length), to)?;
+    match copied == length {
+        true => Ok(()),
+        false => Err(io::Error::other("the file became shorter meanwhile")),
+    }
+}

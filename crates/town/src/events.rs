@@ -1,0 +1,232 @@
+//! The log of events and the feed: `.events.jsonl` and `.feed.jsonl` in the town.
+//!
+//! Every event is in the log; those that are for the feed are in both. They are added
+//! under one lock, each file in one write, and without waiting for the disk: they are
+//! operational data, and what must outlast a power failure is in the journal of lives.
+//! [`crate::chronicle`] drops what is old; [`crate::stream`] follows what is new.
+
+use crate::lines::{Backwards, Durability, Lines};
+use crate::lock::FileLock;
+use crate::{Result, Town, files};
+use gt_core::Problem;
+use gt_core::event::{Event, fits};
+use jiff::{SignedDuration, Timestamp};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long others may write before we.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// By so much the times of neighbouring lines may be out of order: clocks are set.
+const DISORDER: SignedDuration = SignedDuration::from_secs(60);
+
+/// The events of a town.
+#[derive(Clone, Debug)]
+pub struct Events {
+    log: Lines,
+    feed: Lines,
+    lock: PathBuf,
+}
+
+/// What is asked for; everything that is set must fit.
+#[derive(Clone, Debug, Default)]
+pub struct Query {
+    /// Types, or patterns such as `session_*`; any of them.
+    pub kinds: Vec<String>,
+    /// An actor, or a pattern such as `gastown/*`.
+    pub actor: Option<String>,
+    pub since: Option<Timestamp>,
+    /// Only those of the feed.
+    pub feed: bool,
+    /// At most so many, the newest.
+    pub limit: Option<usize>,
+}
+
+impl Query {
+    /// Whether an event is asked for; of the times only its own is looked at.
+    pub fn wants(&self, event: &Event) -> bool {
+        let is_kind = self.kinds.is_empty() || self.kinds.iter().any(|k| fits(k, &event.kind));
+        let is_actor = self.actor.as_ref().is_none_or(|a| fits(a, &event.actor));
+        let is_recent = self
+            .since
+            .is_none_or(|since| time_of(event).is_some_and(|at| at >= since));
+        is_kind && is_actor && is_recent && (!self.feed || event.visibility.is_in_feed())
+    }
+}
+
+impl Events {
+    pub fn of(town: &Town) -> Self {
+        Self::in_folder(town.root())
+    }
+
+    /// The events of the town with this root.
+    pub(crate) fn in_folder(root: &Path) -> Self {
+        Events {
+            log: Lines::at(root.join(".events.jsonl")),
+            feed: Lines::at(root.join(".feed.jsonl")),
+            lock: root.join(".runtime/locks/events.lock"),
+        }
+    }
+
+    pub(crate) fn log(&self) -> &Lines {
+        &self.log
+    }
+
+    pub(crate) fn feed(&self) -> &Lines {
+        &self.feed
+    }
+
+    /// The lock of both files.
+    pub(crate) fn lock(&self) -> Result<FileLock> {
+        FileLock::take(&self.lock, PATIENCE)
+    }
+
+    /// Writes events. Those without a time get the present one, taken under the lock, so
+    /// that the lines are in the order of their times.
+    pub fn append(&self, mut events: Vec<Event>) -> Result<Vec<Event>> {
+        let _lock = self.lock()?;
+        let now = crate::sessions::timestamp(None);
+        let (mut log, mut feed) = (Vec::new(), Vec::new());
+        for event in &mut events {
+            if event.ts.is_empty() {
+                event.ts.clone_from(&now);
+            }
+            let line = line(event)?;
+            log.extend_from_slice(&line);
+            if event.visibility.is_in_feed() {
+                feed.extend_from_slice(&line);
+            }
+        }
+        self.log.append(&log, Durability::InSystem)?;
+        if !feed.is_empty() {
+            self.feed.append(&feed, Durability::InSystem)?;
+        }
+        Ok(events)
+    }
+
+    /// Writes events about something that has happened and stays so whether or not they
+    /// can be written: the journal is the truth, and nobody could be told but by the
+    /// very file that failed.
+    pub fn note(&self, events: Vec<Event>) {
+        if !events.is_empty() {
+            let _ = self.append(events);
+        }
+    }
+
+    /// The events that fit, the oldest first. Lines that cannot be read are passed over;
+    /// `gt krc stats` counts them.
+    pub fn find(&self, query: &Query) -> Result<Vec<Event>> {
+        let lines = if query.feed { &self.feed } else { &self.log };
+        match lines.open()? {
+            Some(file) => {
+                let end = file.metadata().map_or(0, |meta| meta.len());
+                find_before(lines.path(), &file, end, query)
+            }
+            None => Ok(Vec::new()),
+        }
+    }
+}
+
+/// The events of an open file before a place that fit, the oldest first. It is read from
+/// the end, and only as far as it must be.
+pub(crate) fn find_before(path: &Path, file: &File, end: u64, query: &Query) -> Result<Vec<Event>> {
+    let cannot = |error| files::cannot("read", path, &error);
+    let mut lines = Backwards::before(file, end).map_err(cannot)?;
+    let mut found = Vec::new();
+    while query.limit.is_none_or(|limit| found.len() < limit) {
+        let Some((_, line)) = lines.next_line().map_err(cannot)? else {
+            break;
+        };
+        let Some(event) = read(&line) else { continue };
+        if let (Some(since), Some(at)) = (query.since, time_of(&event))
+            && at.duration_until(since) > DISORDER
+        {
+            break;
+        }
+        if query.wants(&event) {
+            found.push(event);
+        }
+    }
+    found.reverse();
+    Ok(found)
+}
+
+/// An event as a line of the log.
+pub(crate) fn line(event: &Event) -> Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(event)
+        .map_err(|error| Problem::failed("cannot write an event").caused_by(error))?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// The event of a line, if it can be read.
+pub(crate) fn read(line: &[u8]) -> Option<Event> {
+    serde_json::from_slice(line).ok()
+}
+
+/// When an event happened.
+pub fn time_of(event: &Event) -> Option<Timestamp> {
+    event.ts.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(events: &[Event]) -> Vec<&str> {
+        events.iter().map(|event| event.kind.as_str()).collect()
+    }
+
+    #[test]
+    fn events_are_written_and_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let events = Events::in_folder(folder.path());
+        assert_eq!(events.find(&Query::default()).unwrap(), []);
+        let mut old = Event::new("session_start", "mayor");
+        old.ts = "2020-01-01T00:00:00.000Z".into();
+        events.append(vec![old]).unwrap();
+        let new = ["session_end", "patrol_begun", "nudge"].map(|kind| Event::new(kind, "a/b"));
+        events.append(new.to_vec()).unwrap();
+        let find = |query: Query| events.find(&query).unwrap();
+        assert_eq!(
+            kinds(&find(Query::default())),
+            ["session_start", "session_end", "patrol_begun", "nudge"]
+        );
+        let of_kind = Query {
+            kinds: vec!["session_*".into(), "nudge".into()],
+            ..Query::default()
+        };
+        assert_eq!(find(of_kind).len(), 3);
+        let recent = Query {
+            since: Some(Timestamp::now() - SignedDuration::from_hours(1)),
+            limit: Some(2),
+            ..Query::default()
+        };
+        assert_eq!(kinds(&find(recent)), ["patrol_begun", "nudge"]);
+        let of_actor = Query {
+            actor: Some("a/*".into()),
+            feed: true,
+            ..Query::default()
+        };
+        assert_eq!(kinds(&find(of_actor)), ["session_end", "nudge"]);
+        let feed = std::fs::read_to_string(folder.path().join(".feed.jsonl")).unwrap();
+        assert!(!feed.contains("patrol_begun"), "{feed}");
+    }
+
+    #[test]
+    fn a_torn_tail_and_damaged_lines_are_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let events = Events::in_folder(folder.path());
+        events.append(vec![Event::new("one", "a")]).unwrap();
+        let path = folder.path().join(".events.jsonl");
+        let mut text = std::fs::read(&path).unwrap();
+        text.extend_from_slice(b"not json\n{\"ts\":1}\n\xff\xfe\n{\"ts\":\"20");
+        std::fs::write(&path, text).unwrap();
+        assert_eq!(kinds(&events.find(&Query::default()).unwrap()), ["one"]);
+        events.append(vec![Event::new("two", "a")]).unwrap();
+        let found = events.find(&Query::default()).unwrap();
+        assert_eq!(kinds(&found), ["one", "two"]);
+        let torn = std::fs::read(folder.path().join(".events.torn")).unwrap();
+        assert_eq!(torn, b"{\"ts\":\"20");
+    }
+}

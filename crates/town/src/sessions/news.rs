@@ -1,0 +1,131 @@
+//! The events that lines of the journal tell: lives that begin and end.
+//!
+//! They are made where lines are written, so that whoever starts or ends an agent
+//! cannot forget them. The end of a life that was over already is no news.
+
+use gt_core::event::Event;
+use gt_core::record::{Outcome, Record};
+use serde_json::Value;
+
+/// From so many deaths at once on they are one event more.
+const MASS: usize = 3;
+
+/// The events of these lines. `known` finds a life as it was before them.
+pub(super) fn events(lines: &[Record], known: impl Fn(&str) -> Option<Record>) -> Vec<Event> {
+    let mut events = Vec::new();
+    let (mut dead, mut agents) = (Vec::new(), Vec::new());
+    for line in lines {
+        if line.begins() {
+            events.push(started(line));
+        }
+        let Some(outcome) = line.outcome else {
+            continue;
+        };
+        let mut life = known(&line.id).unwrap_or_else(|| Record::about(line.id.clone()));
+        if life.outcome.is_some() {
+            continue;
+        }
+        // One that was found dead began in a line before this one.
+        if let Some(begin) = lines.iter().find(|l| l.id == line.id && l.begins()) {
+            life.merge(begin.clone());
+        }
+        life.merge(line.clone());
+        if outcome == Outcome::Crash {
+            dead.push(Value::from(life.id.clone()));
+            agents.push(Value::from(actor(&life)));
+        }
+        events.push(ended(&life, outcome));
+    }
+    if dead.len() >= MASS {
+        events.push(
+            Event::new("mass_death", "gt")
+                .with("count", dead.len())
+                .with("agents", agents)
+                .with("sessions", dead),
+        );
+    }
+    events
+}
+
+fn started(life: &Record) -> Event {
+    about(Event::new("session_start", actor(life)), life)
+        .with("harness", life.harness.clone())
+        .with("cwd", life.cwd.clone())
+        .with("work_unit", life.work_unit.clone())
+        .with("chain_id", life.chain_id.clone())
+        .with("parent_id", life.parent_id.clone())
+}
+
+fn ended(life: &Record, outcome: Outcome) -> Event {
+    let kind = match outcome {
+        Outcome::Crash => "session_death",
+        Outcome::Handoff | Outcome::Done | Outcome::Killed => "session_end",
+    };
+    about(Event::new(kind, actor(life)), life)
+        .with("outcome", outcome.word())
+        .with("exit_code", life.exit_code)
+        .with("ended_at", life.ended_at.clone())
+        .with("child_id", life.child_id.clone())
+}
+
+fn about(event: Event, life: &Record) -> Event {
+    event
+        .with("session_id", life.id.clone())
+        .with("role", life.role.clone())
+        .with("rig", life.rig.clone())
+        .with("container", life.tmux_session.clone())
+}
+
+fn actor(life: &Record) -> String {
+    life.agent.clone().unwrap_or_else(|| "unknown".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sessions::{End, Sessions};
+
+    fn life(id: &str) -> Record {
+        Record {
+            agent: Some(format!("agent/{id}")),
+            started_at: Some("2026-01-17T01:00:00.000Z".into()),
+            ..Record::about(id)
+        }
+    }
+
+    fn told(lines: &[Record], known: &[Record]) -> Vec<String> {
+        let known = |id: &str| known.iter().find(|life| life.id == id).cloned();
+        events(lines, known).iter().map(Event::line).collect()
+    }
+
+    fn end(id: &str, outcome: Outcome) -> Record {
+        Sessions::ending(id, End::of(outcome))
+    }
+
+    #[test]
+    fn beginnings_and_ends_are_told_once() {
+        assert_eq!(told(&[life("a")], &[]), ["agent/a began"]);
+        let renamed = Record {
+            tmux_session: Some("x".into()),
+            ..Record::about("a")
+        };
+        assert_eq!(told(&[renamed], &[life("a")]), [""; 0]);
+        let killed = end("a", Outcome::Killed);
+        let ended = ["agent/a ended: killed"];
+        assert_eq!(told(std::slice::from_ref(&killed), &[life("a")]), ended);
+        let mut over = life("a");
+        over.merge(killed.clone());
+        assert_eq!(told(&[killed], &[over]), [""; 0], "it was over");
+        let found_dead = [life("b"), end("b", Outcome::Crash)];
+        assert_eq!(told(&found_dead, &[]), ["agent/b began", "agent/b died"]);
+    }
+
+    #[test]
+    fn many_deaths_are_a_mass_death() {
+        let lives = ["a", "b", "c"].map(life);
+        let deaths = ["a", "b", "c"].map(|id| end(id, Outcome::Crash));
+        assert_eq!(told(&deaths[..2], &lives).len(), 2);
+        let all = told(&deaths, &lives);
+        assert_eq!(all[3], "3 agents died together: agent/a, agent/b, agent/c");
+    }
+}
