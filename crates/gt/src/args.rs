@@ -2,7 +2,7 @@
 
 use crate::commands;
 use crate::demo::DemoArgs;
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgMatches, Args, Parser, Subcommand};
 use std::path::PathBuf;
 
 /// Run AI coding agents as named tmux sessions, and keep their whole life in order.
@@ -75,6 +75,12 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Sessions(commands::sessions::SessionsCommand),
     Sync(commands::sync::SyncArgs),
+    Events(commands::events::EventsArgs),
+    Feed(commands::feed::FeedArgs),
+    #[command(subcommand)]
+    Krc(commands::krc::KrcCommand),
+    #[command(subcommand)]
+    Step(commands::step::StepCommand),
 
     // The tables behind them.
     #[command(subcommand)]
@@ -99,4 +105,16 @@ pub(crate) enum Command {
     /// The built-in demo agent
     #[command(hide = true)]
     DemoAgent(DemoArgs),
+}
+
+/// The names of the command that was given, without what may be secret: `nudge`, `krc
+/// prune`.
+pub(crate) fn words(matches: &ArgMatches) -> Vec<&str> {
+    let mut words = Vec::new();
+    let mut rest = matches.subcommand();
+    while let Some((name, matches)) = rest {
+        words.push(name);
+        rest = matches.subcommand();
+    }
+    words
 }

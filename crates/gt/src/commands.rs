@@ -12,9 +12,12 @@ pub(crate) mod cycle;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod down;
+pub(crate) mod events;
+pub(crate) mod feed;
 pub(crate) mod harness;
 pub(crate) mod init;
 pub(crate) mod keys;
+pub(crate) mod krc;
 pub(crate) mod menu;
 pub(crate) mod nudge;
 pub(crate) mod peek;
@@ -29,6 +32,7 @@ pub(crate) mod start;
 pub(crate) mod start_flags;
 pub(crate) mod status;
 pub(crate) mod status_line;
+pub(crate) mod step;
 pub(crate) mod stop;
 pub(crate) mod sync;
 pub(crate) mod tmux_conf;
@@ -63,6 +67,11 @@ pub(crate) fn run(command: Command, context: &Context) -> Answer {
         Command::Sessions(command) => sessions::run(command, context),
         Command::Sync(args) => sync::run(args, context),
         Command::TmuxConf(args) => tmux_conf::run(args, context),
+        Command::Sync(args) => sync::run(&args, context),
+        Command::Events(args) => events::run(args, context),
+        Command::Feed(args) => feed::run(&args, context),
+        Command::Krc(command) => krc::run(command, context),
+        Command::Step(command) => step::run(command, context),
         Command::Keys(args) => keys::run(args, context),
         Command::Signal(args) => signal::run(args, context),
         Command::Crew(command) => crew::run(command, context),

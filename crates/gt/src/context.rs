@@ -2,8 +2,8 @@
 
 use crate::args::Global;
 use gt_core::Problem;
-use gt_town::{Surroundings, Town};
-use std::path::PathBuf;
+use gt_town::{Surroundings, Town, keepalive};
+use std::path::{Path, PathBuf};
 
 #[derive(Debug)]
 pub(crate) struct Context {
@@ -45,6 +45,19 @@ impl Context {
 
     pub(crate) fn around(&self) -> &Surroundings {
         &self.around
+    }
+
+    /// Leaves a sign of life, where an agent runs this command. What tmux runs for a
+    /// container has the agent's variables too, but not its pane's.
+    pub(crate) fn leave_sign(&self, command: &[&str]) {
+        const NOT_BY_AN_AGENT: &[&str] = &["cycle", "demo-agent", "respawn", "status-line"];
+        let var = |name| self.around.var(name);
+        let is_by_an_agent = var("GT_SESSION_UUID").is_some()
+            && var("TMUX_PANE").is_some()
+            && !command.iter().any(|word| NOT_BY_AN_AGENT.contains(word));
+        if let (true, Some(root), Some(role)) = (is_by_an_agent, var("GT_ROOT"), var("GT_ROLE")) {
+            keepalive::touch(Path::new(root), role, &format!("gt {}", command.join(" ")));
+        }
     }
 
     /// Opens the town.

@@ -12,18 +12,21 @@ mod error;
 mod output;
 mod raw_mode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = match args::Cli::try_parse() {
-        Ok(cli) => cli,
+    let matches = args::Cli::command().try_get_matches();
+    let parsed = matches.and_then(|found| Ok((args::Cli::from_arg_matches(&found)?, found)));
+    let (cli, matches) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => return error::usage(&error),
     };
     let context = match context::Context::new(&cli.global) {
         Ok(context) => context,
         Err(problem) => return error::report(&problem, cli.global.json),
     };
+    context.leave_sign(&args::words(&matches));
     match commands::run(cli.command, &context) {
         Ok(code) => code,
         Err(problem) => error::report(&problem, cli.global.json),

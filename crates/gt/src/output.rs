@@ -17,6 +17,20 @@ pub(crate) fn print(text: &str) -> Result<(), Problem> {
     }
 }
 
+/// Whether somebody may still read what we print: a pipe's reader may be gone.
+pub(crate) fn has_reader() -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let stdout = std::io::stdout();
+    let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
+    let at_once = Timespec::default();
+    match poll(&mut fds, Some(&at_once)) {
+        Ok(_) => !fds[0]
+            .revents()
+            .intersects(PollFlags::ERR | PollFlags::NVAL),
+        Err(_) => true,
+    }
+}
+
 /// Prints one line on stdout.
 pub(crate) fn line(text: impl AsRef<str>) -> Result<(), Problem> {
     print(&format!("{}\n", text.as_ref()))

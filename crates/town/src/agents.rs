@@ -2,7 +2,7 @@
 
 use crate::containers::{self, Container};
 use crate::harnesses::Presets;
-use crate::{Result, Town, directory, processes, roles, workspace};
+use crate::{Result, Town, directory, keepalive, processes, roles, workspace};
 use gt_core::health::{self, Health, Vitals};
 use gt_core::process::Table;
 use gt_core::session::SessionId;
@@ -25,6 +25,8 @@ pub struct AgentView {
     pub attached: bool,
     /// Seconds since the epoch.
     pub created_at: Option<i64>,
+    /// Since it last ran a `gt` command, while it runs: a year if it never did.
+    pub keepalive_age: Option<i64>,
 }
 
 /// Which agents to show.
@@ -129,6 +131,10 @@ fn view(
         work_dir: text(&pane.path),
         attached: pane.attached > 0,
         created_at: Some(pane.created),
+        keepalive_age: Some(keepalive::age(
+            keepalive::read(town, identity).as_ref(),
+            now,
+        )),
     }
 }
 
@@ -154,6 +160,7 @@ fn stopped(town: &Town, identity: Identity) -> Result<AgentView> {
         pane: None,
         attached: false,
         created_at: None,
+        keepalive_age: None,
         identity,
     })
 }

@@ -59,7 +59,7 @@ impl Chronicle {
         Self::new(town.root().to_owned(), town.settings().krc.clone())
     }
 
-    fn new(root: PathBuf, settings: KrcSettings) -> Self {
+    pub(crate) fn new(root: PathBuf, settings: KrcSettings) -> Self {
         Chronicle {
             events: Events::in_folder(&root),
             root,

@@ -67,10 +67,14 @@ fn ago(text: &str, now: &Zoned) -> Option<Timestamp> {
     Some(at.timestamp())
 }
 
-/// The same, from this very moment, in this machine's time zone, as records hold it.
+/// The same, from this very moment, in this machine's time zone.
+pub fn at(text: &str) -> Result<Timestamp> {
+    parse(text, &Timestamp::now().to_zoned(TimeZone::system()))
+}
+
+/// The same as records hold it.
 pub fn recorded(text: &str) -> Result<String> {
-    let now = Timestamp::now().to_zoned(TimeZone::system());
-    Ok(format!("{:.3}", parse(text, &now)?))
+    Ok(format!("{:.3}", at(text)?))
 }
 
 #[cfg(test)]

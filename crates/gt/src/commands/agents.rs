@@ -148,6 +148,7 @@ pub(crate) fn document(agent: &AgentView) -> Value {
         "work_dir": agent.work_dir,
         "attached": agent.attached,
         "created_at": agent.created_at.and_then(output::time),
+        "keepalive_age_seconds": agent.keepalive_age,
     }))
 }
 

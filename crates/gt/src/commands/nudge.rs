@@ -222,6 +222,12 @@ fn list(town: &Town, identity: &Identity, context: &Context) -> Answer {
     };
     let begun = taken.iter().map(|taken| taken.message.clone());
     let waiting: Vec<Message> = begun.chain(queue.waiting()).collect();
+    // What was sent before the present life began was meant for another.
+    let life = match waiting.is_empty() {
+        true => None,
+        false => containers::of_agent(town, identity)?.and_then(|container| container.life()),
+    };
+    let stale = |message: &Message| nudge::stale_reason(message, life.as_ref()?);
     if context.json {
         let documents: Vec<Value> = waiting
             .iter()
@@ -234,6 +240,8 @@ fn list(town: &Town, identity: &Identity, context: &Context) -> Answer {
                     "phase": phase(message),
                     "created_at": output::time(message.created_at),
                     "expires_at": message.expires_at.and_then(output::time),
+                    "stale": stale(message).is_some(),
+                    "stale_reason": stale(message),
                 }))
             })
             .collect();
@@ -243,7 +251,10 @@ fn list(town: &Town, identity: &Identity, context: &Context) -> Answer {
     } else {
         let mut table = Table::new(&["ID", "PRIORITY", "PHASE", "AGE", "FROM", "MESSAGE"]);
         for message in waiting {
-            let phase = phase(&message);
+            let phase = match stale(&message) {
+                Some(_) => format!("{}, stale", phase(&message)),
+                None => phase(&message).to_owned(),
+            };
             let priority = match message.priority {
                 Priority::Urgent => "urgent",
                 Priority::Normal => "normal",

@@ -1,0 +1,231 @@
+use super::Answer;
+use crate::context::Context;
+use crate::output;
+use clap::{Args, Subcommand, ValueEnum};
+use gt_core::Problem;
+use gt_core::event::{Event, Visibility};
+use gt_town::events::{self, Events, Query};
+use gt_town::stream::{self, Follow, Server};
+use gt_town::{Town, target, when};
+use serde_json::{Map, Value, json};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// How many are shown where nobody says how many, or since when.
+const SHOWN: usize = 100;
+/// The same before those that come, with `--follow`.
+const SHOWN_BEFORE: usize = 10;
+
+/// What happened in the town, the newest last
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct EventsArgs {
+    #[command(subcommand)]
+    command: Option<EventsCommand>,
+    /// Only these types: nudge, 'session_*'; several with commas
+    #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
+    kinds: Vec<String>,
+    /// Only those of this agent, or of 'gastown/*'
+    #[arg(long)]
+    actor: Option<String>,
+    #[command(flatten)]
+    view: ViewFlags,
+    /// Stream events and changes of lives to whoever connects to the town's socket
+    #[arg(long, conflicts_with_all = ["kinds", "actor", "since", "limit", "follow"])]
+    serve: bool,
+}
+
+/// Which part of them is shown; shared with `gt feed`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ViewFlags {
+    /// Only those since: 90m, 24h, yesterday, 2026-01-17
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// At most so many, the newest [default: 100, or all with --since]
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Go on with those that come; with --json one document in each line
+    #[arg(long, short)]
+    follow: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum EventsCommand {
+    Emit(EmitArgs),
+}
+
+/// Write an event; for scripts and agents
+#[derive(Debug, Args)]
+struct EmitArgs {
+    /// Its type: small letters, digits and _
+    #[arg(value_name = "TYPE")]
+    kind: String,
+    /// Who did it [default: GT_ROLE, or gt]
+    #[arg(long)]
+    actor: Option<String>,
+    /// What more is to be said, as a JSON object
+    #[arg(long, value_name = "JSON")]
+    payload: Option<String>,
+    /// Who it is for [default: as the table of types says]
+    #[arg(long, value_enum)]
+    visibility: Option<VisibilityArg>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum VisibilityArg {
+    Audit,
+    Feed,
+    Both,
+}
+
+impl VisibilityArg {
+    fn visibility(self) -> Visibility {
+        match self {
+            VisibilityArg::Audit => Visibility::Audit,
+            VisibilityArg::Feed => Visibility::Feed,
+            VisibilityArg::Both => Visibility::Both,
+        }
+    }
+}
+
+pub(crate) fn run(args: EventsArgs, context: &Context) -> Answer {
+    let town = context.town()?;
+    match args.command {
+        Some(EventsCommand::Emit(args)) => emit(args, &town, context)?,
+        None if args.serve => serve(&town, context)?,
+        None => {
+            let actor = args.actor.as_deref().map(|text| {
+                // A pattern, and whoever is gone from the town, are looked for as they are.
+                target::resolve(&town, text).map_or_else(|_| text.to_owned(), |who| who.address())
+            });
+            let query = Query {
+                kinds: args.kinds,
+                actor,
+                ..Query::default()
+            };
+            show(&town, query, &args.view, audit_line, context)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Shows the events that are asked for, and those that come.
+pub(crate) fn show(
+    town: &Town,
+    query: Query,
+    view: &ViewFlags,
+    as_line: fn(&Event) -> String,
+    context: &Context,
+) -> Result<(), Problem> {
+    let since = view.since.as_deref().map(when::at).transpose()?;
+    let usual = if view.follow { SHOWN_BEFORE } else { SHOWN };
+    let query = Query {
+        since,
+        limit: view.limit.or((since.is_none()).then_some(usual)),
+        ..query
+    };
+    if view.follow {
+        return follow(town, query, as_line, context);
+    }
+    let found = Events::of(town).find(&query)?;
+    if context.json {
+        return output::json(&found);
+    }
+    if found.is_empty() {
+        return output::line("Nothing of that happened.");
+    }
+    let lines: Vec<String> = found.iter().map(as_line).collect();
+    output::print(&lines.concat())
+}
+
+fn follow(
+    town: &Town,
+    query: Query,
+    as_line: fn(&Event) -> String,
+    context: &Context,
+) -> Result<(), Problem> {
+    context.catch_interrupts();
+    let json_line = |event: &Event| format!("{}\n", json!(event));
+    let (mut found, mut follow) = Follow::begin(town, query)?;
+    loop {
+        let lines: Vec<String> = match context.json {
+            true => found.iter().map(json_line).collect(),
+            false => found.iter().map(as_line).collect(),
+        };
+        output::print(&lines.concat())?;
+        if context.around().cancel.is_set() || !output::has_reader() {
+            return Ok(());
+        }
+        found = follow.next(Duration::from_millis(500))?;
+    }
+}
+
+fn serve(town: &Town, context: &Context) -> Result<(), Problem> {
+    let server = Server::bind(town)?;
+    context.catch_interrupts();
+    let path = stream::socket_path(town);
+    if context.json {
+        output::line(json!({"socket": path}).to_string())?;
+    } else {
+        output::line(format!("Streams on {}; Ctrl-C ends it.", path.display()))?;
+    }
+    server.run(&context.around().cancel)
+}
+
+fn emit(args: EmitArgs, town: &Town, context: &Context) -> Result<(), Problem> {
+    let actor = args.actor.as_deref();
+    let actor = actor.or_else(|| context.around().var("GT_ROLE"));
+    let mut event = Event::new(&args.kind, actor.unwrap_or("gt"));
+    if let Some(text) = &args.payload {
+        event.payload = serde_json::from_str::<Map<String, Value>>(text).map_err(|error| {
+            Problem::usage("the payload is no JSON object")
+                .caused_by(error)
+                .hint("such as --payload '{\"bead\": \"gt-abc\"}'")
+        })?;
+    }
+    if let Some(visibility) = args.visibility {
+        event.visibility = visibility.visibility();
+    }
+    event.check()?;
+    for event in Events::of(town).append(vec![event])? {
+        if context.json {
+            output::json(&event)?;
+        } else {
+            output::print(&audit_line(&event))?;
+        }
+    }
+    Ok(())
+}
+
+fn audit_line(event: &Event) -> String {
+    let at = local(event, "%Y-%m-%d %H:%M:%S");
+    clean(&format!("{at}  {:<22} {}", event.kind, event.line()))
+}
+
+/// A line of the feed.
+pub(crate) fn feed_line(event: &Event) -> String {
+    clean(&format!(
+        "{}  {}",
+        local(event, "%m-%d %H:%M"),
+        event.line()
+    ))
+}
+
+/// When it happened, as the clock here says.
+fn local(event: &Event, format: &str) -> String {
+    match events::time_of(event) {
+        Some(at) => {
+            let here = at.to_zoned(jiff::tz::TimeZone::system());
+            here.strftime(format).to_string()
+        }
+        None => event.ts.clone(),
+    }
+}
+
+/// What comes from outside must not be able to drive the terminal.
+fn clean(text: &str) -> String {
+    let clean = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    let mut line: String = text.chars().map(clean).collect();
+    line.push('\n');
+    line
+}

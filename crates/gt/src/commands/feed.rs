@@ -1,0 +1,23 @@
+use super::Answer;
+use super::events::{ViewFlags, feed_line, show};
+use crate::context::Context;
+use clap::Args;
+use gt_town::events::Query;
+use std::process::ExitCode;
+
+/// What happened in the town, as far as it is news to people
+#[derive(Debug, Args)]
+pub(crate) struct FeedArgs {
+    #[command(flatten)]
+    view: ViewFlags,
+}
+
+pub(crate) fn run(args: &FeedArgs, context: &Context) -> Answer {
+    let town = context.town()?;
+    let query = Query {
+        feed: true,
+        ..Query::default()
+    };
+    show(&town, query, &args.view, feed_line, context)?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,189 @@
+use super::Answer;
+use crate::context::Context;
+use crate::output::table::{Cell, Table};
+use crate::output::{self, Paint};
+use clap::{Args, Subcommand};
+use gt_core::Problem;
+use gt_core::event::Rule;
+use gt_town::chronicle::{Auto, Chronicle, Pruned};
+use serde_json::json;
+use std::process::ExitCode;
+
+/// The chronicle: how long events are kept, and what they are still worth
+#[derive(Debug, Subcommand)]
+pub(crate) enum KrcCommand {
+    Stats(StatsArgs),
+    Prune(PruneArgs),
+    Config(ConfigArgs),
+}
+
+/// Show what the log and the feed hold, type by type
+#[derive(Debug, Args)]
+pub(crate) struct StatsArgs {}
+
+/// Drop events whose time is over
+///
+/// The newest stay whatever their age, and nothing that is written meanwhile is lost.
+#[derive(Debug, Args)]
+pub(crate) struct PruneArgs {
+    /// Only if the last prune is longer ago than the town's interval
+    #[arg(long)]
+    auto: bool,
+    /// Only say what would be dropped
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Show how long each type is kept, and by which curve its value falls
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {}
+
+pub(crate) fn run(command: KrcCommand, context: &Context) -> Answer {
+    let town = context.town()?;
+    let chronicle = Chronicle::of(&town);
+    match command {
+        KrcCommand::Stats(StatsArgs {}) => stats(&chronicle, context)?,
+        KrcCommand::Prune(args) if args.auto => auto(chronicle.auto_prune(args.dry_run)?, context)?,
+        KrcCommand::Prune(args) => told(&chronicle.prune(args.dry_run)?, context)?,
+        KrcCommand::Config(ConfigArgs {}) => {
+            let krc = &town.settings().krc;
+            let rules = krc.policy().rules();
+            if context.json {
+                output::json(&json!({
+                    "prune_interval_seconds": krc.prune_interval.0,
+                    "minimum_kept": krc.minimum_kept,
+                    "types": rules,
+                }))?;
+            } else {
+                let every = length(krc.prune_interval.0);
+                output::print(&rules_table(&rules).render(Paint::for_stdout()))?;
+                output::line(format!(
+                    "`gt krc prune --auto` prunes every {every}; the newest {} always stay.",
+                    krc.minimum_kept
+                ))?;
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn stats(chronicle: &Chronicle, context: &Context) -> Result<(), Problem> {
+    let files = chronicle.stats()?;
+    if context.json {
+        let last = chronicle.last_prune();
+        return output::json(&output::without_nulls(json!({
+            "files": files,
+            "last_prune": last.map(|last| last.last_prune),
+        })));
+    }
+    for file in files {
+        output::line(format!(
+            "{}: {} events, {}, {} over, {} lines that cannot be read",
+            file.file,
+            file.events,
+            size(file.bytes),
+            file.expired,
+            file.damaged
+        ))?;
+        let mut table = Table::new(&["TYPE", "COUNT", "OVER", "VALUE", "SIZE", "OLDEST", "NEWEST"]);
+        for kind in file.types {
+            table.row([
+                kind.kind.into(),
+                kind.count.to_string().into(),
+                kind.expired.to_string().into(),
+                format!("{:.2}", kind.value).into(),
+                size(kind.bytes).into(),
+                kind.oldest.into(),
+                kind.newest.into(),
+            ]);
+        }
+        if file.events > 0 {
+            output::print(&table.render(Paint::for_stdout()))?;
+        }
+    }
+    Ok(())
+}
+
+fn auto(auto: Auto, context: &Context) -> Result<(), Problem> {
+    let (word, next) = match auto {
+        Auto::Pruned(pruned) => return told(&pruned, context),
+        Auto::NotYet(next) => ("not_yet", Some(next.to_string())),
+        Auto::Busy => ("busy", None),
+    };
+    if context.json {
+        return output::json(&output::without_nulls(
+            json!({"pruned": false, "reason": word, "next_at": next}),
+        ));
+    }
+    match next {
+        Some(next) => output::line(format!("Not before {next}.")),
+        None => output::line("Another process is at it."),
+    }
+}
+
+fn told(pruned: &Pruned, context: &Context) -> Result<(), Problem> {
+    if context.json {
+        return output::json(&json!({
+            "pruned": !pruned.dry_run,
+            "dry_run": pruned.dry_run,
+            "files": pruned.files,
+        }));
+    }
+    for file in &pruned.files {
+        let dropped = if pruned.dry_run {
+            "would drop"
+        } else {
+            "dropped"
+        };
+        let damaged = match file.damaged {
+            0 => String::new(),
+            count => format!(" and {count} lines that cannot be read"),
+        };
+        output::line(format!(
+            "{}: {dropped} {} events{damaged}, {} stay ({} of {})",
+            file.file,
+            file.removed,
+            file.kept,
+            size(file.bytes_after),
+            size(file.bytes_before),
+        ))?;
+    }
+    Ok(())
+}
+
+fn rules_table(rules: &[Rule]) -> Table {
+    let mut table = Table::new(&["TYPE", "KEPT", "VALUE FALLS", "FOR", "FROM"]);
+    for rule in rules {
+        table.row([
+            rule.pattern.clone().into(),
+            length(rule.ttl_seconds).into(),
+            rule.decay.word().into(),
+            rule.visibility.word().into(),
+            match rule.overridden {
+                true => Cell::painted("town", Paint::cyan),
+                false => "built-in".into(),
+            },
+        ]);
+    }
+    table
+}
+
+/// A length of time in the greatest unit that divides it.
+fn length(seconds: u64) -> String {
+    let units = [(86_400, "d"), (3_600, "h"), (60, "m")];
+    let unit = units
+        .iter()
+        .find(|(unit, _)| seconds > 0 && seconds % unit == 0);
+    match unit {
+        Some((unit, name)) => format!("{}{name}", seconds / unit),
+        None => format!("{seconds}s"),
+    }
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_024 => format!("{bytes} B"),
+        1_024..1_048_576 => format!("{} KB", bytes / 1_024),
+        _ => format!("{} MB", bytes / 1_048_576),
+    }
+}

@@ -1,0 +1,111 @@
+use super::Answer;
+use crate::context::Context;
+use crate::output::table::Table;
+use crate::output::{self, Paint};
+use clap::{Args, Subcommand};
+use gt_core::Problem;
+use gt_core::record::Step;
+use gt_town::sessions::Sessions;
+use gt_town::steps;
+use serde_json::json;
+use std::process::ExitCode;
+
+/// The steps of an agent's work; for agents
+#[derive(Debug, Subcommand)]
+pub(crate) enum StepCommand {
+    Start(StartArgs),
+    Done(DoneArgs),
+    List(ListArgs),
+}
+
+/// Say that a step begins
+#[derive(Debug, Args)]
+pub(crate) struct StartArgs {
+    name: String,
+    /// What it is a step of: the id of a molecule's step or of a work item
+    #[arg(long = "ref", value_name = "ID")]
+    reference: Option<String>,
+    #[command(flatten)]
+    whose: WhoseFlag,
+}
+
+/// Say that a step is done
+#[derive(Debug, Args)]
+pub(crate) struct DoneArgs {
+    name: String,
+    #[command(flatten)]
+    whose: WhoseFlag,
+}
+
+/// Show the steps of a life
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Its id, or the beginning of it [default: GT_SESSION_UUID]
+    life: Option<String>,
+}
+
+#[derive(Debug, Args)]
+struct WhoseFlag {
+    /// Whose step it is: the id of a life [default: GT_SESSION_UUID]
+    #[arg(long, value_name = "ID")]
+    life: Option<String>,
+}
+
+pub(crate) fn run(command: StepCommand, context: &Context) -> Answer {
+    let town = context.town()?;
+    let life = |given: &Option<String>| own_life(given.as_deref(), context);
+    match command {
+        StepCommand::Start(args) => {
+            let id = life(&args.whose.life)?;
+            let step = steps::start(&town, &id, &args.name, args.reference.as_deref())?;
+            told(&step, "Began", context)?;
+        }
+        StepCommand::Done(args) => {
+            let step = steps::done(&town, &life(&args.whose.life)?, &args.name)?;
+            told(&step, "Done with", context)?;
+        }
+        StepCommand::List(args) => {
+            let life = Sessions::of(&town).get(&life(&args.life)?)?;
+            list(&life.steps.unwrap_or_default(), context)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn own_life(given: Option<&str>, context: &Context) -> Result<String, Problem> {
+    let own = given.or_else(|| context.around().var("GT_SESSION_UUID"));
+    own.map(str::to_owned).ok_or_else(|| {
+        Problem::usage("it is not known whose step it is")
+            .hint("an agent has GT_SESSION_UUID; elsewhere name the life by its id")
+    })
+}
+
+fn told(step: &Step, what: &str, context: &Context) -> Result<(), Problem> {
+    match context.json {
+        true => output::json(step),
+        false => output::line(format!("{what} {}.", step.name)),
+    }
+}
+
+fn list(all: &[Step], context: &Context) -> Result<(), Problem> {
+    if context.json {
+        return output::json(&json!(all));
+    }
+    if all.is_empty() {
+        return output::line("It has told of no steps.");
+    }
+    let mut table = Table::new(&["STEP", "REF", "STARTED", "TOOK"]);
+    for step in all {
+        let took = match steps::seconds(step) {
+            Some(seconds) => format!("{seconds}s"),
+            None => "(open)".to_owned(),
+        };
+        table.row([
+            step.name.clone().into(),
+            step.reference.clone().unwrap_or_default().into(),
+            step.started_at.clone().into(),
+            took.into(),
+        ]);
+    }
+    output::print(&table.render(Paint::for_stdout()))
+}
