@@ -173,7 +173,7 @@ fn length(seconds: u64) -> String {
     let units = [(86_400, "d"), (3_600, "h"), (60, "m")];
     let unit = units
         .iter()
-        .find(|(unit, _)| seconds > 0 && seconds % unit == 0);
+        .find(|(unit, _)| seconds > 0 && seconds.is_multiple_of(*unit));
     match unit {
         Some((unit, name)) => format!("{}{name}", seconds / unit),
         None => format!("{seconds}s"),

@@ -10,6 +10,7 @@ mod attaching;
 mod crowd;
 mod env;
 mod faults;
+mod happening;
 mod health;
 mod hostile;
 mod lifecycle;

@@ -1,0 +1,430 @@
+//! What happens in a town: told, followed, streamed, and forgotten in time.
+
+use crate::env::{PATIENCE, TestEnv, signal};
+use gt_tmux::testing::wait_until;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::process::Child;
+use std::sync::mpsc::{Receiver, channel};
+
+fn events(env: &TestEnv, args: &[&str]) -> Vec<Value> {
+    let answer = env.json(&[&["events"], args].concat());
+    answer.as_array().unwrap().clone()
+}
+
+fn types(events: &[Value]) -> Vec<&str> {
+    let types = events.iter().map(|event| event["type"].as_str().unwrap());
+    types.collect()
+}
+
+fn crash(env: &TestEnv, address: &str) {
+    signal(env.pid(address), Signal::KILL);
+    wait_until("it is dead", PATIENCE, || {
+        (env.agent(address)["state"] == "crashed").then_some(())
+    });
+}
+
+#[test]
+fn lives_and_messages_are_told() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["crew", "start", "max", "--no-prompt"]).ok();
+    let sent = env.json(&["nudge", "gastown/max", "hello", "--sender", "mayor"]);
+    env.gt(&["stop", "gastown/max"]).ok();
+    env.gt(&["crew", "start", "max", "--no-prompt"]).ok();
+    crash(&env, "gastown/crew/max");
+    env.gt(&["sync"]).ok();
+    env.gt(&["sync"]).ok();
+    // The start in its place tells of the death again, which is no news.
+    env.gt(&["crew", "start", "max", "--no-prompt"]).ok();
+    let all = events(&env, &[]);
+    assert_eq!(
+        types(&all),
+        [
+            "session_start",
+            "nudge",
+            "session_end",
+            "session_start",
+            "session_death",
+            "session_start"
+        ]
+    );
+    let lives = env.json(&["sessions", "list"]);
+    assert_eq!(all[0]["payload"]["session_id"], lives[2]["id"]);
+    assert_eq!(all[0]["actor"], "gastown/crew/max");
+    assert_eq!(all[0]["source"], "gt");
+    assert_eq!(all[1]["actor"], "mayor");
+    assert_eq!(all[1]["payload"]["id"], sent["id"]);
+    assert_eq!(all[1]["payload"]["delivered"], "agent");
+    assert_eq!(all[2]["payload"]["outcome"], "killed");
+    assert_eq!(all[4]["actor"], "gastown/crew/max");
+    assert_eq!(all[4]["payload"]["session_id"], lives[1]["id"]);
+    assert!(!all[1].to_string().contains("hello"), "{}", all[1]);
+    let feed = env.gt(&["feed"]).ok().stdout;
+    assert!(feed.contains("mayor sent gastown/crew/max a message"));
+    assert!(feed.contains("gastown/crew/max died"), "{feed}");
+    for file in [".events.jsonl", ".feed.jsonl"] {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = env.town().join(file).metadata().unwrap().permissions();
+        assert_eq!(mode.mode() & 0o777, 0o600, "{file}");
+    }
+}
+
+#[test]
+fn events_are_found_by_type_actor_and_time() {
+    let env = TestEnv::with_town();
+    env.gt(&["events", "emit", "deploy_begun"]).ok();
+    let payload = r#"{"message": "v2"}"#;
+    let told = env.json(&["events", "emit", "deploy_done", "--payload", payload]);
+    assert_eq!(told["payload"]["message"], "v2");
+    env.gt(&["events", "emit", "patrol_begun", "--actor", "deacon"])
+        .ok();
+    env.gt(&["events", "emit", "hook", "--actor", "gastown/crew/max"])
+        .ok();
+    let found = |args: &[&str]| types(&events(&env, args)).join(" ");
+    assert_eq!(found(&["--type", "deploy_*"]), "deploy_begun deploy_done");
+    assert_eq!(found(&["--type", "hook,patrol_begun"]), "patrol_begun hook");
+    assert_eq!(found(&["--actor", "deacon"]), "patrol_begun");
+    assert_eq!(found(&["--actor", "gastown/*"]), "hook");
+    assert_eq!(found(&["--since", "1h", "--limit", "1"]), "hook");
+    assert_eq!(found(&["--since", "0s"]), "");
+    let feed = env.gt(&["feed", "--json"]).ok().json();
+    assert_eq!(
+        types(feed.as_array().unwrap()),
+        ["deploy_begun", "deploy_done", "hook"]
+    );
+    // A line that others could not read is passed over, and a torn end mended.
+    let log = env.town().join(".events.jsonl");
+    let mut file = fs::File::options().append(true).open(log).unwrap();
+    file.write_all(b"what is this?\n{\"ts\":\"20").unwrap();
+    env.gt(&["events", "emit", "after"]).ok();
+    assert_eq!(found(&["--limit", "2"]), "hook after");
+    env.gt(&["events", "emit", "Bad Type"]).fails(2);
+    env.gt(&["events", "emit", "good", "--payload", "[1]"])
+        .fails(2);
+    env.gt(&["events", "--since", "soon"]).fails(2);
+}
+
+#[test]
+fn many_deaths_at_once_are_one_event_more() {
+    let env = TestEnv::with_crew(&["amy", "bob", "max"]);
+    let all = ["gastown/crew/amy", "gastown/crew/bob", "gastown/crew/max"];
+    env.gt(&["crew", "start", "--all", "--no-prompt"]).ok();
+    all.iter().for_each(|address| crash(&env, address));
+    env.gt(&["sync"]).ok();
+    let told = events(&env, &["--type", "*_death"]);
+    let mass: Vec<&Value> = told.iter().filter(|e| e["type"] == "mass_death").collect();
+    assert_eq!((told.len(), mass.len()), (4, 1), "{told:?}");
+    assert_eq!(mass[0]["payload"]["count"], 3);
+    let mut agents: Vec<&str> = mass[0]["payload"]["agents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|agent| agent.as_str().unwrap())
+        .collect();
+    agents.sort_unstable();
+    assert_eq!(agents, all);
+}
+
+#[test]
+fn a_message_for_an_earlier_life_is_marked_and_still_delivered() {
+    let env = TestEnv::with_town();
+    env.gt(&["start", "mayor", "--no-prompt"]).ok();
+    env.gt(&["nudge", "mayor", "for you", "--mode", "queue"])
+        .ok();
+    let listed = env.json(&["nudge", "mayor", "--list"]);
+    assert_eq!(listed[0]["stale"], false, "{listed}");
+    env.gt(&["stop", "mayor", "--force"]).ok();
+    // Busy, so that it cannot be given the message at once.
+    env.gt(&["start", "mayor", "--instructions", "[[delay=4]]"])
+        .ok();
+    let listed = env.json(&["nudge", "mayor", "--list"]);
+    assert_eq!(listed[0]["stale"], true, "{listed}");
+    let reason = listed[0]["stale_reason"].as_str().unwrap();
+    assert!(reason.starts_with("message=20"), "{reason}");
+    assert!(reason.contains(" session_started=20"), "{reason}");
+    let table = env.gt(&["nudge", "mayor", "--list"]).ok().stdout;
+    assert!(table.contains("waiting, stale"), "{table}");
+    env.wait_screen("mayor", "> for you");
+    let told = wait_until("its delivery is told", PATIENCE, || {
+        let told = events(&env, &["--type", "nudge"]);
+        (told.len() == 2).then_some(told)
+    });
+    assert_eq!(told[0]["payload"].get("stale"), None, "{told:?}");
+    assert_eq!(told[1]["payload"]["stale"], true, "{told:?}");
+    assert_eq!(told[1]["payload"]["stale_reason"], reason);
+}
+
+#[test]
+fn an_agent_tells_its_steps() {
+    let mut env = TestEnv::with_town();
+    env.gt(&["start", "mayor", "--no-prompt"]).ok();
+    env.gt(&["step", "start", "build"]).fails(2);
+    let life = env.json(&["sessions", "list"])[0]["id"].clone();
+    env.set("GT_SESSION_UUID", life.as_str().unwrap());
+    env.gt(&["step", "start", "build", "--ref", "gt-abc.1"])
+        .ok();
+    env.gt(&["step", "start", "build"]).fails(4);
+    env.gt(&["step", "start", "test"]).ok();
+    let shown = env.json(&["sessions", "show", life.as_str().unwrap()]);
+    assert_eq!(shown["step_ref"], "test", "{shown}");
+    env.gt(&["step", "done", "test"]).ok();
+    env.gt(&["step", "done", "test"]).fails(3);
+    let shown = env.json(&["sessions", "show", life.as_str().unwrap()]);
+    assert_eq!(shown["step_ref"], "gt-abc.1", "{shown}");
+    assert_eq!(shown["steps"][0]["ref"], "gt-abc.1");
+    assert_eq!(shown["steps"][0].get("completed_at"), None);
+    assert!(shown["steps"][1]["completed_at"].is_string(), "{shown}");
+    assert_eq!(env.json(&["step", "list"]), shown["steps"]);
+    env.gt(&["sessions", "rebuild"]).ok();
+    assert_eq!(env.json(&["step", "list"]), shown["steps"]);
+    let told = events(&env, &["--type", "session_step_*"]);
+    assert_eq!(
+        types(&told),
+        [
+            "session_step_started",
+            "session_step_started",
+            "session_step_completed"
+        ]
+    );
+    assert_eq!(told[0]["payload"]["session_id"], life);
+    assert_eq!(told[0]["actor"], "mayor");
+}
+
+#[test]
+fn a_command_of_an_agent_is_a_sign_of_life() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["crew", "start", "max", "--no-prompt"]).ok();
+    let sign = env.town().join(".runtime/keepalive/gastown.crew.max.json");
+    let _ = fs::remove_file(&sign);
+    let by_agent = |args: &[&str], pane: &str| {
+        let mut command = env.gt_command(args);
+        command
+            .env("GT_ROLE", "gastown/crew/max")
+            .env("GT_ROOT", env.town())
+            .env("GT_SESSION_UUID", "01a1e1f0-8c1b-7c02-9d3e-5f0d8a6a2f11")
+            .env("TMUX_PANE", pane);
+        assert!(command.output().unwrap().status.success());
+    };
+    let age = || env.agent("gastown/crew/max")["keepalive_age_seconds"].clone();
+    assert_eq!(age(), 31_536_000, "none was given");
+    by_agent(&["status-line"], "%1");
+    by_agent(&["krc", "stats"], "");
+    assert!(!sign.exists(), "tmux runs these, not the agent");
+    by_agent(&["krc", "stats"], "%1");
+    let text: Value = serde_json::from_slice(&fs::read(&sign).unwrap()).unwrap();
+    assert_eq!(text["last_command"], "gt krc stats");
+    assert!(age().as_i64().unwrap() < 30);
+    fs::write(&sign, "nonsense").unwrap();
+    assert_eq!(age(), 31_536_000, "what cannot be read is none");
+    let folder = env.town().join("gastown/crew/max");
+    assert_eq!(env.git(&folder, &["status", "--porcelain"]), "");
+}
+
+/// A town that keeps no `junk`.
+fn forgetful() -> TestEnv {
+    let env = TestEnv::with_town();
+    let settings = env.town().join("town.toml");
+    let mut file = fs::File::options().append(true).open(settings).unwrap();
+    file.write_all(b"\n[krc.ttl]\njunk = '0s'\n").unwrap();
+    env
+}
+
+/// Adds lines to the log as other writers would, many at once.
+fn fill(env: &TestEnv, kind: &str, count: usize) {
+    let log = env.town().join(".events.jsonl");
+    let mut options = fs::File::options();
+    let mut file = options.create(true).append(true).open(log).unwrap();
+    let now = format!("{:.3}", jiff::Timestamp::now());
+    let line = json!({"ts": now, "source": "gt", "type": kind,
+        "actor": "test", "payload": {"text": "x".repeat(200)}, "visibility": "audit"});
+    let text = format!("{line}\n").repeat(count);
+    file.write_all(text.as_bytes()).unwrap();
+}
+
+fn count(env: &TestEnv, kind: &str) -> usize {
+    let log = fs::read_to_string(env.town().join(".events.jsonl")).unwrap();
+    let events = log
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    events.filter(|event| event["type"] == kind).count()
+}
+
+#[test]
+fn what_is_written_during_a_prune_is_not_lost() {
+    const WRITERS: usize = 20;
+    const EACH: usize = 6;
+    let env = forgetful();
+    fill(&env, "junk", 2_000);
+    let pruned = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|writer| {
+                let env = &env;
+                scope.spawn(move || {
+                    let actor = format!("writer/{writer}");
+                    for _ in 0..EACH {
+                        env.gt(&["events", "emit", "kept", "--actor", &actor]).ok();
+                        env.gt(&["events", "emit", "junk", "--actor", &actor]).ok();
+                    }
+                })
+            })
+            .collect();
+        let mut pruned = 0;
+        while writers.iter().any(|writer| !writer.is_finished()) {
+            let answer = env.json(&["krc", "prune"]);
+            pruned += usize::from(answer["files"][0]["removed"] != 0);
+        }
+        pruned
+    });
+    assert!(pruned > 1, "it was pruned meanwhile: {pruned}");
+    assert_eq!(count(&env, "kept"), WRITERS * EACH);
+    let feed = fs::read_to_string(env.town().join(".feed.jsonl")).unwrap();
+    assert_eq!(feed.matches("\"kept\"").count(), WRITERS * EACH);
+    // The newest hundred stay, whatever they are.
+    fill(&env, "junk", 150);
+    env.gt(&["krc", "prune"]).ok();
+    assert_eq!(count(&env, "junk"), 100);
+}
+
+#[test]
+fn a_prune_that_is_killed_leaves_the_old_or_the_new() {
+    let env = forgetful();
+    fill(&env, "nudge_kept", 10_000);
+    let beside = env.town().join(".events.jsonl.prune");
+    let mut hits = 0;
+    for round in 0..5 {
+        fill(&env, "junk", 5_000);
+        let mut prune = env.spawn(&["krc", "prune"]);
+        let size = 600_000 * round;
+        let is_hit = wait_until("it is in the middle, or over", PATIENCE, || {
+            let written = beside.metadata().is_ok_and(|meta| meta.len() >= size);
+            match prune.try_wait().unwrap() {
+                Some(_) => Some(false),
+                None => written.then_some(true),
+            }
+        });
+        signal(prune.id(), Signal::KILL);
+        prune.wait().unwrap();
+        hits += usize::from(is_hit);
+    }
+    assert!(hits > 0, "none was caught in the middle");
+    assert_eq!(count(&env, "nudge_kept"), 10_000);
+    env.gt(&["krc", "prune"]).ok();
+    assert_eq!(count(&env, "nudge_kept"), 10_000);
+    assert_eq!(count(&env, "junk"), 100);
+    assert!(!beside.exists());
+}
+
+/// A command that goes on, and the lines that it prints.
+struct Going {
+    child: Child,
+    lines: Receiver<Value>,
+}
+
+impl Going {
+    fn start(env: &TestEnv, args: &[&str]) -> Self {
+        let mut child = env.spawn(&[args, &["--json"]].concat());
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (send, lines) = channel();
+        std::thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                let _ = send.send(serde_json::from_str(&line).unwrap());
+            }
+        });
+        Going { child, lines }
+    }
+
+    #[track_caller]
+    fn next(&self) -> Value {
+        self.lines.recv_timeout(PATIENCE).expect("a line")
+    }
+
+    /// Ctrl-C, and its exit code.
+    fn interrupt(mut self) -> Option<i32> {
+        signal(self.child.id(), Signal::INT);
+        self.child.wait().unwrap().code()
+    }
+}
+
+#[test]
+fn events_are_followed_through_the_file_and_the_socket() {
+    let env = forgetful();
+    env.gt(&["events", "emit", "first"]).ok();
+    let by_file = Going::start(&env, &["events", "--follow", "--type", "first,n_*"]);
+    assert_eq!(by_file.next()["type"], "first");
+    let server = Going::start(&env, &["events", "--serve"]);
+    let socket = server.next()["socket"].as_str().unwrap().to_owned();
+    assert!(fs::metadata(&socket).is_ok());
+    env.gt(&["events", "--serve"]).fails(4);
+    let by_socket = Going::start(&env, &["events", "--follow", "--type", "first,n_*"]);
+    assert_eq!(by_socket.next()["type"], "first");
+    let feed = Going::start(&env, &["feed", "--follow"]);
+    assert_eq!(feed.next()["type"], "first");
+    let mut number = 0;
+    let mut step = || {
+        fill(&env, "junk", 120);
+        let kind = format!("n_{number}");
+        env.gt(&["events", "emit", &kind]).ok();
+        env.gt(&["krc", "prune"]).ok();
+        number += 1;
+        kind
+    };
+    for _ in 0..3 {
+        let kind = step();
+        assert_eq!(by_file.next()["type"], kind.as_str());
+        assert_eq!(by_socket.next()["type"], kind.as_str());
+        // What tells of a prune is no news to people.
+        assert_eq!(feed.next()["type"], kind.as_str());
+    }
+    // The server dies without a word: the log itself tells from there on.
+    let mut server = server;
+    signal(server.child.id(), Signal::KILL);
+    server.child.wait().unwrap();
+    assert!(fs::metadata(&socket).is_ok(), "its socket is left");
+    let kind = step();
+    assert_eq!(by_socket.next()["type"], kind.as_str());
+    assert_eq!(by_file.next()["type"], kind.as_str());
+    let server = Going::start(&env, &["events", "--serve"]);
+    server.next();
+    assert_eq!(server.interrupt(), Some(0));
+    assert!(fs::metadata(&socket).is_err(), "it is removed");
+    assert_eq!(by_socket.interrupt(), Some(0));
+    assert_eq!(by_file.interrupt(), Some(0));
+    assert_eq!(feed.interrupt(), Some(0));
+}
+
+#[test]
+fn the_chronicle_says_what_it_keeps() {
+    let env = forgetful();
+    env.gt(&["events", "emit", "mail", "--actor", "mayor"]).ok();
+    fill(&env, "junk", 130);
+    let stats = env.json(&["krc", "stats"]);
+    let log = &stats["files"][0];
+    assert_eq!(
+        (&log["events"], &log["expired"]),
+        (&json!(131), &json!(130))
+    );
+    let told = env.json(&["krc", "prune", "--dry-run"]);
+    assert_eq!(told["files"][0]["removed"], 30, "{told}");
+    assert_eq!(count(&env, "junk"), 130);
+    let told = env.json(&["krc", "prune", "--auto"]);
+    assert_eq!(told["files"][0]["removed"], 30, "{told}");
+    let told = env.json(&["krc", "prune", "--auto"]);
+    assert_eq!(
+        (&told["pruned"], &told["reason"]),
+        (&json!(false), &json!("not_yet"))
+    );
+    assert!(env.town().join(".krc-autoprune.json").exists());
+    let config = env.json(&["krc", "config"]);
+    assert_eq!(config["minimum_kept"], 100);
+    assert_eq!(config["prune_interval_seconds"], 3_600);
+    let types = config["types"].as_array().unwrap();
+    let row = |kind: &str| types.iter().find(|row| row["type"] == kind).unwrap();
+    assert_eq!(row("mass_death")["ttl_seconds"], 90 * 86_400);
+    assert_eq!(row("mass_death")["decay"], "flat");
+    assert_eq!(row("junk")["overridden"], true);
+    for command in ["stats", "config", "prune"] {
+        env.gt(&["krc", command]).ok();
+    }
+}
