@@ -114,11 +114,12 @@ fn open(path: &Path) -> Result<File> {
     open().map_err(|error| files::cannot("open", path, &error))
 }
 
-/// Only for messages to people, so a failure changes nothing.
+/// Only for messages to people, so a failure changes nothing. Always as long, and over
+/// the one before: of a file that was emptied ext4 waits for the disk when it is closed,
+/// which costs milliseconds under a lock that is taken often.
 fn note_holder(file: &mut File) {
-    let _ = file.set_len(0);
     let _ = file.rewind();
-    let _ = write!(file, "{}", std::process::id());
+    let _ = write!(file, "{:<10}", std::process::id());
 }
 
 #[cfg(test)]
