@@ -80,6 +80,7 @@ fn an_agents_document_has_the_promised_fields() {
         ("pane", 0),
         ("pid", 0),
         ("work_dir", 0),
+        ("keepalive_age_seconds", 0),
     ] {
         let value = agent[field].take();
         assert!(!value.is_null(), "{field}");
