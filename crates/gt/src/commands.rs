@@ -67,7 +67,6 @@ pub(crate) fn run(command: Command, context: &Context) -> Answer {
         Command::Sessions(command) => sessions::run(command, context),
         Command::Sync(args) => sync::run(args, context),
         Command::TmuxConf(args) => tmux_conf::run(args, context),
-        Command::Sync(args) => sync::run(&args, context),
         Command::Events(args) => events::run(args, context),
         Command::Feed(args) => feed::run(&args, context),
         Command::Krc(command) => krc::run(command, context),
