@@ -5,6 +5,10 @@
 //! adds programs in `harnesses/<name>.toml`. `docs/harnesses.md` explains every
 //! key.
 
+mod transcripts;
+
+pub use transcripts::Transcripts;
+
 use crate::overlay::{Layer, Overlaid, overlay};
 use crate::problem::Problem;
 use serde::Deserialize;
@@ -85,6 +89,7 @@ pub struct Preset {
     pub typing: Typing,
     pub quit: Quit,
     pub hooks: Hooks,
+    pub usage: Transcripts,
     pub seeds: Vec<Seed>,
     pub dialogs: Vec<Dialog>,
 }
@@ -360,6 +365,11 @@ mod tests {
                 preset.command.prompt == PromptStyle::Flag,
                 preset.command.prompt_flag.is_some(),
                 "{name}: a prompt flag goes with that style"
+            );
+            assert_eq!(
+                preset.usage.format.is_some(),
+                !preset.usage.files.is_empty(),
+                "{name}: who knows how to read knows where"
             );
             for dialog in &preset.dialogs {
                 assert!(

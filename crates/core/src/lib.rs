@@ -19,6 +19,7 @@ pub mod keepalive;
 pub mod name;
 pub mod nudge;
 pub mod overlay;
+pub mod price;
 pub mod problem;
 pub mod process;
 pub mod record;
@@ -34,6 +35,7 @@ pub mod state;
 pub mod sync;
 pub mod target;
 pub mod theme;
+pub mod usage;
 
 pub use identity::Identity;
 pub use problem::{Kind, Problem};

@@ -3,6 +3,7 @@
 //! A [`Record`] is also what a line of the journal holds: all of it when a life
 //! begins, and later only what has changed. [`Record::merge`] adds them up.
 
+use crate::usage::Usage;
 use serde::{Deserialize, Serialize};
 
 /// How a life ended.
@@ -141,6 +142,8 @@ record! {
     host: String,
     /// What it has told of its work, the oldest first.
     steps: Vec<Step>,
+    /// What it took, as far as it has been read.
+    usage: Usage,
 }
 
 impl Record {

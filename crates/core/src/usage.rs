@@ -1,0 +1,297 @@
+//! What a life took: tokens, and what they cost.
+//!
+//! The agent programs keep transcripts of their own. Here is how each of them is read,
+//! line by line and without any I/O: a [`Reading`] is given lines, adds them up, and
+//! can be kept between two looks at the same file, so that the second goes on where the
+//! first stopped. Where the files are, and who reads them when, is the engine's matter;
+//! what a token costs is in [`crate::price`].
+//!
+//! One file may hold several lives, because a conversation can be resumed, and a fork
+//! begins with a copy of what it was made from. So a life counts only what carries a
+//! time of its own [`Window`].
+//!
+//! Claude Code also writes lines with the conversation's cost (`cost-state`). They are
+//! not read: their total goes on from life to life and into forks, they bear no time,
+//! and one that is killed leaves none.
+
+mod claude;
+mod codex;
+mod gemini;
+pub mod opencode;
+
+use crate::price::Prices;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::ops::AddAssign;
+
+/// So many answers may still change: the lines about one follow each other closely, but
+/// those of answers that were given at the same time are mixed.
+const RECENT: usize = 64;
+
+/// The tokens of a life, and their price. Input is what was not taken from a cache.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Usage {
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub cache_read_tokens: u64,
+    pub cache_write_tokens: u64,
+    /// The one that answered last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Of all tokens whose price is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// Those that are not in the cost.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unpriced_tokens: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl Usage {
+    /// All tokens together.
+    pub fn tokens(&self) -> u64 {
+        [
+            self.output_tokens,
+            self.cache_read_tokens,
+            self.cache_write_tokens,
+        ]
+        .into_iter()
+        .fold(self.input_tokens, u64::saturating_add)
+    }
+}
+
+impl AddAssign<&Usage> for Usage {
+    fn add_assign(&mut self, more: &Usage) {
+        for (sum, more) in [
+            (&mut self.input_tokens, more.input_tokens),
+            (&mut self.output_tokens, more.output_tokens),
+            (&mut self.cache_read_tokens, more.cache_read_tokens),
+            (&mut self.cache_write_tokens, more.cache_write_tokens),
+            (&mut self.unpriced_tokens, more.unpriced_tokens),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+        if more.model.is_some() {
+            self.model.clone_from(&more.model);
+        }
+        if let Some(cost) = more.cost_usd {
+            self.cost_usd = Some(self.cost_usd.unwrap_or_default() + cost);
+        }
+    }
+}
+
+/// The tokens of one answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tokens {
+    pub input: u64,
+    pub output: u64,
+    pub cache_read: u64,
+    pub cache_write: u64,
+    /// How many of those written stay in the cache for an hour, which costs more.
+    pub cache_write_1h: u64,
+}
+
+/// One answer of a model.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer {
+    /// Later lines with the same one are about the same answer.
+    pub id: Option<String>,
+    pub model: String,
+    pub tokens: Tokens,
+    /// As the program itself reckons it.
+    pub cost: Option<f64>,
+}
+
+/// Whose transcript it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    Claude,
+    Codex,
+    Gemini,
+    /// A database; its rows are read by [`opencode::answer`].
+    Opencode,
+}
+
+impl Format {
+    /// Whether a transcript is of a conversation in this folder, by its first line. Only
+    /// where that line tells; the others are found by their id.
+    pub fn is_of_folder(self, first_line: &str, folder: &str, sha256_of_folder: &str) -> bool {
+        match self {
+            Format::Codex => codex::folder(first_line).is_some_and(|own| own == folder),
+            Format::Gemini => {
+                gemini::project(first_line).is_some_and(|own| own == sha256_of_folder)
+            }
+            Format::Claude | Format::Opencode => false,
+        }
+    }
+}
+
+/// From when to when a life counts. Times are RFC 3339 in UTC with milliseconds, as all
+/// the programs write them, so that texts compare like times.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    pub since: String,
+    /// Absent while it runs.
+    pub until: Option<String>,
+}
+
+impl Window {
+    fn holds(&self, at: &str) -> bool {
+        at >= self.since.as_str() && self.until.as_deref().is_none_or(|until| at <= until)
+    }
+}
+
+/// One transcript, as far as it has been read. Its size does not grow with the
+/// transcript's.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Reading {
+    /// What will not change any more.
+    settled: Usage,
+    recent: VecDeque<Recent>,
+    /// What a line means for those after it, in formats where it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    codex: Option<codex::Context>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Recent {
+    id: String,
+    usage: Usage,
+}
+
+impl Reading {
+    /// Reads one line. One that cannot be read says nothing: these files are not ours,
+    /// and the next release may write others.
+    pub fn line(&mut self, format: Format, line: &str, window: &Window, prices: &Prices) {
+        let found = match format {
+            Format::Claude => claude::answer(line),
+            Format::Codex => self.codex.get_or_insert_default().answer(line),
+            Format::Gemini => gemini::answer(line),
+            Format::Opencode => None,
+        };
+        if let Some((_, answer)) = found.filter(|(at, _)| window.holds(at)) {
+            self.count(answer, prices);
+        }
+    }
+
+    /// Counts an answer, or takes the newer figures of one that was counted.
+    pub fn count(&mut self, answer: Answer, prices: &Prices) {
+        let usage = priced(&answer, prices);
+        if usage.tokens() == 0 {
+            return;
+        }
+        let Some(id) = answer.id else {
+            self.settled += &usage;
+            return;
+        };
+        if let Some(known) = self.recent.iter_mut().find(|known| known.id == id) {
+            known.usage = usage;
+            return;
+        }
+        self.recent.push_back(Recent { id, usage });
+        if self.recent.len() > RECENT
+            && let Some(old) = self.recent.pop_front()
+        {
+            self.settled += &old.usage;
+        }
+    }
+
+    /// What has been read so far.
+    pub fn usage(&self) -> Usage {
+        let mut sum = self.settled.clone();
+        for recent in &self.recent {
+            sum += &recent.usage;
+        }
+        sum
+    }
+}
+
+fn priced(answer: &Answer, prices: &Prices) -> Usage {
+    let tokens = answer.tokens;
+    let mut usage = Usage {
+        input_tokens: tokens.input,
+        output_tokens: tokens.output,
+        cache_read_tokens: tokens.cache_read,
+        cache_write_tokens: tokens.cache_write,
+        model: Some(answer.model.clone()).filter(|model| !model.is_empty()),
+        cost_usd: answer
+            .cost
+            .or_else(|| prices.cost(&answer.model, &answer.tokens)),
+        unpriced_tokens: 0,
+    };
+    if usage.cost_usd.is_none() {
+        usage.unpriced_tokens = usage.tokens();
+    }
+    usage
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(id: Option<&str>, output: u64) -> Answer {
+        Answer {
+            id: id.map(str::to_owned),
+            model: "claude-opus-4-5".to_owned(),
+            tokens: Tokens {
+                output,
+                ..Tokens::default()
+            },
+            cost: None,
+        }
+    }
+
+    #[test]
+    fn an_answer_counts_once_with_its_newest_figures() {
+        let prices = Prices::builtin();
+        let mut reading = Reading::default();
+        reading.count(answer(Some("a"), 1), &prices);
+        reading.count(answer(Some("b"), 2), &prices);
+        reading.count(answer(Some("a"), 100), &prices);
+        assert_eq!(reading.usage().output_tokens, 102);
+        // It can be put away and taken up again.
+        let text = serde_json::to_string(&reading).unwrap();
+        let mut reading: Reading = serde_json::from_str(&text).unwrap();
+        reading.count(answer(Some("a"), 101), &prices);
+        assert_eq!(reading.usage().output_tokens, 103);
+        let cost = reading.usage().cost_usd.unwrap();
+        assert!((cost - 103.0 * 25e-6).abs() < 1e-12, "{cost}");
+    }
+
+    #[test]
+    fn what_is_kept_does_not_grow() {
+        let prices = Prices::builtin();
+        let mut reading = Reading::default();
+        for n in 0..10_000 {
+            reading.count(answer(Some(&format!("msg_{n}")), 1), &prices);
+            reading.count(answer(None, 1), &prices);
+        }
+        assert_eq!(reading.usage().output_tokens, 20_000);
+        assert!(serde_json::to_string(&reading).unwrap().len() < 32_768);
+    }
+
+    #[test]
+    fn without_a_price_there_is_no_cost() {
+        let prices = Prices::builtin();
+        let mut reading = Reading::default();
+        let unknown = |cost| Answer {
+            model: "gpt-unheard-of".to_owned(),
+            cost,
+            ..answer(None, 7)
+        };
+        reading.count(unknown(None), &prices);
+        assert_eq!(reading.usage().cost_usd, None);
+        assert_eq!(reading.usage().unpriced_tokens, 7);
+        // The program's own word is one, and what is known is not lost in what is not.
+        reading.count(unknown(Some(0.5)), &prices);
+        assert_eq!(reading.usage().cost_usd, Some(0.5));
+        assert_eq!(reading.usage().unpriced_tokens, 7);
+        assert_eq!(reading.usage().model.as_deref(), Some("gpt-unheard-of"));
+    }
+}

@@ -1,0 +1,85 @@
+//! opencode: a database, in which each message has its figures. Measured on 1.18.33.
+//!
+//! It reckons the cost of each message itself, by the prices of the provider that was
+//! asked, which is more than a table of models can know. Where it says zero it knows no
+//! price, or the model is paid for otherwise; then the table has the word.
+
+use super::{Answer, Tokens};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Message {
+    role: String,
+    #[serde(rename = "modelID", default)]
+    model: String,
+    #[serde(default)]
+    cost: f64,
+    tokens: Figures,
+}
+
+/// None is a part of another.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Figures {
+    input: u64,
+    output: u64,
+    reasoning: u64,
+    cache: Cache,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Cache {
+    read: u64,
+    write: u64,
+}
+
+/// The answer in a row of the table `message`: its id, and its data.
+pub fn answer(id: &str, data: &str) -> Option<Answer> {
+    let message: Message = serde_json::from_str(data).ok()?;
+    if message.role != "assistant" {
+        return None;
+    }
+    Some(Answer {
+        id: Some(id.to_owned()),
+        model: message.model,
+        tokens: Tokens {
+            input: message.tokens.input,
+            output: message
+                .tokens
+                .output
+                .saturating_add(message.tokens.reasoning),
+            cache_read: message.tokens.cache.read,
+            cache_write: message.tokens.cache.write,
+            cache_write_1h: 0,
+        },
+        cost: Some(message.cost).filter(|cost| *cost > 0.0),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_with_its_figures() {
+        let data = r#"{"parentID":"msg_1","role":"assistant","mode":"build","agent":"build","path":{"cwd":"/town/max","root":"/town/max"},"cost":0.015855,"tokens":{"total":7507,"input":5000,"output":7,"reasoning":2,"cache":{"write":3,"read":2500}},"modelID":"claude-sonnet-4-5","providerID":"anthropic","time":{"created":1794796387765,"completed":1794796390973},"finish":"stop"}"#;
+        let expected = Answer {
+            id: Some("msg_2".into()),
+            model: "claude-sonnet-4-5".into(),
+            tokens: Tokens {
+                input: 5000,
+                output: 9,
+                cache_read: 2500,
+                cache_write: 3,
+                cache_write_1h: 0,
+            },
+            cost: Some(0.015855),
+        };
+        assert_eq!(answer("msg_2", data), Some(expected));
+        let user = r#"{"role":"user","time":{"created":1},"tokens":{}}"#;
+        assert_eq!(answer("msg_1", user), None);
+        assert_eq!(answer("msg_1", "{"), None);
+    }
+}
