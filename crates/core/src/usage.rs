@@ -62,6 +62,14 @@ impl Usage {
         .into_iter()
         .fold(self.input_tokens, u64::saturating_add)
     }
+
+    /// Without the noise that adding up fractions makes: a cost is never known to less
+    /// than a billionth of a dollar.
+    #[must_use]
+    pub fn rounded(mut self) -> Self {
+        self.cost_usd = self.cost_usd.map(|cost| (cost * 1e9).round() / 1e9);
+        self
+    }
 }
 
 impl AddAssign<&Usage> for Usage {
@@ -208,7 +216,7 @@ impl Reading {
         for recent in &self.recent {
             sum += &recent.usage;
         }
-        sum
+        sum.rounded()
     }
 }
 

@@ -29,6 +29,7 @@ mod plain;
 mod screen;
 mod script;
 mod signals;
+mod tally;
 mod terminal;
 mod transcript;
 mod turn;

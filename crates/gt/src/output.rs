@@ -2,6 +2,7 @@
 
 pub(crate) mod progress;
 pub(crate) mod table;
+pub(crate) mod usage;
 
 use gt_core::Problem;
 use serde::Serialize;

@@ -46,6 +46,7 @@ pub mod target;
 pub mod tmux_conf;
 pub mod tmux_hooks;
 pub mod town;
+pub mod usage;
 pub mod watch;
 pub mod when;
 pub mod workspace;

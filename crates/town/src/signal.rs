@@ -8,7 +8,7 @@
 use crate::containers::{self, Container, tmux_problem};
 use crate::harnesses::Presets;
 use crate::queue::{self, Queue};
-use crate::{Result, Town};
+use crate::{Result, Town, usage};
 use gt_core::signal::{self, Event};
 use gt_core::startup::tag;
 use gt_core::state::State;
@@ -53,6 +53,7 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
             .run(batch)
             .map_err(|error| tmux_problem("cannot tag the container", error))?;
     }
+    let noted = usage::note(town, event, report);
     // Its own address is in the agent's environment; a hook that runs elsewhere
     // wakes the delivery to be sure.
     let own = town
@@ -62,7 +63,7 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
     if signal::ends_a_turn(event) && own.is_none_or(|own| !Queue::of(town, &own).is_empty()) {
         wake_delivery(town, &target)?;
     }
-    Ok(())
+    noted
 }
 
 /// The container whose agent has this conversation: for hooks that run in another

@@ -19,7 +19,7 @@ use crate::inject::{Reached, Submission, Typist};
 use crate::lock::{self, FileLock};
 use crate::queue::{Phase, Queue};
 use crate::sessions::{End, Sessions};
-use crate::{Result, Town, hooks, look, neighbours, pidfile, rig, roles, stop, workspace};
+use crate::{Result, Town, hooks, look, neighbours, pidfile, rig, roles, stop, usage, workspace};
 use container::{Made, Previous};
 use gt_core::problem::Kind;
 use gt_core::record::{Outcome, Record};
@@ -80,10 +80,15 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
             let greeted = look::install_keys(town).and_then(|()| neighbours::remember(town));
             warnings.extend(greeted.err().map(|problem| problem.to_string()));
         }
+        let noted = usage::note_folder(town, session, &prepared.preset, &plan.env);
+        warnings.extend(noted.err().map(|problem| problem.to_string()));
         let state = await_ready::bring_up(town, &prepared, &plan, &made, &mut warnings)?;
         finish(town, &prepared, &made)?;
         Ok((made, state))
     });
+    if is_recorded && let Some(lost) = &previous {
+        usage::settle(town, [lost.id.as_str()]);
+    }
     match result {
         Ok((made, state)) => Ok(Started {
             identity: identity.clone(),
@@ -105,6 +110,9 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
             }
             if !options.keep_container && !lost_to_another(&problem) {
                 undo(town, &prepared, session);
+            }
+            if is_recorded {
+                usage::settle(town, [session.to_string().as_str()]);
             }
             if new_folder && workspace::is_worktree(identity.role()) {
                 // Made a moment ago and still empty of work, or it is kept.

@@ -11,7 +11,7 @@ use crate::lock::FileLock;
 use crate::processes::{self, Handle};
 use crate::queue::Queue;
 use crate::sessions::{End, Sessions};
-use crate::{Result, Town, harnesses, inject, pidfile};
+use crate::{Result, Town, harnesses, inject, pidfile, usage};
 use gt_core::harness::Preset;
 use gt_core::process::Table;
 use gt_core::record::{Outcome, Record};
@@ -106,6 +106,15 @@ pub fn stop_all(
         }
     }
     let ended = end(town, &victims, options);
+    // Whoever waits to start one of them need not wait for this.
+    drop(locks);
+    if ended.is_ok() {
+        let lives: Vec<String> = victims
+            .iter()
+            .filter_map(|container| Some(container.life()?.to_string()))
+            .collect();
+        usage::settle(town, lives.iter().map(String::as_str));
+    }
     answers
         .into_iter()
         .map(|(identity, answer)| {

@@ -9,13 +9,13 @@
 use crate::containers::{self, Container, Owner};
 use crate::lock::FileLock;
 use crate::sessions::{Query, Sessions, timestamp};
-use crate::{Result, Town, processes};
+use crate::{Result, Town, processes, usage};
 use gt_core::Identity;
 use gt_core::record::{Record, Status};
 use gt_core::session::SessionId;
 use gt_core::sync::{self, Change, Death, Moment, Shown};
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 /// How long a start or stop may take before a sync that waits for it gives up.
@@ -49,7 +49,9 @@ pub fn sync(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Synced>
         .iter()
         .filter_map(|container| shown(container, &socket))
         .collect();
-    let known = sessions.known(shown.iter().map(|container| container.life.id.as_str()))?;
+    let open: HashSet<&str> = running.iter().map(|life| life.id.as_str()).collect();
+    let ids = shown.iter().map(|container| container.life.id.as_str());
+    let known = sessions.known(ids.filter(|id| !open.contains(id)))?;
     let first = containers.first().map(Container::pane);
     let server_started = first.map(|pane| pane.server_started);
     let running_since = server_started
@@ -79,6 +81,8 @@ pub fn sync(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Synced>
         });
         if !only_tell {
             lines = sessions.record_where(lines, is_news)?;
+            let ended = lines.iter().filter(|(_, line)| line.outcome.is_some());
+            usage::settle(town, ended.map(|(_, line)| line.id.as_str()));
         }
     }
     let touched = |shown: &Shown| lines.iter().any(|(_, line)| line.id == shown.life.id);

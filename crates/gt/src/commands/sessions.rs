@@ -1,13 +1,15 @@
 use super::Answer;
 use crate::context::Context;
-use crate::output::table::Table;
-use crate::output::{self, Paint};
+use crate::output::table::{Cell, Table};
+use crate::output::{self, Paint, usage};
 use clap::{Args, Subcommand, ValueEnum};
 use gt_core::Problem;
 use gt_core::record::{Outcome, Record};
+use gt_core::usage::Usage;
 use gt_town::sessions::{Query, Sessions};
-use gt_town::{target, when};
+use gt_town::{target, usage as transcripts, when};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 /// The lives of agents, as they are remembered
@@ -140,11 +142,20 @@ pub(crate) fn run(command: SessionsCommand, context: &Context) -> Answer {
     let sessions = Sessions::of(&town);
     match command {
         SessionsCommand::List(args) | SessionsCommand::Find(args) => {
-            let lives = sessions.find(&args.query(&town)?)?;
+            let mut lives = sessions.find(&args.query(&town)?)?;
+            transcripts::refresh(&town, &mut lives);
             list(&lives, context)?;
         }
-        SessionsCommand::Show(args) => show(&sessions.get(&args.id)?, context)?,
-        SessionsCommand::Chain(args) => chain(&sessions.chain(&args.what)?, context)?,
+        SessionsCommand::Show(args) => {
+            let mut life = sessions.get(&args.id)?;
+            transcripts::refresh_all(&town, std::slice::from_mut(&mut life));
+            show(&life, context)?;
+        }
+        SessionsCommand::Chain(args) => {
+            let mut lives = sessions.chain(&args.what)?;
+            transcripts::refresh_all(&town, &mut lives);
+            chain(&lives, context)?;
+        }
         SessionsCommand::Export(ExportArgs { jsonl: _ }) => {
             sessions.each(|life| output::line(life))?;
         }
@@ -253,9 +264,15 @@ fn list(lives: &[Record], context: &Context) -> Result<(), Problem> {
     if lives.is_empty() {
         return output::line("No life is like that.");
     }
-    let mut table = Table::new(&["ID", "AGENT", "STARTED", "LASTED", "OUTCOME", "HARNESS"]);
+    let mut titles = vec!["ID", "AGENT", "STARTED", "LASTED", "OUTCOME", "HARNESS"];
+    // Only where there is something to show.
+    let has_tokens = lives.iter().any(|life| tokens(life) > 0);
+    let has_cost = lives.iter().any(|life| cost(life).is_some());
+    titles.extend(has_tokens.then_some("TOKENS"));
+    titles.extend(has_cost.then_some("COST"));
+    let mut table = Table::new(&titles);
     for life in lives {
-        table.row([
+        let mut row: Vec<Cell> = vec![
             // Whole: the ids of agents that were started together differ only at their end.
             life.id.clone().into(),
             life.agent.clone().unwrap_or_default().into(),
@@ -263,7 +280,15 @@ fn list(lives: &[Record], context: &Context) -> Result<(), Problem> {
             lasted(life).into(),
             ending(life).into(),
             life.harness.clone().unwrap_or_default().into(),
-        ]);
+        ];
+        if has_tokens {
+            let taken = life.usage.as_ref().map(|_| usage::tokens(tokens(life)));
+            row.push(taken.unwrap_or_default().into());
+        }
+        if has_cost {
+            row.push(cost(life).unwrap_or_default().into());
+        }
+        table.row(row);
     }
     output::print(&table.render(Paint::for_stdout()))
 }
@@ -276,6 +301,9 @@ fn show(life: &Record, context: &Context) -> Result<(), Problem> {
     let paint = Paint::for_stdout();
     for (name, value) in document.as_object().into_iter().flatten() {
         let text = match value {
+            Value::Object(_) if name == "usage" => {
+                life.usage.as_ref().map(usage::line).unwrap_or_default()
+            }
             Value::String(text) => text.clone(),
             other => other.to_string(),
         };
@@ -292,11 +320,27 @@ fn show(life: &Record, context: &Context) -> Result<(), Problem> {
 /// The lives of a chain as a tree, with what they took together.
 fn chain(lives: &[Record], context: &Context) -> Result<(), Problem> {
     let seconds: i64 = lives.iter().filter_map(duration).sum();
+    let mut total = Usage::default();
+    for used in lives.iter().filter_map(|life| life.usage.as_ref()) {
+        total += used;
+    }
+    let total = total.rounded();
     if context.json {
-        let documents: Vec<Value> = lives.iter().map(document).collect();
-        return output::json(
-            &json!({"lives": documents, "count": lives.len(), "seconds": seconds}),
-        );
+        let sessions: Vec<Value> = lives.iter().map(document).collect();
+        let commits: BTreeSet<&String> = lives.iter().flat_map(|l| &l.commits).flatten().collect();
+        let first = lives.first();
+        let totals = json!({
+            "lives": lives.len(),
+            "seconds": seconds,
+            "tokens": total.tokens(),
+            "cost_usd": total.cost_usd,
+            "commits": commits.len(),
+        });
+        return output::json(&json!({
+            "chain_id": first.map(|life| life.chain_id.as_ref().unwrap_or(&life.id)),
+            "sessions": sessions,
+            "totals": output::without_nulls(totals),
+        }));
     }
     for (depth, life) in lives.iter().enumerate() {
         let branch = match depth {
@@ -304,19 +348,42 @@ fn chain(lives: &[Record], context: &Context) -> Result<(), Problem> {
             _ => format!("{}└─ ", "   ".repeat(depth - 1)),
         };
         output::line(format!(
-            "{branch}{} {}, {}, {}, {}",
+            "{branch}{} {}, {}, {}, {}{}",
             life.id,
             life.agent.as_deref().unwrap_or_default(),
             started(life),
             lasted(life),
             ending(life),
+            life.usage.as_ref().map(taken).unwrap_or_default(),
         ))?;
     }
     let count = match lives.len() {
         1 => "1 life".to_owned(),
         count => format!("{count} lives"),
     };
-    output::line(format!("{count}, {} together", words(seconds)))
+    output::line(format!(
+        "{count}, {} together{}",
+        words(seconds),
+        taken(&total)
+    ))
+}
+
+/// `, 12.3k tokens, $0.42`; nothing where nothing is known.
+fn taken(used: &Usage) -> String {
+    if used.tokens() == 0 {
+        return String::new();
+    }
+    let cost = usage::cost(used).map(|cost| format!(", {cost}"));
+    let tokens = usage::tokens(used.tokens());
+    format!(", {tokens} tokens{}", cost.unwrap_or_default())
+}
+
+fn tokens(life: &Record) -> u64 {
+    life.usage.as_ref().map_or(0, Usage::tokens)
+}
+
+fn cost(life: &Record) -> Option<String> {
+    usage::cost(life.usage.as_ref()?)
 }
 
 fn started(life: &Record) -> String {

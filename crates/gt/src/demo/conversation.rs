@@ -5,6 +5,7 @@
 //! that looks is up to the caller: `agent` on a terminal, `plain` in a pipe.
 
 use std::fs::{File, OpenOptions};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::rc::Rc;
@@ -118,7 +119,8 @@ impl Conversation {
 
     /// The agent's answer is shown.
     pub(super) fn say(&mut self, text: &str) -> Vec<Note> {
-        self.write("assistant", text).into_iter().collect()
+        let written = self.transcript.write_answer(text);
+        noted(written).into_iter().collect()
     }
 
     pub(super) fn before_tool(&self, tool: &Tool) -> Vec<Note> {
@@ -223,11 +225,13 @@ impl Conversation {
     }
 
     fn write(&mut self, kind: &str, text: &str) -> Option<Note> {
-        let written = self.transcript.write(kind, text);
-        written
-            .err()
-            .map(|error| Note::Warning(format!("transcript: {error}")))
+        noted(self.transcript.write(kind, text))
     }
+}
+
+fn noted(written: io::Result<()>) -> Option<Note> {
+    let failed = written.err();
+    failed.map(|error| Note::Warning(format!("transcript: {error}")))
 }
 
 fn merge(into: &mut Value, more: Value) {

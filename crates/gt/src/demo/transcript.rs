@@ -2,7 +2,9 @@
 //!
 //! The files lie in `$GT_DEMO_HOME/sessions`, in the town's `.runtime/demo/sessions`, so
 //! that they go when it goes, or in `~/.gt-demo/sessions`. The first line says which folder the session belongs to, the others are
-//! `{"type": "user" | "assistant" | "context", "text": …, "at": …}`. The file is made
+//! `{"type": "user" | "assistant" | "context", "text": …, "at": …}`. An answer also has
+//! what Claude Code writes about it: `timestamp`, and `message` with `id`, `model` and
+//! `usage`; one that was only copied from another conversation has not. The file is made
 //! at the start with `O_EXCL`, which is what makes an id that is used twice an error.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -13,6 +15,8 @@ use std::time::{Duration, SystemTime};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+
+use super::tally::Tally;
 
 /// Which conversation to go on with, as asked on the command line.
 #[derive(Debug, Default)]
@@ -28,6 +32,7 @@ pub(super) struct Transcript {
     pub(super) id: String,
     pub(super) path: PathBuf,
     file: File,
+    tally: Tally,
 }
 
 /// A conversation that is open, and how it came to be.
@@ -104,7 +109,10 @@ pub(super) fn open(folder: &Path, cwd: &str, wanted: Wanted) -> Result<Opened, S
     }
     let entries = read(folder, &old)?;
     if !wanted.fork {
-        let transcript = Transcript::append(folder, old)?;
+        let mut transcript = Transcript::append(folder, old)?;
+        for entry in &entries {
+            transcript.tally.remember(&entry.text);
+        }
         return Ok(Opened {
             transcript,
             source: "resume",
@@ -114,7 +122,8 @@ pub(super) fn open(folder: &Path, cwd: &str, wanted: Wanted) -> Result<Opened, S
     let id = wanted.session_id.unwrap_or_else(new_id);
     let mut transcript = Transcript::create(folder, id, cwd)?;
     for entry in &entries {
-        let copied = transcript.write(&entry.kind, &entry.text);
+        transcript.tally.remember(&entry.text);
+        let copied = transcript.write_plain(&entry.kind, &entry.text);
         copied.map_err(|error| format!("{}: {error}", transcript.path.display()))?;
     }
     Ok(Opened {
@@ -138,14 +147,26 @@ impl Transcript {
         })?;
         let header = json!({"type": "session", "session_id": id, "cwd": cwd, "at": now()});
         append(&mut file, &header).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Self { id, path, file })
+        let tally = Tally::default();
+        Ok(Self {
+            id,
+            path,
+            file,
+            tally,
+        })
     }
 
     fn append(folder: &Path, id: String) -> Result<Self, String> {
         let path = folder.join(format!("{id}.jsonl"));
         let file = OpenOptions::new().append(true).open(&path);
         let file = file.map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Self { id, path, file })
+        let tally = Tally::default();
+        Ok(Self {
+            id,
+            path,
+            file,
+            tally,
+        })
     }
 
     /// Takes the file away again; only right for one that was just made.
@@ -153,7 +174,25 @@ impl Transcript {
         fs::remove_file(&self.path)
     }
 
+    /// Writes what somebody said to the agent.
     pub(super) fn write(&mut self, kind: &str, text: &str) -> io::Result<()> {
+        self.tally.hear(text);
+        self.write_plain(kind, text)
+    }
+
+    /// Writes what the agent said, and what that took.
+    pub(super) fn write_answer(&mut self, text: &str) -> io::Result<()> {
+        let usage = self.tally.answer(text);
+        let id = format!("msg_{}", new_id());
+        let message = json!({"id": id, "model": "demo", "usage": usage});
+        let at = now();
+        append(
+            &mut self.file,
+            &json!({"type": "assistant", "text": text, "at": at, "timestamp": at, "message": message}),
+        )
+    }
+
+    fn write_plain(&mut self, kind: &str, text: &str) -> io::Result<()> {
         append(
             &mut self.file,
             &json!({"type": kind, "text": text, "at": now()}),

@@ -22,3 +22,4 @@ mod stopping;
 mod synced;
 mod talking;
 mod towns;
+mod usage;

@@ -64,8 +64,10 @@ fn a_crash_and_what_came_after_it_are_one_chain() {
     assert_eq!(second["chain_id"], first["id"]);
     for of in [first, second] {
         let chain = env.json(&["sessions", "chain", of["id"].as_str().unwrap()]);
-        assert_eq!(chain["count"], 2, "{chain}");
-        assert_eq!(chain["lives"][0]["id"], first["id"]);
+        assert_eq!(chain["totals"]["lives"], 2, "{chain}");
+        assert_eq!(chain["chain_id"], first["id"]);
+        assert_eq!(chain["sessions"][0]["id"], first["id"]);
+        assert_eq!(chain["sessions"][1]["id"], second["id"]);
     }
     let drawn = env
         .gt(&["sessions", "chain", first["id"].as_str().unwrap()])

@@ -1,0 +1,67 @@
+//! The tokens that the demo agent would have used, if it were one: always the same for the
+//! same conversation.
+//!
+//! Four bytes are a token. Every answer reads the whole conversation; what an earlier one
+//! has read comes from a cache.
+
+use serde_json::{Value, json};
+
+/// The end of a conversation, which never comes from a cache.
+const UNCACHED: u64 = 4;
+
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    cached: u64,
+    new: u64,
+}
+
+impl Tally {
+    /// Something that the next answer will read.
+    pub(super) fn hear(&mut self, text: &str) {
+        self.new += tokens(text);
+    }
+
+    /// Something that an answer has read already.
+    pub(super) fn remember(&mut self, text: &str) {
+        self.cached += tokens(text);
+    }
+
+    /// What this answer takes, in Claude Code's words.
+    pub(super) fn answer(&mut self, text: &str) -> Value {
+        let output = tokens(text);
+        let usage = json!({
+            "input_tokens": UNCACHED,
+            "cache_creation_input_tokens": self.new,
+            "cache_read_input_tokens": self.cached,
+            "output_tokens": output,
+        });
+        self.cached += self.new + output;
+        self.new = 0;
+        usage
+    }
+}
+
+fn tokens(text: &str) -> u64 {
+    (text.len() as u64 / 4).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_reads_what_was_said_before() {
+        let mut tally = Tally::default();
+        tally.remember("12345678");
+        tally.hear("1234567812345678");
+        tally.hear("");
+        let first = tally.answer("1234");
+        assert_eq!(first["cache_read_input_tokens"], 2);
+        assert_eq!(first["cache_creation_input_tokens"], 5);
+        assert_eq!(first["output_tokens"], 1);
+        let second = tally.answer("12345678");
+        assert_eq!(second["cache_read_input_tokens"], 8);
+        assert_eq!(second["cache_creation_input_tokens"], 0);
+        assert_eq!(second["output_tokens"], 2);
+    }
+}

@@ -1,0 +1,234 @@
+//! What lives took: read from the transcripts of the demo agent, whose figures are always
+//! the same for the same conversation.
+
+use crate::env::{PATIENCE, TestEnv, signal};
+use gt_tmux::testing::wait_until;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::PathBuf;
+
+const PRICES: &str = "[demo]\ninput = 1000\noutput = 2000\ncache_read = 100\ncache_write = 1250\n";
+
+fn show(env: &TestEnv, id: &Value) -> Value {
+    env.json(&["sessions", "show", id.as_str().unwrap()])
+}
+
+fn newest(env: &TestEnv) -> Value {
+    env.json(&["sessions", "list"])[0].clone()
+}
+
+/// Starts an agent without a first prompt, and gives the id of its life.
+fn start(env: &TestEnv, args: &[&str]) -> Value {
+    let all = [&["start", "mayor", "--no-prompt"], args].concat();
+    env.json(&all)[0]["session"].clone()
+}
+
+/// Lets it answer once.
+fn talk(env: &TestEnv, text: &str) {
+    env.gt(&["nudge", "mayor", text]).ok();
+    env.gt(&["wait", "mayor"]).ok();
+}
+
+fn transcript(env: &TestEnv, id: &Value) -> PathBuf {
+    let name = format!("{}.jsonl", id.as_str().unwrap());
+    env.town().join(".runtime/demo/sessions").join(name)
+}
+
+/// The figures in a transcript, added up by hand.
+fn written(env: &TestEnv, id: &Value) -> [u64; 4] {
+    let mut sum = [0; 4];
+    for line in fs::read_to_string(transcript(env, id)).unwrap().lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let usage = &line["message"]["usage"];
+        for (sum, name) in sum.iter_mut().zip([
+            "input_tokens",
+            "output_tokens",
+            "cache_read_input_tokens",
+            "cache_creation_input_tokens",
+        ]) {
+            *sum += usage[name].as_u64().unwrap_or_default();
+        }
+    }
+    sum
+}
+
+fn counted(life: &Value) -> [u64; 4] {
+    let usage = &life["usage"];
+    [
+        "input_tokens",
+        "output_tokens",
+        "cache_read_tokens",
+        "cache_write_tokens",
+    ]
+    .map(|name| usage[name].as_u64().unwrap_or_default())
+}
+
+fn cost([input, output, read, write]: [u64; 4]) -> f64 {
+    (input * 1000 + output * 2000 + read * 100 + write * 1250) as f64 / 1e6
+}
+
+#[test]
+fn a_life_tells_what_it_took_while_it_runs_and_afterwards() {
+    let env = TestEnv::with_town();
+    fs::write(env.town().join("prices.toml"), PRICES).unwrap();
+    let id = start(&env, &[]);
+    assert_eq!(show(&env, &id)["usage"], Value::Null, "nothing was said");
+    talk(&env, "a first message to the mayor");
+    let first = show(&env, &id);
+    assert_eq!(counted(&first), written(&env, &id), "{first}");
+    assert!(counted(&first).iter().all(|count| *count > 0) || counted(&first)[2] == 0);
+    talk(&env, "and a second one");
+    let second = show(&env, &id);
+    assert_eq!(counted(&second), written(&env, &id), "{second}");
+    assert!(counted(&second)[1] > counted(&first)[1]);
+    assert_eq!(second["usage"]["model"], "demo");
+    let dollars = second["usage"]["cost_usd"].as_f64().unwrap();
+    assert!((dollars - cost(counted(&second))).abs() < 1e-9, "{second}");
+    let table = env.gt(&["sessions", "list"]).ok().stdout;
+    assert!(
+        table.contains("TOKENS") && table.contains("COST"),
+        "{table}"
+    );
+    assert!(table.contains('$'), "{table}");
+    let journal = env.town().join(".sessions/index.jsonl");
+    let has_usage = || fs::read_to_string(&journal).unwrap().contains("\"usage\"");
+    assert!(!has_usage(), "looking writes nothing down");
+    env.gt(&["stop", "mayor"]).ok();
+    assert!(has_usage());
+    let ended = show(&env, &id);
+    assert_eq!(ended["usage"], second["usage"]);
+    assert!(
+        fs::read_dir(env.town().join(".runtime/usage"))
+            .unwrap()
+            .next()
+            .is_none(),
+        "what was only needed on the way is gone"
+    );
+    // Without its transcript it is remembered all the same.
+    fs::remove_file(transcript(&env, &id)).unwrap();
+    env.gt(&["sessions", "rebuild"]).ok();
+    assert_eq!(show(&env, &id)["usage"], second["usage"]);
+    let text = env.gt(&["sessions", "show", id.as_str().unwrap()]).ok();
+    assert!(text.stdout.contains(" from the cache, "), "{}", text.stdout);
+}
+
+#[test]
+fn a_resumed_conversation_counts_for_each_life_once() {
+    let env = TestEnv::with_town();
+    let first = start(&env, &[]);
+    talk(&env, "said in the first life");
+    env.gt(&["stop", "mayor"]).ok();
+    let before = written(&env, &first);
+    let resumed = start(&env, &["--resume", first.as_str().unwrap()]);
+    talk(&env, "said in the second life, which is another");
+    env.gt(&["stop", "mayor"]).ok();
+    let both = written(&env, &first);
+    assert_eq!(counted(&show(&env, &first)), before);
+    let later = counted(&show(&env, &resumed));
+    let sum: Vec<u64> = before.iter().zip(later).map(|(a, b)| a + b).collect();
+    assert_eq!(sum, both, "each answer belongs to one of them");
+    assert!(later[1] > 0);
+    // A fork begins with a copy of all that, which it did not pay for.
+    let fork = start(&env, &["--fork", first.as_str().unwrap()]);
+    assert_eq!(show(&env, &fork)["usage"], Value::Null);
+    talk(&env, "said in the fork");
+    let taken = counted(&show(&env, &fork));
+    assert!(taken[1] > 0 && taken[1] < both[1], "{taken:?} {both:?}");
+}
+
+#[test]
+fn a_conversation_that_was_cleared_still_counts() {
+    let env = TestEnv::with_town();
+    let id = start(&env, &[]);
+    talk(&env, "before it was cleared");
+    env.gt(&["nudge", "mayor", "/clear"]).ok();
+    wait_until("it has another conversation", PATIENCE, || {
+        let files = fs::read_dir(env.town().join(".runtime/demo/sessions")).unwrap();
+        (files.count() == 2).then_some(())
+    });
+    env.gt(&["wait", "mayor"]).ok();
+    let before = written(&env, &id);
+    assert_eq!(counted(&show(&env, &id)), before);
+    talk(&env, "after it was cleared");
+    let after = counted(&show(&env, &id));
+    assert!(after[1] > before[1], "{after:?} {before:?}");
+    env.gt(&["stop", "mayor"]).ok();
+    assert_eq!(counted(&show(&env, &id)), after);
+}
+
+#[test]
+fn the_lives_of_a_chain_add_up() {
+    let env = TestEnv::with_town();
+    fs::write(env.town().join("prices.toml"), PRICES).unwrap();
+    let first = start(&env, &[]);
+    talk(&env, "to one that will crash");
+    signal(env.pid("mayor"), Signal::KILL);
+    wait_until("it is dead", PATIENCE, || {
+        (env.agent("mayor")["state"] == "crashed").then_some(())
+    });
+    let second = start(&env, &[]);
+    talk(&env, "to the one after it");
+    let chain = env.json(&["sessions", "chain", first.as_str().unwrap()]);
+    assert_eq!(
+        chain.as_object().unwrap().keys().collect::<Vec<_>>(),
+        ["chain_id", "sessions", "totals"]
+    );
+    let totals = &chain["totals"];
+    assert_eq!(
+        totals.as_object().unwrap().keys().collect::<Vec<_>>(),
+        ["lives", "seconds", "tokens", "cost_usd", "commits"]
+    );
+    let lives = [written(&env, &first), written(&env, &second)];
+    let tokens: u64 = lives.iter().flatten().sum();
+    assert_eq!(totals["tokens"], json!(tokens), "{chain}");
+    assert_eq!(totals["commits"], 0);
+    let dollars = totals["cost_usd"].as_f64().unwrap();
+    assert!((dollars - cost(lives[0]) - cost(lives[1])).abs() < 1e-9);
+    let drawn = env.gt(&["sessions", "chain", first.as_str().unwrap()]).ok();
+    assert!(drawn.stdout.contains(" tokens, $"), "{}", drawn.stdout);
+}
+
+#[test]
+fn what_ended_unseen_is_counted_by_the_sync() {
+    let env = TestEnv::with_town();
+    let id = start(&env, &[]);
+    talk(&env, "to one whose server dies");
+    env.tmux(gt_tmux::Command::new("kill-server"));
+    env.gt(&["sync"]).ok();
+    let life = newest(&env);
+    assert_eq!(life["outcome"], "crash");
+    assert_eq!(counted(&life), written(&env, &id), "{life}");
+}
+
+#[test]
+fn a_transcript_that_is_damaged_or_missing_does_no_harm() {
+    let env = TestEnv::with_town();
+    let id = start(&env, &[]);
+    talk(&env, "before the damage");
+    let whole = written(&env, &id);
+    let path = transcript(&env, &id);
+    let mut file = File::options().append(true).open(&path).unwrap();
+    file.write_all(b"\xff\0{\"type\":\"assistant\",\"usage\":\nnonsense\n{\"half")
+        .unwrap();
+    assert_eq!(counted(&show(&env, &id)), whole, "what can be read counts");
+    // So do not our own notes, nor prices that cannot be read.
+    let notes = env.town().join(".runtime/usage");
+    for entry in fs::read_dir(&notes).unwrap().flatten() {
+        fs::write(entry.path(), "{]").unwrap();
+    }
+    fs::write(env.town().join("prices.toml"), "[demo\n").unwrap();
+    assert_eq!(counted(&show(&env, &id)), whole);
+    fs::remove_file(&path).unwrap();
+    let pipe = rustix::fs::FileType::Fifo;
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &path, pipe, mode, 0).unwrap();
+    env.gt(&["sessions", "list"]).ok();
+    env.gt(&["sessions", "show", id.as_str().unwrap()]).ok();
+    env.gt(&["stop", "mayor"]).ok();
+    env.gt(&["sync"]).ok();
+    let life = newest(&env);
+    assert_eq!((&life["id"], &life["outcome"]), (&id, &json!("killed")));
+    env.gt(&["start", "mayor", "--no-prompt"]).ok();
+}

@@ -1,0 +1,167 @@
+//! opencode's database. Its rows change after they are written, so there is no place to
+//! go on from: it is read again when its files have changed, and only the messages of
+//! one agent's folder and time.
+
+use gt_core::price::Prices;
+use gt_core::usage::{Reading, Usage, Window, opencode};
+use rusqlite::{Connection, OpenFlags, params};
+use serde::{Deserialize, Serialize};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The program itself must never wait for us, and we do not wait long for it.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// Subagents have sessions of their own, below the one that called them.
+const MESSAGES: &str = "
+WITH RECURSIVE mine (id) AS (
+    SELECT id FROM session WHERE directory = ?1
+    UNION SELECT session.id FROM session JOIN mine ON session.parent_id = mine.id
+)
+SELECT message.id, message.data FROM message JOIN mine ON message.session_id = mine.id
+WHERE message.time_created >= ?2 AND message.time_created <= ?3
+ORDER BY message.time_created";
+
+/// What was read, and from which state of the files.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Seen {
+    /// Length and time of the database and of what was not yet merged into it.
+    files: Vec<(u64, i64)>,
+    until: Option<String>,
+    pub(super) usage: Usage,
+}
+
+pub(super) fn read(
+    path: &Path,
+    folder: &str,
+    window: &Window,
+    prices: &Prices,
+    seen: &mut Seen,
+) -> rusqlite::Result<()> {
+    let files = stamps(path);
+    let is_known = seen.files == files && seen.until == window.until;
+    if files.is_empty() || is_known {
+        return Ok(());
+    }
+    let db = Connection::open_with_flags(
+        path,
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )?;
+    db.busy_timeout(PATIENCE)?;
+    let since = millis(Some(&window.since)).unwrap_or_default();
+    let until = millis(window.until.as_ref()).unwrap_or(i64::MAX);
+    let mut query = db.prepare(MESSAGES)?;
+    let mut rows = query.query(params![folder, since, until])?;
+    let mut reading = Reading::default();
+    while let Some(row) = rows.next()? {
+        let (id, data): (String, String) = (row.get(0)?, row.get(1)?);
+        if let Some(answer) = opencode::answer(&id, &data) {
+            reading.count(answer, prices);
+        }
+    }
+    *seen = Seen {
+        files,
+        until: window.until.clone(),
+        usage: reading.usage(),
+    };
+    Ok(())
+}
+
+fn millis(time: Option<&String>) -> Option<i64> {
+    let time: jiff::Timestamp = time?.parse().ok()?;
+    Some(time.as_millisecond())
+}
+
+fn stamps(path: &Path) -> Vec<(u64, i64)> {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    let files = [path.to_owned(), PathBuf::from(log)];
+    let stamp = |path: &PathBuf| {
+        let meta = path.metadata().ok()?;
+        let nanos = meta.mtime().checked_mul(1_000_000_000)?;
+        Some((meta.len(), nanos.checked_add(meta.mtime_nsec())?))
+    };
+    files.iter().filter_map(stamp).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(since: &str, until: Option<&str>) -> Window {
+        Window {
+            since: since.to_owned(),
+            until: until.map(str::to_owned),
+        }
+    }
+
+    /// The tables as 1.18.33 makes them, less what is of no interest here.
+    fn database(path: &Path) -> Connection {
+        let db = Connection::open(path).unwrap();
+        db.execute_batch(
+            "PRAGMA journal_mode = WAL;
+             CREATE TABLE session (id text PRIMARY KEY, parent_id text, directory text NOT NULL);
+             CREATE TABLE message (id text PRIMARY KEY, session_id text NOT NULL,
+                 time_created integer NOT NULL, time_updated integer NOT NULL, data text NOT NULL);
+             INSERT INTO session VALUES ('ses_1', NULL, '/town/max'), ('ses_2', 'ses_1', '/elsewhere'),
+                 ('ses_3', NULL, '/town/amy');",
+        )
+        .unwrap();
+        db
+    }
+
+    fn say(db: &Connection, id: &str, session: &str, at: i64, output: u64) {
+        let data = format!(
+            r#"{{"role":"assistant","cost":0.5,"modelID":"m","tokens":{{"input":1,"output":{output},"reasoning":0,"cache":{{"read":0,"write":0}}}}}}"#
+        );
+        db.execute(
+            "INSERT INTO message VALUES (?1, ?2, ?3, ?3, ?4) ON CONFLICT (id) DO UPDATE SET data = ?4",
+            params![id, session, at, data],
+        )
+        .unwrap();
+    }
+
+    #[test]
+    fn messages_of_the_folder_and_the_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("opencode.db");
+        let db = database(&path);
+        // 2026-11-16T02:33:00Z
+        let now = 1_794_796_380_000;
+        say(&db, "old", "ses_1", now - 1, 1000);
+        say(&db, "mine", "ses_1", now, 7);
+        say(&db, "my subagent's", "ses_2", now + 1, 20);
+        say(&db, "another's", "ses_3", now + 2, 3000);
+        let prices = Prices::builtin();
+        let since = window("2026-11-16T02:33:00.000Z", None);
+        let mut seen = Seen::default();
+        read(&path, "/town/max", &since, &prices, &mut seen).unwrap();
+        assert_eq!(seen.usage.output_tokens, 27);
+        assert_eq!(seen.usage.cost_usd, Some(1.0), "its own word");
+        // While it is open elsewhere, a message grows and one is new.
+        say(&db, "mine", "ses_1", now, 9);
+        say(&db, "next", "ses_1", now + 60_000, 100);
+        read(&path, "/town/max", &since, &prices, &mut seen).unwrap();
+        assert_eq!(seen.usage.output_tokens, 129);
+        let ended = window("2026-11-16T02:33:00.000Z", Some("2026-11-16T02:33:30.000Z"));
+        read(&path, "/town/max", &ended, &prices, &mut seen).unwrap();
+        assert_eq!(seen.usage.output_tokens, 29);
+    }
+
+    #[test]
+    fn a_database_that_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("opencode.db");
+        std::fs::write(&path, "nonsense ".repeat(1000)).unwrap();
+        let mut seen = Seen::default();
+        let always = window("", None);
+        assert!(read(&path, "/x", &always, &Prices::builtin(), &mut seen).is_err());
+        assert_eq!(seen.usage.tokens(), 0);
+        let none = dir.path().join("none.db");
+        read(&none, "/x", &always, &Prices::builtin(), &mut seen).unwrap();
+        assert_eq!(seen.usage.tokens(), 0);
+        assert!(!none.exists());
+    }
+}

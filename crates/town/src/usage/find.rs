@@ -1,0 +1,224 @@
+//! The transcripts of a life: those that its hooks named, or those that are found by its
+//! conversation's id, or by its folder and its time.
+
+use super::notes::Notes;
+use super::program_folder;
+use crate::Town;
+use gt_core::harness::Preset;
+use gt_core::record::Record;
+use gt_core::usage::{Format, Window};
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// The first line of a transcript is looked at as far as this.
+const HEADER: u64 = 1 << 20;
+
+/// A transcript, and from when on it is the life's, where that is known better than by
+/// the beginning of the life.
+pub(super) type Found = (PathBuf, Option<String>);
+
+/// The transcripts of a life, and before each what belongs beside it.
+pub(super) fn transcripts(
+    town: &Town,
+    life: &Record,
+    preset: &Preset,
+    notes: &Notes,
+    known: &[PathBuf],
+    window: &Window,
+) -> Vec<Found> {
+    let mut main: Vec<Found> = notes
+        .transcripts()
+        .map(|(path, since)| (path.to_owned(), since.map(str::to_owned)))
+        .collect();
+    if main.is_empty() {
+        main = search(town, life, preset, notes, known, window)
+            .into_iter()
+            .map(|path| (path, None))
+            .collect();
+    }
+    let mut all = Vec::new();
+    for (path, since) in main {
+        for pattern in &preset.usage.beside {
+            let beside = matching(&path.with_extension(""), pattern);
+            all.extend(beside.into_iter().map(|path| (path, since.clone())));
+        }
+        all.push((path, since));
+    }
+    all
+}
+
+fn search(
+    town: &Town,
+    life: &Record,
+    preset: &Preset,
+    notes: &Notes,
+    known: &[PathBuf],
+    window: &Window,
+) -> Vec<PathBuf> {
+    let Some(root) = root(town, preset, notes) else {
+        return Vec::new();
+    };
+    let (Some(format), Some(cwd)) = (preset.usage.format, life.cwd.as_deref()) else {
+        return Vec::new();
+    };
+    let mut hash = String::new();
+    for byte in Sha256::digest(cwd) {
+        let _ = write!(hash, "{byte:02x}");
+    }
+    let is_of_folder = |path: &PathBuf| is_of_folder(path, format, cwd, &hash);
+    if let Some(id) = life.harness_session_id.as_deref().filter(|id| is_plain(id)) {
+        let short = id.get(..8).unwrap_or(id);
+        let found = preset.usage.files.iter().flat_map(|pattern| {
+            let filled = pattern.replace("{id}", id).replace("{id8}", short);
+            let mut found = again(known, &filled);
+            if found.is_empty() {
+                found = matching(&root, &filled);
+            }
+            // Ids begin with the time, so many begin alike.
+            found.retain(|path| !pattern.contains("{id8}") || is_of_folder(path));
+            found
+        });
+        return found.collect();
+    }
+    let began = window.since.parse::<jiff::Timestamp>();
+    let began = began.map_or(SystemTime::UNIX_EPOCH, SystemTime::from);
+    let is_new = |path: &PathBuf| {
+        let changed = path.metadata().and_then(|meta| meta.modified());
+        changed.is_ok_and(|changed| changed >= began)
+    };
+    let found = preset.usage.files.iter().flat_map(|pattern| {
+        let filled = pattern.replace("{id}", "*").replace("{id8}", "*");
+        matching(&root, &filled)
+    });
+    found
+        .filter(|path| is_new(path) && is_of_folder(path))
+        .collect()
+}
+
+/// The file of that pattern that was read before: it need not be looked for.
+fn again(known: &[PathBuf], filled: &str) -> Vec<PathBuf> {
+    let pattern = filled.rsplit('/').next().unwrap_or(filled);
+    let name = |path: &Path| path.file_name()?.to_str().map(str::to_owned);
+    let is_it = |path: &&PathBuf| name(path).is_some_and(|name| fits(pattern, &name));
+    let found = known.iter().filter(is_it);
+    found.filter(|path| path.is_file()).cloned().collect()
+}
+
+/// The databases of a program: the same for all its lives.
+pub(super) fn databases(town: &Town, life: &Record, preset: &Preset) -> Vec<PathBuf> {
+    let notes = Notes::of(town, &life.id);
+    let Some(root) = root(town, preset, &notes) else {
+        return Vec::new();
+    };
+    let patterns = preset.usage.files.iter();
+    patterns.flat_map(|p| matching(&root, p)).collect()
+}
+
+fn root(town: &Town, preset: &Preset, notes: &Notes) -> Option<PathBuf> {
+    match notes.folder() {
+        Some(folder) => Some(folder.to_owned()),
+        None => program_folder(town, preset, |name| town.around().var(name)),
+    }
+}
+
+/// An id that is nothing but a name: it becomes a part of a path.
+fn is_plain(id: &str) -> bool {
+    !id.is_empty()
+        && id
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+}
+
+fn is_of_folder(path: &Path, format: Format, folder: &str, hash: &str) -> bool {
+    let Ok(file) = File::open(path) else {
+        return false;
+    };
+    let mut line = Vec::new();
+    let read = BufReader::new(file.take(HEADER)).read_until(b'\n', &mut line);
+    let line = std::str::from_utf8(&line);
+    read.is_ok() && line.is_ok_and(|line| format.is_of_folder(line, folder, hash))
+}
+
+/// The files under a folder that fit a pattern, in the order of their names.
+fn matching(root: &Path, pattern: &str) -> Vec<PathBuf> {
+    let mut found = vec![root.to_owned()];
+    for part in pattern.split('/') {
+        found = found
+            .iter()
+            .flat_map(|folder| match part.contains('*') {
+                true => entries(folder, part),
+                false => vec![folder.join(part)],
+            })
+            .collect();
+    }
+    found.retain(|path| path.is_file());
+    found
+}
+
+fn entries(folder: &Path, pattern: &str) -> Vec<PathBuf> {
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| fits(pattern, name))
+        .collect();
+    names.sort();
+    names.iter().map(|name| folder.join(name)).collect()
+}
+
+/// Whether a name fits a pattern, whose `*` stand for anything.
+fn fits(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((before, after)) => name.strip_prefix(before).is_some_and(|rest| {
+            let ends = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
+            ends.into_iter().any(|at| fits(after, &rest[at..]))
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_fit() {
+        for (pattern, name, expected) in [
+            ("a.jsonl", "a.jsonl", true),
+            ("*", "", true),
+            (
+                "rollout-*-01a1.jsonl",
+                "rollout-2026-11-16T02-32-56-01a1.jsonl",
+                true,
+            ),
+            ("rollout-*-01a1.jsonl", "rollout-01a1.jsonl", false),
+            ("*.jsonl", "ä.jsonl", true),
+            ("*.jsonl", "a.jsonl.tmp", false),
+            ("a*b*c", "abxbc", true),
+        ] {
+            assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
+        }
+        assert!(is_plain("01a1e233-459c") && is_plain("ses_e1"));
+        assert!(!is_plain("../x") && !is_plain("*") && !is_plain(""));
+    }
+
+    #[test]
+    fn files_are_found_and_folders_are_not() {
+        let dir = tempfile::tempdir().unwrap();
+        for path in ["p/b/x.jsonl", "p/a/x.jsonl", "p/a/y.jsonl"] {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+        std::fs::create_dir_all(dir.path().join("p/c/x.jsonl")).unwrap();
+        let found = matching(dir.path(), "p/*/x.jsonl");
+        let expected = ["p/a/x.jsonl", "p/b/x.jsonl"].map(|path| dir.path().join(path));
+        assert_eq!(found, expected);
+        assert!(matching(dir.path(), "q/*/x.jsonl").is_empty());
+    }
+}
