@@ -75,11 +75,13 @@ pub(crate) fn decide(
     } else {
         Directives::default()
     };
+    let mut reported = Usage::default();
     let reply = if let Some(status) = directives.error {
         Reply::Json((wire.error)(status, &format!("fake error {status}")))
     } else {
         let says = says(&asked, &turn, &directives);
         let usage = usage(body, &says);
+        reported = usage;
         let answer = Answer {
             serial,
             model: asked.model,
@@ -105,6 +107,7 @@ pub(crate) fn decide(
             history: turn.history,
             tool_results: turn.tool_results,
             status: directives.error.unwrap_or(200),
+            usage: reported,
             ..request
         },
     }

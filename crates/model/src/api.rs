@@ -85,12 +85,13 @@ pub(crate) enum Says {
     Call(Call),
 }
 
-/// Tokens, as far as they can be guessed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Usage {
-    pub(crate) input: u64,
-    pub(crate) cached: u64,
-    pub(crate) output: u64,
+/// Tokens, as far as they can be guessed. Whether those from a cache are a part of the
+/// input is each format's own matter: they are reported as they stand here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    pub input: u64,
+    pub cached: u64,
+    pub output: u64,
 }
 
 impl Usage {

@@ -5,7 +5,7 @@
 //! write. A reader may still catch a long one half written: it counts once its line break is
 //! there ([`read_log`]).
 
-use crate::api::Api;
+use crate::api::{Api, Usage};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
@@ -45,6 +45,9 @@ pub struct Request {
     pub tool_results: usize,
     /// The status of the answer.
     pub status: u16,
+    /// The tokens that the answer reports; none where it is an error.
+    #[serde(default)]
+    pub usage: Usage,
 }
 
 impl Request {

@@ -5,7 +5,7 @@
 
 use crate::containers::{self, Owner};
 use crate::{
-    Result, Surroundings, Town, directory, git::Git, harnesses, pidfile, rig, roles, stop,
+    Result, Surroundings, Town, directory, git::Git, harnesses, pidfile, rig, roles, stop, usage,
 };
 use gt_core::health::Health;
 use gt_core::{Problem, Role};
@@ -83,12 +83,13 @@ pub fn examine(town: Result<Town>, around: &Surroundings, fix: bool) -> Vec<Find
     let mut findings = machine(around);
     match town {
         Ok(town) => {
-            let checks: [fn(&Town, bool) -> Vec<Finding>; 9] = [
+            let checks: [fn(&Town, bool) -> Vec<Finding>; 10] = [
                 check_socket,
                 check_permissions,
                 check_rigs,
                 check_roles,
                 check_harnesses,
+                check_prices,
                 check_names,
                 check_agents,
                 check_hook,
@@ -270,6 +271,13 @@ fn check_harnesses(town: &Town, _fix: bool) -> Vec<Finding> {
 }
 
 /// Folders whose names could not be given today.
+fn check_prices(town: &Town, _fix: bool) -> Vec<Finding> {
+    vec![match usage::prices(town) {
+        Ok(_) => Finding::ok("prices", "all can be read"),
+        Err(problem) => Finding::of("prices", &problem),
+    }]
+}
+
 fn check_names(town: &Town, _fix: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
     for rig in town.registry().rigs.keys() {

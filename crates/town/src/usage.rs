@@ -35,12 +35,15 @@ use notes::Notes;
 use read::Progress;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// As far as the transcripts of one life have been read.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct State {
+    /// By which prices: others, and all of it is read anew.
+    prices: String,
     files: BTreeMap<PathBuf, Progress>,
     databases: BTreeMap<PathBuf, database::Seen>,
 }
@@ -126,6 +129,13 @@ pub fn prices(town: &Town) -> Result<Prices> {
     }))
 }
 
+/// Tells one table of prices from another: the built-in one, and the town's file.
+fn prices_stamp(town: &Town) -> String {
+    let own = town.root().join("prices.toml").metadata();
+    let own = own.map(|meta| format!(" {} {}.{}", meta.len(), meta.mtime(), meta.mtime_nsec()));
+    format!("{}{}", env!("CARGO_PKG_VERSION"), own.unwrap_or_default())
+}
+
 /// Reads for several lives, with what they have in common.
 struct Reader<'t> {
     town: &'t Town,
@@ -157,6 +167,13 @@ impl<'t> Reader<'t> {
         let before = std::fs::read(&path).unwrap_or_default();
         // What cannot be read is read anew from the transcripts.
         let mut state: State = serde_json::from_slice(&before).unwrap_or_default();
+        let stamp = prices_stamp(town);
+        if state.prices != stamp {
+            state = State {
+                prices: stamp,
+                ..State::default()
+            };
+        }
         let usage = match format {
             Format::Opencode => state.databases(town, life, &preset, &window, prices),
             _ => state.transcripts(town, life, &preset, format, &window, prices),

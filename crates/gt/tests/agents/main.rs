@@ -15,6 +15,7 @@
 mod program;
 #[expect(dead_code, reason = "the benchmark uses more of it")]
 mod stage;
+mod usage;
 
 use gt_tmux::testing::wait_until;
 use program::PROGRAMS;

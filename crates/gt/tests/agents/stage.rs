@@ -1,7 +1,7 @@
 //! A home, a town, a tmux server and a model server for one program.
 
 use crate::program::{KEY, Program};
-use gt_model::{FakeModel, fingerprint};
+use gt_model::{FakeModel, Request, fingerprint};
 use gt_tmux::testing::wait_until;
 use gt_tmux::{Command as Tmux, Server, SessionName, Socket};
 use rustix::process::{Pid, Signal};
@@ -98,7 +98,7 @@ impl Stage {
         self.program
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
@@ -205,6 +205,11 @@ impl Stage {
                 self.screen()
             )
         })
+    }
+
+    /// All that the model was asked so far.
+    pub(crate) fn requests(&self) -> Vec<Request> {
+        self.model.requests()
     }
 
     /// The fingerprints of what was typed in the agent's conversation, oldest first,

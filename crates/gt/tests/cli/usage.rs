@@ -72,13 +72,16 @@ fn cost([input, output, read, write]: [u64; 4]) -> f64 {
 #[test]
 fn a_life_tells_what_it_took_while_it_runs_and_afterwards() {
     let env = TestEnv::with_town();
-    fs::write(env.town().join("prices.toml"), PRICES).unwrap();
     let id = start(&env, &[]);
     assert_eq!(show(&env, &id)["usage"], Value::Null, "nothing was said");
     talk(&env, "a first message to the mayor");
     let first = show(&env, &id);
     assert_eq!(counted(&first), written(&env, &id), "{first}");
-    assert!(counted(&first).iter().all(|count| *count > 0) || counted(&first)[2] == 0);
+    assert_eq!(first["usage"]["cost_usd"], Value::Null, "it has no price");
+    let unpriced = counted(&first).iter().sum::<u64>();
+    assert_eq!(first["usage"]["unpriced_tokens"], json!(unpriced));
+    // One that becomes known later counts for what was said before.
+    fs::write(env.town().join("prices.toml"), PRICES).unwrap();
     talk(&env, "and a second one");
     let second = show(&env, &id);
     assert_eq!(counted(&second), written(&env, &id), "{second}");
@@ -86,6 +89,7 @@ fn a_life_tells_what_it_took_while_it_runs_and_afterwards() {
     assert_eq!(second["usage"]["model"], "demo");
     let dollars = second["usage"]["cost_usd"].as_f64().unwrap();
     assert!((dollars - cost(counted(&second))).abs() < 1e-9, "{second}");
+    assert_eq!(second["usage"]["unpriced_tokens"], Value::Null);
     let table = env.gt(&["sessions", "list"]).ok().stdout;
     assert!(
         table.contains("TOKENS") && table.contains("COST"),
@@ -231,4 +235,14 @@ fn a_transcript_that_is_damaged_or_missing_does_no_harm() {
     let life = newest(&env);
     assert_eq!((&life["id"], &life["outcome"]), (&id, &json!("killed")));
     env.gt(&["start", "mayor", "--no-prompt"]).ok();
+}
+
+#[test]
+fn prices_that_cannot_be_read_are_told() {
+    let env = TestEnv::with_town();
+    fs::write(env.town().join("prices.toml"), "[demo]\ninputs = 1\n").unwrap();
+    let found = env.gt(&["doctor"]).fails(1).stdout;
+    assert!(found.contains("prices.toml:2:1"), "{found}");
+    fs::write(env.town().join("prices.toml"), PRICES).unwrap();
+    env.gt(&["doctor"]).ok();
 }

@@ -41,8 +41,11 @@ fn a_line_says_all_about_its_request() {
             "history": [fingerprint("first"), fingerprint(prompt)],
             "tool_results": 0,
             "status": 200,
+            "usage": line["usage"],
         });
         assert_eq!(*line, expected);
+        let tokens = ["input", "cached", "output"].map(|kind| line["usage"][kind].as_u64());
+        assert!(tokens.iter().all(|count| *count > Some(0)), "{line}");
         let at = line["at"].as_str().unwrap();
         assert!(at.ends_with('Z') && at.len() == 24, "{at}");
     }

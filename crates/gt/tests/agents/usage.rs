@@ -1,0 +1,119 @@
+//! What a life took, by the transcripts of the real programs, against what the model
+//! server had reported.
+
+use crate::each;
+use crate::stage::{PATIENCE, Stage};
+use gt_model::{Api, Request};
+use gt_tmux::testing::wait_until;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+/// Input, output, and what came from a cache.
+type Tokens = [u64; 3];
+
+/// What the server reported for these requests. Those without tools are side requests,
+/// such as for a title, which no program writes into its transcript.
+fn reported(requests: &[Request]) -> Tokens {
+    let answers = requests.iter().filter(|r| r.has_tools && r.status == 200);
+    answers.fold([0; 3], |[input, output, cached], request| {
+        let usage = request.usage;
+        // Only Anthropic counts the cache beside the input.
+        let fresh = match request.api {
+            Api::Anthropic => usage.input,
+            _ => usage.input - usage.cached,
+        };
+        [input + fresh, output + usage.output, cached + usage.cached]
+    })
+}
+
+fn counted(life: &Value) -> Tokens {
+    let usage = &life["usage"];
+    ["input_tokens", "output_tokens", "cache_read_tokens"]
+        .map(|name| usage[name].as_u64().unwrap_or_default())
+}
+
+/// The newest life, with all that is known of it.
+fn newest(stage: &Stage) -> Value {
+    let all: Value = serde_json::from_str(&stage.ok(&["sessions", "list", "--json"])).unwrap();
+    let id = all[0]["id"].as_str().unwrap();
+    serde_json::from_str(&stage.ok(&["sessions", "show", id, "--json"])).unwrap()
+}
+
+/// One life with one message, while it runs and when it is over.
+fn one_life(stage: &Stage, args: &[&str], message: &str) -> Value {
+    let before = stage.requests().len();
+    stage.start(&[&["--no-prompt"], args].concat());
+    stage.nudge(message);
+    wait_until("its message is answered", PATIENCE, || {
+        let new = &stage.requests()[before..];
+        new.iter().any(|r| r.has_tools).then_some(())
+    });
+    stage.ok(&["wait", "gastown/max", "--timeout", "60"]);
+    // The screen may be ahead of the file.
+    let running = wait_until("its tokens are counted", PATIENCE, || {
+        let life = newest(stage);
+        let expected = reported(&stage.requests()[before..]);
+        (counted(&life) == expected && expected[1] > 0).then_some(life)
+    });
+    stage.ok(&["stop", "gastown/max"]);
+    let ended = newest(stage);
+    assert_eq!(ended["id"], running["id"]);
+    let expected = reported(&stage.requests()[before..]);
+    assert_eq!(counted(&ended), expected, "{ended}");
+    let journal = fs::read_to_string(stage.path("gt/.sessions/index.jsonl")).unwrap();
+    assert!(journal.contains("\"usage\""), "{journal}");
+    ended
+}
+
+#[test]
+#[ignore = "needs the real programs: make test-agents"]
+fn a_life_counts_what_the_model_reported() {
+    each("usage", |stage| {
+        let first = one_life(stage, &[], "count this");
+        let model = first["usage"]["model"].as_str().unwrap().to_owned();
+        let requests = stage.requests();
+        assert!(requests.iter().any(|r| r.has_tools && r.model == model));
+        let cost = first["usage"]["cost_usd"].as_f64();
+        match stage.program().harness {
+            // Its own reckoning at its end is the judge of ours.
+            "claude" => {
+                let own = own_cost(&stage.path(".claude/projects"), &first);
+                assert!((cost.unwrap() - own).abs() < 1e-9, "{cost:?} {own}");
+            }
+            // A model that nobody has heard of has no price.
+            "codex" => assert_eq!(cost, None),
+            _ => assert!(cost > Some(0.0), "{first}"),
+        }
+        // The next life goes on with the same conversation, and counts only its own.
+        let second = one_life(stage, &["--continue"], "and this");
+        assert_ne!(second["id"], first["id"]);
+        assert_eq!(
+            counted(&newest_but_one(stage)),
+            counted(&first),
+            "the first is as it was"
+        );
+        // A fork has a file that begins with a copy.
+        let conversation = second["harness_session_id"].as_str();
+        if let Some(id) = conversation.filter(|_| stage.program().harness != "gemini") {
+            one_life(stage, &["--fork", id], "and that");
+        }
+    });
+}
+
+/// What Claude Code says at the end of a conversation.
+fn own_cost(projects: &Path, life: &Value) -> f64 {
+    let name = format!("{}.jsonl", life["harness_session_id"].as_str().unwrap());
+    let mut folders = fs::read_dir(projects).unwrap().flatten();
+    let file = folders.find_map(|folder| fs::read_to_string(folder.path().join(&name)).ok());
+    let file = file.unwrap();
+    let lines = file.lines().rev();
+    let mut lines = lines.map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let last = lines.find(|line| line["type"] == "cost-state").unwrap();
+    last["totalCostUSD"].as_f64().unwrap()
+}
+
+fn newest_but_one(stage: &Stage) -> Value {
+    let all: Value = serde_json::from_str(&stage.ok(&["sessions", "list", "--json"])).unwrap();
+    all[1].clone()
+}
