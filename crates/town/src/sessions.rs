@@ -15,7 +15,7 @@ pub use journal::Damage;
 pub use query::Query;
 pub use retention::Archived;
 
-use crate::events::Events;
+use crate::events::{self, Events};
 use crate::{Result, Town};
 use archive::Archive;
 use gt_core::Problem;
@@ -104,10 +104,26 @@ impl Sessions {
         let records: Vec<Record> = lines.iter().map(|(_, line)| line.clone()).collect();
         if !records.is_empty() {
             self.journal.append_locked(&records)?;
-            self.events
-                .note(news::events(&records, |id| known.get(id).cloned()));
+            self.tell(&records, &known);
         }
         Ok(lines)
+    }
+
+    /// Tells as events which lives began and ended.
+    fn tell(&self, lines: &[Record], known: &HashMap<String, Record>) {
+        let events = news::events(lines, |id| known.get(id).cloned());
+        let tell_of_deaths = news::tell_of_deaths(&events);
+        self.events.note(events);
+        if tell_of_deaths {
+            let since = jiff::SignedDuration::from_secs(news::TOGETHER_SECONDS);
+            let recent = self.events.find(&events::Query {
+                kinds: vec!["*_death".to_owned()],
+                since: jiff::Timestamp::now().checked_sub(since).ok(),
+                ..events::Query::default()
+            });
+            let mass = recent.ok().and_then(|recent| news::mass_death(&recent));
+            self.events.note(mass.into_iter().collect());
+        }
     }
 
     /// Those of these lives that the journal has heard of.

@@ -113,7 +113,10 @@ fn many_deaths_at_once_are_one_event_more() {
     env.gt(&["crew", "start", "--all", "--no-prompt"]).ok();
     all.iter().for_each(|address| crash(&env, address));
     env.gt(&["sync"]).ok();
-    let told = events(&env, &["--type", "*_death"]);
+    // Perhaps a hook of tmux's is telling it just now.
+    let told = wait_until("all is told", PATIENCE, || {
+        Some(events(&env, &["--type", "*_death"])).filter(|told| told.len() >= 4)
+    });
     let mass: Vec<&Value> = told.iter().filter(|e| e["type"] == "mass_death").collect();
     assert_eq!((told.len(), mass.len()), (4, 1), "{told:?}");
     assert_eq!(mass[0]["payload"]["count"], 3);

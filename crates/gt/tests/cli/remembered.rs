@@ -189,7 +189,7 @@ fn old_lives_are_archived_and_still_found() {
             assert_eq!(env.json(&["sessions", "show", id]), *life);
             assert_eq!(env.json(&["sessions", "show", &id[..35]]), *life);
             let chain = env.json(&["sessions", "chain", id]);
-            assert_eq!(chain["lives"][0], *life, "{chain}");
+            assert_eq!(chain["sessions"][0], *life, "{chain}");
         }
         let exported = env.gt(&["sessions", "export"]).ok().stdout;
         assert_eq!(exported.lines().count(), 3, "{exported}");

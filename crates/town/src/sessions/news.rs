@@ -7,13 +7,16 @@ use gt_core::event::Event;
 use gt_core::record::{Outcome, Record};
 use serde_json::Value;
 
-/// From so many deaths at once on they are one event more.
+/// From so many deaths together on they are one event more.
 const MASS: usize = 3;
+const DEATH: &str = "session_death";
+const MASS_DEATH: &str = "mass_death";
+/// Deaths within so many seconds are together: tmux tells of them one by one.
+pub(super) const TOGETHER_SECONDS: i64 = 10;
 
 /// The events of these lines. `known` finds a life as it was before them.
 pub(super) fn events(lines: &[Record], known: impl Fn(&str) -> Option<Record>) -> Vec<Event> {
     let mut events = Vec::new();
-    let (mut dead, mut agents) = (Vec::new(), Vec::new());
     for line in lines {
         if line.begins() {
             events.push(started(line));
@@ -30,21 +33,33 @@ pub(super) fn events(lines: &[Record], known: impl Fn(&str) -> Option<Record>) -
             life.merge(begin.clone());
         }
         life.merge(line.clone());
-        if outcome == Outcome::Crash {
-            dead.push(Value::from(life.id.clone()));
-            agents.push(Value::from(actor(&life)));
-        }
         events.push(ended(&life, outcome));
     }
-    if dead.len() >= MASS {
-        events.push(
-            Event::new("mass_death", "gt")
-                .with("count", dead.len())
-                .with("agents", agents)
-                .with("sessions", dead),
-        );
-    }
     events
+}
+
+/// Whether these events tell of deaths, which may be some of many.
+pub(super) fn tell_of_deaths(events: &[Event]) -> bool {
+    events.iter().any(|event| event.kind == DEATH)
+}
+
+/// The event that many died together, from all recent ones. It is told once.
+pub(super) fn mass_death(recent: &[Event]) -> Option<Event> {
+    let deaths: Vec<&Event> = recent.iter().filter(|event| event.kind == DEATH).collect();
+    let is_told = recent.iter().any(|event| event.kind == MASS_DEATH);
+    if is_told || deaths.len() < MASS {
+        return None;
+    }
+    let agents = deaths.iter().map(|death| Value::from(death.actor.clone()));
+    let sessions = deaths
+        .iter()
+        .map(|death| death.payload["session_id"].clone());
+    Some(
+        Event::new(MASS_DEATH, "gt")
+            .with("count", deaths.len())
+            .with("agents", agents.collect::<Vec<Value>>())
+            .with("sessions", sessions.collect::<Vec<Value>>()),
+    )
 }
 
 fn started(life: &Record) -> Event {
@@ -58,7 +73,7 @@ fn started(life: &Record) -> Event {
 
 fn ended(life: &Record, outcome: Outcome) -> Event {
     let kind = match outcome {
-        Outcome::Crash => "session_death",
+        Outcome::Crash => DEATH,
         Outcome::Handoff | Outcome::Done | Outcome::Killed => "session_end",
     };
     about(Event::new(kind, actor(life)), life)
@@ -124,8 +139,15 @@ mod tests {
     fn many_deaths_are_a_mass_death() {
         let lives = ["a", "b", "c"].map(life);
         let deaths = ["a", "b", "c"].map(|id| end(id, Outcome::Crash));
-        assert_eq!(told(&deaths[..2], &lives).len(), 2);
-        let all = told(&deaths, &lives);
-        assert_eq!(all[3], "3 agents died together: agent/a, agent/b, agent/c");
+        let mut recent = events(&deaths, |id| lives.iter().find(|l| l.id == id).cloned());
+        assert!(tell_of_deaths(&recent));
+        assert_eq!(mass_death(&recent[..2]), None);
+        let mass = mass_death(&recent).unwrap();
+        assert_eq!(
+            mass.line(),
+            "3 agents died together: agent/a, agent/b, agent/c"
+        );
+        recent.push(mass);
+        assert_eq!(mass_death(&recent), None, "it has been told");
     }
 }
