@@ -10,9 +10,11 @@
 pub mod agents;
 pub mod answer;
 pub mod chronicle;
+pub mod commits;
 pub mod containers;
 pub mod directory;
 pub mod doctor;
+pub mod epilogue;
 pub mod events;
 pub mod files;
 pub mod git;

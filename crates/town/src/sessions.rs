@@ -9,11 +9,13 @@ mod journal;
 mod news;
 mod query;
 mod retention;
+mod stats;
 
 pub use index::Rebuilt;
 pub use journal::Damage;
 pub use query::Query;
 pub use retention::Archived;
+pub use stats::{By, Tally};
 
 use crate::events::{self, Events};
 use crate::{Result, Town};

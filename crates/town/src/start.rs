@@ -19,7 +19,9 @@ use crate::inject::{Reached, Submission, Typist};
 use crate::lock::{self, FileLock};
 use crate::queue::{Phase, Queue};
 use crate::sessions::{End, Sessions};
-use crate::{Result, Town, hooks, look, neighbours, pidfile, rig, roles, stop, usage, workspace};
+use crate::{
+    Result, Town, epilogue, hooks, look, neighbours, pidfile, rig, roles, stop, usage, workspace,
+};
 use container::{Made, Previous};
 use gt_core::problem::Kind;
 use gt_core::record::{Outcome, Record};
@@ -87,7 +89,7 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
         Ok((made, state))
     });
     if is_recorded && let Some(lost) = &previous {
-        usage::settle(town, [lost.id.as_str()]);
+        epilogue::write(town, &sessions, std::slice::from_ref(&lost.id));
     }
     match result {
         Ok((made, state)) => Ok(Started {
@@ -112,7 +114,7 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
                 undo(town, &prepared, session);
             }
             if is_recorded {
-                usage::settle(town, [session.to_string().as_str()]);
+                epilogue::write(town, &sessions, &[session.to_string()]);
             }
             if new_folder && workspace::is_worktree(identity.role()) {
                 // Made a moment ago and still empty of work, or it is kept.

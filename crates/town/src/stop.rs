@@ -11,7 +11,7 @@ use crate::lock::FileLock;
 use crate::processes::{self, Handle};
 use crate::queue::Queue;
 use crate::sessions::{End, Sessions};
-use crate::{Result, Town, harnesses, inject, pidfile, usage};
+use crate::{Result, Town, epilogue, harnesses, inject, pidfile};
 use gt_core::harness::Preset;
 use gt_core::process::Table;
 use gt_core::record::{Outcome, Record};
@@ -113,7 +113,7 @@ pub fn stop_all(
             .iter()
             .filter_map(|container| Some(container.life()?.to_string()))
             .collect();
-        usage::settle(town, lives.iter().map(String::as_str));
+        epilogue::write(town, &Sessions::of(town), &lives);
     }
     answers
         .into_iter()

@@ -9,7 +9,7 @@
 use crate::containers::{self, Container, Owner};
 use crate::lock::FileLock;
 use crate::sessions::{Query, Sessions, timestamp};
-use crate::{Result, Town, processes, usage};
+use crate::{Result, Town, epilogue, processes};
 use gt_core::Identity;
 use gt_core::record::{Record, Status};
 use gt_core::session::SessionId;
@@ -82,7 +82,8 @@ pub fn sync(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Synced>
         if !only_tell {
             lines = sessions.record_where(lines, is_news)?;
             let ended = lines.iter().filter(|(_, line)| line.outcome.is_some());
-            usage::settle(town, ended.map(|(_, line)| line.id.as_str()));
+            let ended: Vec<String> = ended.map(|(_, line)| line.id.clone()).collect();
+            epilogue::write(town, sessions, &ended);
         }
     }
     let touched = |shown: &Shown| lines.iter().any(|(_, line)| line.id == shown.life.id);

@@ -200,3 +200,93 @@ fn old_lives_are_archived_and_still_found() {
     let none = env.json(&["sessions", "archive"]);
     assert_eq!(none["lives"], 0, "{none}");
 }
+
+#[test]
+fn what_a_life_committed_and_did_is_kept_in_detail() {
+    let env = TestEnv::with_crew(&["max"]);
+    let folder = env.town().join("gastown/crew/max");
+    let commit = |subject: &str| {
+        env.git(
+            &folder,
+            &["commit", "--quiet", "--allow-empty", "-m", subject],
+        );
+    };
+    commit("before");
+    // A commit's time is in whole seconds.
+    let second = jiff_second();
+    wait_until("the next second", PATIENCE, || {
+        (jiff_second() > second).then_some(())
+    });
+    env.gt(&["crew", "start", "max"]).ok();
+    let id = lives(&env, &[])[0]["id"].as_str().unwrap().to_owned();
+    commit("one");
+    commit("two");
+    env.gt(&["stop", "gastown/max"]).ok();
+    let life = env.json(&["sessions", "show", &id]);
+    assert_eq!(life["commits"].as_array().unwrap().len(), 2, "{life}");
+    let subjects: Vec<&str> = life["detail"]["commits"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|commit| commit["subject"].as_str().unwrap())
+        .collect();
+    assert_eq!(subjects, ["one", "two"]);
+    let timeline = life["detail"]["timeline"].as_array().unwrap();
+    let kinds: Vec<&str> = timeline
+        .iter()
+        .map(|e| e["type"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds.first(), Some(&"session_start"), "{kinds:?}");
+    assert!(kinds.contains(&"commit"), "{kinds:?}");
+    let chain = env.json(&["sessions", "chain", &id]);
+    assert_eq!(chain["totals"]["commits"], 2, "{chain}");
+    let shown = env.gt(&["sessions", "show", &id]).ok().stdout;
+    assert!(shown.contains("timeline"), "{shown}");
+    // Whoever should have written it was killed.
+    let file = env.town().join(format!(".sessions/{id}.json"));
+    fs::remove_file(&file).unwrap();
+    let again = env.json(&["sessions", "show", &id]);
+    assert_eq!(again, life);
+    assert!(file.is_file());
+    env.gt(&["sessions", "archive", "--before", "now"]).ok();
+    assert!(!file.exists());
+    assert_eq!(env.json(&["sessions", "show", &id]), life);
+}
+
+fn jiff_second() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.unwrap().as_secs()
+}
+
+#[test]
+fn lives_are_added_up() {
+    let env = TestEnv::with_crew(&["max", "amy"]);
+    for _ in 0..2 {
+        env.gt(&["crew", "start", "max"]).ok();
+        env.gt(&["stop", "gastown/max"]).ok();
+    }
+    env.gt(&["start", "gastown/amy", "mayor"]).ok();
+    let by_agent = env.json(&["sessions", "stats"]);
+    assert_eq!(by_agent[0]["agent"], "gastown/crew/max", "{by_agent}");
+    assert_eq!(by_agent[0]["lives"], 2);
+    assert_eq!(by_agent[0]["outcomes"]["killed"], 2);
+    assert_eq!(by_agent[0]["running"], 0);
+    let by_rig = env.json(&["sessions", "stats", "--by", "rig"]);
+    assert_eq!(by_rig[0]["lives"], 3, "{by_rig}");
+    assert_eq!(by_rig[0]["running"], 1);
+    let by_day = env.json(&["sessions", "stats", "--by", "day", "--since", "1h"]);
+    let lives: u64 = by_day
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|day| day["lives"].as_u64().unwrap())
+        .sum();
+    assert_eq!(lives, 4, "{by_day}");
+    let only = env.json(&["sessions", "stats", "--role", "mayor"]);
+    assert_eq!(only.as_array().unwrap().len(), 1, "{only}");
+    let drawn = env
+        .gt(&["sessions", "stats", "--bars", "lives"])
+        .ok()
+        .stdout;
+    assert!(drawn.contains(&"█".repeat(20)), "{drawn}");
+}

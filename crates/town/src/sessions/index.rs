@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Raised whenever the tables change: an older database is made anew.
-const VERSION: i64 = 3;
+const VERSION: i64 = 4;
 /// How long others may write before we.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -30,7 +30,8 @@ const TABLES: &str = "
 CREATE TABLE read_so_far (one INTEGER PRIMARY KEY CHECK (one = 1), bytes INTEGER NOT NULL, first TEXT NOT NULL);
 CREATE TABLE lives (
     id TEXT PRIMARY KEY, agent TEXT, rig TEXT, role TEXT, harness TEXT, status TEXT, outcome TEXT,
-    work_unit TEXT, chain_id TEXT, started INTEGER, ended INTEGER
+    work_unit TEXT, chain_id TEXT, started INTEGER, ended INTEGER,
+    tokens INTEGER, cost REAL, commits INTEGER
 );
 CREATE TABLE records (life INTEGER PRIMARY KEY, record TEXT NOT NULL);
 CREATE TABLE archived (id TEXT PRIMARY KEY, chain_id TEXT, work_unit TEXT, file TEXT NOT NULL) WITHOUT ROWID;

@@ -28,6 +28,19 @@ pub struct Query {
 
 /// The lives that fit, the newest first.
 pub(super) fn find(index: &Index, query: &Query) -> Result<Vec<Record>> {
+    let (filter, values) = conditions(query);
+    let limit = query
+        .limit
+        .map_or(-1, |limit| i64::try_from(limit).unwrap_or(-1));
+    let text = format!(
+        "SELECT record FROM lives JOIN records ON life = lives.rowid {filter}
+         ORDER BY started DESC LIMIT {limit}"
+    );
+    records(index.db(), &text, values)
+}
+
+/// What is asked for in SQL, with the values for its places.
+pub(super) fn conditions(query: &Query) -> (String, Vec<Value>) {
     let fields = [
         ("agent = ", &query.agent),
         ("rig = ", &query.rig),
@@ -43,11 +56,8 @@ pub(super) fn find(index: &Index, query: &Query) -> Result<Vec<Record>> {
         .filter_map(|(name, value)| Some((*name, Value::from(value.as_ref()?.clone()))))
         .collect();
     for (name, time) in [("started >= ", &query.since), ("started < ", &query.until)] {
-        set.extend(
-            time.as_deref()
-                .and_then(milliseconds)
-                .map(|at| (name, Value::from(at))),
-        );
+        let at = time.as_deref().and_then(milliseconds);
+        set.extend(at.map(|at| (name, Value::from(at))));
     }
     let conditions: Vec<String> = set
         .iter()
@@ -58,14 +68,7 @@ pub(super) fn find(index: &Index, query: &Query) -> Result<Vec<Record>> {
         [] => String::new(),
         conditions => format!("WHERE {}", conditions.join(" AND ")),
     };
-    let limit = query
-        .limit
-        .map_or(-1, |limit| i64::try_from(limit).unwrap_or(-1));
-    let text = format!(
-        "SELECT record FROM lives JOIN records ON life = lives.rowid {filter} ORDER BY started DESC LIMIT {limit}"
-    );
-    let values = set.into_iter().map(|(_, value)| value);
-    records(index.db(), &text, values)
+    (filter, set.into_iter().map(|(_, value)| value).collect())
 }
 
 /// The life of this very id.
@@ -213,7 +216,7 @@ fn records(
     .collect()
 }
 
-fn problem(error: rusqlite::Error) -> Problem {
+pub(super) fn problem(error: rusqlite::Error) -> Problem {
     Problem::failed("the index of lives cannot be read")
         .caused_by(error)
         .hint("`gt sessions rebuild` makes it anew")

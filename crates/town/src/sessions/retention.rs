@@ -96,7 +96,7 @@ impl Sessions {
             .find_map(|mut life| Some(life["detail"].take()).filter(|detail| !detail.is_null())))
     }
 
-    pub(super) fn detail_path(&self, id: &str) -> std::path::PathBuf {
+    pub(crate) fn detail_path(&self, id: &str) -> std::path::PathBuf {
         self.folder.join(format!("{id}.json"))
     }
 }

@@ -5,6 +5,7 @@ use crate::Result;
 use crate::sessions::journal::{Damage, Reading};
 use gt_core::Problem;
 use gt_core::record::{Outcome, Record, Status};
+use gt_core::usage::Usage;
 use rusqlite::{Connection, params};
 use std::collections::HashMap;
 
@@ -63,14 +64,17 @@ fn rows(portion: &mut HashMap<String, Record>) -> Result<Vec<Row>> {
 pub(super) fn write(db: &Connection, rows: &[Row]) -> Result<(), Broken> {
     let mut insert = db.prepare_cached(
         "INSERT INTO lives (id, agent, rig, role, harness, status, outcome, work_unit, chain_id,
-         started, ended)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+         started, ended, tokens, cost, commits)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
          ON CONFLICT (id) DO UPDATE SET
              agent = coalesce(?2, agent), rig = coalesce(?3, rig), role = coalesce(?4, role),
              harness = coalesce(?5, harness), status = coalesce(?6, status),
-             outcome = CASE WHEN ?6 = 'running' THEN ?7 ELSE coalesce(?7, outcome) END, work_unit = coalesce(?8, work_unit),
-             chain_id = coalesce(?9, chain_id), started = coalesce(?10, started),
-             ended = CASE WHEN ?6 = 'running' THEN ?11 ELSE coalesce(?11, ended) END",
+             outcome = CASE WHEN ?6 = 'running' THEN ?7 ELSE coalesce(?7, outcome) END,
+             work_unit = coalesce(?8, work_unit), chain_id = coalesce(?9, chain_id),
+             started = coalesce(?10, started),
+             ended = CASE WHEN ?6 = 'running' THEN ?11 ELSE coalesce(?11, ended) END,
+             tokens = coalesce(?12, tokens), cost = coalesce(?13, cost),
+             commits = coalesce(?14, commits)",
     )?;
     let mut record = db.prepare_cached(
         "INSERT INTO records (life, record) VALUES ((SELECT rowid FROM lives WHERE id = ?1), ?2)
@@ -90,6 +94,9 @@ pub(super) fn write(db: &Connection, rows: &[Row]) -> Result<(), Broken> {
             life.chain_id,
             life.started_at.as_deref().and_then(milliseconds),
             life.ended_at.as_deref().and_then(milliseconds),
+            life.usage.as_ref().map(Usage::tokens),
+            life.usage.as_ref().and_then(|usage| usage.cost_usd),
+            life.commits.as_ref().map(Vec::len),
         ])?;
         record.execute(params![life.id, text, life.status.map(Status::word)])?;
     }

@@ -1,0 +1,98 @@
+//! Which lives are meant: the options that `list`, `find` and `stats` share.
+
+use clap::{Args, ValueEnum};
+use gt_core::Problem;
+use gt_core::record::Outcome;
+use gt_town::sessions::Query;
+use gt_town::{target, when};
+
+#[derive(Debug, Args)]
+pub(crate) struct Filter {
+    /// Only this agent's: an address or any other target
+    #[arg(long)]
+    agent: Option<String>,
+    /// Only this rig's
+    #[arg(long)]
+    rig: Option<String>,
+    /// Only this role's
+    #[arg(long)]
+    role: Option<String>,
+    /// Only those that worked on this
+    #[arg(long, value_name = "BEAD")]
+    work: Option<String>,
+    /// Only those of this chain
+    #[arg(long, value_name = "ID")]
+    chain: Option<String>,
+    /// Only those that ended so
+    #[arg(long, value_enum)]
+    outcome: Option<OutcomeArg>,
+    /// Only those that run, or that do not
+    #[arg(long, value_enum)]
+    status: Option<StatusArg>,
+    /// Only those of this program
+    #[arg(long)]
+    harness: Option<String>,
+    /// Only those that began since: 24h, yesterday, 2026-01-17
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Only those that began before
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum OutcomeArg {
+    Handoff,
+    Done,
+    Crash,
+    Killed,
+}
+
+impl OutcomeArg {
+    fn outcome(self) -> Outcome {
+        match self {
+            OutcomeArg::Handoff => Outcome::Handoff,
+            OutcomeArg::Done => Outcome::Done,
+            OutcomeArg::Crash => Outcome::Crash,
+            OutcomeArg::Killed => Outcome::Killed,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum StatusArg {
+    Running,
+    Stopped,
+}
+
+impl StatusArg {
+    fn word(self) -> &'static str {
+        match self {
+            StatusArg::Running => "running",
+            StatusArg::Stopped => "stopped",
+        }
+    }
+}
+
+impl Filter {
+    pub(super) fn query(&self, town: &gt_town::Town) -> Result<Query, Problem> {
+        let time = |text: &Option<String>| text.as_deref().map(when::recorded).transpose();
+        let agent = self.agent.as_deref().map(|text| {
+            // One that is gone from the town is still remembered by its address.
+            target::resolve(town, text).map_or_else(|_| text.to_owned(), |who| who.address())
+        });
+        Ok(Query {
+            agent,
+            rig: self.rig.clone(),
+            role: self.role.clone(),
+            work: self.work.clone(),
+            chain: self.chain.clone(),
+            outcome: self.outcome.map(|o| o.outcome().word().to_owned()),
+            status: self.status.map(|status| status.word().to_owned()),
+            harness: self.harness.clone(),
+            since: time(&self.since)?,
+            until: time(&self.until)?,
+            limit: None,
+        })
+    }
+}

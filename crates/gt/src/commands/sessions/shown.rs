@@ -1,0 +1,261 @@
+//! Lives as people and scripts get to see them.
+
+use crate::context::Context;
+use crate::output::table::{Cell, Table};
+use crate::output::{self, Paint, usage};
+use gt_core::Problem;
+use gt_core::record::Record;
+use gt_core::usage::Usage;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// A record as a document: the container under our own name for it as well.
+pub(super) fn document(life: &Record) -> Value {
+    let mut document = json!(life);
+    document["container"] = json!(life.tmux_session);
+    output::without_nulls(document)
+}
+
+pub(super) fn list(lives: &[Record], context: &Context) -> Result<(), Problem> {
+    if context.json {
+        let documents: Vec<Value> = lives.iter().map(document).collect();
+        return output::json(&documents);
+    }
+    if lives.is_empty() {
+        return output::line("No life is like that.");
+    }
+    let mut titles = vec!["ID", "AGENT", "STARTED", "LASTED", "OUTCOME", "HARNESS"];
+    // Only where there is something to show.
+    let has_tokens = lives.iter().any(|life| tokens(life) > 0);
+    let has_cost = lives.iter().any(|life| cost(life).is_some());
+    titles.extend(has_tokens.then_some("TOKENS"));
+    titles.extend(has_cost.then_some("COST"));
+    let mut table = Table::new(&titles);
+    for life in lives {
+        let mut row: Vec<Cell> = vec![
+            // Whole: the ids of agents that were started together differ only at their end.
+            life.id.clone().into(),
+            life.agent.clone().unwrap_or_default().into(),
+            started(life).into(),
+            lasted(life).into(),
+            ending(life).into(),
+            life.harness.clone().unwrap_or_default().into(),
+        ];
+        if has_tokens {
+            let taken = life.usage.as_ref().map(|_| usage::tokens(tokens(life)));
+            row.push(taken.unwrap_or_default().into());
+        }
+        if has_cost {
+            row.push(cost(life).unwrap_or_default().into());
+        }
+        table.row(row);
+    }
+    output::print(&table.render(Paint::for_stdout()))
+}
+
+pub(super) fn show(life: &Record, detail: Option<Value>, context: &Context) -> Result<(), Problem> {
+    let mut document = document(life);
+    if context.json {
+        if let Some(detail) = detail {
+            document["detail"] = detail;
+        }
+        return output::json(&document);
+    }
+    let paint = Paint::for_stdout();
+    for (name, value) in document.as_object().into_iter().flatten() {
+        let text = match value {
+            Value::Object(_) if name == "usage" => {
+                life.usage.as_ref().map(usage::line).unwrap_or_default()
+            }
+            Value::Array(list) if name == "commits" => commits(list, detail.as_ref()),
+            Value::Array(_) if name == "steps" => steps(life),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        field(paint, name, &text)?;
+    }
+    let timeline = detail
+        .as_ref()
+        .and_then(|detail| detail["timeline"].as_array());
+    let entries: Vec<String> = timeline
+        .into_iter()
+        .flatten()
+        .map(|entry| {
+            let word = |name: &str| entry[name].as_str().unwrap_or_default();
+            format!("{}  {}", time(Some(word("at"))), word("text"))
+        })
+        .collect();
+    if !entries.is_empty() {
+        field(paint, "timeline", &entries.join("\n"))?;
+    }
+    Ok(())
+}
+
+/// A name and what stands for it, in as many lines as it takes.
+fn field(paint: Paint, name: &str, text: &str) -> Result<(), Problem> {
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_default();
+    output::line(format!("{} {first}", paint.dim(&format!("{name:<20}"))))?;
+    for line in lines {
+        output::line(format!("{:<20} {line}", ""))?;
+    }
+    Ok(())
+}
+
+/// Each commit with its subject, where that is known.
+fn commits(hashes: &[Value], detail: Option<&Value>) -> String {
+    let known = detail.and_then(|detail| detail["commits"].as_array());
+    let lines = hashes.iter().map(|hash| {
+        let subject = known
+            .into_iter()
+            .flatten()
+            .find(|commit| commit["hash"] == *hash);
+        let subject = subject.and_then(|commit| commit["subject"].as_str());
+        let hash = hash.as_str().unwrap_or_default();
+        format!(
+            "{} {}",
+            hash.get(..10).unwrap_or(hash),
+            subject.unwrap_or_default()
+        )
+    });
+    lines.collect::<Vec<String>>().join("\n")
+}
+
+fn steps(life: &Record) -> String {
+    let lines = life.steps.iter().flatten().map(|step| {
+        let state = match &step.completed_at {
+            Some(at) => format!("done {}", time(Some(at))),
+            None => "not done".to_owned(),
+        };
+        format!("{} ({state})", step.name)
+    });
+    lines.collect::<Vec<String>>().join("\n")
+}
+
+/// The lives of a chain as a tree, with what they took together.
+pub(super) fn chain(lives: &[Record], context: &Context) -> Result<(), Problem> {
+    let seconds: i64 = lives.iter().filter_map(duration).sum();
+    let mut total = Usage::default();
+    for used in lives.iter().filter_map(|life| life.usage.as_ref()) {
+        total += used;
+    }
+    let total = total.rounded();
+    if context.json {
+        let sessions: Vec<Value> = lives.iter().map(document).collect();
+        let commits: BTreeSet<&String> = lives.iter().flat_map(|l| &l.commits).flatten().collect();
+        let first = lives.first();
+        let totals = json!({
+            "lives": lives.len(),
+            "seconds": seconds,
+            "tokens": total.tokens(),
+            "cost_usd": total.cost_usd,
+            "commits": commits.len(),
+        });
+        return output::json(&json!({
+            "chain_id": first.map(|life| life.chain_id.as_ref().unwrap_or(&life.id)),
+            "sessions": sessions,
+            "totals": output::without_nulls(totals),
+        }));
+    }
+    for (depth, life) in depths(lives).into_iter().zip(lives) {
+        let branch = match depth {
+            0 => String::new(),
+            // A long chain must still fit on a screen.
+            _ => format!("{}└─ ", "   ".repeat((depth - 1).min(12))),
+        };
+        output::line(format!(
+            "{branch}{} {}, {}, {}, {}{}",
+            life.id,
+            life.agent.as_deref().unwrap_or_default(),
+            started(life),
+            lasted(life),
+            ending(life),
+            life.usage.as_ref().map(taken).unwrap_or_default(),
+        ))?;
+    }
+    let count = match lives.len() {
+        1 => "1 life".to_owned(),
+        count => format!("{count} lives"),
+    };
+    output::line(format!(
+        "{count}, {} together{}",
+        words(seconds),
+        taken(&total)
+    ))
+}
+
+/// How far each life is from the first of its chain.
+fn depths(lives: &[Record]) -> Vec<usize> {
+    let mut depths: Vec<usize> = Vec::new();
+    for (place, life) in lives.iter().enumerate() {
+        let parent = lives[..place]
+            .iter()
+            .position(|before| Some(&before.id) == life.parent_id.as_ref());
+        depths.push(parent.map_or(0, |parent| depths[parent] + 1));
+    }
+    depths
+}
+
+/// `, 12.3k tokens, $0.42`; nothing where nothing is known.
+fn taken(used: &Usage) -> String {
+    if used.tokens() == 0 {
+        return String::new();
+    }
+    let cost = usage::cost(used).map(|cost| format!(", {cost}"));
+    let tokens = usage::tokens(used.tokens());
+    format!(", {tokens} tokens{}", cost.unwrap_or_default())
+}
+
+fn tokens(life: &Record) -> u64 {
+    life.usage.as_ref().map_or(0, Usage::tokens)
+}
+
+fn cost(life: &Record) -> Option<String> {
+    usage::cost(life.usage.as_ref()?)
+}
+
+fn started(life: &Record) -> String {
+    time(life.started_at.as_deref())
+}
+
+/// A time as it is here.
+fn time(text: Option<&str>) -> String {
+    let at = text.and_then(|at| at.parse().ok());
+    at.map_or_else(String::new, |at: jiff::Timestamp| {
+        let here = at.to_zoned(jiff::tz::TimeZone::system());
+        here.strftime("%Y-%m-%d %H:%M").to_string()
+    })
+}
+
+/// How long it lasted, or has lasted so far, in seconds.
+fn duration(life: &Record) -> Option<i64> {
+    let began: jiff::Timestamp = life.started_at.as_deref()?.parse().ok()?;
+    let ended = match life.ended_at.as_deref() {
+        Some(at) => at.parse().ok()?,
+        None => jiff::Timestamp::now(),
+    };
+    Some((ended.as_second() - began.as_second()).max(0))
+}
+
+fn lasted(life: &Record) -> String {
+    duration(life).map_or_else(String::new, words)
+}
+
+/// A length of time, to its two greatest units.
+pub(super) fn words(seconds: i64) -> String {
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3_600 => format!("{}m {}s", seconds / 60, seconds % 60),
+        3_600..86_400 => format!("{}h {}m", seconds / 3_600, seconds % 3_600 / 60),
+        _ => format!("{}d {}h", seconds / 86_400, seconds % 86_400 / 3_600),
+    }
+}
+
+fn ending(life: &Record) -> String {
+    let code = life.exit_code.filter(|code| *code != 0);
+    match (life.outcome, code) {
+        (Some(outcome), Some(code)) => format!("{} ({code})", outcome.word()),
+        (Some(outcome), None) => outcome.word().to_owned(),
+        (None, _) => "running".to_owned(),
+    }
+}

@@ -1,0 +1,173 @@
+//! What agents did, added up.
+
+use super::filter::Filter;
+use super::shown::words;
+use crate::context::Context;
+use crate::output::table::{Cell, Table};
+use crate::output::{self, Paint, usage};
+use clap::{Args, ValueEnum};
+use gt_core::Problem;
+use gt_town::Town;
+use gt_town::sessions::{By, Sessions, Tally};
+use serde_json::{Value, json};
+
+/// Add up lives, time, tokens and cost, by agent, rig or day
+///
+/// Archived lives do not count.
+#[derive(Debug, Args)]
+pub(crate) struct StatsArgs {
+    /// What a row stands for
+    #[arg(long, value_enum, default_value_t = ByArg::Agent)]
+    by: ByArg,
+    /// What the bars show
+    #[arg(long, value_enum, default_value_t = Measure::Lives)]
+    bars: Measure,
+    #[command(flatten)]
+    filter: Filter,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ByArg {
+    Agent,
+    Rig,
+    Role,
+    Harness,
+    Day,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Measure {
+    Lives,
+    Time,
+    Tokens,
+    Cost,
+}
+
+impl Measure {
+    fn of(self, tally: &Tally) -> f64 {
+        match self {
+            Measure::Lives => tally.lives as f64,
+            Measure::Time => tally.seconds as f64,
+            Measure::Tokens => tally.tokens as f64,
+            Measure::Cost => tally.cost_usd.unwrap_or_default(),
+        }
+    }
+}
+
+pub(super) fn run(
+    args: &StatsArgs,
+    town: &Town,
+    sessions: &Sessions,
+    context: &Context,
+) -> Result<(), Problem> {
+    let by = match args.by {
+        ByArg::Agent => By::Agent,
+        ByArg::Rig => By::Rig,
+        ByArg::Role => By::Role,
+        ByArg::Harness => By::Harness,
+        ByArg::Day => By::Day,
+    };
+    let tallies = sessions.stats(town, by, &args.filter.query(town)?)?;
+    if context.json {
+        let documents: Vec<Value> = tallies.iter().map(|tally| document(tally, by)).collect();
+        return output::json(&documents);
+    }
+    if tallies.is_empty() {
+        return output::line("No life is like that.");
+    }
+    output::print(&table(&tallies, title(by), args.bars).render(Paint::for_stdout()))
+}
+
+fn document(tally: &Tally, by: By) -> Value {
+    output::without_nulls(json!({
+        (by.word()): tally.key,
+        "lives": tally.lives,
+        "running": tally.running,
+        "outcomes": {
+            "handoff": tally.handoff,
+            "done": tally.done,
+            "crash": tally.crash,
+            "killed": tally.killed,
+        },
+        "seconds": tally.seconds,
+        "tokens": tally.tokens,
+        "cost_usd": tally.cost_usd,
+        "commits": tally.commits,
+    }))
+}
+
+fn table(tallies: &[Tally], title: &'static str, bars: Measure) -> Table {
+    let most = tallies
+        .iter()
+        .map(|tally| bars.of(tally))
+        .fold(0.0, f64::max);
+    let mut table = Table::new(&[
+        title, "LIVES", "RUNNING", "HANDOFF", "DONE", "CRASH", "KILLED", "TIME", "TOKENS", "COST",
+        "COMMITS", "",
+    ]);
+    for tally in tallies {
+        let count = |number: u64| {
+            Cell::from(match number {
+                0 => "-".to_owned(),
+                number => number.to_string(),
+            })
+        };
+        table.row([
+            tally.key.clone().into(),
+            count(tally.lives),
+            count(tally.running),
+            count(tally.handoff),
+            count(tally.done),
+            count(tally.crash),
+            count(tally.killed),
+            words(tally.seconds).into(),
+            usage::tokens(tally.tokens).into(),
+            tally
+                .cost_usd
+                .map(usage::dollars)
+                .unwrap_or_default()
+                .into(),
+            count(tally.commits),
+            bar(bars.of(tally), most).into(),
+        ]);
+    }
+    table
+}
+
+fn title(by: By) -> &'static str {
+    match by {
+        By::Agent => "AGENT",
+        By::Rig => "RIG",
+        By::Role => "ROLE",
+        By::Harness => "HARNESS",
+        By::Day => "DAY",
+    }
+}
+
+/// A bar of twenty places at most, to an eighth of a place.
+fn bar(value: f64, most: f64) -> String {
+    const PLACES: f64 = 20.0;
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    if most <= 0.0 || value <= 0.0 {
+        return String::new();
+    }
+    // Never more than whole, and never nothing for something.
+    let eighths = (value / most * PLACES * 8.0)
+        .round()
+        .clamp(1.0, PLACES * 8.0) as usize;
+    format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_as_long_as_its_value() {
+        assert_eq!(bar(10.0, 10.0), "█".repeat(20));
+        assert_eq!(bar(5.0, 10.0), "█".repeat(10));
+        assert_eq!(bar(0.01, 10.0), "▏", "little is not nothing");
+        assert_eq!(bar(0.0, 10.0), "");
+        assert_eq!(bar(0.0, 0.0), "");
+    }
+}

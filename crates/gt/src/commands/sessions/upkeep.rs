@@ -1,0 +1,96 @@
+//! Looking after the journal, the index and the archive.
+
+use crate::context::Context;
+use crate::output;
+use clap::Args;
+use gt_core::Problem;
+use gt_town::sessions::Sessions;
+use gt_town::when;
+use serde_json::json;
+
+/// Print every life as a line of JSON, the oldest first
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// One JSON document in each line; the only form there is
+    #[arg(long)]
+    jsonl: bool,
+}
+
+/// Move old lives out of the journal into compressed files
+///
+/// `show`, `chain` and `export` still find them. It also happens by itself, once a day,
+/// to lives that ended longer ago than `archive_after_days` in town.toml says.
+#[derive(Debug, Args)]
+pub(crate) struct ArchiveArgs {
+    /// Those that ended before: 90d, 2026-01-17 [default: as town.toml says]
+    #[arg(long, value_name = "TIME")]
+    before: Option<String>,
+    /// Only say how many there are
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Make the index anew from the journal
+#[derive(Debug, Args)]
+pub(crate) struct RebuildArgs {}
+
+pub(super) fn rebuild(sessions: &Sessions, context: &Context) -> Result<(), Problem> {
+    let rebuilt = sessions.rebuild()?;
+    for damage in &rebuilt.damages {
+        match damage.line {
+            0 => output::warn(&damage.reason),
+            line => output::warn(format!(
+                "line {line} of the journal was skipped: {}",
+                damage.reason
+            )),
+        }
+    }
+    if context.json {
+        let lines = rebuilt.damages.iter().map(|damage| damage.line);
+        let skipped: Vec<u64> = lines.filter(|line| *line > 0).collect();
+        return output::json(&json!({
+            "lives": rebuilt.lives,
+            "archived": rebuilt.archived,
+            "skipped_lines": skipped,
+        }));
+    }
+    let archived = match rebuilt.archived {
+        0 => String::new(),
+        count => format!(" and knows of {count} in the archive"),
+    };
+    output::line(format!("The index has {} lives{archived}.", rebuilt.lives))
+}
+
+pub(super) fn archive(
+    args: &ArchiveArgs,
+    town: &gt_town::Town,
+    sessions: &Sessions,
+    context: &Context,
+) -> Result<(), Problem> {
+    let before = match (&args.before, town.settings().sessions.archive_after_days) {
+        (Some(time), _) => when::recorded(time)?,
+        (None, 0) => {
+            return Err(Problem::usage("this town keeps every life where it is")
+                .hint("name a time with `--before`, or set archive_after_days in town.toml"));
+        }
+        (None, days) => when::recorded(&format!("{days}d"))?,
+    };
+    let archived = sessions.archive(&before, args.dry_run)?;
+    if context.json {
+        return output::json(&json!({
+            "lives": archived.lives,
+            "files": archived.files,
+            "before": before,
+        }));
+    }
+    let what = if args.dry_run { "would move" } else { "moved" };
+    let count = match archived.lives {
+        0 => return output::line("No life is that old."),
+        1 => "1 life".to_owned(),
+        count => format!("{count} lives"),
+    };
+    output::line(format!(
+        "{count} {what} into {}.",
+        archived.files.join(", ")
+    ))
+}

@@ -1,0 +1,133 @@
+//! What is written down after a life has ended: what it took, what it committed, and
+//! when what happened.
+//!
+//! Figures and commits go into the journal. `.sessions/<id>.json` holds what is too much
+//! for it: commits with their subjects, steps and a timeline, for lives that have any
+//! of them. Nothing depends on it, and whoever asks for a life whose epilogue was never
+//! written, because a process was killed, has it written then.
+
+use crate::commits::{self, Commit};
+use crate::events::{self, Events};
+use crate::sessions::{Sessions, timestamp};
+use crate::{Result, Town, files, usage};
+use gt_core::event::Event;
+use gt_core::record::Record;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Writes the epilogues of these lives, which have ended. What fails is left for
+/// whoever asks for that life.
+pub fn write(town: &Town, sessions: &Sessions, ids: &[String]) {
+    if ids.is_empty() {
+        return;
+    }
+    usage::settle(town, ids.iter().map(String::as_str));
+    let Ok(known) = sessions.known(ids.iter().map(String::as_str)) else {
+        return;
+    };
+    let lives: Vec<&Record> = known.values().collect();
+    let _ = details(town, sessions, &lives);
+}
+
+/// The same for one whose record is at hand. Gives what is now known of it.
+pub fn complete(town: &Town, sessions: &Sessions, life: &mut Record) -> Result<()> {
+    if life.outcome.is_none() || sessions.detail(&life.id)?.is_some() {
+        return Ok(());
+    }
+    let lines = details(town, sessions, &[life])?;
+    for line in lines {
+        life.merge(line);
+    }
+    Ok(())
+}
+
+fn details(town: &Town, sessions: &Sessions, lives: &[&Record]) -> Result<Vec<Record>> {
+    let began = lives
+        .iter()
+        .filter_map(|life| time(life.started_at.as_deref()));
+    let events = match began.min() {
+        Some(since) => Events::of(town).find(&events::Query {
+            since: Some(since),
+            ..events::Query::default()
+        })?,
+        None => Vec::new(),
+    };
+    let mut lines = Vec::new();
+    for life in lives {
+        let commits = committed(town, life);
+        let timeline = timeline(life, &commits, &events);
+        // A beginning and an end are in the record already.
+        let is_rich = !commits.is_empty() || life.steps.is_some() || timeline.len() > 2;
+        if !is_rich {
+            continue;
+        }
+        let detail = json!({
+            "id": life.id,
+            "commits": commits.iter().map(document).collect::<Vec<Value>>(),
+            "steps": life.steps.clone().unwrap_or_default(),
+            "timeline": timeline,
+        });
+        files::write_whole(
+            &sessions.detail_path(&life.id),
+            format!("{detail:#}\n").as_bytes(),
+        )?;
+        let hashes: Vec<String> = commits.into_iter().map(|commit| commit.hash).collect();
+        if !hashes.is_empty() && life.commits.as_ref() != Some(&hashes) {
+            lines.push(Record {
+                commits: Some(hashes),
+                ..Record::about(&life.id)
+            });
+        }
+    }
+    if !lines.is_empty() {
+        sessions.record(&lines)?;
+    }
+    Ok(lines)
+}
+
+fn committed(town: &Town, life: &Record) -> Vec<Commit> {
+    let began = time(life.started_at.as_deref());
+    let ended = time(life.ended_at.as_deref());
+    match (&life.cwd, began, ended) {
+        (Some(dir), Some(began), Some(ended)) => commits::made(
+            Path::new(dir),
+            began.as_second(),
+            ended.as_second(),
+            town.around(),
+        ),
+        _ => Vec::new(),
+    }
+}
+
+/// What happened in a life, the oldest first.
+fn timeline(life: &Record, commits: &[Commit], events: &[Event]) -> Vec<Value> {
+    let mut entries: Vec<(String, &str, String)> = Vec::new();
+    // In this order, which stays where times are equal.
+    let own = |event: &&Event| event.payload.get("session_id") == Some(&json!(life.id));
+    for event in events.iter().filter(own) {
+        entries.push((event.ts.clone(), &event.kind, event.line()));
+    }
+    for commit in commits {
+        // git knows whole seconds; nothing happened before the beginning.
+        let at = timestamp(Some(commit.at)).max(life.started_at.clone().unwrap_or_default());
+        entries.push((at, "commit", format!("committed: {}", commit.subject)));
+    }
+    entries.sort_by(|a, b| a.0.cmp(&b.0));
+    entries
+        .into_iter()
+        .map(|(at, kind, text)| json!({"at": at, "type": kind, "text": text}))
+        .collect()
+}
+
+fn document(commit: &Commit) -> Value {
+    json!({
+        "hash": commit.hash,
+        "at": timestamp(Some(commit.at)),
+        "subject": commit.subject,
+    })
+}
+
+fn time(text: Option<&str>) -> Option<Timestamp> {
+    text?.parse().ok()
+}

@@ -1,0 +1,145 @@
+//! Lives, added up.
+
+use super::query::{conditions, problem};
+use super::{Query, Sessions};
+use crate::{Result, Town, usage};
+use gt_core::record::{Record, Status};
+use rusqlite::types::Value;
+use std::collections::HashMap;
+
+/// What is added up together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    Agent,
+    Rig,
+    Role,
+    Harness,
+    /// The day of the beginning, as it was here.
+    Day,
+}
+
+impl By {
+    pub fn word(self) -> &'static str {
+        match self {
+            By::Agent => "agent",
+            By::Rig => "rig",
+            By::Role => "role",
+            By::Harness => "harness",
+            By::Day => "day",
+        }
+    }
+
+    fn column(self) -> &'static str {
+        match self {
+            By::Day => "date(started / 1000, 'unixepoch', 'localtime')",
+            other => other.word(),
+        }
+    }
+
+    fn key(self, life: &Record) -> Option<String> {
+        match self {
+            By::Agent => life.agent.clone(),
+            By::Rig => life.rig.clone(),
+            By::Role => life.role.clone(),
+            By::Harness => life.harness.clone(),
+            By::Day => {
+                let began: jiff::Timestamp = life.started_at.as_deref()?.parse().ok()?;
+                Some(
+                    began
+                        .to_zoned(jiff::tz::TimeZone::system())
+                        .date()
+                        .to_string(),
+                )
+            }
+        }
+    }
+}
+
+/// What all lives of one key did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tally {
+    /// Empty for lives that have none, such as those of no rig.
+    pub key: String,
+    pub lives: u64,
+    pub running: u64,
+    pub handoff: u64,
+    pub done: u64,
+    pub crash: u64,
+    pub killed: u64,
+    pub seconds: i64,
+    pub tokens: u64,
+    pub cost_usd: Option<f64>,
+    pub commits: u64,
+}
+
+impl Sessions {
+    /// The lives that fit, added up: by days in their order, by others the most lives
+    /// first.
+    pub fn stats(&self, town: &Town, by: By, query: &Query) -> Result<Vec<Tally>> {
+        let index = self.open()?;
+        let (filter, mut values) = conditions(query);
+        let order = if by == By::Day { "1" } else { "2 DESC, 1" };
+        values.push(Value::from(jiff::Timestamp::now().as_millisecond()));
+        let text = format!(
+            "SELECT coalesce({}, ''), count(*), sum(status = 'running'), sum(outcome = 'handoff'),
+             sum(outcome = 'done'), sum(outcome = 'crash'), sum(outcome = 'killed'),
+             sum(max(coalesce(ended, ?{now}) - started, 0)) / 1000,
+             sum(tokens), sum(cost), sum(commits)
+             FROM lives {filter} GROUP BY 1 ORDER BY {order}",
+            by.column(),
+            now = values.len(),
+        );
+        let mut statement = index.db().prepare(&text).map_err(problem)?;
+        let rows = statement
+            .query_map(rusqlite::params_from_iter(values), |row| {
+                let count = |place: usize| {
+                    Ok::<u64, rusqlite::Error>(
+                        row.get::<_, Option<u64>>(place)?.unwrap_or_default(),
+                    )
+                };
+                Ok(Tally {
+                    key: row.get(0)?,
+                    lives: count(1)?,
+                    running: count(2)?,
+                    handoff: count(3)?,
+                    done: count(4)?,
+                    crash: count(5)?,
+                    killed: count(6)?,
+                    seconds: row.get::<_, Option<i64>>(7)?.unwrap_or_default(),
+                    tokens: count(8)?,
+                    cost_usd: row.get(9)?,
+                    commits: count(10)?,
+                })
+            })
+            .map_err(problem)?;
+        let mut tallies: Vec<Tally> = rows.collect::<Result<_, _>>().map_err(problem)?;
+        self.add_running(town, by, query, &mut tallies)?;
+        Ok(tallies)
+    }
+
+    /// What lives that run have taken so far is only in their transcripts.
+    fn add_running(&self, town: &Town, by: By, query: &Query, tallies: &mut [Tally]) -> Result<()> {
+        if tallies.iter().all(|tally| tally.running == 0) {
+            return Ok(());
+        }
+        let mut running = self.find(&Query {
+            status: Some(Status::Running.word().to_owned()),
+            limit: None,
+            ..query.clone()
+        })?;
+        usage::refresh(town, &mut running);
+        let mut places: HashMap<String, &mut Tally> = tallies
+            .iter_mut()
+            .map(|tally| (tally.key.clone(), tally))
+            .collect();
+        for life in running {
+            let key = by.key(&life).unwrap_or_default();
+            if let (Some(tally), Some(used)) = (places.get_mut(&key), &life.usage) {
+                tally.tokens += used.tokens();
+                let cost = tally.cost_usd.into_iter().chain(used.cost_usd);
+                tally.cost_usd = cost.reduce(|a, b| a + b);
+            }
+        }
+        Ok(())
+    }
+}
