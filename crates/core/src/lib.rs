@@ -26,6 +26,7 @@ pub mod record;
 pub mod registry;
 pub mod respawn;
 pub mod role;
+pub mod save;
 pub mod screen;
 pub mod session;
 pub mod signal;

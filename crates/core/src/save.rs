@@ -1,0 +1,349 @@
+//! What is kept of containers, so that they can be made again when their tmux server
+//! is gone.
+//!
+//! A save is a [`Header`] and a [`Saved`] for each container. It holds what tmux shows,
+//! and nothing of an agent's environment, which may be secret. Here are its shape and
+//! the decisions: who is wanted back ([`judge`]), in which conversation
+//! ([`conversation`]), and what the next save must not forget ([`carried`]). Writing and
+//! reading is the engine's.
+
+mod text;
+
+pub use text::printable;
+
+use crate::harness::Preset;
+use crate::record::{Outcome, Record};
+use crate::startup::Conversation;
+use serde::{Deserialize, Serialize};
+
+/// Raised when an older `gt` could no longer read what is written.
+pub const VERSION: u32 = 1;
+
+/// What a save says of itself. Times are RFC 3339, in UTC.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    pub version: u32,
+    pub town: String,
+    pub host: String,
+    pub saved_at: String,
+    /// Nobody asked for it.
+    pub automatic: bool,
+    /// How many containers follow.
+    pub containers: usize,
+}
+
+/// One tmux server among all that ever were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerId {
+    pub pid: u32,
+    /// Seconds since the epoch.
+    pub started: i64,
+}
+
+/// One container of an agent's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Saved {
+    pub name: String,
+    /// The agent's address.
+    pub agent: String,
+    /// The life in it, and the chain that this life belongs to.
+    pub life: String,
+    pub chain: String,
+    pub harness: String,
+    /// The program's own name for the conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub harness_session: Option<String>,
+    /// The wishes of its start, as the tag holds them.
+    #[serde(default)]
+    pub start: String,
+    #[serde(default)]
+    pub auto_respawn: bool,
+    #[serde(default)]
+    pub state: String,
+    /// When it was seen, and on which server. Older than the save where it was taken
+    /// over from the one before.
+    pub seen_at: String,
+    pub server: ServerId,
+    pub windows: Vec<Window>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Window {
+    pub index: u32,
+    pub name: String,
+    /// tmux gave it its name and may change it.
+    #[serde(default)]
+    pub named_by_tmux: bool,
+    pub layout: String,
+    pub active: bool,
+    pub zoomed: bool,
+    pub columns: u32,
+    pub rows: u32,
+    pub panes: Vec<Pane>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pane {
+    pub id: String,
+    pub index: u32,
+    pub folder: String,
+    /// The name of what ran in the foreground.
+    pub command: String,
+    pub title: String,
+    /// The agent's own, whatever else the user has opened.
+    pub is_agents: bool,
+    pub active: bool,
+    pub dead: bool,
+    pub columns: u32,
+    pub rows: u32,
+    /// Scrollback and screen, with escape sequences as tmux gives them.
+    pub text: String,
+}
+
+impl Saved {
+    /// The window and the pane of the agent itself.
+    pub fn agents_pane(&self) -> Option<(&Window, &Pane)> {
+        self.windows.iter().find_map(|window| {
+            let pane = window.panes.iter().find(|pane| pane.is_agents)?;
+            Some((window, pane))
+        })
+    }
+
+    /// Whether its agent had ended, and nothing would have brought it back.
+    fn was_over(&self) -> bool {
+        let dead = self.agents_pane().is_none_or(|(_, pane)| pane.dead);
+        dead && !self.auto_respawn
+    }
+}
+
+/// What stands today under the name of a saved container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Here {
+    Nothing,
+    /// The agent, in whatever state.
+    Itself,
+    /// Something else; the words say what.
+    Another(String),
+}
+
+/// What a restore does with a saved container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Restore,
+    /// It is there.
+    Runs,
+    Taken(String),
+    /// Its life was ended by somebody's wish after the save.
+    Ended(Outcome),
+    /// Its agent was dead already, and nobody wanted it back.
+    WasOver,
+}
+
+/// Judges one saved container. `last` is the agent's newest life in the journal, which
+/// knows more than the save does; `named` says that somebody asked for this very agent.
+pub fn judge(saved: &Saved, here: Here, last: Option<&Record>, named: bool) -> Verdict {
+    match here {
+        Here::Itself => return Verdict::Runs,
+        Here::Another(words) => return Verdict::Taken(words),
+        Here::Nothing => {}
+    }
+    if named {
+        return Verdict::Restore;
+    }
+    match ended_by_wish(last) {
+        Some(outcome) => Verdict::Ended(outcome),
+        None if saved.was_over() => Verdict::WasOver,
+        None => Verdict::Restore,
+    }
+}
+
+/// A life that nobody ended on purpose was lost, whether or not that is written yet.
+fn ended_by_wish(last: Option<&Record>) -> Option<Outcome> {
+    last?.outcome.filter(|outcome| *outcome != Outcome::Crash)
+}
+
+/// The containers of the save before that the next one takes over, so that the newest
+/// save alone always has everybody who is to come back: agents that are not there now,
+/// and were lost with another server than the one that runs. One that is missing from
+/// its own server was closed by somebody. `server` runs since `server_since`, and `last`
+/// gives an agent's newest life.
+pub fn carried(
+    before: Vec<Saved>,
+    now: &[Saved],
+    server: ServerId,
+    server_since: &str,
+    not_before: &str,
+    last: impl Fn(&str) -> Option<Record>,
+) -> Vec<Saved> {
+    let is_lost = |saved: &Saved| {
+        if saved.server == server
+            || saved.seen_at.as_str() < not_before
+            || saved.was_over()
+            || now.iter().any(|other| other.agent == saved.agent)
+        {
+            return false;
+        }
+        let last = last(&saved.agent);
+        // It was here again since, whether or not a save has seen it. A try that failed
+        // has its end written.
+        let was_back = last.as_ref().is_some_and(|life| {
+            life.id != saved.life
+                && life.outcome.is_none()
+                && life.started_at.as_deref() >= Some(server_since)
+        });
+        !was_back && ended_by_wish(last.as_ref()).is_none()
+    };
+    before.into_iter().filter(is_lost).collect()
+}
+
+/// The conversation that an agent goes on with: the very same, if its id is known.
+///
+/// Without an id the newest one of its folder has to do, but only for programs that
+/// never tell theirs: of the others it means that none had begun. And only where the
+/// folder is the agent's alone, or two would go on with one conversation.
+pub fn conversation(preset: &Preset, id: Option<&str>, alone_in_folder: bool) -> Conversation {
+    let command = &preset.command;
+    let tells_its_id = !command.session_id.is_empty() || preset.hooks.installer.is_some();
+    match id {
+        Some(id) if !command.resume.is_empty() => Conversation::Resume(id.to_owned()),
+        _ if tells_its_id && !command.resume.is_empty() => Conversation::New,
+        _ if alone_in_folder && !command.r#continue.is_empty() => Conversation::Continue,
+        _ => Conversation::New,
+    }
+}
+
+/// Whether a text can be a layout of tmux's, and nothing else.
+pub fn is_layout(text: &str) -> bool {
+    !text.is_empty()
+        && text
+            .chars()
+            .all(|c| c.is_ascii_hexdigit() || matches!(c, ',' | 'x' | '{' | '}' | '[' | ']'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn saved(agent: &str, server: u32) -> Saved {
+        Saved {
+            agent: agent.to_owned(),
+            seen_at: "2026-01-17T12:00:00.000Z".to_owned(),
+            server: ServerId {
+                pid: server,
+                started: 0,
+            },
+            windows: vec![Window {
+                panes: vec![Pane {
+                    is_agents: true,
+                    ..Pane::default()
+                }],
+                ..Window::default()
+            }],
+            ..Saved::default()
+        }
+    }
+
+    fn ended(outcome: Option<Outcome>) -> Record {
+        Record {
+            outcome,
+            ..Record::about("a")
+        }
+    }
+
+    #[test]
+    fn only_who_was_lost_comes_back() {
+        let check = |here: Here, last: Option<Record>, named: bool, expected: Verdict| {
+            let verdict = judge(&saved("mayor", 1), here, last.as_ref(), named);
+            assert_eq!(verdict, expected);
+        };
+        check(Here::Nothing, None, false, Verdict::Restore);
+        check(Here::Nothing, Some(ended(None)), false, Verdict::Restore);
+        let crashed = Some(ended(Some(Outcome::Crash)));
+        check(Here::Nothing, crashed, false, Verdict::Restore);
+        check(Here::Itself, None, true, Verdict::Runs);
+        let taken = Here::Another("a session of yours".into());
+        check(
+            taken,
+            None,
+            true,
+            Verdict::Taken("a session of yours".into()),
+        );
+        for outcome in [Outcome::Killed, Outcome::Done, Outcome::Handoff] {
+            let last = Some(ended(Some(outcome)));
+            check(Here::Nothing, last.clone(), false, Verdict::Ended(outcome));
+            check(Here::Nothing, last, true, Verdict::Restore);
+        }
+    }
+
+    #[test]
+    fn a_dead_one_comes_back_only_if_something_would_have_brought_it_back() {
+        let mut dead = saved("mayor", 1);
+        dead.windows[0].panes[0].dead = true;
+        let verdict = |saved: &Saved| judge(saved, Here::Nothing, None, false);
+        assert_eq!(verdict(&dead), Verdict::WasOver);
+        dead.auto_respawn = true;
+        assert_eq!(verdict(&dead), Verdict::Restore);
+    }
+
+    #[test]
+    fn the_next_save_takes_over_who_was_lost_with_a_server() {
+        let here = ServerId { pid: 2, started: 0 };
+        let before = ["lost", "back", "stopped", "closed", "was back", "tried"].map(|agent| {
+            let server = if agent == "closed" { 2 } else { 1 };
+            saved(agent, server)
+        });
+        let last = |agent: &str| match agent {
+            "stopped" => Some(ended(Some(Outcome::Killed))),
+            "was back" => Some(Record {
+                started_at: Some("2026-01-17T12:30:00.000Z".to_owned()),
+                ..Record::about("b")
+            }),
+            "lost" => Some(Record {
+                started_at: Some("2026-01-17T11:30:00.000Z".to_owned()),
+                ..Record::about("a")
+            }),
+            "tried" => Some(Record {
+                started_at: Some("2026-01-17T12:30:00.000Z".to_owned()),
+                ..ended(Some(Outcome::Crash))
+            }),
+            _ => None,
+        };
+        let agents = |not_before: &str| -> Vec<String> {
+            let now = [saved("back", 2)];
+            let since = "2026-01-17T12:00:00.000Z";
+            let kept = carried(before.to_vec(), &now, here, since, not_before, last);
+            kept.into_iter().map(|saved| saved.agent).collect()
+        };
+        assert_eq!(agents("2026-01-01T00:00:00.000Z"), ["lost", "tried"]);
+        assert_eq!(agents("2026-02-01T00:00:00.000Z"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_same_conversation_where_it_is_known() {
+        let check = |change: fn(&mut Preset), id: Option<&str>, alone, expected| {
+            let mut preset = crate::harness::resolve("claude", None).unwrap().value;
+            change(&mut preset);
+            assert_eq!(conversation(&preset, id, alone), expected);
+        };
+        let silent = |preset: &mut Preset| {
+            preset.command.session_id.clear();
+            preset.hooks.installer = None;
+        };
+        check(|_| {}, Some("x"), true, Conversation::Resume("x".into()));
+        check(|_| {}, None, true, Conversation::New);
+        check(silent, None, true, Conversation::Continue);
+        check(silent, None, false, Conversation::New);
+        let old = |preset: &mut Preset| preset.command.resume.clear();
+        check(old, Some("x"), true, Conversation::Continue);
+        let none = |preset: &mut Preset| preset.command = crate::harness::Command::default();
+        check(none, Some("x"), true, Conversation::New);
+    }
+
+    #[test]
+    fn layouts_are_told_from_other_texts() {
+        assert!(is_layout("f91d,120x40,0,0{60x40,0,0,0,59x40,61,0,1}"));
+        for text in ["", "tiled ; kill-server", "#(x)"] {
+            assert!(!is_layout(text), "{text}");
+        }
+    }
+}
