@@ -81,6 +81,8 @@ pub(crate) enum Command {
     Krc(commands::krc::KrcCommand),
     #[command(subcommand)]
     Step(commands::step::StepCommand),
+    Save(commands::save::SaveArgs),
+    Restore(commands::restore::RestoreArgs),
 
     // The tables behind them.
     #[command(subcommand)]
@@ -100,6 +102,8 @@ pub(crate) enum Command {
     AwaitDeath(commands::await_death::AwaitDeathArgs),
     #[command(hide = true)]
     Cycle(commands::cycle::CycleArgs),
+    #[command(hide = true)]
+    ReplayScrollback(commands::replay::ReplayArgs),
     #[command(hide = true)]
     Respawn(commands::respawn::RespawnArgs),
     /// The built-in demo agent

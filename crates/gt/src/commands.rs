@@ -21,10 +21,13 @@ pub(crate) mod krc;
 pub(crate) mod menu;
 pub(crate) mod nudge;
 pub(crate) mod peek;
+pub(crate) mod replay;
 pub(crate) mod respawn;
 mod restart;
+pub(crate) mod restore;
 pub(crate) mod rig;
 pub(crate) mod role;
+pub(crate) mod save;
 pub(crate) mod sessions;
 pub(crate) mod signal;
 pub(crate) mod single;
@@ -71,6 +74,8 @@ pub(crate) fn run(command: Command, context: &Context) -> Answer {
         Command::Feed(args) => feed::run(&args, context),
         Command::Krc(command) => krc::run(command, context),
         Command::Step(command) => step::run(command, context),
+        Command::Save(args) => save::run(&args, context),
+        Command::Restore(args) => restore::run(args, context),
         Command::Keys(args) => keys::run(args, context),
         Command::Signal(args) => signal::run(args, context),
         Command::Crew(command) => crew::run(command, context),
@@ -87,6 +92,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Answer {
         Command::Man(args) => completions::run_man(&args),
         Command::AwaitDeath(args) => await_death::run(&args),
         Command::Cycle(args) => cycle::run(args, context),
+        Command::ReplayScrollback(args) => replay::run(&args),
         Command::Respawn(args) => respawn::run(args, context),
         Command::DemoAgent(args) => Ok(crate::demo::run(args)),
     }

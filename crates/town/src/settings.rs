@@ -21,6 +21,7 @@ pub struct Settings {
     pub nudge: NudgeSettings,
     pub sessions: SessionSettings,
     pub krc: KrcSettings,
+    pub save: SaveSettings,
 }
 
 /// How long events are kept.
@@ -108,6 +109,33 @@ impl Default for NudgeSettings {
     }
 }
 
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SaveSettings {
+    /// Save by itself: after starts and stops, and while agents work.
+    pub auto: bool,
+    /// How many saves are kept: so many automatic ones, and so many others.
+    pub keep: usize,
+    /// Lines of scrollback that are kept of a pane, beside its screen.
+    pub scrollback_lines: u32,
+    /// How old the newest save may be when an agent ends a turn.
+    pub every_minutes: u64,
+    /// Let tmux-resurrect save as well, where it is installed.
+    pub resurrect: bool,
+}
+
+impl Default for SaveSettings {
+    fn default() -> Self {
+        SaveSettings {
+            auto: true,
+            keep: 20,
+            scrollback_lines: 2_000,
+            every_minutes: 5,
+            resurrect: false,
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TmuxSettings {
@@ -145,6 +173,7 @@ impl Settings {
         let mut settings: Settings = toml::from_str(&text)
             .map_err(|error| broken_toml(&path.display().to_string(), &text, &error))?;
         settings.limits.parallel_starts = settings.limits.parallel_starts.clamp(1, 64);
+        settings.save.keep = settings.save.keep.max(1);
         Ok(settings)
     }
 

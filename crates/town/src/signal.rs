@@ -8,7 +8,9 @@
 use crate::containers::{self, Container, tmux_problem};
 use crate::harnesses::Presets;
 use crate::queue::{self, Queue};
-use crate::{Result, Town, usage};
+use crate::sessions::Sessions;
+use crate::{Result, Town, save, usage};
+use gt_core::record::Record;
 use gt_core::signal::{self, Event};
 use gt_core::startup::tag;
 use gt_core::state::State;
@@ -35,8 +37,16 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
             .then(set(tag::STATE_SOURCE, "hook"))
             .then(set(tag::STATE_REASON, &said.reason));
     }
-    if let Some(id) = report["session_id"].as_str() {
-        batch = batch.then(set(tag::HARNESS_SESSION, id));
+    let conversation = report["session_id"].as_str();
+    if let Some(id) = conversation {
+        batch = batch
+            .then(
+                Command::new("display-message")
+                    .arg("-p")
+                    .target(target.clone())
+                    .arg("#{@gt_session} #{@gt_harness_session}"),
+            )
+            .then(set(tag::HARNESS_SESSION, id));
     }
     if let (Event::Prompt, Some(prompt)) = (event, report["prompt"].as_str()) {
         // The count tells a prompt from an earlier one with the same text.
@@ -48,8 +58,10 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
             .then(set(tag::LAST_PROMPT, &nudge::fingerprint(prompt)))
             .then(count);
     }
+    let mut before = String::new();
     if !batch.is_empty() {
-        town.server()
+        before = town
+            .server()
             .run(batch)
             .map_err(|error| tmux_problem("cannot tag the container", error))?;
     }
@@ -63,7 +75,29 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
     if signal::ends_a_turn(event) && own.is_none_or(|own| !Queue::of(town, &own).is_empty()) {
         wake_delivery(town, &target)?;
     }
+    if signal::ends_a_turn(event) {
+        save::request_if_old(town);
+    }
+    conversation.map_or(Ok(()), |id| remember_conversation(town, &before, id))?;
     noted
+}
+
+/// Writes a conversation's id into the journal when it is new: the tag is lost with the
+/// server. `before` is the life, and the id that it had.
+fn remember_conversation(town: &Town, before: &str, id: &str) -> Result<()> {
+    let (life, known) = before
+        .trim_end_matches('\n')
+        .split_once(' ')
+        .unwrap_or_default();
+    // An id that was chosen is that of the life, and was written at the start.
+    let is_chosen = known.is_empty() && life == id;
+    if life.is_empty() || known == id || is_chosen {
+        return Ok(());
+    }
+    Sessions::of(town).record(&[Record {
+        harness_session_id: Some(id.to_owned()),
+        ..Record::about(life)
+    }])
 }
 
 /// The container whose agent has this conversation: for hooks that run in another

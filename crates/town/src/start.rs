@@ -11,8 +11,11 @@ mod await_ready;
 mod container;
 mod options;
 mod prepared;
+pub(crate) mod restored;
 
 pub use options::StartOptions;
+pub(crate) use prepared::host;
+pub use restored::Restored;
 
 use crate::containers::{self, tmux_problem};
 use crate::inject::{Reached, Submission, Typist};
@@ -20,9 +23,10 @@ use crate::lock::{self, FileLock};
 use crate::queue::{Phase, Queue};
 use crate::sessions::{End, Sessions};
 use crate::{
-    Result, Town, epilogue, hooks, look, neighbours, pidfile, rig, roles, stop, usage, workspace,
+    Result, Town, epilogue, hooks, look, neighbours, pidfile, rig, roles, save, stop, usage,
+    workspace,
 };
-use container::{Made, Previous};
+use container::{Made, Place, Previous};
 use gt_core::problem::Kind;
 use gt_core::record::{Outcome, Record};
 use gt_core::session::SessionId;
@@ -31,6 +35,7 @@ use gt_core::state::State;
 use gt_core::{Identity, Problem};
 use gt_tmux::{Batch, Command, PaneId};
 use prepared::Prepared;
+use restored::Replay;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -65,9 +70,12 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
     let mut warnings: Vec<String> = Vec::new();
     prepared.wiring = hooks::wire(town, &prepared.preset)?;
     let session = SessionId::new(uuid::Uuid::now_v7());
-    let previous = existing.previous;
+    let restored = options.restored.as_ref().map(Previous::from);
+    let previous = existing.previous.or(restored);
     let chain = previous.as_ref().map(|before| before.chain.as_str());
-    let plan = prepared.plan(town, session, chain);
+    let mut plan = prepared.plan(town, session, chain);
+    let replay = Replay::prepare(town, &prepared, session, &mut plan.argv)?;
+    let is_new = matches!(existing.place, Place::New);
     let sessions = Sessions::of(town);
     let mut is_recorded = false;
     warnings.extend(prepared.plant_answers(town, &plan));
@@ -84,6 +92,9 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
         }
         let noted = usage::note_folder(town, session, &prepared.preset, &plan.env);
         warnings.extend(noted.err().map(|problem| problem.to_string()));
+        if let Some(replay) = &replay {
+            warnings.extend(replay.show(town, &made, is_new)?);
+        }
         let state = await_ready::bring_up(town, &prepared, &plan, &made, &mut warnings)?;
         finish(town, &prepared, &made)?;
         Ok((made, state))
@@ -91,6 +102,7 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
     if is_recorded && let Some(lost) = &previous {
         epilogue::write(town, &sessions, std::slice::from_ref(&lost.id));
     }
+    save::request(town);
     match result {
         Ok((made, state)) => Ok(Started {
             identity: identity.clone(),
@@ -111,7 +123,7 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
                 let _ = sessions.record(&[Sessions::ending(session.to_string(), crash)]);
             }
             if !options.keep_container && !lost_to_another(&problem) {
-                undo(town, &prepared, session);
+                undo(town, &prepared, session, replay.is_some() && is_new);
             }
             if is_recorded {
                 epilogue::write(town, &sessions, &[session.to_string()]);
@@ -133,9 +145,13 @@ fn remember(sessions: &Sessions, begin: Record, previous: Option<&Previous>) -> 
             at: before.died_at,
             exit_code: before.exit_code,
         };
+        let ending = match before.is_ended {
+            true => Record::about(before.id.clone()),
+            false => Sessions::ending(before.id.clone(), crash),
+        };
         Record {
             child_id: Some(begin.id.clone()),
-            ..Sessions::ending(before.id.clone(), crash)
+            ..ending
         }
     });
     let lines: Vec<Record> = lost.into_iter().chain([begin]).collect();
@@ -251,8 +267,9 @@ fn finish(town: &Town, prepared: &Prepared<'_>, made: &Made) -> Result<()> {
 }
 
 /// Takes back a container that did not come up. Best effort: the problem that
-/// led here is what the caller gets to see.
-fn undo(town: &Town, prepared: &Prepared<'_>, session: SessionId) {
+/// led here is what the caller gets to see. `made_all` says that this start has made
+/// everything in the container.
+fn undo(town: &Town, prepared: &Prepared<'_>, session: SessionId, made_all: bool) {
     let found = containers::find(town, prepared.container.as_str())
         .ok()
         .flatten();
@@ -264,7 +281,11 @@ fn undo(town: &Town, prepared: &Prepared<'_>, session: SessionId) {
             std::slice::from_ref(&container),
             Duration::from_millis(500),
         );
-        let _ = stop::remove_container(town, &container);
+        let _ = match made_all {
+            // The panes beside the agent are those that were made again a moment ago.
+            true => stop::remove_whole(town, &container),
+            false => stop::remove_container(town, &container),
+        };
     }
     let _ = pidfile::remove(town, prepared.container.as_str());
 }

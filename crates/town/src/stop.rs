@@ -11,7 +11,7 @@ use crate::lock::FileLock;
 use crate::processes::{self, Handle};
 use crate::queue::Queue;
 use crate::sessions::{End, Sessions};
-use crate::{Result, Town, epilogue, harnesses, inject, pidfile};
+use crate::{Result, Town, epilogue, harnesses, inject, pidfile, save};
 use gt_core::harness::Preset;
 use gt_core::process::Table;
 use gt_core::record::{Outcome, Record};
@@ -174,6 +174,7 @@ fn end(town: &Town, victims: &[Container], options: StopOptions) -> Result<Vec<S
         // A file that stays only makes the next `gt doctor` look at it.
         let _ = pidfile::remove(town, container.name());
     }
+    save::request(town);
     Ok(stopped)
 }
 
@@ -416,6 +417,15 @@ pub fn remove_container(town: &Town, container: &Container) -> Result<()> {
     remove_containers(town, std::slice::from_ref(container))
 }
 
+/// Removes one container with all that is in it.
+pub(crate) fn remove_whole(town: &Town, container: &Container) -> Result<()> {
+    let kill = Command::new("kill-session").target(container.id());
+    town.server()
+        .run(kill)
+        .map(drop)
+        .map_err(|error| tmux_problem("its container could not be removed", error))
+}
+
 fn remove_containers(town: &Town, victims: &[Container]) -> Result<()> {
     let mut batch = Batch::new();
     for container in victims {
@@ -459,7 +469,17 @@ fn is_gone(kind: ErrorKind) -> bool {
 /// Ends what PID files still name although its container is gone, and forgets
 /// those files. Gives the containers whose processes lived on.
 pub fn end_orphans(town: &Town, grace: Duration) -> Result<Vec<String>> {
-    let lost = pidfile::lost(town, || containers::list(town))?;
+    end_orphans_of(town, grace, |_| true)
+}
+
+/// The same for some containers only.
+pub fn end_orphans_of(
+    town: &Town,
+    grace: Duration,
+    is_meant: impl Fn(&str) -> bool,
+) -> Result<Vec<String>> {
+    let mut lost = pidfile::lost(town, || containers::list(town))?;
+    lost.retain(|tracked| is_meant(&tracked.container));
     let table = processes::snapshot();
     let alive = || lost.iter().filter(|tracked| tracked.alive.is_some());
     let members: BTreeSet<u32> = alive()

@@ -138,26 +138,38 @@ pub(crate) fn finish(failures: &[(&Identity, &Problem)], of: usize, done: &str) 
 
 type StartResult = (Identity, Result<Started, Problem>);
 
-/// As many at a time as the town allows; the answers in the order of the question.
 fn start_in_parallel(
     town: &Town,
     identities: &[Identity],
     options: &StartOptions,
 ) -> Vec<StartResult> {
-    let workers = town.settings().limits.parallel_starts.min(identities.len());
-    let progress = Progress::bar("starting", identities.len());
+    let results = in_parallel(town, "starting", identities, |identity| {
+        start::start(town, identity, options)
+    });
+    identities.iter().cloned().zip(results).collect()
+}
+
+/// As many at a time as the town allows; the answers in the order of the question.
+pub(crate) fn in_parallel<T: Sync, R: Send>(
+    town: &Town,
+    what: &str,
+    items: &[T],
+    work: impl Fn(&T) -> Result<R, Problem> + Sync,
+) -> Vec<Result<R, Problem>> {
+    let workers = town.settings().limits.parallel_starts.min(items.len());
+    let progress = Progress::bar(what, items.len());
     let next = AtomicUsize::new(0);
-    let results: Mutex<Vec<Option<Result<Started, Problem>>>> =
-        Mutex::new(identities.iter().map(|_| None).collect());
+    let results: Mutex<Vec<Option<Result<R, Problem>>>> =
+        Mutex::new(items.iter().map(|_| None).collect());
     std::thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(|| {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(identity) = identities.get(index) else {
+                    let Some(item) = items.get(index) else {
                         return;
                     };
-                    let result = start::start(town, identity, options);
+                    let result = work(item);
                     progress.step();
                     if let Ok(mut results) = results.lock() {
                         results[index] = Some(result);
@@ -167,14 +179,9 @@ fn start_in_parallel(
         }
     });
     let results = results.into_inner().unwrap_or_default();
-    identities
-        .iter()
-        .cloned()
-        .zip(results)
-        .map(|(identity, result)| {
-            let result = result.unwrap_or_else(|| Err(Problem::failed("the start did not finish")));
-            (identity, result)
-        })
+    results
+        .into_iter()
+        .map(|result| result.unwrap_or_else(|| Err(Problem::failed("the start did not finish"))))
         .collect()
 }
 

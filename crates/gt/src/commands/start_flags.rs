@@ -92,6 +92,14 @@ pub(crate) struct StartFlags {
 }
 
 impl StartFlags {
+    /// Nothing but these variables.
+    pub(crate) fn with_env(env: Vec<String>) -> Self {
+        StartFlags {
+            env,
+            ..StartFlags::default()
+        }
+    }
+
     pub(crate) fn options(&self, context: &Context) -> Result<StartOptions, Problem> {
         let off = |flag: bool| flag.then_some(false);
         if let Some(theme) = self.theme.as_deref().filter(|theme| *theme != "none")
@@ -122,6 +130,7 @@ impl StartFlags {
             keep_on_timeout: self.keep_on_timeout,
             keep_container: false,
             respawn_of: None,
+            restored: None,
             accept_dialogs: off(self.no_dialogs || self.no_wait),
             wait_ready: off(self.no_wait),
             ready_timeout: self.ready_timeout()?,

@@ -17,6 +17,7 @@ mod lifecycle;
 mod listing;
 mod look;
 mod remembered;
+mod saved;
 mod secrets;
 mod stopping;
 mod synced;

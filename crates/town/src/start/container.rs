@@ -1,6 +1,7 @@
 //! The container of a start: what is there under its name, and how it is made.
 
 use super::prepared::Prepared;
+use super::restored::Restored;
 use crate::containers::{self, Container, Owner, tmux_problem};
 use crate::{Result, Town, look, processes, stop, tmux_hooks};
 use gt_core::health::{self, Health, Vitals};
@@ -38,6 +39,20 @@ pub(super) struct Previous {
     pub(super) chain: String,
     pub(super) died_at: Option<i64>,
     pub(super) exit_code: Option<i32>,
+    /// Its end is in the journal already.
+    pub(super) is_ended: bool,
+}
+
+impl From<&Restored> for Previous {
+    fn from(lost: &Restored) -> Self {
+        Previous {
+            id: lost.life.clone(),
+            chain: lost.chain.clone(),
+            died_at: None,
+            exit_code: None,
+            is_ended: lost.is_ended,
+        }
+    }
 }
 
 impl Previous {
@@ -50,6 +65,7 @@ impl Previous {
             id,
             died_at: row.died_at,
             exit_code: row.exit_status,
+            is_ended: false,
         })
     }
 }
@@ -298,8 +314,10 @@ fn process_commands(prepared: &Prepared<'_>, plan: &Plan, place: &Place) -> Vec<
     let argv = plan.argv.iter().cloned();
     let head = match place {
         Place::New => {
+            let size = prepared.options.restored.as_ref().and_then(Restored::size);
+            let (columns, rows) = size.unwrap_or_else(|| (COLUMNS.to_owned(), ROWS.to_owned()));
             let mut command = Command::new("new-session")
-                .args(["-d", "-x", COLUMNS, "-y", ROWS, "-c", &folder])
+                .args(["-d", "-x", &columns, "-y", &rows, "-c", &folder])
                 .args(["-s", name.as_str(), "-n", prepared.identity.role().word()]);
             for (variable, value) in &plan.env {
                 command = command.arg("-e").arg(format!("{variable}={value}"));

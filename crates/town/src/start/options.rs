@@ -1,5 +1,6 @@
 //! What a caller may wish for a start. What is left open comes from the role.
 
+use super::Restored;
 use gt_core::role::RoleConfig;
 use gt_core::startup::Conversation;
 use gt_tmux::PaneId;
@@ -49,6 +50,9 @@ pub struct StartOptions {
     /// Only if this pane's agent is still dead, and still wanted back.
     #[serde(skip)]
     pub respawn_of: Option<PaneId>,
+    /// It goes on from a life that was lost with its container.
+    #[serde(skip)]
+    pub restored: Option<Restored>,
     pub accept_dialogs: Option<bool>,
     pub wait_ready: Option<bool>,
     /// Another patience than the harness's.

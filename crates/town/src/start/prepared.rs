@@ -155,8 +155,11 @@ impl<'a> Prepared<'a> {
     ) -> Record {
         let identity = self.identity;
         let id = session.to_string();
-        let chooses_id = !self.preset.command.session_id.is_empty()
-            && self.options.conversation == Conversation::New;
+        let conversation = match &self.options.conversation {
+            Conversation::New if !self.preset.command.session_id.is_empty() => Some(id.clone()),
+            Conversation::Resume(known) => Some(known.clone()),
+            _ => None,
+        };
         let is_worktree = workspace::is_worktree(identity.role());
         Record {
             tmux_session: Some(self.container.to_string()),
@@ -172,7 +175,7 @@ impl<'a> Prepared<'a> {
             cwd: Some(self.work_dir.to_string_lossy().into_owned()),
             branch: is_worktree.then(|| workspace::branch(identity)),
             harness: Some(self.preset.name.clone()),
-            harness_session_id: chooses_id.then(|| id.clone()),
+            harness_session_id: conversation,
             pane: Some(made.pane.to_string()),
             pid: Some(made.pid),
             initial_prompt: self.prompt.clone(),
@@ -208,7 +211,7 @@ impl<'a> Prepared<'a> {
 }
 
 /// The name of this machine.
-fn host() -> String {
+pub(crate) fn host() -> String {
     let name = rustix::system::uname();
     name.nodename().to_string_lossy().into_owned()
 }
@@ -220,7 +223,9 @@ fn prompt(
     role: &RoleConfig,
     instructions: Option<&str>,
 ) -> Option<String> {
-    if !role.start.prompt {
+    // One that goes on where it was needs no first words.
+    let goes_on = options.restored.is_some() && options.conversation != Conversation::New;
+    if !role.start.prompt || goes_on {
         return None;
     }
     let time = jiff::Timestamp::now().to_string();

@@ -1,0 +1,216 @@
+use super::Answer;
+use super::start::{self, in_parallel};
+use super::start_flags::StartFlags;
+use crate::context::Context;
+use crate::error;
+use crate::output::{self, Paint};
+use clap::Args;
+use gt_core::save::Verdict;
+use gt_core::startup::Conversation;
+use gt_core::{Identity, Problem};
+use gt_town::restore::{self, Back, Intent};
+use gt_town::{Town, save, target};
+use serde_json::{Value, json};
+
+/// Bring back the containers of a save
+///
+/// After a crash of the tmux server, or of the machine: every agent that is missing comes
+/// back under its name, with its windows and what stood in them, and goes on with its
+/// conversation. Those that run are left alone, and so are those that somebody has
+/// stopped since.
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArgs {
+    /// The save, or the beginning of its name [default: the newest]
+    save: Option<String>,
+    /// Only this agent, also if it was stopped; may be given several times
+    #[arg(long = "agent", value_name = "TARGET")]
+    agents: Vec<String>,
+    /// A variable for the agents, from this environment or as NAME=VALUE: those given at their start were not saved
+    #[arg(long, value_name = "NAME")]
+    env: Vec<String>,
+    /// Only say what would be done
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(crate) fn run(args: RestoreArgs, context: &Context) -> Answer {
+    let town = context.town()?;
+    let mut named = Vec::new();
+    for text in &args.agents {
+        named.push(match Identity::from_address(text, town.registry()) {
+            Some(identity) => identity,
+            None => target::resolve(&town, text)?,
+        });
+    }
+    let extra_env = StartFlags::with_env(args.env).options(context)?.extra_env;
+    let has = |save: &save::Save, who: &Identity| {
+        let address = who.address();
+        save.containers.iter().any(|saved| saved.agent == address)
+    };
+    let (save, damaged) = save::find_with(&town, args.save.as_deref(), |save| {
+        named.iter().all(|who| has(save, who))
+    })?;
+    damaged.iter().for_each(output::warn);
+    if let Some(missing) = named.iter().find(|who| !has(&save, who)) {
+        let name = &save.name;
+        return Err(
+            Problem::not_found(format!("{missing} is not in the save {name}"))
+                .hint("`gt save --list --json` says who is in which"),
+        );
+    }
+    let (intents, warnings) = restore::plan(&town, &save, &named)?;
+    warnings.iter().for_each(output::warn);
+    let done = if args.dry_run {
+        intents.into_iter().map(|intent| (intent, None)).collect()
+    } else {
+        carry_out(&town, intents, &extra_env, context)?
+    };
+    tell(&save.name, &done, context)
+}
+
+type Done = (Intent, Option<Result<Back, Problem>>);
+
+fn carry_out(
+    town: &Town,
+    intents: Vec<Intent>,
+    extra_env: &[(String, String)],
+    context: &Context,
+) -> Result<Vec<Done>, Problem> {
+    context.catch_interrupts();
+    restore::begin(town, &intents)?;
+    let is_wanted = |intent: &&Intent| intent.verdict == Verdict::Restore;
+    let wanted: Vec<&Intent> = intents.iter().filter(is_wanted).collect();
+    let results = in_parallel(town, "restoring", &wanted, |intent| {
+        restore::restore(town, intent, extra_env)
+    });
+    let mut results = results.into_iter();
+    let with_result = |intent: Intent| {
+        let result = match &intent.verdict {
+            Verdict::Restore => results.next(),
+            Verdict::Taken(words) => Some(Err(restore::taken(words))),
+            _ => None,
+        };
+        (intent, result)
+    };
+    Ok(intents.into_iter().map(with_result).collect())
+}
+
+fn tell(name: &str, done: &[Done], context: &Context) -> Answer {
+    if context.json {
+        let agents: Vec<Value> = done.iter().map(document).collect();
+        output::json(&json!({"save": name, "agents": agents}))?;
+    } else {
+        let paint = Paint::for_stdout();
+        for (intent, result) in done {
+            if let Some(line) = line(intent, result.as_ref(), paint) {
+                output::line(line)?;
+            }
+        }
+        if !done
+            .iter()
+            .any(|(intent, _)| intent.verdict == Verdict::Restore)
+        {
+            output::line("There is nobody to bring back.")?;
+        }
+    }
+    for (intent, result) in done {
+        for warning in result
+            .iter()
+            .flatten()
+            .flat_map(|back| &back.started.warnings)
+        {
+            output::warn(format!("{}: {warning}", intent.identity));
+        }
+    }
+    let tried = done.iter().filter(|(_, result)| result.is_some()).count();
+    let failures: Vec<(&Identity, &Problem)> = done
+        .iter()
+        .filter_map(|(intent, result)| Some((&intent.identity, result.as_ref()?.as_ref().err()?)))
+        .collect();
+    start::finish(&failures, tried, "brought back")
+}
+
+fn line(intent: &Intent, result: Option<&Result<Back, Problem>>, paint: Paint) -> Option<String> {
+    let who = paint.bold(&intent.identity.address());
+    match (&intent.verdict, result) {
+        (Verdict::Restore, Some(Ok(back))) => {
+            let started = &back.started;
+            let (mark, words) = (paint.green("✓"), words(&back.conversation));
+            let (state, container) = (started.state.word(), &started.container);
+            let seconds = started.elapsed.as_secs_f64();
+            Some(format!(
+                "{mark} {who} {state} in {container}, {words} ({}, {seconds:.1} s)",
+                started.harness
+            ))
+        }
+        (Verdict::Restore, None) => {
+            let words = words(&intent.conversation);
+            Some(format!("Would bring back {who}, {words}."))
+        }
+        // A failure is told with the others, at the end.
+        (_, Some(Err(_))) => None,
+        (verdict, _) => Some(format!("{} {who}: {}", paint.dim("·"), reason(verdict))),
+    }
+}
+
+fn words(conversation: &Conversation) -> String {
+    match conversation {
+        Conversation::Resume(id) => format!("in its conversation {id}"),
+        Conversation::Continue => "in the newest conversation of its folder".to_owned(),
+        _ => "in a new conversation".to_owned(),
+    }
+}
+
+fn reason(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Restore => "is missing".to_owned(),
+        Verdict::Runs => "is there".to_owned(),
+        Verdict::Taken(words) => words.clone(),
+        Verdict::Ended(outcome) => format!("was ended since ({})", outcome.word()),
+        Verdict::WasOver => "had ended before the save".to_owned(),
+    }
+}
+
+fn document((intent, result): &Done) -> Value {
+    let (word, id) = match result {
+        Some(Ok(back)) => conversation_json(&back.conversation),
+        _ => conversation_json(&intent.conversation),
+    };
+    let action = match &intent.verdict {
+        Verdict::Restore => "restore",
+        Verdict::Taken(_) => "conflict",
+        _ => "leave",
+    };
+    let mut document = json!({
+        "agent": intent.identity,
+        "container": intent.saved.name,
+        "action": action,
+        "reason": reason(&intent.verdict),
+        "seen_at": intent.saved.seen_at,
+        "conversation": word,
+        "conversation_id": id,
+        "restored": matches!(result, Some(Ok(_))),
+    });
+    match result {
+        Some(Ok(back)) => {
+            let started = &back.started;
+            document["container"] = json!(started.container);
+            document["session"] = json!(started.session);
+            document["pane"] = json!(started.pane.to_string());
+            document["pid"] = json!(started.pid);
+            document["state"] = json!(started.state);
+            document["warnings"] = json!(started.warnings);
+        }
+        Some(Err(problem)) => document["error"] = error::as_json(problem)["error"].clone(),
+        None => {}
+    }
+    output::without_nulls(document)
+}
+
+fn conversation_json(conversation: &Conversation) -> (&'static str, Option<&str>) {
+    match conversation {
+        Conversation::Resume(id) => ("resume", Some(id)),
+        Conversation::Continue => ("continue", None),
+        _ => ("new", None),
+    }
+}

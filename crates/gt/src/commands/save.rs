@@ -1,0 +1,126 @@
+use super::Answer;
+use crate::context::Context;
+use crate::output::table::{Cell, Table};
+use crate::output::{self, Paint};
+use clap::Args;
+use gt_town::save::{self, Entry};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// Save all containers, for `gt restore`
+///
+/// Windows, layouts, panes, folders, scrollback, and which conversation each agent is in.
+/// A town saves itself after starts and stops, and while its agents work.
+#[derive(Debug, Args)]
+pub(crate) struct SaveArgs {
+    /// Show the saves there are
+    #[arg(long)]
+    list: bool,
+    /// Called by tmux: nobody reads what it says
+    #[arg(long, hide = true, conflicts_with = "list")]
+    auto: bool,
+}
+
+pub(crate) fn run(args: &SaveArgs, context: &Context) -> Answer {
+    let town = context.town()?;
+    if args.list {
+        return list(&save::list(&town), context);
+    }
+    let made = match save::save(&town, args.auto) {
+        Ok(made) => made,
+        // The next start or stop tries again.
+        Err(_) if args.auto => return Ok(ExitCode::SUCCESS),
+        Err(problem) => return Err(problem),
+    };
+    for warning in made.iter().flat_map(|made| &made.warnings) {
+        output::warn(warning);
+    }
+    if context.json {
+        let answer = made.map(|made| {
+            json!({
+                "save": made.name, "containers": made.containers,
+                "carried": made.carried, "bytes": made.bytes,
+            })
+        });
+        output::json(&answer)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    match made {
+        Some(made) => {
+            let carried = match made.carried {
+                0 => String::new(),
+                carried => format!(", and {carried} that are not back yet"),
+            };
+            let (containers, size) = (made.containers, size(made.bytes as u64));
+            let name = made.name;
+            output::line(format!(
+                "Saved {containers} containers{carried}: {name} ({size})"
+            ))?;
+        }
+        None => output::line("Nothing runs, so nothing was saved.")?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(entries: &[Entry], context: &Context) -> Answer {
+    for entry in entries {
+        if let Err(problem) = &entry.save {
+            output::warn(problem.to_string());
+        }
+    }
+    if context.json {
+        let documents: Vec<Value> = entries.iter().map(document).collect();
+        output::json(&documents)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if entries.is_empty() {
+        output::line("Nothing was saved yet.")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = Table::new(&["SAVE", "AGE", "CONTAINERS", "SIZE", "BY"]);
+    for entry in entries {
+        let Ok(save) = &entry.save else {
+            let cells = [entry.name.as_str(), "", "damaged", &size(entry.bytes)];
+            table.row(cells.map(Cell::from));
+            continue;
+        };
+        let header = &save.header;
+        let at = header.saved_at.parse::<jiff::Timestamp>();
+        let by = if header.automatic { "itself" } else { "hand" };
+        let cells = [
+            entry.name.clone(),
+            at.map_or_else(|_| String::new(), |at| output::age(at.as_second())),
+            header.containers.to_string(),
+            size(entry.bytes),
+            by.to_owned(),
+        ];
+        table.row(cells.map(Cell::from));
+    }
+    output::print(&table.render(Paint::for_stdout()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn document(entry: &Entry) -> Value {
+    let Ok(save) = &entry.save else {
+        return json!({"save": entry.name, "bytes": entry.bytes, "damaged": true});
+    };
+    let agents: Vec<&str> = save.containers.iter().map(|c| c.agent.as_str()).collect();
+    json!({
+        "save": entry.name,
+        "saved_at": save.header.saved_at,
+        "host": save.header.host,
+        "automatic": save.header.automatic,
+        "containers": save.header.containers,
+        "agents": agents,
+        "bytes": entry.bytes,
+        "damaged": false,
+    })
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} B"),
+        1_000..1_000_000 => format!("{} kB", bytes / 1_000),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
+}

@@ -1,0 +1,208 @@
+//! Bringing back what was saved: each container under its name, with its windows and
+//! what stood in them, and its agent in the conversation that it had.
+//!
+//! [`plan`] says what a restore would do, [`restore`] does it for one container. It goes
+//! through the one way to start; `restore/layout.rs` makes the user's own windows and
+//! panes beside the agent again.
+
+mod layout;
+
+pub(crate) use layout::restore as windows;
+
+use crate::containers::{self, Container, Owner};
+use crate::save::{self, Save};
+use crate::sessions::Sessions;
+use crate::start::{self, Restored, StartOptions, Started, restored};
+use crate::{Result, Town, harnesses, roles, stop};
+use gt_core::record::Record;
+use gt_core::save::{self as core, Here, Saved, Verdict};
+use gt_core::startup::Conversation;
+use gt_core::{Identity, Kind, Problem};
+use std::path::PathBuf;
+
+/// One saved container, and what is to become of it.
+#[derive(Clone, Debug)]
+pub struct Intent {
+    pub identity: Identity,
+    pub saved: Saved,
+    pub verdict: Verdict,
+    pub conversation: Conversation,
+    /// The agent's newest life, as the journal has it.
+    last: Option<Record>,
+}
+
+/// An agent that is back.
+#[derive(Clone, Debug)]
+pub struct Back {
+    pub started: Started,
+    pub conversation: Conversation,
+}
+
+/// What would become of each container of a save; with names only of these. A container
+/// whose rig has gone is left out, and told.
+pub fn plan(town: &Town, save: &Save, named: &[Identity]) -> Result<(Vec<Intent>, Vec<String>)> {
+    let sessions = Sessions::of(town);
+    let all = containers::list(town)?;
+    let (mut intents, mut warnings) = (Vec::new(), Vec::new());
+    for saved in &save.containers {
+        let Some(identity) = Identity::from_address(&saved.agent, town.registry()) else {
+            warnings.push(format!("{} is unknown here: its rig has gone", saved.agent));
+            continue;
+        };
+        let is_named = named.contains(&identity);
+        if !named.is_empty() && !is_named {
+            continue;
+        }
+        let last = save::last_life(&sessions, &saved.agent)?;
+        let verdict = core::judge(saved, here(town, &identity, &all)?, last.as_ref(), is_named);
+        let is_neighbour = |other: &Saved| {
+            other.agent != saved.agent
+                && other.harness == saved.harness
+                && folder(other) == folder(saved)
+        };
+        let alone = !save.containers.iter().any(is_neighbour);
+        intents.push(Intent {
+            conversation: conversation(town, &identity, saved, last.as_ref(), alone),
+            identity,
+            saved: saved.clone(),
+            verdict,
+            last,
+        });
+    }
+    Ok((intents, warnings))
+}
+
+fn folder(saved: &Saved) -> Option<&str> {
+    saved.agents_pane().map(|(_, pane)| pane.folder.as_str())
+}
+
+/// What stands under the agent's name, and whether the agent is anywhere at all.
+fn here(town: &Town, identity: &Identity, all: &[Container]) -> Result<Here> {
+    if all.iter().any(|c| c.identity() == Some(identity)) {
+        return Ok(Here::Itself);
+    }
+    let name = roles::container_name(town, identity)?;
+    let other = all.iter().find(|container| container.name() == name);
+    Ok(match other.map(|other| (other, other.owner())) {
+        // Only the user's panes are left of it: the agent gets a window beside them.
+        None => Here::Nothing,
+        Some((other, _)) if other.is_vacant() => Here::Nothing,
+        Some((_, Owner::Agent(owner))) => Here::Another(format!("{name} holds {owner}")),
+        Some((_, Owner::OtherTown(root))) => {
+            Here::Another(format!("{name} belongs to the town at {root}"))
+        }
+        Some(_) => Here::Another(format!("{name} is a tmux session that gt did not start")),
+    })
+}
+
+/// Which conversation it goes on with. The journal knows best: it was told of every change,
+/// also after the save.
+fn conversation(
+    town: &Town,
+    identity: &Identity,
+    saved: &Saved,
+    last: Option<&Record>,
+    alone: bool,
+) -> Conversation {
+    let role = roles::resolve(town, identity.role(), identity.rig());
+    let own_line = StartOptions::from_tag(&saved.start).command.is_some()
+        || role.is_ok_and(|role| role.value.session.start_command.is_some());
+    let preset = harnesses::resolve(town, &saved.harness);
+    let Some(preset) = preset.ok().filter(|_| !own_line) else {
+        return Conversation::New;
+    };
+    let of_journal = last.and_then(|life| life.harness_session_id.as_deref());
+    let of_save = saved.harness_session.as_deref();
+    core::conversation(&preset.value, of_journal.or(of_save), alone)
+}
+
+/// Brings one container back. An agent program that does not find its conversation any
+/// more begins a new one.
+pub fn restore(town: &Town, intent: &Intent, extra_env: &[(String, String)]) -> Result<Back> {
+    match start(town, intent, &intent.last, &intent.conversation, extra_env) {
+        Err(problem)
+            if problem.kind() == Kind::Failed
+                && intent.conversation != Conversation::New
+                && !town.around().cancel.is_set() =>
+        {
+            // The try was a life too, and the next one comes after it.
+            let last = save::last_life(&Sessions::of(town), &intent.saved.agent)?;
+            let mut back = start(town, intent, &last, &Conversation::New, extra_env)?;
+            back.started.warnings.push(format!(
+                "it could not go on with its conversation and began a new one: {problem}"
+            ));
+            Ok(back)
+        }
+        result => result,
+    }
+}
+
+fn start(
+    town: &Town,
+    intent: &Intent,
+    last: &Option<Record>,
+    conversation: &Conversation,
+    extra_env: &[(String, String)],
+) -> Result<Back> {
+    let saved = &intent.saved;
+    let wishes = StartOptions::from_tag(&saved.start);
+    let text = |value: &str| Some(value.to_owned()).filter(|value| !value.is_empty());
+    let cwd = last.as_ref().and_then(|life| life.cwd.as_deref());
+    let (life, chain) = match last {
+        Some(life) => (life.id.clone(), life.chain_id.clone()),
+        None => (saved.life.clone(), text(&saved.chain)),
+    };
+    let options = StartOptions {
+        harness: text(&saved.harness),
+        work_dir: wishes.work_dir.as_ref().map(|given| match cwd {
+            Some(cwd) => PathBuf::from(cwd),
+            None => given.clone(),
+        }),
+        sender: Some("gt".to_owned()),
+        conversation: conversation.clone(),
+        extra_env: extra_env.to_vec(),
+        // It is back under its name; that it is slow is told.
+        keep_on_timeout: true,
+        restored: Some(Restored {
+            chain: chain.unwrap_or_else(|| life.clone()),
+            life,
+            is_ended: last.as_ref().is_some_and(|life| life.outcome.is_some()),
+            saved: saved.clone(),
+        }),
+        ..wishes
+    };
+    Ok(Back {
+        started: start::start(town, &intent.identity, &options)?,
+        conversation: conversation.clone(),
+    })
+}
+
+/// Prepares a restore: what earlier ones have left behind goes, and so do processes that
+/// outlived their containers. Some programs ignore that their terminal is gone, and two
+/// in one conversation would spoil it.
+pub fn begin(town: &Town, intents: &[Intent]) -> Result<()> {
+    restored::forget_old(town);
+    let is_meant = |container: &str| {
+        let mut wanted = intents.iter().filter(|i| i.verdict == Verdict::Restore);
+        wanted.any(|intent| intent.saved.name == container)
+    };
+    stop::end_orphans_of(town, stop::GRACE, is_meant).map(drop)
+}
+
+/// A text from a save as it is shown again: its colours and nothing else, and a line that
+/// says where it ends.
+pub(crate) fn shown(text: &str, note: &str) -> String {
+    let text = core::printable(text);
+    let between = if text.is_empty() { "" } else { "\x1b[0m\n" };
+    format!("{text}{between}\x1b[2m# {note}\x1b[0m\n")
+}
+
+/// Where a text that is shown again comes from.
+pub(crate) fn note(saved: &Saved) -> String {
+    format!("gt: back from the save of {}", saved.seen_at)
+}
+
+/// The problem of a name that something else has.
+pub fn taken(words: &str) -> Problem {
+    Problem::conflict(words.to_owned()).hint("rename or stop it, then restore again")
+}

@@ -1,0 +1,176 @@
+//! Saving all containers of a town, so that `gt restore` can make them again.
+//!
+//! One listing, captures in portions, one file that appears whole: [`save`]. Nobody
+//! waits for an automatic one: [`request`] leaves it with tmux, which calls `gt save`
+//! a moment later, once for all who asked in the meantime. The files are in
+//! `save/store.rs`, what is read of tmux in `save/seen.rs`.
+//!
+//! The newest save alone always has everybody who is to come back. An agent that was
+//! lost with its server is taken over from save to save until it is back, or ended by
+//! somebody's wish, or too old. So neither the first start after a crash nor the number
+//! of saves that are kept can lose what a restore needs, and a town in which nothing
+//! runs is not saved at all.
+
+mod resurrect;
+mod seen;
+mod store;
+
+pub use store::{Entry, Save, find, find_with, list};
+
+use crate::containers::tmux_problem;
+use crate::lock::FileLock;
+use crate::sessions::{Query, Sessions, timestamp};
+use crate::{Result, Town};
+use gt_core::record::{Record, Status};
+use gt_core::save::{self as core, Header, Saved, VERSION};
+use gt_tmux::{Command, ErrorKind, format};
+use std::time::Duration;
+
+/// How long another save may take before ours.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a lost agent is kept for a restore.
+const LOST_FOR_GOOD_SECONDS: i64 = 30 * 24 * 60 * 60;
+/// The server's option that says until when a save is on its way.
+const TAG_DUE: &str = "@gt_save_due";
+/// Between the first who asks for a save and the save.
+const DELAY_SECONDS: i64 = 1;
+/// A save that was asked for and has not begun after so long was lost.
+const DUE_SECONDS: i64 = 20;
+
+/// A save that was made.
+#[derive(Clone, Debug)]
+pub struct Made {
+    pub name: String,
+    pub bytes: usize,
+    /// The containers that were seen.
+    pub containers: usize,
+    /// Those that were taken over from the save before.
+    pub carried: usize,
+    /// What did not go as wished.
+    pub warnings: Vec<String>,
+}
+
+/// Saves every container of the town. Gives nothing where nothing runs.
+pub fn save(town: &Town, automatic: bool) -> Result<Option<Made>> {
+    let _lock = FileLock::take(&town.runtime_dir().join("locks/save.lock"), PATIENCE)?;
+    // Before the look: whoever asks from here on may have changed what we have seen.
+    forget_request(town)?;
+    let now = jiff::Timestamp::now().as_second();
+    let Some((server, mut containers)) = seen::look(town, &timestamp(Some(now)))? else {
+        return Ok(None);
+    };
+    if containers.is_empty() {
+        return Ok(None);
+    }
+    let sessions = Sessions::of(town);
+    fill_conversations(&sessions, &mut containers);
+    let seen = containers.len();
+    // One that cannot be read has nothing to be taken over.
+    let before = find(town, None).map_or_else(|_| Vec::new(), |(save, _)| save.containers);
+    let not_before = timestamp(Some(now - LOST_FOR_GOOD_SECONDS));
+    let last = |agent: &str| last_life(&sessions, agent).ok().flatten();
+    let since = timestamp(Some(server.started));
+    let lost = core::carried(before, &containers, server, &since, &not_before, last);
+    containers.extend(lost);
+    let header = Header {
+        version: VERSION,
+        town: town.root_text().to_owned(),
+        host: crate::start::host(),
+        saved_at: timestamp(None),
+        automatic,
+        containers: containers.len(),
+    };
+    let (name, bytes) = store::write(town, &header, &containers)?;
+    let mut warnings = Vec::new();
+    // The new one is safe; what is left over is only too much.
+    warnings.extend(store::prune(town).err().map(|p| p.to_string()));
+    if town.settings().save.resurrect {
+        warnings.extend(resurrect::save(town).err().map(|p| p.to_string()));
+    }
+    Ok(Some(Made {
+        name,
+        bytes,
+        containers: seen,
+        carried: containers.len() - seen,
+        warnings,
+    }))
+}
+
+/// The newest life of an agent, as the journal has it.
+pub(crate) fn last_life(sessions: &Sessions, agent: &str) -> Result<Option<Record>> {
+    let query = Query {
+        agent: Some(agent.to_owned()),
+        limit: Some(1),
+        ..Query::default()
+    };
+    Ok(sessions.find(&query)?.into_iter().next())
+}
+
+/// The tags know the conversation only once a hook has told it; the journal knows the
+/// ids that were chosen. A journal that cannot be read now is asked again by a restore.
+fn fill_conversations(sessions: &Sessions, containers: &mut [Saved]) {
+    if containers.iter().all(|c| c.harness_session.is_some()) {
+        return;
+    }
+    let query = Query {
+        status: Some(Status::Running.word().to_owned()),
+        ..Query::default()
+    };
+    let running = sessions.find(&query).unwrap_or_default();
+    for container in containers.iter_mut() {
+        let life = running.iter().find(|life| life.id == container.life);
+        let known = life.and_then(|life| life.harness_session_id.clone());
+        container.harness_session = container.harness_session.take().or(known);
+    }
+}
+
+/// Asks tmux for a save in a moment, unless one is on its way. Nobody waits for it, and
+/// nobody fails for its sake: the next start or stop asks again.
+pub(crate) fn request(town: &Town) {
+    if !town.settings().save.auto {
+        return;
+    }
+    let socket = town.server().socket_path();
+    let words = [
+        // tmux calls it with the variables of some session, or of none.
+        format!("GT_TMUX_SOCKET={}", shell_quote(&socket.to_string_lossy())),
+        shell_quote(&town.around().gt.to_string_lossy()),
+        format!("--town {} save --auto", shell_quote(town.root_text())),
+        ">/dev/null 2>&1".to_owned(),
+    ];
+    let line = format::escape(&words.join(" "));
+    let now = jiff::Timestamp::now().as_second();
+    let note = Command::new("set-option").args(["-g", TAG_DUE, &(now + DUE_SECONDS).to_string()]);
+    let later = Command::new("run-shell").args(["-b", "-d", &DELAY_SECONDS.to_string(), &line]);
+    let both = format!("{} ; {}", note.to_line(), later.to_line());
+    let is_free = format!("#{{e|<:0#{{{TAG_DUE}}},{now}}}");
+    let _ = town
+        .server()
+        .run(Command::new("if-shell").args(["-F", &is_free, &both]));
+}
+
+/// Asks for a save if the newest is as old as the town allows: at the end of a turn,
+/// while agents work and nobody starts or stops any.
+pub(crate) fn request_if_old(town: &Town) {
+    let limit = Duration::from_secs(town.settings().save.every_minutes.saturating_mul(60));
+    let folder = store::folder(town).metadata().and_then(|m| m.modified());
+    // A file that comes or goes changes its folder's time: one look at one thing.
+    let age = folder.ok().and_then(|at| at.elapsed().ok());
+    if age.is_none_or(|age| age >= limit) {
+        request(town);
+    }
+}
+
+fn forget_request(town: &Town) -> Result<()> {
+    let command = Command::new("set-option").args(["-gu", TAG_DUE]);
+    match town.server().run(command) {
+        Ok(_) => Ok(()),
+        Err(error) if matches!(error.kind(), ErrorKind::NoServer | ErrorKind::ServerLost) => Ok(()),
+        Err(error) => Err(tmux_problem("cannot save the containers", error)),
+    }
+}
+
+/// A word as the shell reads it back.
+pub(crate) fn shell_quote(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}

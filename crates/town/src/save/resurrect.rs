@@ -1,0 +1,45 @@
+//! The save of tmux-resurrect, for towns that want it beside ours.
+
+use super::shell_quote;
+use crate::containers::tmux_problem;
+use crate::{Result, Town};
+use gt_core::Problem;
+use gt_tmux::{Command, format};
+use std::path::PathBuf;
+
+/// The option in which the plugin says where its script is.
+const OPTION: &str = "@resurrect-save-script-path";
+const SCRIPT: &str = "tmux/plugins/tmux-resurrect/scripts/save.sh";
+const OLD_SCRIPT: &str = ".tmux/plugins/tmux-resurrect/scripts/save.sh";
+
+/// Lets tmux run the plugin's script; nobody waits for it.
+pub(super) fn save(town: &Town) -> Result<()> {
+    let cannot = |error| tmux_problem("cannot ask tmux-resurrect for a save", error);
+    let server = town.server();
+    let said = server
+        .run(Command::new("show-options").args(["-gqv", OPTION]))
+        .map_err(cannot)?;
+    let said = Some(said.trim_end_matches('\n')).filter(|path| !path.is_empty());
+    let around = town.around();
+    let home = around.home();
+    let config = around.var("XDG_CONFIG_HOME").map(PathBuf::from);
+    let config = config.or_else(|| home.map(|home| home.join(".config")));
+    let places = [
+        said.map(PathBuf::from),
+        home.map(|home| home.join(OLD_SCRIPT)),
+        config.map(|config| config.join(SCRIPT)),
+    ];
+    let Some(script) = places.into_iter().flatten().find(|path| path.is_file()) else {
+        return Err(Problem::environment(
+            "tmux-resurrect is not installed, and the town wants its save",
+        )
+        .hint("install it, or set `resurrect = false` under [save] in town.toml"));
+    };
+    let script = shell_quote(&script.to_string_lossy());
+    // Without the word it would draw a spinner on somebody's status line.
+    let line = format::escape(&format!("{script} quiet >/dev/null 2>&1"));
+    server
+        .run(Command::new("run-shell").args(["-b", &line]))
+        .map(drop)
+        .map_err(cannot)
+}

@@ -1,0 +1,215 @@
+//! The files of saves: `.sessions/saves/<time>-<id>.json.gz`.
+//!
+//! Compressed JSON, a line for the header and one for each container. A file appears
+//! whole or not at all. One that is damaged all the same is named and passed over.
+
+use crate::{Result, Town, files};
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use gt_core::Problem;
+use gt_core::save::{Header, Saved, VERSION};
+use serde::Serialize;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+
+const EXTENSION: &str = ".json.gz";
+
+/// A save that was read.
+#[derive(Clone, Debug)]
+pub struct Save {
+    pub name: String,
+    pub header: Header,
+    pub containers: Vec<Saved>,
+}
+
+/// One file among the saves.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    pub name: String,
+    pub bytes: u64,
+    pub save: Result<Save>,
+}
+
+pub(super) fn folder(town: &Town) -> PathBuf {
+    town.root().join(".sessions/saves")
+}
+
+fn path(town: &Town, name: &str) -> PathBuf {
+    folder(town).join(format!("{name}{EXTENSION}"))
+}
+
+/// The names of all saves, the newest first.
+fn names(town: &Town) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(folder(town))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| !name.starts_with('.'))
+        .filter_map(|name| name.strip_suffix(EXTENSION).map(str::to_owned))
+        .collect();
+    names.sort_unstable_by(|a, b| b.cmp(a));
+    names
+}
+
+/// Writes a save, under the lock, and gives its name and size.
+pub(super) fn write(town: &Town, header: &Header, containers: &[Saved]) -> Result<(String, usize)> {
+    let cannot = |error: std::io::Error| Problem::failed("cannot write a save").caused_by(error);
+    // Scrollback shrinks to a tenth in the first pass; more would cost more than it saves.
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    line(&mut packed, header)?;
+    for container in containers {
+        line(&mut packed, container)?;
+    }
+    let packed = packed.finish().map_err(cannot)?;
+    let name = new_name(town);
+    files::write_whole(&path(town, &name), &packed)?;
+    Ok((name, packed.len()))
+}
+
+fn line(to: &mut impl Write, value: &impl Serialize) -> Result<()> {
+    let cannot = || Problem::failed("cannot write a save");
+    serde_json::to_writer(&mut *to, value).map_err(|error| cannot().caused_by(error))?;
+    to.write_all(b"\n")
+        .map_err(|error| cannot().caused_by(error))
+}
+
+/// A name that comes after all others, even if the clock was set back.
+fn new_name(town: &Town) -> String {
+    let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S%.3fZ");
+    let id = uuid::Uuid::now_v7().simple().to_string();
+    let id = id.get(id.len() - 6..).unwrap_or(&id);
+    let name = format!("{now}-{id}");
+    match names(town).first() {
+        Some(newest) if *newest >= name => format!("{newest}+{id}"),
+        _ => name,
+    }
+}
+
+/// Every save, the newest first, read and checked.
+pub fn list(town: &Town) -> Vec<Entry> {
+    let entry = |name: String| {
+        let path = path(town, &name);
+        Entry {
+            bytes: path.metadata().map_or(0, |meta| meta.len()),
+            save: read(&path, &name),
+            name,
+        }
+    };
+    names(town).into_iter().map(entry).collect()
+}
+
+/// The save that is called so or begins so; without a name the newest that is whole,
+/// and what is wrong with the newer ones.
+pub fn find(town: &Town, wanted: Option<&str>) -> Result<(Save, Vec<String>)> {
+    find_with(town, wanted, |_| true)
+}
+
+/// The same; without a name it must be one that fits.
+pub fn find_with(
+    town: &Town,
+    wanted: Option<&str>,
+    fits: impl Fn(&Save) -> bool,
+) -> Result<(Save, Vec<String>)> {
+    let names = names(town);
+    let none =
+        |words: String| Problem::not_found(words).hint("`gt save --list` shows those there are");
+    if let Some(wanted) = wanted {
+        let wanted = wanted.strip_suffix(EXTENSION).unwrap_or(wanted);
+        let begins: Vec<&String> = names.iter().filter(|n| n.starts_with(wanted)).collect();
+        let exact = begins.iter().find(|name| **name == wanted);
+        return match (exact, begins.as_slice()) {
+            (Some(name), _) | (None, [name]) => Ok((read(&path(town, name), name)?, Vec::new())),
+            (None, []) => Err(none(format!("there is no save {wanted:?}"))),
+            (None, _) => Err(
+                Problem::usage(format!("{wanted} is the beginning of several saves"))
+                    .hint("give more of its name"),
+            ),
+        };
+    }
+    let mut damaged = Vec::new();
+    for name in &names {
+        match read(&path(town, name), name) {
+            Ok(save) if fits(&save) => return Ok((save, damaged)),
+            Ok(_) => {}
+            Err(problem) => damaged.push(problem.to_string()),
+        }
+    }
+    let problem = match names.len() {
+        0 => none("nothing was saved yet".to_owned()),
+        _ => none("no save has what is wanted".to_owned()),
+    };
+    Err(damaged.into_iter().fold(problem, Problem::cause))
+}
+
+fn open(path: &Path) -> Result<BufReader<GzDecoder<File>>> {
+    let file = File::open(path).map_err(|error| files::cannot("read", path, &error))?;
+    Ok(BufReader::new(GzDecoder::new(file)))
+}
+
+fn damage(name: &str, why: impl std::fmt::Display) -> Problem {
+    Problem::failed(format!("the save {name} is damaged: {why}"))
+}
+
+/// The header alone, without what comes after it.
+fn read_header(from: &mut impl BufRead, name: &str) -> Result<Header> {
+    let mut text = String::new();
+    from.read_line(&mut text)
+        .map_err(|error| damage(name, error))?;
+    let header: Header = serde_json::from_str(&text).map_err(|error| damage(name, error))?;
+    if header.version > VERSION {
+        return Err(
+            Problem::failed(format!("the save {name} was made by a newer gt"))
+                .hint("update gt to use it"),
+        );
+    }
+    Ok(header)
+}
+
+fn read(path: &Path, name: &str) -> Result<Save> {
+    let mut from = open(path)?;
+    let header = read_header(&mut from, name)?;
+    let mut containers = Vec::new();
+    for text in from.lines() {
+        let text = text.map_err(|error| damage(name, error))?;
+        containers.push(serde_json::from_str(&text).map_err(|error| damage(name, error))?);
+    }
+    if containers.len() != header.containers {
+        let missing = format!("{} of {}", containers.len(), header.containers);
+        return Err(damage(name, format!("it has {missing} containers")));
+    }
+    Ok(Save {
+        name: name.to_owned(),
+        header,
+        containers,
+    })
+}
+
+/// Removes what is too much, under the lock: the oldest automatic ones, the oldest
+/// others, and what a save that was killed has left.
+pub(super) fn prune(town: &Town) -> Result<()> {
+    let keep = town.settings().save.keep;
+    let (mut automatic, mut others) = (0, 0);
+    for name in names(town) {
+        let path = path(town, &name);
+        let header = open(&path).and_then(|mut from| read_header(&mut from, &name));
+        let count = match header {
+            Ok(header) if header.automatic => &mut automatic,
+            _ => &mut others,
+        };
+        *count += 1;
+        if *count > keep {
+            files::remove_if_there(&path)?;
+        }
+    }
+    let left = std::fs::read_dir(folder(town)).into_iter().flatten();
+    for entry in left.flatten() {
+        let name = entry.file_name();
+        if name.to_string_lossy().starts_with('.') && name.to_string_lossy().ends_with(".tmp") {
+            files::remove_if_there(&entry.path())?;
+        }
+    }
+    Ok(())
+}

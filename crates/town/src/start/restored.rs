@@ -1,0 +1,170 @@
+//! What a start needs that brings back a lost agent: the life before it, and what its
+//! container held.
+//!
+//! The old text must be in the pane's history before the program draws, and must never
+//! be on the screen while we look for its prompt: an old dialog would be answered. And
+//! the pane must have its last size before that, since a pane that grows takes lines
+//! back out of its history. So the pane's first process is `gt replay-scrollback`. It
+//! waits while its file is only announced (`….soon`), until the windows stand; shows it;
+//! waits until tmux has drawn it and moved it out of sight; removes the file; and becomes
+//! the program: the same process, without a shell. Nothing is looked at before the file
+//! is gone.
+
+use super::container::Made;
+use super::prepared::Prepared;
+use crate::watch::{PaneWatch, Woke};
+use crate::{Result, Town, files, processes, restore};
+use gt_core::Problem;
+use gt_core::save::Saved;
+use gt_core::session::SessionId;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+/// How long the text may take to be shown: longer than whoever shows it waits for tmux.
+const PATIENCE: Duration = Duration::from_secs(90);
+/// A file that nobody has shown after so long never will be.
+const FORGOTTEN: Duration = Duration::from_secs(60 * 60);
+
+/// The lost life that a start goes on from.
+#[derive(Clone, Debug, Default)]
+pub struct Restored {
+    pub life: String,
+    pub chain: String,
+    /// Its end is in the journal already.
+    pub is_ended: bool,
+    /// Its container, as it was.
+    pub saved: Saved,
+}
+
+impl Restored {
+    /// The size to make the container in; one that nobody could use is not taken over.
+    pub(super) fn size(&self) -> Option<(String, String)> {
+        let usable = 10..=1_000;
+        let (window, _) = self.saved.agents_pane()?;
+        (usable.contains(&window.columns) && usable.contains(&window.rows))
+            .then(|| (window.columns.to_string(), window.rows.to_string()))
+    }
+}
+
+/// A text on its way into a pane. Its file goes with it, whatever happens.
+#[derive(Debug)]
+pub(super) struct Replay<'a> {
+    file: PathBuf,
+    saved: &'a Saved,
+}
+
+impl Drop for Replay<'_> {
+    fn drop(&mut self) {
+        // Usually it is gone: whoever showed it has removed it.
+        let _ = files::remove_if_there(&soon(&self.file));
+        let _ = files::remove_if_there(&self.file);
+    }
+}
+
+impl<'a> Replay<'a> {
+    /// Puts the old text before the program of a start that restores something.
+    pub(super) fn prepare(
+        town: &Town,
+        prepared: &Prepared<'a>,
+        session: SessionId,
+        argv: &mut Vec<String>,
+    ) -> Result<Option<Self>> {
+        let Some(restored) = &prepared.options.restored else {
+            return Ok(None);
+        };
+        let saved = &restored.saved;
+        let replay = Replay {
+            file: path(town, &session.to_string()),
+            saved,
+        };
+        let pane = saved.agents_pane().map(|(_, pane)| pane);
+        let text = pane.map_or("", |pane| pane.text.as_str());
+        let text = restore::shown(text, &restore::note(saved));
+        files::write_passing(&soon(&replay.file), text.as_bytes())?;
+        *argv = command(town, &replay.file, Then::Program(argv));
+        Ok(Some(replay))
+    }
+
+    /// Makes the windows again where the container is new, then lets the text come, and
+    /// waits until it is in the pane's history. Gives what did not go as wished.
+    pub(super) fn show(&self, town: &Town, made: &Made, is_new: bool) -> Result<Option<String>> {
+        let windows = match is_new {
+            true => restore::windows(town, self.saved, made.pane),
+            false => Ok(()),
+        };
+        std::fs::rename(soon(&self.file), &self.file)
+            .map_err(|error| files::cannot("show", &self.file, &error))?;
+        let mut watch = PaneWatch::new(&made.tty, processes::hold_one(made.pid));
+        let began = Instant::now();
+        while self.file.exists() {
+            town.around().cancel.check()?;
+            if began.elapsed() > PATIENCE {
+                return Err(Problem::failed("its scrollback could not be shown again"));
+            }
+            if watch.wait(Duration::from_millis(20)) == Woke::Ended {
+                break;
+            }
+        }
+        let told = |problem| format!("its windows are not as they were: {problem}");
+        Ok(windows.err().map(told))
+    }
+}
+
+/// What comes after the text.
+pub(crate) enum Then<'a> {
+    Program(&'a [String]),
+    /// A shell that thinks that somebody has logged in, as tmux starts it.
+    Login(&'a str),
+}
+
+/// Writes a text that a pane shall show.
+pub(crate) fn write(town: &Town, name: &str, text: &str) -> Result<PathBuf> {
+    let file = path(town, name);
+    files::write_passing(&file, text.as_bytes())?;
+    Ok(file)
+}
+
+/// The words that show a text and then become another program.
+pub(crate) fn command(town: &Town, file: &Path, then: Then<'_>) -> Vec<String> {
+    let mut words = vec![
+        town.around().gt.to_string_lossy().into_owned(),
+        "replay-scrollback".to_owned(),
+        file.to_string_lossy().into_owned(),
+    ];
+    match then {
+        Then::Program(argv) => {
+            words.push("--".to_owned());
+            words.extend_from_slice(argv);
+        }
+        Then::Login(shell) => words.extend(["--login", "--", shell].map(str::to_owned)),
+    }
+    words
+}
+
+fn folder(town: &Town) -> PathBuf {
+    town.runtime_dir().join("replay")
+}
+
+fn path(town: &Town, name: &str) -> PathBuf {
+    folder(town).join(format!("{name}.txt"))
+}
+
+/// Where a text lies that is not to be shown yet.
+fn soon(file: &Path) -> PathBuf {
+    file.with_extension("txt.soon")
+}
+
+/// Removes texts of restores that were killed half-way.
+pub(crate) fn forget_old(town: &Town) {
+    let files = std::fs::read_dir(folder(town)).into_iter().flatten();
+    for entry in files.flatten() {
+        let written = entry.metadata().and_then(|meta| meta.modified());
+        let age = written
+            .ok()
+            .and_then(|at| SystemTime::now().duration_since(at).ok());
+        if age.is_some_and(|age| age > FORGOTTEN) {
+            // It is only a leftover.
+            let _ = files::remove_if_there(&entry.path());
+        }
+    }
+}
