@@ -86,6 +86,52 @@ fn it_comes_up_in_a_fresh_home() {
     });
 }
 
+#[test]
+#[ignore = "needs the real programs: make test-agents"]
+fn it_goes_on_with_its_conversation_after_a_crash_of_the_server() {
+    each("restore", |stage| {
+        stage.start(&["--no-prompt"]);
+        let sent = ["the first words", "the second words", "the third words"].map(String::from);
+        stage.nudge(&sent[0]);
+        stage.arrived(&sent[..1]);
+        stage.ok(&["save"]);
+        stage.crash();
+        let answer = stage.restore();
+        assert_eq!(answer["agents"][0]["conversation"], "resume", "{answer}");
+        stage.nudge(&sent[1]);
+        // The model is given what came before the crash, too.
+        stage.arrived(&sent[..2]);
+        // And a person finds above it what stood there.
+        if !stage.program().clears_history {
+            let all = stage.scrollback();
+            let above = all.split_once("# gt: back from the save of");
+            let above = above.unwrap_or_else(|| panic!("{all}")).0;
+            assert!(above.contains(&sent[0]), "{all}");
+        }
+        // And again, without another save.
+        stage.crash();
+        stage.restore();
+        stage.nudge(&sent[2]);
+        stage.arrived(&sent);
+        stage.ok(&["stop", "gastown/max"]);
+        stage.nothing_is_left();
+    });
+}
+
+#[test]
+#[ignore = "needs the real programs: make test-agents"]
+fn one_without_a_conversation_begins_one_after_a_crash() {
+    each("restore, new", |stage| {
+        stage.start(&["--no-prompt"]);
+        stage.ok(&["save"]);
+        stage.crash();
+        stage.restore();
+        let sent = ["the first words".to_owned()];
+        stage.nudge(&sent[0]);
+        stage.wait_prompt("the first words");
+    });
+}
+
 /// Messages of every size, mostly short ones; each is told from the others.
 fn messages(count: usize) -> Vec<String> {
     let block = |n: usize, bytes: usize| {

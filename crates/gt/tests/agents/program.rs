@@ -21,6 +21,8 @@ pub(crate) struct Program {
     pub(crate) env: &'static [(&'static str, &'static str)],
     /// Arguments with which it asks before it runs anything.
     pub(crate) ask_args: &'static [&'static str],
+    /// It clears its pane's history when it starts.
+    pub(crate) clears_history: bool,
     /// A prompt that makes it ask for permission to make the file `approved`.
     pub(crate) ask: &'static str,
 }
@@ -48,6 +50,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
             ("IS_SANDBOX", "1"),
         ],
         ask_args: &["--permission-mode", "manual"],
+        clears_history: false,
         ask: r#"[[tool=Bash {"command":"touch approved","description":"t"}]]"#,
     },
     Program {
@@ -63,6 +66,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
         answers: Some(&[]),
         env: &[("OPENAI_API_KEY", "{key}")],
         ask_args: &["--ask-for-approval", "on-request", "--sandbox", "read-only"],
+        clears_history: false,
         ask: r#"[[tool=exec_command {"cmd":"touch approved","sandbox_permissions":"require_escalated","justification":"x"}]]"#,
     },
     Program {
@@ -95,6 +99,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
             ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1"),
         ],
         ask_args: &[],
+        clears_history: false,
         ask: r#"[[tool=bash {"command":"touch approved","description":"t"}]]"#,
     },
     Program {
@@ -112,6 +117,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
             ("COLORTERM", "truecolor"),
         ],
         ask_args: &["--skip-trust"],
+        clears_history: true,
         ask: r#"[[tool=run_shell_command {"command":"touch approved","description":"t"}]]"#,
     },
 ];

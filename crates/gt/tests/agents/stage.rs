@@ -175,6 +175,27 @@ impl Stage {
         self.ok(&all);
     }
 
+    /// Kills the tmux server, as a crash would.
+    pub(crate) fn crash(&self) {
+        let ask = Tmux::new("display-message").args(["-p", "#{pid}"]);
+        let pid = self.tmux(ask).trim().parse().unwrap();
+        kill(pid);
+        wait_until("the server is gone", PATIENCE, || {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            (status.is_empty() || status.contains(") Z ")).then_some(())
+        });
+    }
+
+    /// Brings back what was saved, with the variables of the start.
+    #[track_caller]
+    pub(crate) fn restore(&self) -> Value {
+        let mut all = vec!["restore", "--json"];
+        for (name, _) in self.program.env {
+            all.extend(["--env", name]);
+        }
+        serde_json::from_str(&self.ok(&all)).unwrap()
+    }
+
     #[track_caller]
     pub(crate) fn nudge(&self, text: &str) -> Value {
         self.nudge_with(text, &["--timeout", "60"])
@@ -338,6 +359,12 @@ impl Stage {
 
     pub(crate) fn plain_screen(&self) -> String {
         self.tmux(Tmux::new("capture-pane").arg("-p").target(session(AGENT)))
+    }
+
+    /// All that stands in the agent's pane and its history.
+    pub(crate) fn scrollback(&self) -> String {
+        let capture = Tmux::new("capture-pane").args(["-p", "-S", "-"]);
+        self.tmux(capture.target(session(AGENT)))
     }
 
     fn tmux(&self, command: Tmux) -> String {
