@@ -103,17 +103,16 @@ fn committed(town: &Town, life: &Record) -> Vec<Commit> {
 /// What happened in a life, the oldest first.
 fn timeline(life: &Record, commits: &[Commit], events: &[Event]) -> Vec<Value> {
     let mut entries: Vec<(String, &str, String)> = Vec::new();
-    // In this order, which stays where times are equal.
     let own = |event: &&Event| event.payload.get("session_id") == Some(&json!(life.id));
     for event in events.iter().filter(own) {
         entries.push((event.ts.clone(), &event.kind, event.line()));
     }
     for commit in commits {
-        // git knows whole seconds; nothing happened before the beginning.
-        let at = timestamp(Some(commit.at)).max(life.started_at.clone().unwrap_or_default());
+        let at = timestamp(Some(commit.at));
         entries.push((at, "commit", format!("committed: {}", commit.subject)));
     }
-    entries.sort_by(|a, b| a.0.cmp(&b.0));
+    // git knows whole seconds only; and nothing happens before the beginning.
+    entries.sort_by_key(|(at, kind, _)| (*kind != "session_start", at.clone()));
     entries
         .into_iter()
         .map(|(at, kind, text)| json!({"at": at, "type": kind, "text": text}))

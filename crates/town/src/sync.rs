@@ -6,10 +6,11 @@
 //!
 //! [`tmux_hooks`]: crate::tmux_hooks
 
+use crate::chronicle::Chronicle;
 use crate::containers::{self, Container, Owner};
 use crate::lock::FileLock;
 use crate::sessions::{Query, Sessions, timestamp};
-use crate::{Result, Town, epilogue, processes};
+use crate::{Result, Town, epilogue, processes, save};
 use gt_core::Identity;
 use gt_core::record::{Record, Status};
 use gt_core::session::SessionId;
@@ -92,18 +93,23 @@ pub fn sync(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Synced>
     Ok(synced)
 }
 
-/// The same for tmux's hooks: where somebody is at work on an agent, it looks again when
-/// they are done, since no other hook will come.
-pub fn sync_after_hook(town: &Town, sessions: &Sessions) -> Result<Vec<(Change, Record)>> {
-    let mut lines = Vec::new();
+/// The same for tmux's hooks, and then what is due from time to time. Where somebody is
+/// at work on an agent it looks again when they are done, since no other hook will come.
+pub fn after_hook(town: &Town, sessions: &Sessions) -> Result<()> {
+    let mut has_changed = false;
     loop {
         let synced = sync(town, sessions, false)?;
-        lines.extend(synced.lines);
+        has_changed |= !synced.lines.is_empty();
         let Some(agent) = synced.busy.first() else {
-            return Ok(lines);
+            break;
         };
         drop(FileLock::share(&town.lock_path(agent), PATIENCE)?);
     }
+    if has_changed {
+        save::request(town);
+    }
+    sessions.archive_if_due(town.settings().sessions.archive_after_days)?;
+    Chronicle::of(town).auto_prune(false).map(drop)
 }
 
 /// Whether a line still says something, after what the journal has heard meanwhile.

@@ -41,7 +41,7 @@ pub(crate) fn run(args: SyncArgs, context: &Context) -> Answer {
     }
     if args.hook {
         outlive_the_server();
-        sync::sync_after_hook(&town, &sessions)?;
+        sync::after_hook(&town, &sessions)?;
         return Ok(ExitCode::SUCCESS);
     }
     let synced = sync::sync(&town, &sessions, args.dry_run)?;

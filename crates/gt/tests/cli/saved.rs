@@ -423,7 +423,7 @@ fn a_second_crash_before_any_save_loses_no_conversation() {
     let life = env.json(&["sessions", "show", second["session"].as_str().unwrap()]);
     assert_eq!(life["parent_id"], first["session"]);
     let chain = env.json(&["sessions", "chain", second["session"].as_str().unwrap()]);
-    assert_eq!(chain["count"], 3, "{chain}");
+    assert_eq!(chain["totals"]["lives"], 3, "{chain}");
 }
 
 #[test]
@@ -475,7 +475,7 @@ fn a_conversation_that_is_gone_is_begun_anew() {
     assert!(history(&env, "hq-mayor").contains("# gt: back"));
     let life = agent["session"].as_str().unwrap();
     let chain = env.json(&["sessions", "chain", life]);
-    assert_eq!(chain["count"], 3, "the try was a life too: {chain}");
+    assert_eq!(chain["totals"]["lives"], 3, "the try was a life too: {chain}");
 }
 
 #[test]
