@@ -200,9 +200,12 @@ fn what_ended_unseen_is_counted_by_the_sync() {
     let id = start(&env, &[]);
     talk(&env, "to one whose server dies");
     env.tmux(gt_tmux::Command::new("kill-server"));
+    wait_until("the server is gone", PATIENCE, || {
+        (!env.server().is_running()).then_some(())
+    });
     env.gt(&["sync"]).ok();
     let life = newest(&env);
-    assert_eq!(life["outcome"], "crash");
+    assert_eq!(life["status"], "stopped");
     assert_eq!(counted(&life), written(&env, &id), "{life}");
 }
 
