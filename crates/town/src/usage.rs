@@ -90,17 +90,22 @@ pub fn settle<'i>(town: &Town, ids: impl IntoIterator<Item = &'i str>) -> Vec<Re
             ..nothing.clone()
         };
         if line != nothing {
-            lines.push(line);
+            lines.push(((), line));
         }
         done.push(life.id);
     }
-    if !lines.is_empty() && sessions.record(&lines).is_err() {
-        return Vec::new();
+    if !lines.is_empty() {
+        // One that went into the archive stays as it is there: a line in the journal
+        // would hide it.
+        match sessions.record_where(lines, |(), now| now.is_some()) {
+            Ok(written) => lines = written,
+            Err(_) => return Vec::new(),
+        }
     }
     for id in done {
         forget(town, &id);
     }
-    lines
+    lines.into_iter().map(|((), line)| line).collect()
 }
 
 /// The journal has it all now. A file that stays is only in the way.

@@ -249,3 +249,27 @@ fn prices_that_cannot_be_read_are_told() {
     fs::write(env.town().join("prices.toml"), PRICES).unwrap();
     env.gt(&["doctor"]).ok();
 }
+
+#[test]
+fn a_look_at_the_archive_brings_nothing_back_into_the_journal() {
+    let env = TestEnv::with_town();
+    let id = start(&env, &[]);
+    env.gt(&["stop", "mayor"]).ok();
+    // Its figures come to light only when it has been put away.
+    env.gt(&["sessions", "archive", "--before", "now"]).ok();
+    let ended = show(&env, &id)["ended_at"].clone();
+    let line = json!({"type": "assistant", "timestamp": ended,
+        "message": {"id": "m", "model": "demo", "usage": {"input_tokens": 1, "output_tokens": 1}}});
+    let mut file = File::options()
+        .append(true)
+        .open(transcript(&env, &id))
+        .unwrap();
+    writeln!(file, "{line}").unwrap();
+    let life = show(&env, &id);
+    assert_eq!(
+        (&life["agent"], &life["outcome"]),
+        (&json!("mayor"), &json!("killed"))
+    );
+    let journal = fs::read_to_string(env.town().join(".sessions/index.jsonl")).unwrap();
+    assert!(!journal.contains(id.as_str().unwrap()), "{journal}");
+}
