@@ -475,7 +475,10 @@ fn a_conversation_that_is_gone_is_begun_anew() {
     assert!(history(&env, "hq-mayor").contains("# gt: back"));
     let life = agent["session"].as_str().unwrap();
     let chain = env.json(&["sessions", "chain", life]);
-    assert_eq!(chain["totals"]["lives"], 3, "the try was a life too: {chain}");
+    assert_eq!(
+        chain["totals"]["lives"], 3,
+        "the try was a life too: {chain}"
+    );
 }
 
 #[test]

@@ -78,8 +78,9 @@ pub(super) fn write(db: &Connection, rows: &[Row]) -> Result<(), Broken> {
     )?;
     let mut record = db.prepare_cached(
         "INSERT INTO records (life, record) VALUES ((SELECT rowid FROM lives WHERE id = ?1), ?2)
-         ON CONFLICT (life) DO UPDATE SET record = json_patch(CASE WHEN ?3 = 'running'
-             THEN json_remove(record, '$.outcome', '$.ended_at', '$.exit_code') ELSE record END, ?2)",
+         ON CONFLICT (life) DO UPDATE SET record = json_patch(json_remove(record,
+             iif(?3 = 'running', '$.outcome', '$.-'), iif(?3 = 'running', '$.ended_at', '$.-'),
+             iif(?3 = 'running', '$.exit_code', '$.-'), iif(?4, '$.usage', '$.-')), ?2)",
     )?;
     for Row { life, text } in rows {
         insert.execute(params![
@@ -98,7 +99,8 @@ pub(super) fn write(db: &Connection, rows: &[Row]) -> Result<(), Broken> {
             life.usage.as_ref().and_then(|usage| usage.cost_usd),
             life.commits.as_ref().map(Vec::len),
         ])?;
-        record.execute(params![life.id, text, life.status.map(Status::word)])?;
+        let status = life.status.map(Status::word);
+        record.execute(params![life.id, text, status, life.usage.is_some()])?;
     }
     Ok(())
 }
