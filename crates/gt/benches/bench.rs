@@ -6,6 +6,10 @@
 
 #![expect(clippy::print_stdout, reason = "printing is what it is for")]
 
+#[path = "shared/measure.rs"]
+mod measure;
+
+use measure::{compare, median, report, time};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -402,38 +406,4 @@ impl Drop for Stage {
         let _ = self.tmux(&["kill-server"]).stderr(Stdio::null()).status();
         let _ = std::fs::remove_dir_all(&self.home);
     }
-}
-
-/// Runs both alternately, so that whatever else the machine does hits both.
-fn compare(
-    runs: usize,
-    bare: impl Fn() -> Command,
-    ours: impl Fn() -> Command,
-) -> (Duration, Duration) {
-    let mut bare_times = Vec::with_capacity(runs);
-    let mut our_times = Vec::with_capacity(runs);
-    for _ in 0..runs {
-        bare_times.push(time(&mut bare()));
-        our_times.push(time(&mut ours()));
-    }
-    (median(bare_times), median(our_times))
-}
-
-fn time(command: &mut Command) -> Duration {
-    let began = Instant::now();
-    let status = command.status().expect("the command runs");
-    let elapsed = began.elapsed();
-    assert!(status.success(), "{command:?}");
-    elapsed
-}
-
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort_unstable();
-    times[times.len() / 2]
-}
-
-fn report(what: &str, bare: Duration, ours: Duration) {
-    let ms = |time: Duration| format!("{:.2} ms", time.as_secs_f64() * 1_000.0);
-    let ratio = ours.as_secs_f64() / bare.as_secs_f64();
-    println!("{what:<46} {:>9} {:>9} {ratio:>7.2}", ms(bare), ms(ours));
 }

@@ -6,6 +6,8 @@
 //!
 //! [`tmux_hooks`]: crate::tmux_hooks
 
+mod glance;
+
 use crate::chronicle::Chronicle;
 use crate::containers::{self, Container, Owner};
 use crate::lock::FileLock;
@@ -45,6 +47,9 @@ pub fn sync(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Synced>
     })?;
     // Of those on another server this one says nothing.
     running.retain(|life| life.tmux_socket.as_ref().is_none_or(|path| *path == socket));
+    if let Some(synced) = glance::all_agrees(town, sessions, &running)? {
+        return Ok(synced);
+    }
     let containers = containers::list(town)?;
     let shown: Vec<Shown> = containers
         .iter()
@@ -133,10 +138,14 @@ fn agents<'a>(town: &Town, lives: impl Iterator<Item = &'a Record>) -> BTreeMap<
 
 fn left_alone(container: &Container) -> Option<(String, String)> {
     let why = match container.owner() {
-        Owner::OtherTown(root) => format!("it belongs to the town at {root}"),
+        Owner::OtherTown(root) => of_another_town(root),
         _ => return None,
     };
     Some((container.name().to_owned(), why))
+}
+
+fn of_another_town(root: &str) -> String {
+    format!("it belongs to the town at {root}")
 }
 
 /// What tmux tells of an agent of ours, or of a container that is named like one.

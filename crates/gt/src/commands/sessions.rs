@@ -81,7 +81,10 @@ pub(crate) fn run(command: SessionsCommand, context: &Context) -> Answer {
         }
         SessionsCommand::Stats(args) => stats::run(&args, &town, &sessions, context)?,
         SessionsCommand::Export(ExportArgs { .. }) => sessions.each(|life| output::line(life))?,
-        SessionsCommand::Rebuild(RebuildArgs {}) => upkeep::rebuild(&sessions, context)?,
+        SessionsCommand::Rebuild(RebuildArgs {}) => {
+            upkeep::rebuild(&sessions, context)?;
+            sync::sync(&town, &sessions, false)?;
+        }
         SessionsCommand::Archive(args) => upkeep::archive(&args, &town, &sessions, context)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -45,17 +45,21 @@ CREATE VIEW sessions AS SELECT
 FROM lives JOIN records ON life = lives.rowid;
 ";
 /// Each ends with the time, so that the newest lives of any one are the end of a range.
-/// Those that run are few, and so is their index.
-const INDEXES: &str = "
+/// Those that run are few, and so is their index. In these a rebuild adds at a few
+/// places, while it waits for the reader of the journal anyway.
+const EARLY_INDEXES: &str = "
 CREATE INDEX by_time ON lives (started);
-CREATE INDEX by_agent ON lives (agent, started);
-CREATE INDEX by_rig ON lives (rig, started);
 CREATE INDEX by_role ON lives (role, started);
 CREATE INDEX by_harness ON lives (harness, started);
 CREATE INDEX by_running ON lives (started) WHERE status = 'running';
+CREATE INDEX by_chain ON lives (chain_id, started);
+";
+/// These a rebuild makes when all is there.
+const LATE_INDEXES: &str = "
+CREATE INDEX by_agent ON lives (agent, started);
+CREATE INDEX by_rig ON lives (rig, started);
 CREATE INDEX by_outcome ON lives (outcome, started);
 CREATE INDEX by_work ON lives (work_unit, started) WHERE work_unit IS NOT NULL;
-CREATE INDEX by_chain ON lives (chain_id, started);
 ";
 
 /// An open database that agrees with the journal.
@@ -200,8 +204,9 @@ fn open_as_it_is(path: &Path) -> Result<Connection, Broken> {
     // Another process may have been quicker.
     let version: i64 = change.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if version == 0 {
-        change.execute_batch(TABLES)?;
-        change.execute_batch(INDEXES)?;
+        for statements in [TABLES, EARLY_INDEXES, LATE_INDEXES] {
+            change.execute_batch(statements)?;
+        }
         change.pragma_update(None, "user_version", VERSION)?;
     }
     change.commit()?;

@@ -14,7 +14,8 @@ const PORTION: usize = 4_000;
 
 /// What a portion of lines says about one life.
 pub(super) struct Row {
-    life: Record,
+    /// Big, and often moved.
+    life: Box<Record>,
     text: String,
 }
 
@@ -26,14 +27,14 @@ pub(super) fn read(
     mut give: impl FnMut(Vec<Row>) -> Result<()>,
     damaged: &mut dyn FnMut(Damage),
 ) -> Result<u64> {
-    let mut portion: HashMap<String, Record> = HashMap::new();
+    let mut portion: HashMap<String, Box<Record>> = HashMap::with_capacity(PORTION);
     let end = reading.each_from(
         start,
         |record| {
             match portion.get_mut(&record.id) {
                 Some(known) => known.merge(record),
                 None => {
-                    portion.insert(record.id.clone(), record);
+                    portion.insert(record.id.clone(), Box::new(record));
                 }
             }
             if portion.len() >= PORTION {
@@ -47,13 +48,15 @@ pub(super) fn read(
     Ok(end)
 }
 
-fn rows(portion: &mut HashMap<String, Record>) -> Result<Vec<Row>> {
+fn rows(portion: &mut HashMap<String, Box<Record>>) -> Result<Vec<Row>> {
     // In the order of their ids, which is that of time: the tree only grows at its end.
-    let mut lives: Vec<Record> = portion.drain().map(|(_, life)| life).collect();
+    let mut lives: Vec<Box<Record>> = portion.drain().map(|(_, life)| life).collect();
     lives.sort_unstable_by(|a, b| a.id.cmp(&b.id));
     let rows = lives.into_iter().map(|life| {
-        let text = serde_json::to_string(&life)
+        let mut text = Vec::with_capacity(1024);
+        serde_json::to_writer(&mut text, &life)
             .map_err(|error| Problem::failed("cannot write a life").caused_by(error))?;
+        let text = String::from_utf8(text).unwrap_or_default();
         Ok(Row { life, text })
     });
     rows.collect()
@@ -76,13 +79,15 @@ pub(super) fn write(db: &Connection, rows: &[Row]) -> Result<(), Broken> {
              tokens = coalesce(?12, tokens), cost = coalesce(?13, cost),
              commits = coalesce(?14, commits)",
     )?;
-    let mut record = db.prepare_cached(
-        "INSERT INTO records (life, record) VALUES ((SELECT rowid FROM lives WHERE id = ?1), ?2)
-         ON CONFLICT (life) DO UPDATE SET record = json_patch(json_remove(record,
+    let mut first = db.prepare_cached("INSERT INTO records (life, record) VALUES (?1, ?2)")?;
+    let mut more = db.prepare_cached(
+        "UPDATE records SET record = json_patch(json_remove(record,
              iif(?3 = 'running', '$.outcome', '$.-'), iif(?3 = 'running', '$.ended_at', '$.-'),
-             iif(?3 = 'running', '$.exit_code', '$.-'), iif(?4, '$.usage', '$.-')), ?2)",
+             iif(?3 = 'running', '$.exit_code', '$.-'), iif(?4, '$.usage', '$.-')), ?2)
+         WHERE life = (SELECT rowid FROM lives WHERE id = ?1)",
     )?;
     for Row { life, text } in rows {
+        let before = db.last_insert_rowid();
         insert.execute(params![
             life.id,
             life.agent,
@@ -99,8 +104,16 @@ pub(super) fn write(db: &Connection, rows: &[Row]) -> Result<(), Broken> {
             life.usage.as_ref().and_then(|usage| usage.cost_usd),
             life.commits.as_ref().map(Vec::len),
         ])?;
-        let status = life.status.map(Status::word);
-        record.execute(params![life.id, text, status, life.usage.is_some()])?;
+        match db.last_insert_rowid() {
+            // It was there already.
+            row if row == before => {
+                let status = life.status.map(Status::word);
+                more.execute(params![life.id, text, status, life.usage.is_some()])?;
+            }
+            row => {
+                first.execute(params![row, text])?;
+            }
+        }
     }
     Ok(())
 }

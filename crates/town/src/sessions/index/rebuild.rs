@@ -1,12 +1,13 @@
 //! Making the database anew, as fast as the journal can be read.
 //!
 //! It is made beside the old one and takes its place when it is whole. Nobody else sees
-//! it before, so it needs no journal of its own; and indexes are quicker made from a
-//! full table than with it.
+//! it before, so it needs no journal of its own; and most indexes are quicker made from
+//! a full table than with it.
 
 use super::portion::{self, Row};
 use super::{
-    Broken, INDEXES, Position, Rebuilt, TABLES, VERSION, archived, how_far, note_position, private,
+    Broken, EARLY_INDEXES, LATE_INDEXES, Position, Rebuilt, TABLES, VERSION, archived, how_far,
+    note_position, private,
 };
 use crate::sessions::archive::Archive;
 use crate::sessions::journal::{Damage, Journal};
@@ -51,10 +52,11 @@ fn fill(path: &Path, journal: &Journal, archive: &Archive) -> Result<Rebuilt, Br
     let mut rebuilt = Rebuilt::default();
     db.execute_batch("BEGIN")?;
     db.execute_batch(TABLES)?;
+    db.execute_batch(EARLY_INDEXES)?;
     let position = how_far(&db, journal)?;
     rebuilt.damages = read_all(&db, position)?;
     rebuilt.archived = read_archive(&db, archive, &mut rebuilt.damages)?;
-    db.execute_batch(INDEXES)?;
+    db.execute_batch(LATE_INDEXES)?;
     db.pragma_update(None, "user_version", VERSION)?;
     db.execute_batch("COMMIT")?;
     rebuilt.lives = db.query_row("SELECT count(*) FROM lives", [], |row| row.get(0))?;

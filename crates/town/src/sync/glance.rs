@@ -1,0 +1,85 @@
+//! A quick look whether anything has changed at all: mostly nothing has, and this asks
+//! tmux for little of what it would have to find out.
+
+use super::{Synced, of_another_town};
+use crate::containers::tmux_problem;
+use crate::sessions::Sessions;
+use crate::{Result, Town};
+use gt_core::Identity;
+use gt_core::record::Record;
+use gt_tmux::{Command, PaneId, SessionId};
+use std::collections::HashMap;
+
+gt_tmux::query! {
+    struct Row {
+        session: SessionId = "#{session_id}",
+        name: String = "#{session_name}",
+        pane: PaneId = "#{pane_id}",
+        dead: bool = "#{pane_dead}",
+        town: String = "#{@gt_town}",
+        life: String = "#{@gt_session}",
+        agent_pane: Option<PaneId> = "#{@gt_pane}",
+        conversation: String = "#{@gt_harness_session}",
+    }
+}
+
+/// What a sync says where the journal knows everything that is to be seen; `None` if it
+/// is worth a closer look. `running` are the lives that it takes for running on this
+/// server.
+pub(super) fn all_agrees(
+    town: &Town,
+    sessions: &Sessions,
+    running: &[Record],
+) -> Result<Option<Synced>> {
+    let rows = match town
+        .server()
+        .rows::<Row>(Command::new("list-panes").arg("-a"))
+    {
+        Ok(rows) => rows,
+        Err(error) if error.kind() == gt_tmux::ErrorKind::NoServer => return Ok(None),
+        Err(error) => return Err(tmux_problem("cannot list the containers", error)),
+    };
+    let open: HashMap<&str, &Record> = running
+        .iter()
+        .map(|life| (life.id.as_str(), life))
+        .collect();
+    let (mut alive, mut dead, mut left_alone) = (0, Vec::new(), Vec::new());
+    for panes in rows.chunk_by(|a, b| a.session == b.session) {
+        let first = &panes[0];
+        if first.town.is_empty() {
+            // It may be only named like an agent's.
+            if Identity::from_container(&first.name, town.registry()).is_some() {
+                return Ok(None);
+            }
+            continue;
+        }
+        if first.town != town.root_text() {
+            left_alone.push((first.name.clone(), of_another_town(&first.town)));
+            continue;
+        }
+        if first.life.is_empty() {
+            continue;
+        }
+        let own = panes
+            .iter()
+            .find(|row| row.agent_pane.is_none_or(|pane| pane == row.pane));
+        match (own, open.get(first.life.as_str())) {
+            (Some(row), Some(life)) if !row.dead && agrees(row, life) => alive += 1,
+            (Some(row), None) if row.dead => dead.push(row.life.as_str()),
+            _ => return Ok(None),
+        }
+    }
+    let is_complete = alive == running.len();
+    let known = sessions.known(dead.iter().copied())?;
+    Ok((is_complete && known.len() == dead.len()).then(|| Synced {
+        unchanged: alive + dead.len(),
+        left_alone,
+        ..Synced::default()
+    }))
+}
+
+fn agrees(row: &Row, life: &Record) -> bool {
+    let conversation = life.harness_session_id.as_deref();
+    life.tmux_session.as_deref() == Some(&row.name)
+        && (row.conversation.is_empty() || conversation == Some(&row.conversation))
+}
