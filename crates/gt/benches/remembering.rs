@@ -220,7 +220,7 @@ fn begin(number: u64) -> Value {
     json!({
         "id": id(number), "tmux_session": format!("r{rig}-crew-w{name}"), "agent": agent,
         "rig": format!("rig{rig}"), "role": "crew", "started_at": at(number, 0),
-        "work_unit": (number % 3 == 0).then(|| format!("gt-{}", number % 50_000)),
+        "work_unit": number.is_multiple_of(3).then(|| format!("gt-{}", number % 50_000)),
         "chain_id": chain, "cwd": format!("/home/user/gt/{agent}"),
         "branch": format!("crew/w{name}"), "harness": "claude", "harness_session_id": id(number),
         "pane": format!("%{}", number % 500), "pid": number % 32_000 + 2,

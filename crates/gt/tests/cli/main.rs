@@ -20,6 +20,7 @@ mod remembered;
 mod saved;
 mod secrets;
 mod stopping;
+mod surviving;
 mod synced;
 mod talking;
 mod towns;

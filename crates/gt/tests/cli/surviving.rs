@@ -1,0 +1,227 @@
+//! The memory of a town survives whatever happens to the processes that write it.
+
+use crate::env::{PATIENCE, TestEnv, signal};
+use crate::remembered::lives;
+use gt_tmux::Command as Tmux;
+use gt_tmux::testing::wait_until;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::time::{Duration, Instant};
+
+/// Numbers that look random and are the same in every run.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (self.0 >> 33) % end
+    }
+}
+
+/// The lives that tmux shows, and those that the table takes for running.
+fn shown_and_remembered(env: &TestEnv) -> (BTreeSet<String>, BTreeSet<String>) {
+    let rows = env.tmux(Tmux::new("list-panes").args(["-a", "-F", "#{pane_dead}#{@gt_session}"]));
+    let shown = rows.lines().filter_map(|row| row.strip_prefix('0'));
+    let shown = shown.filter(|id| !id.is_empty()).map(str::to_owned);
+    let running = lives(env, &["--status", "running", "--limit", "1000"]);
+    let running = running
+        .iter()
+        .map(|life| life["id"].as_str().unwrap().to_owned());
+    (shown.collect(), running.collect())
+}
+
+#[test]
+fn killed_at_any_moment_nothing_acknowledged_is_lost() {
+    const KILLS: usize = 500;
+    const NAMES: [&str; 6] = ["amy", "bob", "cat", "dan", "eve", "fay"];
+    let env = TestEnv::with_crew(&NAMES);
+    // Somebody's own session, so that the server stays.
+    env.tmux(Tmux::new("new-session").args(["-d", "-s", "mine", "exec sleep 1000"]));
+    let mut numbers = Numbers(4);
+    let mut present: BTreeMap<&str, String> = BTreeMap::new();
+    let (mut begun, mut ended) = (BTreeSet::new(), BTreeSet::new());
+    let mut kills = 0;
+    while kills < KILLS {
+        let name = NAMES[usize::try_from(numbers.below(6)).unwrap()];
+        let target = format!("gastown/{name}");
+        let action = numbers.below(8);
+        let args: &[&str] = match action {
+            0..=2 => &["start", &target, "--no-prompt", "--no-wait", "--json"],
+            3 | 4 => &["stop", &target, "--force", "--json"],
+            5 => &["sync", "--json"],
+            6 => &["sessions", "archive", "--before", "now", "--json"],
+            _ => &["save", "--json"],
+        };
+        let mut child = env.spawn(args);
+        // Anywhere between its first instruction and its last.
+        std::thread::sleep(Duration::from_micros(numbers.below(25_000)));
+        let was_alive = child.try_wait().unwrap().is_none();
+        signal(child.id(), Signal::KILL);
+        let output = child.wait_with_output().unwrap();
+        kills += usize::from(was_alive);
+        if !output.status.success() {
+            continue;
+        }
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        match action {
+            0..=2 => {
+                let id = answer[0]["session"].as_str().unwrap().to_owned();
+                begun.insert(id.clone());
+                present.insert(name, id);
+            }
+            3 | 4 => ended.extend(present.remove(name)),
+            _ => {}
+        }
+    }
+    assert!(begun.len() > 10 && ended.len() > 5, "{begun:?} {ended:?}");
+    env.gt(&["sync"]).ok();
+    let (shown, running) = shown_and_remembered(&env);
+    assert_eq!(running, shown, "the table is what tmux shows");
+    let exported = env.gt(&["sessions", "export"]).ok().stdout;
+    let all: BTreeMap<String, Value> = exported
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .map(|life| (life["id"].as_str().unwrap().to_owned(), life))
+        .collect();
+    assert_eq!(all.len(), exported.lines().count(), "each life once");
+    for id in &begun {
+        assert!(all.contains_key(id), "{id} was begun and is forgotten");
+    }
+    for id in &ended {
+        assert!(
+            all[id]["outcome"].is_string(),
+            "{id} was ended: {}",
+            all[id]
+        );
+    }
+    // Made anew it says the same.
+    let before = lives(&env, &["--limit", "1000"]);
+    let rebuilt = env.json(&["sessions", "rebuild"]);
+    assert_eq!(rebuilt["skipped_lines"], json!([]), "{rebuilt}");
+    assert_eq!(lives(&env, &["--limit", "1000"]), before);
+    let saves = env.json(&["save", "--list"]);
+    assert!(!saves.to_string().contains("damaged\":true"), "{saves}");
+}
+
+#[test]
+fn twenty_processes_at_once_for_half_a_minute_lose_nothing() {
+    const LONG: Duration = Duration::from_secs(30);
+    let names: Vec<String> = (0..20).map(|number| format!("w{number:02}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let env = TestEnv::with_crew(&names);
+    env.tmux(Tmux::new("new-session").args(["-d", "-s", "mine", "exec sleep 1000"]));
+    let until = Instant::now() + LONG;
+    let rounds: usize = std::thread::scope(|scope| {
+        let workers: Vec<_> = names
+            .iter()
+            .map(|name| {
+                let env = &env;
+                scope.spawn(move || {
+                    let target = format!("gastown/{name}");
+                    let mut rounds = 0;
+                    while Instant::now() < until {
+                        let start = ["start", &target, "--no-prompt", "--no-wait", "--json"];
+                        let started = env.gt(&start).ok().json();
+                        let id = started[0]["session"].as_str().unwrap();
+                        env.gt(&["sessions", "list", "--agent", &target]).ok();
+                        env.gt(&["sessions", "show", id]).ok();
+                        env.gt(&["sync"]).ok();
+                        env.gt(&["sessions", "stats"]).ok();
+                        env.gt(&["stop", &target, "--force"]).ok();
+                        let ended = env.gt(&["sessions", "show", id, "--json"]).ok().json();
+                        assert_eq!(ended["outcome"], "killed", "{ended}");
+                        rounds += 1;
+                    }
+                    rounds
+                })
+            })
+            .collect();
+        workers
+            .into_iter()
+            .map(|worker| worker.join().unwrap())
+            .sum()
+    });
+    assert!(rounds >= 20, "{rounds}");
+    let all = lives(&env, &["--limit", "100000"]);
+    assert_eq!(all.len(), rounds);
+    assert!(all.iter().all(|life| life["outcome"] == "killed"));
+    env.gt(&["sync"]).ok();
+    let (shown, running) = shown_and_remembered(&env);
+    assert_eq!((shown.len(), running.len()), (0, 0));
+}
+
+#[test]
+fn a_full_disk_forgets_nothing_and_is_said() {
+    // A real full disk: a small one, mounted in a name space of its own.
+    let env = TestEnv::with_town();
+    let gt = env!("CARGO_BIN_EXE_gt");
+    let script = format!(
+        "mount -t tmpfs -o size=512k tmpfs \"$HOME/gt/.sessions\" || exit 99
+         '{gt}' start mayor --no-prompt >/dev/null || exit 98
+         '{gt}' sessions list >/dev/null || exit 97
+         dd if=/dev/zero of=\"$HOME/gt/.sessions/fill\" bs=1k 2>/dev/null
+         '{gt}' start deacon --no-prompt; echo \"start $?\"
+         '{gt}' stop mayor --force; echo \"stop $?\"
+         rm \"$HOME/gt/.sessions/fill\"
+         '{gt}' sync >/dev/null; echo \"sync $?\"
+         '{gt}' sessions list --json; echo
+         '{gt}' agents --json >/dev/null; echo \"agents $?\"
+         tmux -S \"$GT_TMUX_SOCKET\" kill-server 2>/dev/null; true"
+    );
+    let output = env
+        .command("unshare")
+        .args(["-rm", "sh", "-c", &script])
+        .output();
+    let Ok(output) = output else {
+        return; // No such program here.
+    };
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(99) || stderr.contains("unshare failed") {
+        return; // This machine gives no name spaces.
+    }
+    let said = format!("{stdout}\n{stderr}");
+    assert!(stdout.contains("start 1"), "{said}");
+    assert!(stderr.contains("disk is full"), "{said}");
+    assert!(
+        stdout.contains("sync 0") && stdout.contains("agents 0"),
+        "{said}"
+    );
+    let list = stdout
+        .lines()
+        .skip_while(|line| *line != "[")
+        .take_while(|line| !line.starts_with("agents"));
+    let list: Value = serde_json::from_str(&list.collect::<String>()).unwrap();
+    let mayor = &list[0];
+    assert_eq!(
+        list.as_array().unwrap().len(),
+        1,
+        "what failed is not there: {said}"
+    );
+    assert_eq!(mayor["agent"], "mayor", "{said}");
+    assert!(mayor["outcome"].is_string(), "it was stopped: {said}");
+}
+
+#[test]
+fn a_journal_that_is_cut_off_in_the_middle_of_a_line_goes_on() {
+    let env = TestEnv::with_town();
+    env.gt(&["start", "mayor", "--no-prompt"]).ok();
+    env.gt(&["start", "deacon", "--no-prompt"]).ok();
+    let journal = env.town().join(".sessions/index.jsonl");
+    let text = fs::read(&journal).unwrap();
+    fs::write(&journal, &text[..text.len() - 40]).unwrap();
+    // The life whose line was cut is still in tmux.
+    wait_until("both are known again", PATIENCE, || {
+        env.gt(&["sync"]).ok();
+        (lives(&env, &["--status", "running"]).len() == 2).then_some(())
+    });
+    let rebuilt = env.json(&["sessions", "rebuild"]);
+    assert_eq!(rebuilt["lives"], 2, "{rebuilt}");
+    assert_eq!(rebuilt["skipped_lines"], json!([]), "it was set aside");
+    assert!(env.town().join(".sessions/index.torn").is_file());
+}
