@@ -12,7 +12,7 @@ mod measure;
 use measure::{compare, median, report, time};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 const PANE_FORMAT: &str = "#{session_id}\t#{session_name}\t#{session_created}\t#{session_attached}\t#{pane_id}\t#{pane_pid}\t#{pane_dead}\t#{pane_dead_status}\t#{pane_dead_signal}\t#{pane_dead_time}\t#{pane_title}\t#{pane_tty}\t#{pane_current_path}\t#{window_activity}\t#{@gt_town}\t#{@gt_agent}\t#{@gt_session}\t#{@gt_harness}\t#{@gt_pane}\t#{@gt_process_names}\t#{@gt_state}\t#{@gt_state_since}\t#{@gt_state_source}\t#{@gt_state_reason}\t#{@gt_auto_respawn}\t#{@gt_deaths}\t#{@gt_keys}";
 

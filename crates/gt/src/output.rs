@@ -37,6 +37,12 @@ pub(crate) fn line(text: impl AsRef<str>) -> Result<(), Problem> {
     print(&format!("{}\n", text.as_ref()))
 }
 
+/// What comes from outside must not be able to drive the terminal.
+pub(crate) fn clean(text: &str) -> String {
+    let clean = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    text.chars().map(clean).collect()
+}
+
 /// Prints a warning on stderr.
 pub(crate) fn warn(text: impl AsRef<str>) {
     let paint = Paint::for_stderr();

@@ -23,16 +23,24 @@ pub fn write(town: &Town, sessions: &Sessions, ids: &[String]) {
         return;
     }
     usage::settle(town, ids.iter().map(String::as_str));
-    let Ok(known) = sessions.known(ids.iter().map(String::as_str)) else {
+    let Ok(known) = sessions.in_journal(ids.iter().map(String::as_str)) else {
         return;
     };
     let lives: Vec<&Record> = known.values().collect();
     let _ = details(town, sessions, &lives);
 }
 
-/// The same for one whose record is at hand. Gives what is now known of it.
+/// The same for one whose record is at hand, which gets what is known of it beside the
+/// journal; of a life that goes on its steps so far.
 pub fn complete(town: &Town, sessions: &Sessions, life: &mut Record) -> Result<()> {
-    if life.outcome.is_none() || sessions.detail(&life.id)?.is_some() {
+    if life.outcome.is_none() {
+        life.steps = Some(sessions.steps(&life.id)?).filter(|steps| !steps.is_empty());
+        return Ok(());
+    }
+    let is_archived = sessions
+        .in_journal([life.id.as_str()].into_iter())?
+        .is_empty();
+    if is_archived || sessions.detail(&life.id)?.is_some() {
         return Ok(());
     }
     let lines = details(town, sessions, &[life])?;
@@ -58,14 +66,20 @@ fn details(town: &Town, sessions: &Sessions, lives: &[&Record]) -> Result<Vec<Re
         let commits = committed(town, life);
         let timeline = timeline(life, &commits, &events);
         // A beginning and an end are in the record already.
-        let is_rich = !commits.is_empty() || life.steps.is_some() || timeline.len() > 2;
+        let told = sessions.steps(&life.id)?;
+        let steps = if told.is_empty() {
+            life.steps.clone().unwrap_or_default()
+        } else {
+            told
+        };
+        let is_rich = !commits.is_empty() || !steps.is_empty() || timeline.len() > 2;
         if !is_rich {
             continue;
         }
         let detail = json!({
             "id": life.id,
             "commits": commits.iter().map(document).collect::<Vec<Value>>(),
-            "steps": life.steps.clone().unwrap_or_default(),
+            "steps": steps,
             "timeline": timeline,
         });
         files::write_whole(
@@ -73,15 +87,22 @@ fn details(town: &Town, sessions: &Sessions, lives: &[&Record]) -> Result<Vec<Re
             format!("{detail:#}\n").as_bytes(),
         )?;
         let hashes: Vec<String> = commits.into_iter().map(|commit| commit.hash).collect();
-        if !hashes.is_empty() && life.commits.as_ref() != Some(&hashes) {
-            lines.push(Record {
-                commits: Some(hashes),
-                ..Record::about(&life.id)
-            });
+        let line = Record {
+            commits: Some(hashes)
+                .filter(|now| !now.is_empty() && Some(now) != life.commits.as_ref()),
+            steps: Some(steps).filter(|now| !now.is_empty() && Some(now) != life.steps.as_ref()),
+            ..Record::about(&life.id)
+        };
+        if line.commits.is_some() || line.steps.is_some() {
+            lines.push(line);
         }
     }
     if !lines.is_empty() {
         sessions.record(&lines)?;
+    }
+    for life in lives {
+        // The record has them now.
+        files::remove_if_there(sessions.step_lines(&life.id).path())?;
     }
     Ok(lines)
 }

@@ -5,6 +5,7 @@
 //! What a line says is its reader's business.
 
 use crate::{Result, files};
+use gt_core::Problem;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -98,12 +99,12 @@ impl Lines {
     }
 
     /// The same of a file that is open already, and may have another by its name now.
-    pub(crate) fn read_file(
+    pub(crate) fn read_file<E: From<Problem>>(
         &self,
         file: &mut File,
         start: u64,
-        mut each: impl FnMut(&[u8]) -> Result<()>,
-    ) -> Result<u64> {
+        mut each: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<u64, E> {
         let cannot = |error| files::cannot("read", &self.path, &error);
         file.seek(SeekFrom::Start(start)).map_err(cannot)?;
         let mut reader = BufReader::with_capacity(1 << 18, file);

@@ -22,10 +22,10 @@ use crate::{Result, Town};
 use archive::Archive;
 use gt_core::Problem;
 use gt_core::record::{Outcome, Record, Status};
-use index::Index;
+use index::{Broken, Index, Place, Sources};
 use journal::Journal;
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The lives of a town.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ pub struct Sessions {
     folder: PathBuf,
     journal: Journal,
     archive: Archive,
-    database: PathBuf,
+    database: Place,
     events: Events,
 }
 
@@ -63,16 +63,16 @@ impl Sessions {
         Sessions {
             journal: Journal::in_folder(&folder),
             archive: Archive::in_folder(&folder),
-            database: folder.join("index.db"),
+            database: Place::at(&folder.join("index.db"), false),
             folder,
             events: Events::of(town),
         }
     }
 
     /// The same lives, in an index elsewhere.
-    pub fn with_database(self, path: PathBuf) -> Self {
+    pub fn with_database(self, path: &Path) -> Self {
         Sessions {
-            database: path,
+            database: Place::at(path, true),
             ..self
         }
     }
@@ -81,14 +81,14 @@ impl Sessions {
     /// begin or end with them are told as events.
     pub fn record(&self, lines: &[Record]) -> Result<()> {
         crate::files::make_dir(&self.folder)?;
-        // Only of lives that end is more to be known than the lines say.
-        let ends = lines.iter().filter(|line| line.outcome.is_some());
-        let known = self
-            .known(ends.map(|line| line.id.as_str()))
-            .unwrap_or_default();
-        self.journal.append(lines)?;
-        self.events
-            .note(news::events(lines, |id| known.get(id).cloned()));
+        // Of a life that begins nothing can be known yet. Where no index can be asked,
+        // the lines are still written.
+        let about = lines.iter().filter(|line| !line.begins());
+        let known = self.look_up(about.map(|line| line.id.as_str()));
+        let known = known.unwrap_or_default();
+        let back = taken_back(lines, &known);
+        self.journal.append(&[&back, lines].concat())?;
+        self.tell(lines, &known);
         Ok(())
     }
 
@@ -101,19 +101,21 @@ impl Sessions {
     ) -> Result<Vec<(T, Record)>> {
         crate::files::make_dir(&self.folder)?;
         let _lock = self.journal.lock()?;
-        let known = self.known(lines.iter().map(|(_, line)| line.id.as_str()))?;
-        lines.retain(|(what, line)| is_news(*what, known.get(&line.id)));
+        let known = self.look_up(lines.iter().map(|(_, line)| line.id.as_str()))?;
+        lines.retain(|(what, line)| is_news(*what, known.get(&line.id).map(Known::life)));
         let records: Vec<Record> = lines.iter().map(|(_, line)| line.clone()).collect();
         if !records.is_empty() {
-            self.journal.append_locked(&records)?;
+            let back = taken_back(&records, &known);
+            self.journal
+                .append_locked(&[&back, records.as_slice()].concat())?;
             self.tell(&records, &known);
         }
         Ok(lines)
     }
 
     /// Tells as events which lives began and ended.
-    fn tell(&self, lines: &[Record], known: &HashMap<String, Record>) {
-        let events = news::events(lines, |id| known.get(id).cloned());
+    fn tell(&self, lines: &[Record], known: &HashMap<String, Known>) {
+        let events = news::events(lines, |id| known.get(id).map(|known| known.life().clone()));
         let tell_of_deaths = news::tell_of_deaths(&events);
         self.events.note(events);
         if tell_of_deaths {
@@ -128,17 +130,44 @@ impl Sessions {
         }
     }
 
-    /// Those of these lives that the journal has heard of.
+    /// Those of these lives that the journal or the archive has heard of.
     pub fn known<'a>(&self, ids: impl Iterator<Item = &'a str>) -> Result<HashMap<String, Record>> {
-        let mut ids = ids.peekable();
-        if ids.peek().is_none() {
+        let known = self.look_up(ids)?;
+        Ok(known
+            .into_iter()
+            .map(|(id, known)| (id, known.into_life()))
+            .collect())
+    }
+
+    /// Those of these lives that are in the journal, and not in the archive.
+    pub fn in_journal<'a>(
+        &self,
+        ids: impl Iterator<Item = &'a str>,
+    ) -> Result<HashMap<String, Record>> {
+        let known = self.look_up(ids)?.into_iter();
+        let open = known.filter_map(|(id, known)| match known {
+            Known::Open(life) => Some((id, life)),
+            Known::Archived(_) => None,
+        });
+        Ok(open.collect())
+    }
+
+    fn look_up<'a>(&self, ids: impl Iterator<Item = &'a str>) -> Result<HashMap<String, Known>> {
+        let ids: Vec<&str> = ids.collect();
+        if ids.is_empty() {
             return Ok(HashMap::new());
         }
-        let index = self.open()?;
-        let lives = ids.filter_map(|id| query::by_id(&index, id).transpose());
-        lives
-            .map(|life| life.map(|life| (life.id.clone(), life)))
-            .collect()
+        self.ask(|index| {
+            let mut known = HashMap::new();
+            for id in &ids {
+                let life = match query::by_id(index, id)? {
+                    Some(life) => Some(Known::Open(life)),
+                    None => query::of_archive(index, &self.archive, id)?.map(Known::Archived),
+                };
+                known.extend(life.map(|life| ((*id).to_owned(), life)));
+            }
+            Ok(known)
+        })
     }
 
     /// The line that ends a life.
@@ -154,45 +183,105 @@ impl Sessions {
 
     /// The lives that fit, the newest first.
     pub fn find(&self, query: &Query) -> Result<Vec<Record>> {
-        query::find(&self.open()?, query)
+        self.ask(|index| query::find(index, query))
     }
 
     /// The one life whose id begins so.
     pub fn get(&self, prefix: &str) -> Result<Record> {
-        query::by_prefix(&self.open()?, &self.archive, prefix)
+        self.ask(|index| query::by_prefix(index, &self.archive, prefix))
     }
 
     /// All lives of a chain, the oldest first: by a life of it, the chain's own id, or
     /// the work that it was about.
     pub fn chain(&self, what: &str) -> Result<Vec<Record>> {
-        query::chain(&self.open()?, &self.archive, what)
+        self.ask(|index| query::chain(index, &self.archive, what))
     }
 
-    /// Gives every life to somebody, the oldest first.
-    pub fn each(&self, mut give: impl FnMut(&str) -> Result<()>) -> Result<()> {
+    /// Gives every life to somebody, the oldest first. A file of the archive that is
+    /// damaged gives what can be read of it, and is named at the end.
+    pub fn each(&self, mut give: impl FnMut(&Record) -> Result<()>) -> Result<Vec<Problem>> {
+        let mut damages = Vec::new();
         let index = self.open()?;
         for file in self.archive.files() {
-            self.archive.each(&file, |id, line| {
+            let mut given = Ok(());
+            let read = self.archive.each(&file, |id, line| {
                 // One that was being moved may be in the journal as well.
-                match query::archived_in(&index, id)? {
-                    Some(_) => give(line),
-                    None => Ok(()),
+                let is_archived = query::archived_in(&index, id).map_err(Broken::into_problem)?;
+                if let (Some(_), Ok(life)) = (is_archived, serde_json::from_str(line)) {
+                    given = give(&life);
+                    given.clone()?;
                 }
-            })?;
+                Ok::<(), Problem>(())
+            });
+            given?;
+            damages.extend(read.err());
         }
-        query::each(&index, give)
+        query::each(&index, |life| give(life)).map_err(Broken::into_problem)?;
+        Ok(damages)
     }
 
     /// Makes the index anew from the journal.
     pub fn rebuild(&self) -> Result<Rebuilt> {
         crate::files::make_dir(&self.folder)?;
-        Index::rebuild(&self.database, &self.journal, &self.archive)
+        Index::rebuild(&self.database, self.sources())
+    }
+
+    fn sources(&self) -> Sources<'_> {
+        Sources {
+            journal: &self.journal,
+            archive: &self.archive,
+        }
     }
 
     fn open(&self) -> Result<Index> {
         crate::files::make_dir(&self.folder)?;
-        Index::open(&self.database, &self.journal, &self.archive)
+        Index::open(&self.database, self.sources())
     }
+
+    /// Asks the index. One that turns out to be damaged is made anew, and asked again.
+    fn ask<T>(&self, question: impl Fn(&Index) -> Result<T, Broken>) -> Result<T> {
+        match question(&self.open()?) {
+            Err(Broken::Damaged(_)) => {
+                let index = Index::open_anew(&self.database, self.sources())?;
+                question(&index).map_err(Broken::into_problem)
+            }
+            answer => answer.map_err(Broken::into_problem),
+        }
+    }
+}
+
+/// A life that is known, and where.
+enum Known {
+    Open(Record),
+    Archived(Record),
+}
+
+impl Known {
+    fn life(&self) -> &Record {
+        match self {
+            Known::Open(life) | Known::Archived(life) => life,
+        }
+    }
+
+    fn into_life(self) -> Record {
+        match self {
+            Known::Open(life) | Known::Archived(life) => life,
+        }
+    }
+}
+
+/// The archived lives that these lines are about: they come back into the journal whole,
+/// before anything is added to them.
+fn taken_back(lines: &[Record], known: &HashMap<String, Known>) -> Vec<Record> {
+    let mut back: Vec<Record> = Vec::new();
+    for line in lines {
+        if let Some(Known::Archived(life)) = known.get(&line.id)
+            && !back.iter().any(|other| other.id == life.id)
+        {
+            back.push(life.clone());
+        }
+    }
+    back
 }
 
 /// A time as a record holds it.

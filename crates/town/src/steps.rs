@@ -1,8 +1,10 @@
 //! The steps of an agent's work, as it tells them.
 //!
-//! They are part of the life's record, and each beginning and end is an event.
+//! Each beginning and end is a line in a file of the life's own, and an event. When the
+//! life has ended they are part of its record.
 
 use crate::events::Events;
+use crate::lines::{Durability, Lines};
 use crate::lock::FileLock;
 use crate::sessions::{Sessions, timestamp};
 use crate::{Result, Town};
@@ -18,6 +20,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub fn start(town: &Town, life: &str, name: &str, reference: Option<&str>) -> Result<Step> {
     if name.trim().is_empty() || name.chars().any(char::is_control) {
         return Err(Problem::usage(format!("{name:?} is no name of a step")));
+    }
+    if reference.is_some_and(|text| text.chars().any(char::is_control)) {
+        return Err(Problem::usage(format!("{reference:?} is no reference")));
     }
     change(town, life, "session_step_started", |steps| {
         if steps.iter().any(|step| is_open(step, name)) {
@@ -54,7 +59,7 @@ fn is_open(step: &Step, name: &str) -> bool {
     step.name == name && step.completed_at.is_none()
 }
 
-/// Changes the steps of a life, from what its record says now.
+/// Changes the steps of a life, from what has been told so far.
 fn change(
     town: &Town,
     life: &str,
@@ -62,19 +67,26 @@ fn change(
     change: impl FnOnce(&mut Vec<Step>) -> Result<Step>,
 ) -> Result<Step> {
     let sessions = Sessions::of(town);
-    // The record holds them as one list: two who add at once must not lose one.
+    let life = sessions.get(life)?;
+    if life.outcome.is_some() {
+        return Err(Problem::conflict(format!("the life {} is over", life.id)));
+    }
+    let lines = sessions.step_lines(&life.id);
+    // Two who add at once must see each other's.
     let lock = town.runtime_dir().join("locks/steps.lock");
     let _lock = FileLock::take(&lock, PATIENCE)?;
-    let life = sessions.get(life)?;
-    let mut steps = life.steps.unwrap_or_default();
+    let mut steps = sessions.steps(&life.id)?;
     let step = change(&mut steps)?;
+    let mut line = serde_json::to_vec(&step)
+        .map_err(|error| Problem::failed("cannot write a step").caused_by(error))?;
+    line.push(b'\n');
+    lines.append(&line, Durability::OnDisk)?;
     // The one that is being worked on; after the last, the last.
     let current = steps.iter().rev().find(|step| step.completed_at.is_none());
     let current = current.unwrap_or(&step);
     let reference = current.reference.as_ref().unwrap_or(&current.name);
     sessions.record(&[Record {
         step_ref: Some(reference.clone()),
-        steps: Some(steps.clone()),
         ..Record::about(life.id.clone())
     }])?;
     let actor = life.agent.unwrap_or_else(|| "unknown".to_owned());
@@ -85,6 +97,32 @@ fn change(
         .with("seconds", seconds(&step));
     Events::of(town).note(vec![event]);
     Ok(step)
+}
+
+impl Sessions {
+    /// The steps that a life has told, the oldest first: of one that goes on from
+    /// `.sessions/<id>.steps`, a line for each beginning and end.
+    pub fn steps(&self, id: &str) -> Result<Vec<Step>> {
+        let mut steps: Vec<Step> = Vec::new();
+        self.step_lines(id).read_from(0, |line| {
+            // One that cannot be read is passed over.
+            if let Ok(step) = serde_json::from_slice::<Step>(line) {
+                let same = |other: &&mut Step| {
+                    other.name == step.name && other.started_at == step.started_at
+                };
+                match steps.iter_mut().find(same) {
+                    Some(known) => *known = step,
+                    None => steps.push(step),
+                }
+            }
+            Ok(())
+        })?;
+        Ok(steps)
+    }
+
+    pub(crate) fn step_lines(&self, id: &str) -> Lines {
+        Lines::at(self.detail_path(id).with_extension("steps"))
+    }
 }
 
 /// How long a step took, once it is done.

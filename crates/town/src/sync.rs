@@ -12,7 +12,7 @@ use crate::chronicle::Chronicle;
 use crate::containers::{self, Container, Owner};
 use crate::lock::FileLock;
 use crate::sessions::{Query, Sessions, timestamp};
-use crate::{Result, Town, epilogue, processes, save};
+use crate::{Result, Town, epilogue, processes, save, usage};
 use gt_core::Identity;
 use gt_core::record::{Record, Status};
 use gt_core::session::SessionId;
@@ -50,7 +50,7 @@ pub fn sync(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Synced>
     if let Some(synced) = glance::all_agrees(town, sessions, &running)? {
         return Ok(synced);
     }
-    let containers = containers::list(town)?;
+    let containers = settled(town, &running)?;
     let shown: Vec<Shown> = containers
         .iter()
         .filter_map(|container| shown(container, &socket))
@@ -98,6 +98,33 @@ pub fn sync(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Synced>
     Ok(synced)
 }
 
+/// The containers as they are when nothing more goes away. A server that is being ended
+/// closes one after the other: what is missing then was lost with it, and nobody closed
+/// it.
+fn settled(town: &Town, running: &[Record]) -> Result<Vec<Container>> {
+    const MOMENT: Duration = Duration::from_millis(100);
+    const LOOKS: usize = 50;
+    let mut containers = containers::list(town)?;
+    for _ in 0..LOOKS {
+        let is_there = |life: &Record| {
+            let mut all = containers.iter();
+            all.any(|container| container.pane().tag_session == life.id)
+        };
+        if containers.is_empty() || running.iter().all(is_there) {
+            break;
+        }
+        // tmux tells of no end of its own that could be waited for.
+        std::thread::sleep(MOMENT);
+        let now = containers::list(town)?;
+        let is_settled = now.len() >= containers.len();
+        containers = now;
+        if is_settled {
+            break;
+        }
+    }
+    Ok(containers)
+}
+
 /// The same for tmux's hooks, and then what is due from time to time. Where somebody is
 /// at work on an agent it looks again when they are done, since no other hook will come.
 pub fn after_hook(town: &Town, sessions: &Sessions) -> Result<()> {
@@ -113,8 +140,19 @@ pub fn after_hook(town: &Town, sessions: &Sessions) -> Result<()> {
     if has_changed {
         save::request(town);
     }
+    settle_leftovers(town, sessions)?;
     sessions.archive_if_due(town.settings().sessions.archive_after_days)?;
     Chronicle::of(town).auto_prune(false).map(drop)
+}
+
+/// Writes the epilogues that a killed process has left unwritten.
+fn settle_leftovers(town: &Town, sessions: &Sessions) -> Result<()> {
+    let open = usage::unsettled(town);
+    let known = sessions.in_journal(open.iter().map(String::as_str))?;
+    let ended = known.into_values().filter(|life| life.outcome.is_some());
+    let ended: Vec<String> = ended.map(|life| life.id).collect();
+    epilogue::write(town, sessions, &ended);
+    Ok(())
 }
 
 /// Whether a line still says something, after what the journal has heard meanwhile.

@@ -71,6 +71,19 @@ pub fn refresh_all(town: &Town, lives: &mut [Record]) {
     }
 }
 
+/// The lives whose transcripts are known and have not been settled: those that run, and
+/// those that nobody has settled.
+pub fn unsettled(town: &Town) -> Vec<String> {
+    let entries = std::fs::read_dir(folder(town))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names
+        .filter_map(|name| name.strip_suffix(".notes").map(str::to_owned))
+        .collect()
+}
+
 /// Writes into the journal what these lives took, which have ended, and gives the lines.
 /// What fails is left for whoever asks for that life.
 pub fn settle<'i>(town: &Town, ids: impl IntoIterator<Item = &'i str>) -> Vec<Record> {
@@ -78,8 +91,11 @@ pub fn settle<'i>(town: &Town, ids: impl IntoIterator<Item = &'i str>) -> Vec<Re
     let mut reader = Reader::new(town);
     let mut lines = Vec::new();
     let mut done = Vec::new();
-    for id in ids {
-        let Ok(life) = sessions.get(id) else { continue };
+    // One that went into the archive stays as it is there.
+    let Ok(lives) = sessions.in_journal(ids.into_iter()) else {
+        return Vec::new();
+    };
+    for life in lives.into_values() {
         let usage = reader.read(&life);
         let conversation = Notes::of(town, &life.id).conversation();
         let nothing = Record::about(life.id.clone());
@@ -90,22 +106,17 @@ pub fn settle<'i>(town: &Town, ids: impl IntoIterator<Item = &'i str>) -> Vec<Re
             ..nothing.clone()
         };
         if line != nothing {
-            lines.push(((), line));
+            lines.push(line);
         }
         done.push(life.id);
     }
-    if !lines.is_empty() {
-        // One that went into the archive stays as it is there: a line in the journal
-        // would hide it.
-        match sessions.record_where(lines, |(), now| now.is_some()) {
-            Ok(written) => lines = written,
-            Err(_) => return Vec::new(),
-        }
+    if !lines.is_empty() && sessions.record(&lines).is_err() {
+        return Vec::new();
     }
     for id in done {
         forget(town, &id);
     }
-    lines.into_iter().map(|((), line)| line).collect()
+    lines
 }
 
 /// The journal has it all now. A file that stays is only in the way.

@@ -199,16 +199,16 @@ fn emit(args: EmitArgs, town: &Town, context: &Context) -> Result<(), Problem> {
 
 fn audit_line(event: &Event) -> String {
     let at = local(event, "%Y-%m-%d %H:%M:%S");
-    clean(&format!("{at}  {:<22} {}", event.kind, event.line()))
+    output::clean(&format!("{at}  {:<22} {}", event.kind, event.line())) + "\n"
 }
 
 /// A line of the feed.
 pub(crate) fn feed_line(event: &Event) -> String {
-    clean(&format!(
+    output::clean(&format!(
         "{}  {}",
         local(event, "%m-%d %H:%M"),
         event.line()
-    ))
+    )) + "\n"
 }
 
 /// When it happened, as the clock here says.
@@ -220,12 +220,4 @@ fn local(event: &Event, format: &str) -> String {
         }
         None => event.ts.clone(),
     }
-}
-
-/// What comes from outside must not be able to drive the terminal.
-fn clean(text: &str) -> String {
-    let clean = |c: char| if c.is_control() { '\u{fffd}' } else { c };
-    let mut line: String = text.chars().map(clean).collect();
-    line.push('\n');
-    line
 }

@@ -5,7 +5,6 @@ mod upkeep;
 
 use super::Answer;
 use crate::context::Context;
-use crate::output;
 use clap::{Args, Subcommand};
 use filter::Filter;
 use gt_core::Problem;
@@ -55,18 +54,19 @@ pub(crate) struct ChainArgs {
 pub(crate) fn run(command: SessionsCommand, context: &Context) -> Answer {
     let town = context.town()?;
     let sessions = Sessions::of(&town);
+    if !matches!(command, SessionsCommand::Rebuild(_)) {
+        notice_a_lost_server(&town, &sessions)?;
+    }
     match command {
         SessionsCommand::List(args) | SessionsCommand::Find(args) => {
-            notice_a_lost_server(&town, &sessions)?;
             let mut lives = sessions.find(&Query {
                 limit: Some(args.limit),
-                ..args.filter.query(&town)?
+                ..args.filter.query(&town, &sessions)?
             })?;
             usage::refresh(&town, &mut lives);
             shown::list(&lives, context)?;
         }
         SessionsCommand::Show(args) => {
-            notice_a_lost_server(&town, &sessions)?;
             let mut life = sessions.get(&args.id)?;
             usage::refresh_all(&town, std::slice::from_mut(&mut life));
             // What a killed process has left undone is done now, if it can be.
@@ -74,13 +74,12 @@ pub(crate) fn run(command: SessionsCommand, context: &Context) -> Answer {
             shown::show(&life, sessions.detail(&life.id)?, context)?;
         }
         SessionsCommand::Chain(args) => {
-            notice_a_lost_server(&town, &sessions)?;
             let mut lives = sessions.chain(&args.what)?;
             usage::refresh_all(&town, &mut lives);
             shown::chain(&lives, context)?;
         }
         SessionsCommand::Stats(args) => stats::run(&args, &town, &sessions, context)?,
-        SessionsCommand::Export(ExportArgs { .. }) => sessions.each(|life| output::line(life))?,
+        SessionsCommand::Export(ExportArgs { .. }) => upkeep::export(&sessions)?,
         SessionsCommand::Rebuild(RebuildArgs {}) => {
             upkeep::rebuild(&sessions, context)?;
             sync::sync(&town, &sessions, false)?;

@@ -65,8 +65,15 @@ pub(crate) fn run(command: StepCommand, context: &Context) -> Answer {
             told(&step, "Done with", context)?;
         }
         StepCommand::List(args) => {
-            let life = Sessions::of(&town).get(&life(&args.life)?)?;
-            list(&life.steps.unwrap_or_default(), context)?;
+            let sessions = Sessions::of(&town);
+            let life = sessions.get(&life(&args.life)?)?;
+            let told = sessions.steps(&life.id)?;
+            let steps = if told.is_empty() {
+                life.steps.unwrap_or_default()
+            } else {
+                told
+            };
+            list(&steps, context)?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -36,8 +36,9 @@ pub(crate) fn run(args: SyncArgs, context: &Context) -> Answer {
     let began = Instant::now();
     let town = context.town()?;
     let mut sessions = Sessions::of(&town);
-    if let Some(path) = args.database {
-        sessions = sessions.with_database(context.around().current_dir.join(path));
+    // To tell what would be written no file has to be made.
+    if let Some(path) = args.database.filter(|_| !args.dry_run) {
+        sessions = sessions.with_database(&context.around().current_dir.join(path));
     }
     if args.hook {
         outlive_the_server();
@@ -79,6 +80,7 @@ fn document(synced: &Synced, milliseconds: f64) -> Value {
         .iter()
         .map(|(container, why)| json!({"container": container, "reason": why}))
         .collect();
+    let busy: Vec<String> = synced.busy.iter().map(|agent| agent.address()).collect();
     json!({
         "created": count(&[Change::Found]),
         "adopted": count(&[Change::Adopted]),
@@ -89,6 +91,7 @@ fn document(synced: &Synced, milliseconds: f64) -> Value {
         "ms": (milliseconds * 100.0).round() / 100.0,
         "changes": changes,
         "left_alone": left_alone,
+        "busy": busy,
     })
 }
 
@@ -97,18 +100,18 @@ fn tell(synced: &Synced, verbose: bool) -> Result<(), Problem> {
         let outcome = record.outcome.map_or("running", |outcome| outcome.word());
         output::line(format!("{} {}: {outcome}", change.word(), record.id))?;
     }
+    for agent in &synced.busy {
+        output::line(format!(
+            "left alone {agent}: it is being started or stopped"
+        ))?;
+    }
     if !verbose {
         return Ok(());
     }
     for (container, why) in &synced.left_alone {
         output::line(format!("left alone {container}: {why}"))?;
     }
-    for agent in &synced.busy {
-        output::line(format!(
-            "left alone {agent}: it is being started or stopped"
-        ))?;
-    }
-    if synced.lines.is_empty() {
+    if synced.lines.is_empty() && synced.busy.is_empty() {
         output::line("Everything agrees.")?;
     }
     Ok(())

@@ -13,9 +13,8 @@ pub(crate) struct Cell {
 impl<T: Into<String>> From<T> for Cell {
     fn from(text: T) -> Self {
         // A value from outside must not be able to drive the terminal.
-        let clean = |c: char| if c.is_control() { '\u{fffd}' } else { c };
         Cell {
-            text: text.into().chars().map(clean).collect(),
+            text: super::clean(&text.into()),
             paint: None,
         }
     }

@@ -130,10 +130,9 @@ fn a_damaged_index_or_journal_loses_nothing_else() {
     let text = fs::read_to_string(&journal).unwrap();
     fs::write(&journal, format!("what is this?\n{text}{{\"id\":\"torn")).unwrap();
     let rebuilt = env.gt(&["sessions", "rebuild", "--json"]).ok();
-    assert_eq!(
-        rebuilt.json(),
-        json!({"lives": 2, "archived": 0, "skipped_lines": [1]})
-    );
+    let answer = rebuilt.json();
+    assert_eq!(answer["lives"], 2, "{answer}");
+    assert_eq!(answer["skipped_lines"], json!([1]), "{answer}");
     assert!(rebuilt.stderr.contains("line 1"), "{}", rebuilt.stderr);
     env.gt(&["stop", "deacon"]).ok();
     assert_eq!(lives(&env, &["--outcome", "killed"]).len(), 1);

@@ -43,6 +43,12 @@ fn killed_at_any_moment_nothing_acknowledged_is_lost() {
     // Somebody's own session, so that the server stays.
     env.tmux(Tmux::new("new-session").args(["-d", "-s", "mine", "exec sleep 1000"]));
     let mut numbers = Numbers(4);
+    // How long it takes here, now, if nobody kills it.
+    let began = Instant::now();
+    env.gt(&["start", "gastown/amy", "--no-prompt", "--no-wait"])
+        .ok();
+    env.gt(&["stop", "gastown/amy", "--force"]).ok();
+    let longest = u64::try_from(began.elapsed().as_micros()).unwrap();
     let mut present: BTreeMap<&str, String> = BTreeMap::new();
     let (mut begun, mut ended) = (BTreeSet::new(), BTreeSet::new());
     let mut kills = 0;
@@ -59,7 +65,7 @@ fn killed_at_any_moment_nothing_acknowledged_is_lost() {
         };
         let mut child = env.spawn(args);
         // Anywhere between its first instruction and its last.
-        std::thread::sleep(Duration::from_micros(numbers.below(25_000)));
+        std::thread::sleep(Duration::from_micros(numbers.below(longest)));
         let was_alive = child.try_wait().unwrap().is_none();
         signal(child.id(), Signal::KILL);
         let output = child.wait_with_output().unwrap();
@@ -165,7 +171,7 @@ fn a_full_disk_forgets_nothing_and_is_said() {
          '{gt}' start mayor --no-prompt >/dev/null || exit 98
          '{gt}' sessions list >/dev/null || exit 97
          dd if=/dev/zero of=\"$HOME/gt/.sessions/fill\" bs=1k 2>/dev/null
-         '{gt}' start deacon --no-prompt; echo \"start $?\"
+         '{gt}' start deacon --instructions \"$(head -c 9000 /dev/zero | tr '\\0' x)\"; echo \"start $?\"
          '{gt}' stop mayor --force; echo \"stop $?\"
          rm \"$HOME/gt/.sessions/fill\"
          '{gt}' sync >/dev/null; echo \"sync $?\"
@@ -224,4 +230,45 @@ fn a_journal_that_is_cut_off_in_the_middle_of_a_line_goes_on() {
     assert_eq!(rebuilt["lives"], 2, "{rebuilt}");
     assert_eq!(rebuilt["skipped_lines"], json!([]), "it was set aside");
     assert!(env.town().join(".sessions/index.torn").is_file());
+}
+
+#[test]
+fn an_index_that_lost_some_of_its_pages_is_made_anew_by_the_question() {
+    let env = TestEnv::with_town();
+    env.gt(&["start", "mayor", "deacon", "--no-prompt"]).ok();
+    env.gt(&["stop", "deacon"]).ok();
+    let before = lives(&env, &[]);
+    assert_eq!(before.len(), 2);
+    env.gt(&["sessions", "rebuild"]).ok();
+    let database = env.town().join(".sessions/index.db");
+    let mut bytes = fs::read(&database).unwrap();
+    // All but the first page, which says what the file is.
+    bytes[4096..].fill(0xaa);
+    fs::write(&database, bytes).unwrap();
+    assert_eq!(lives(&env, &[]), before);
+    env.gt(&["stop", "mayor"]).ok();
+    assert_eq!(lives(&env, &["--outcome", "killed"]).len(), 2);
+}
+
+#[test]
+fn an_archive_is_found_without_the_index_and_never_hidden() {
+    let env = TestEnv::with_town();
+    env.gt(&["start", "mayor", "--no-prompt"]).ok();
+    env.gt(&["stop", "mayor"]).ok();
+    env.gt(&["sessions", "archive", "--before", "now"]).ok();
+    let exported = || env.gt(&["sessions", "export"]).ok().stdout;
+    let life = exported();
+    assert_eq!(life.lines().count(), 1, "{life}");
+    let id = serde_json::from_str::<Value>(&life).unwrap()["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    fs::remove_file(env.town().join(".sessions/index.db")).unwrap();
+    assert_eq!(exported(), life);
+    // Its steps are over, and a look at it writes nothing.
+    env.gt(&["step", "start", "x", "--life", &id]).fails(4);
+    for _ in 0..2 {
+        assert_eq!(env.json(&["sessions", "show", &id])["agent"], "mayor");
+    }
+    assert_eq!(exported(), life);
 }

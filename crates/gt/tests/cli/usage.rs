@@ -205,7 +205,7 @@ fn what_ended_unseen_is_counted_by_the_sync() {
     });
     env.gt(&["sync"]).ok();
     let life = newest(&env);
-    assert_eq!(life["status"], "stopped");
+    assert_eq!(life["outcome"], "crash", "lost with its server: {life}");
     assert_eq!(counted(&life), written(&env, &id), "{life}");
 }
 

@@ -4,6 +4,7 @@ use crate::events::{self, Events};
 use crate::lines::{Backwards, Lines, whole_length};
 use crate::settings::KrcSettings;
 use crate::{Result, files};
+use gt_core::Problem;
 use gt_core::event::{Event, Policy};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -102,7 +103,7 @@ impl Plan {
                 }
                 _ => plan.damaged += 1,
             }
-            Ok(())
+            Ok::<(), Problem>(())
         })?;
         Ok(plan)
     }

@@ -43,10 +43,16 @@ impl Archive {
     /// object in one line, by its id.
     pub(super) fn add(&self, file: &str, lives: BTreeMap<String, String>) -> Result<()> {
         let mut all = BTreeMap::new();
-        self.each(file, |id, line| {
+        let read = self.each(file, |id, line| {
             all.insert(id.to_owned(), line.to_owned());
-            Ok(())
-        })?;
+            Ok::<(), Problem>(())
+        });
+        if read.is_err() {
+            // What can still be read is taken over; the rest is left to a person.
+            let damaged = self.folder.join(format!("{file}.damaged"));
+            std::fs::rename(self.folder.join(file), &damaged)
+                .map_err(|error| files::cannot("set aside", &damaged, &error))?;
+        }
         all.extend(lives);
         let cannot = |error| files::cannot("write", &self.folder.join(file), &error);
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
@@ -73,17 +79,17 @@ impl Archive {
 
     /// Gives every life of a file, with its id. A file that is not there has none; one
     /// that is damaged gives what can still be read, and then says so.
-    pub(super) fn each(
+    pub(super) fn each<E: From<Problem>>(
         &self,
         file: &str,
-        mut give: impl FnMut(&str, &str) -> Result<()>,
-    ) -> Result<()> {
+        mut give: impl FnMut(&str, &str) -> Result<(), E>,
+    ) -> Result<(), E> {
         let path = self.folder.join(file);
         let cannot = |error| files::cannot("read", &path, &error);
         let opened = match File::open(&path) {
             Ok(opened) => opened,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(cannot(error)),
+            Err(error) => return Err(cannot(error).into()),
         };
         for line in BufReader::new(GzDecoder::new(opened)).lines() {
             let line = line.map_err(cannot)?;
@@ -108,7 +114,7 @@ impl Archive {
                 })?;
                 found.push(life);
             }
-            Ok(())
+            Ok::<(), Problem>(())
         })?;
         Ok(found)
     }

@@ -2,72 +2,41 @@
 //!
 //! It holds nothing of its own. It knows how far it has read, reads on by itself when
 //! it is opened, and is made anew when it is missing, damaged, of another version, or
-//! of another journal than the one that is there ([`rebuild`]).
+//! of another journal than the one that is there ([`rebuild`]). Where the disk is full
+//! a question is answered from memory.
 
+mod broken;
 mod portion;
+mod position;
 mod rebuild;
+mod schema;
+
+pub(super) use broken::Broken;
 
 use super::archive::Archive;
-use super::journal::{Damage, Journal, Reading};
+use super::journal::{Damage, Journal};
 use crate::lock::FileLock;
 use crate::{Result, files};
 use gt_core::Problem;
 use gt_core::record::Record;
-use portion::Row;
+use portion::{Fill, Row};
+use position::{Position, how_far};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use schema::{APPLICATION, EARLY_INDEXES, LATE_INDEXES, TABLES, VERSION};
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Raised whenever the tables change: an older database is made anew.
-const VERSION: i64 = 4;
 /// How long others may write before we.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Times are milliseconds since the epoch. The table holds only what is asked for, so
-/// that it is quickly read; the lives themselves stand beside it.
-const TABLES: &str = "
-CREATE TABLE read_so_far (one INTEGER PRIMARY KEY CHECK (one = 1), bytes INTEGER NOT NULL, first TEXT NOT NULL);
-CREATE TABLE lives (
-    id TEXT PRIMARY KEY, agent TEXT, rig TEXT, role TEXT, harness TEXT, status TEXT, outcome TEXT,
-    work_unit TEXT, chain_id TEXT, started INTEGER, ended INTEGER,
-    tokens INTEGER, cost REAL, commits INTEGER
-);
-CREATE TABLE records (life INTEGER PRIMARY KEY, record TEXT NOT NULL);
-CREATE TABLE archived (id TEXT PRIMARY KEY, chain_id TEXT, work_unit TEXT, file TEXT NOT NULL) WITHOUT ROWID;
-CREATE INDEX archived_by_chain ON archived (chain_id);
-CREATE INDEX archived_by_work ON archived (work_unit) WHERE work_unit IS NOT NULL;
-CREATE VIEW sessions AS SELECT
-    CASE WHEN agent LIKE 'agent/%' THEN substr(agent, 7) ELSE agent END AS slug,
-    harness AS harness_type, record ->> 'cwd' AS working_directory, status,
-    record ->> 'initial_prompt' AS initial_prompt,
-    started / 1000 AS created_at, coalesce(ended, started) / 1000 AS updated_at, id
-FROM lives JOIN records ON life = lives.rowid;
-";
-/// Each ends with the time, so that the newest lives of any one are the end of a range.
-/// Those that run are few, and so is their index. In these a rebuild adds at a few
-/// places, while it waits for the reader of the journal anyway.
-const EARLY_INDEXES: &str = "
-CREATE INDEX by_time ON lives (started);
-CREATE INDEX by_role ON lives (role, started);
-CREATE INDEX by_harness ON lives (harness, started);
-CREATE INDEX by_running ON lives (started) WHERE status = 'running';
-CREATE INDEX by_chain ON lives (chain_id, started);
-";
-/// These a rebuild makes when all is there.
-const LATE_INDEXES: &str = "
-CREATE INDEX by_agent ON lives (agent, started);
-CREATE INDEX by_rig ON lives (rig, started);
-CREATE INDEX by_outcome ON lives (outcome, started);
-CREATE INDEX by_work ON lives (work_unit, started) WHERE work_unit IS NOT NULL;
-";
 
 /// An open database that agrees with the journal.
 #[derive(Debug)]
 pub(super) struct Index {
     db: Connection,
     /// Nobody replaces the file while it is held. Dropped after the connection.
-    _lock: FileLock,
+    _lock: Option<FileLock>,
 }
 
 /// What a rebuild found.
@@ -79,63 +48,124 @@ pub struct Rebuilt {
 }
 
 /// The files of a database.
-struct Place {
+#[derive(Clone, Debug)]
+pub(super) struct Place {
     path: PathBuf,
     lock: PathBuf,
+    /// Somebody named the file, which may be anything.
+    is_given: bool,
+}
+
+/// What a database is made from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sources<'a> {
+    pub(super) journal: &'a Journal,
+    pub(super) archive: &'a Archive,
+}
+
+impl Sources<'_> {
+    fn is_empty(self) -> Result<bool> {
+        Ok(self.journal.open()?.is_none() && self.archive.files().is_empty())
+    }
 }
 
 impl Place {
-    fn at(path: &Path) -> Self {
+    pub(super) fn at(path: &Path, is_given: bool) -> Self {
         let mut lock = path.as_os_str().to_owned();
         lock.push(".lock");
         Place {
             path: path.to_owned(),
             lock: lock.into(),
+            is_given,
         }
+    }
+
+    /// Refuses a file of somebody's own: a damaged index would be replaced.
+    fn check(&self) -> Result<()> {
+        const MARK_AT: usize = 68;
+        if !self.is_given || self.path.metadata().is_ok_and(|meta| meta.len() == 0) {
+            return Ok(());
+        }
+        let mut file = match std::fs::File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(files::cannot("open", &self.path, &error)),
+        };
+        let mut head = [0; MARK_AT + 4];
+        let is_ours = file.read_exact(&mut head).is_ok()
+            && head.starts_with(b"SQLite format 3\0")
+            && head[MARK_AT..] == APPLICATION.to_be_bytes();
+        if is_ours {
+            return Ok(());
+        }
+        Err(
+            Problem::conflict(format!("{} is no index of gt's", self.path.display()))
+                .hint("name another file: this one would be overwritten"),
+        )
     }
 }
 
 impl Index {
     /// Opens the database and reads what is new in the journal.
-    pub(super) fn open(path: &Path, journal: &Journal, archive: &Archive) -> Result<Self> {
-        let place = Place::at(path);
-        match Self::open_current(&place, journal) {
+    pub(super) fn open(place: &Place, sources: Sources<'_>) -> Result<Self> {
+        place.check()?;
+        match Self::open_current(place, sources) {
             Ok(index) => Ok(index),
             // Whatever is wrong with it: everything in it is in the journal.
-            Err(Broken::Damaged(_)) => Self::repair(&place, journal, archive),
+            Err(Broken::Damaged(_)) => Self::repair(place, sources, Repair::IfStillNeeded),
+            Err(Broken::NoRoom(_)) => Self::in_memory(sources),
             Err(Broken::Other(problem)) => Err(problem),
         }
     }
 
-    /// Makes the database anew from the journal.
-    pub(super) fn rebuild(path: &Path, journal: &Journal, archive: &Archive) -> Result<Rebuilt> {
-        let place = Place::at(path);
-        let _lock = FileLock::take(&place.lock, PATIENCE)?;
-        rebuild::replace(&place.path, journal, archive)
+    /// The same when a question has found it damaged.
+    pub(super) fn open_anew(place: &Place, sources: Sources<'_>) -> Result<Self> {
+        Self::repair(place, sources, Repair::Now)
     }
 
-    fn open_current(place: &Place, journal: &Journal) -> Result<Self, Broken> {
+    /// Makes the database anew from the journal.
+    pub(super) fn rebuild(place: &Place, sources: Sources<'_>) -> Result<Rebuilt> {
+        place.check()?;
+        let _lock = FileLock::take(&place.lock, PATIENCE)?;
+        rebuild::replace(&place.path, sources)
+    }
+
+    fn open_current(place: &Place, sources: Sources<'_>) -> Result<Self, Broken> {
         let lock = FileLock::share(&place.lock, PATIENCE)?;
         let mut index = Index {
-            db: open_as_it_is(&place.path)?,
-            _lock: lock,
+            db: open_as_it_is(&place.path, sources)?,
+            _lock: Some(lock),
         };
-        index.catch_up(journal)?;
+        index.catch_up(sources.journal)?;
         Ok(index)
     }
 
-    fn repair(place: &Place, journal: &Journal, archive: &Archive) -> Result<Self> {
+    fn repair(place: &Place, sources: Sources<'_>, repair: Repair) -> Result<Self> {
         {
             let _lock = FileLock::take(&place.lock, PATIENCE)?;
             // Of several that found it damaged, one makes it anew.
-            let is_mended = open_as_it_is(&place.path)
-                .and_then(|db| how_far(&db, journal))
-                .is_ok();
+            let is_mended = repair == Repair::IfStillNeeded
+                && open_as_it_is(&place.path, sources)
+                    .and_then(|db| how_far(&db, sources.journal))
+                    .is_ok();
             if !is_mended {
-                rebuild::replace(&place.path, journal, archive)?;
+                rebuild::replace(&place.path, sources)?;
             }
         }
-        Self::open_current(place, journal).map_err(Broken::into_problem)
+        Self::open_current(place, sources).map_err(Broken::into_problem)
+    }
+
+    /// An index for one question, where there is no room for it on the disk.
+    fn in_memory(sources: Sources<'_>) -> Result<Self> {
+        let make = || -> Result<Connection, Broken> {
+            let db = Connection::open_in_memory()?;
+            rebuild::fill(&db, sources)?;
+            Ok(db)
+        };
+        Ok(Index {
+            db: make().map_err(Broken::into_problem)?,
+            _lock: None,
+        })
     }
 
     pub(super) fn db(&self) -> &Connection {
@@ -148,28 +178,25 @@ impl Index {
         &mut self,
         moved: &BTreeMap<String, Vec<Record>>,
         journal: &Journal,
-    ) -> Result<()> {
-        let mut change = || -> Result<(), Broken> {
-            let change = self
-                .db
-                .transaction_with_behavior(TransactionBehavior::Immediate)?;
-            for (file, lives) in moved {
-                for life in lives {
-                    archived(&change, life, file)?;
-                    change.execute(
-                        "DELETE FROM records WHERE life = (SELECT rowid FROM lives WHERE id = ?1)",
-                        [&life.id],
-                    )?;
-                    change.execute("DELETE FROM lives WHERE id = ?1", [&life.id])?;
-                }
+    ) -> Result<(), Broken> {
+        let change = self
+            .db
+            .transaction_with_behavior(TransactionBehavior::Immediate)?;
+        for (file, lives) in moved {
+            for life in lives {
+                archived(&change, life, file)?;
+                change.execute(
+                    "DELETE FROM records WHERE life = (SELECT rowid FROM lives WHERE id = ?1)",
+                    [&life.id],
+                )?;
+                change.execute("DELETE FROM lives WHERE id = ?1", [&life.id])?;
             }
-            if let Some(reading) = journal.open()? {
-                note_position(&change, reading.length, &reading.first)?;
-            }
-            change.commit()?;
-            Ok(())
-        };
-        change().map_err(Broken::into_problem)
+        }
+        if let Some(reading) = journal.open()? {
+            position::note(&change, journal, &reading.first, reading.length)?;
+        }
+        change.commit()?;
+        Ok(())
     }
 
     /// Reads what is new in the journal, in one transaction.
@@ -182,20 +209,27 @@ impl Index {
             .transaction_with_behavior(TransactionBehavior::Immediate)?;
         // Another process may have read on meanwhile.
         let position = how_far(&change, journal)?;
-        read_on(&change, position)?;
+        read_on(&change, journal, position)?;
         change.commit()?;
         Ok(())
     }
 }
 
-fn open_as_it_is(path: &Path) -> Result<Connection, Broken> {
+#[derive(Clone, Copy, PartialEq)]
+enum Repair {
+    IfStillNeeded,
+    Now,
+}
+
+fn open_as_it_is(path: &Path, sources: Sources<'_>) -> Result<Connection, Broken> {
     let mut db = Connection::open(path)?;
     db.busy_timeout(PATIENCE)?;
     let version: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if version == VERSION {
         return Ok(db);
     }
-    if version != 0 {
+    // A new one for what is there already is quicker made at once.
+    if version != 0 || !sources.is_empty()? {
         return Err(Broken::Damaged("it is of another version".to_owned()));
     }
     private(path)?;
@@ -207,63 +241,27 @@ fn open_as_it_is(path: &Path) -> Result<Connection, Broken> {
         for statements in [TABLES, EARLY_INDEXES, LATE_INDEXES] {
             change.execute_batch(statements)?;
         }
-        change.pragma_update(None, "user_version", VERSION)?;
+        mark(&change)?;
     }
     change.commit()?;
     Ok(db)
 }
 
-/// Where a database stands in the journal that is there.
-struct Position {
-    reading: Option<Reading>,
-    read: u64,
-}
-
-impl Position {
-    fn is_current(&self) -> bool {
-        self.reading
-            .as_ref()
-            .is_none_or(|reading| reading.length == self.read)
-    }
-}
-
-fn how_far(db: &Connection, journal: &Journal) -> Result<Position, Broken> {
-    let known: Option<(u64, String)> = db
-        .query_row("SELECT bytes, first FROM read_so_far", [], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
-        .optional()?;
-    let reading = journal.open()?;
-    let (read, first) = known.unwrap_or_default();
-    let is_same = match &reading {
-        Some(reading) => read <= reading.length && first == reading.first,
-        None => false,
-    };
-    if read > 0 && !is_same {
-        return Err(Broken::Damaged("it is of another journal".to_owned()));
-    }
-    Ok(Position { reading, read })
+/// Says that the database is whole, and ours.
+fn mark(db: &Connection) -> Result<(), rusqlite::Error> {
+    db.pragma_update(None, "application_id", APPLICATION)?;
+    db.pragma_update(None, "user_version", VERSION)
 }
 
 /// Reads the journal from that position on.
-fn read_on(db: &Connection, position: Position) -> Result<(), Broken> {
+fn read_on(db: &Connection, journal: &Journal, position: Position) -> Result<(), Broken> {
     let Some(reading) = position.reading else {
         return Ok(());
     };
     let first = reading.first.clone();
-    let write = |rows: Vec<Row>| portion::write(db, &rows).map_err(Broken::into_problem);
+    let write = |rows: Vec<Row>| portion::write(db, &rows, Fill::On);
     let end = portion::read(reading, position.read, write, &mut |_| {})?;
-    note_position(db, end, &first)?;
-    Ok(())
-}
-
-fn note_position(db: &Connection, bytes: u64, first: &str) -> Result<(), rusqlite::Error> {
-    db.execute(
-        "INSERT INTO read_so_far (one, bytes, first) VALUES (1, ?1, ?2)
-         ON CONFLICT (one) DO UPDATE SET bytes = ?1, first = ?2",
-        params![bytes, first],
-    )
-    .map(drop)
+    position::note(db, journal, &first, end)
 }
 
 /// Notes in which file of the archive a life is, unless it is in the journal.
@@ -299,40 +297,6 @@ fn private(path: &Path) -> Result<(), Problem> {
         .map_err(|error| files::cannot("protect", path, &error))
 }
 
-/// What went wrong: with the database itself, which can be made anew, or otherwise.
-#[derive(Debug)]
-enum Broken {
-    Damaged(String),
-    Other(Problem),
-}
-
-impl Broken {
-    fn into_problem(self) -> Problem {
-        match self {
-            Broken::Damaged(what) => Problem::failed("the index of lives is damaged").cause(what),
-            Broken::Other(problem) => problem,
-        }
-    }
-}
-
-impl From<Problem> for Broken {
-    fn from(problem: Problem) -> Self {
-        Broken::Other(problem)
-    }
-}
-
-impl From<rusqlite::Error> for Broken {
-    fn from(error: rusqlite::Error) -> Self {
-        use rusqlite::ErrorCode::{CannotOpen, DatabaseBusy, DatabaseLocked, DiskFull, ReadOnly};
-        match error.sqlite_error_code() {
-            Some(DatabaseBusy | DatabaseLocked | DiskFull | ReadOnly | CannotOpen) => {
-                Broken::Other(Problem::failed("the index of lives cannot be used").caused_by(error))
-            }
-            _ => Broken::Damaged(error.to_string()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -355,12 +319,16 @@ mod tests {
             self.folder.path().join("index.db")
         }
 
-        fn archive(&self) -> Archive {
-            Archive::in_folder(self.folder.path())
+        fn open(&self) -> Index {
+            let sources = Sources {
+                journal: &self.journal,
+                archive: &Archive::in_folder(self.folder.path()),
+            };
+            Index::open(&Place::at(&self.database(), false), sources).unwrap()
         }
 
         fn lives(&self) -> Vec<(String, Option<Outcome>)> {
-            let index = Index::open(&self.database(), &self.journal, &self.archive()).unwrap();
+            let index = self.open();
             let mut query = index.db().prepare("SELECT id FROM lives").unwrap();
             let ids = query.query_map([], |row| row.get::<_, String>(0)).unwrap();
             ids.map(|id| {
@@ -447,9 +415,46 @@ mod tests {
     }
 
     #[test]
+    fn a_journal_that_was_cut_and_went_on_is_another() {
+        let place = Lives::with(&[begin("a"), begin("bb")]);
+        place.lives();
+        let text = std::fs::read(place.journal.path()).unwrap();
+        std::fs::write(place.journal.path(), &text[..text.len() - 20]).unwrap();
+        place
+            .journal
+            .append(&[begin("ccc"), begin("dddd"), begin("eeeee")])
+            .unwrap();
+        let ids: Vec<String> = place.lives().into_iter().map(|(id, _)| id).collect();
+        assert_eq!(ids, ["a", "ccc", "dddd", "eeeee"]);
+    }
+
+    #[test]
+    fn a_file_of_somebodys_own_is_refused() {
+        let place = Lives::with(&[begin("a")]);
+        let sources = Sources {
+            journal: &place.journal,
+            archive: &Archive::in_folder(place.folder.path()),
+        };
+        let file = place.folder.path().join("mine");
+        let given = Place::at(&file, true);
+        std::fs::write(&file, "my notes").unwrap();
+        assert!(Index::open(&given, sources).is_err());
+        assert!(Index::rebuild(&given, sources).is_err());
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "my notes");
+        std::fs::remove_file(&file).unwrap();
+        let theirs = Connection::open(&file).unwrap();
+        theirs.execute_batch("CREATE TABLE mine (a)").unwrap();
+        drop(theirs);
+        assert!(Index::open(&given, sources).is_err());
+        std::fs::remove_file(&file).unwrap();
+        assert!(Index::open(&given, sources).is_ok(), "a new one is made");
+        assert!(Index::open(&given, sources).is_ok(), "and known again");
+    }
+
+    #[test]
     fn anybody_can_read_the_table_of_the_document() {
         let place = Lives::with(&[begin("a")]);
-        let index = Index::open(&place.database(), &place.journal, &place.archive()).unwrap();
+        let index = place.open();
         let row: (String, String, i64) = index
             .db()
             .query_row("SELECT slug, status, created_at FROM sessions", [], |row| {

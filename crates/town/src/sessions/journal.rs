@@ -13,6 +13,7 @@ use gt_core::record::Record;
 use serde::Deserialize;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -80,6 +81,8 @@ impl Journal {
         let Some(reading) = self.open()? else {
             return Ok(());
         };
+        // A last line that was torn is set aside first.
+        self.lines.append(b"", Durability::InSystem)?;
         files::write_whole_by(self.lines.path(), |file| {
             writeln!(file, "{HEADER}\"{}\"}}", uuid::Uuid::now_v7())?;
             let copied = reading.each_line(0, |_, line| {
@@ -92,7 +95,7 @@ impl Journal {
                     file.write_all(line)
                         .map_err(|error| files::cannot("write", self.lines.path(), &error))?;
                 }
-                Ok(())
+                Ok::<(), Problem>(())
             });
             copied.map(drop).map_err(std::io::Error::other)
         })
@@ -134,12 +137,12 @@ pub(super) struct Reading {
 impl Reading {
     /// Gives the records of the whole lines from that place on. Gives where it ended; a
     /// line that is being written, or was torn, is left for later.
-    pub(super) fn each_from(
+    pub(super) fn each_from<E: From<Problem>>(
         self,
         start: u64,
-        mut each: impl FnMut(Record) -> Result<()>,
+        mut each: impl FnMut(Record) -> Result<(), E>,
         damaged: &mut dyn FnMut(Damage),
-    ) -> Result<u64> {
+    ) -> Result<u64, E> {
         self.each_line(start, |number, line| {
             if line.trim_ascii().is_empty() || line.starts_with(HEADER.as_bytes()) {
                 return Ok(());
@@ -158,16 +161,27 @@ impl Reading {
     }
 
     /// Gives each whole line from that place on, with its number.
-    fn each_line(
+    fn each_line<E: From<Problem>>(
         mut self,
         start: u64,
-        mut each: impl FnMut(u64, &[u8]) -> Result<()>,
-    ) -> Result<u64> {
+        mut each: impl FnMut(u64, &[u8]) -> Result<(), E>,
+    ) -> Result<u64, E> {
         let mut number = 0;
         self.lines.read_file(&mut self.file, start, |line| {
             number += 1;
             each(number, line)
         })
+    }
+
+    /// The last bytes before a place: by them it is known again.
+    pub(super) fn tail_before(&self, place: u64) -> Vec<u8> {
+        const LENGTH: u64 = 64;
+        let start = place.saturating_sub(LENGTH);
+        let mut tail = vec![0; usize::try_from(place - start).unwrap_or_default()];
+        match self.file.read_exact_at(&mut tail, start) {
+            Ok(()) => tail,
+            Err(_) => Vec::new(),
+        }
     }
 }
 
@@ -185,7 +199,7 @@ mod tests {
                 start,
                 |record| {
                     ids.push(record.id);
-                    Ok(())
+                    Ok::<(), Problem>(())
                 },
                 &mut |damage| damages.push(damage.line),
             )

@@ -1,7 +1,7 @@
 //! Questions about lives, answered from the index.
 
 use super::archive::Archive;
-use super::index::{self, Index, milliseconds};
+use super::index::{self, Broken, Index, milliseconds};
 use super::not_found;
 use crate::Result;
 use gt_core::Problem;
@@ -27,7 +27,7 @@ pub struct Query {
 }
 
 /// The lives that fit, the newest first.
-pub(super) fn find(index: &Index, query: &Query) -> Result<Vec<Record>> {
+pub(super) fn find(index: &Index, query: &Query) -> Result<Vec<Record>, Broken> {
     let (filter, values) = conditions(query);
     let limit = query
         .limit
@@ -72,15 +72,15 @@ pub(super) fn conditions(query: &Query) -> (String, Vec<Value>) {
 }
 
 /// The life of this very id.
-pub(super) fn by_id(index: &Index, id: &str) -> Result<Option<Record>> {
-    index::by_id(index.db(), id).map_err(problem)
+pub(super) fn by_id(index: &Index, id: &str) -> Result<Option<Record>, Broken> {
+    Ok(index::by_id(index.db(), id)?)
 }
 
 /// The one life whose id begins so.
-pub(super) fn by_prefix(index: &Index, archive: &Archive, prefix: &str) -> Result<Record> {
+pub(super) fn by_prefix(index: &Index, archive: &Archive, prefix: &str) -> Result<Record, Broken> {
     let prefix = prefix.to_ascii_lowercase();
     if prefix.is_empty() {
-        return Err(not_found(&prefix));
+        return Err(not_found(&prefix).into());
     }
     if let Some(life) = by_id(index, &prefix)? {
         return Ok(life);
@@ -96,16 +96,17 @@ pub(super) fn by_prefix(index: &Index, archive: &Archive, prefix: &str) -> Resul
     found.extend(archived(index, archive, condition, &prefix)?);
     match <[Record; 1]>::try_from(found) {
         Ok([life]) => Ok(life),
-        Err(found) if found.is_empty() => Err(not_found(&prefix)),
+        Err(found) if found.is_empty() => Err(not_found(&prefix).into()),
         Err(_) => Err(
             Problem::usage(format!("{prefix} is the beginning of several lives"))
-                .hint("give more of the id"),
+                .hint("give more of the id")
+                .into(),
         ),
     }
 }
 
 /// All lives of a chain, the oldest first.
-pub(super) fn chain(index: &Index, archive: &Archive, what: &str) -> Result<Vec<Record>> {
+pub(super) fn chain(index: &Index, archive: &Archive, what: &str) -> Result<Vec<Record>, Broken> {
     let of_work = records(
         index.db(),
         "SELECT record FROM lives JOIN records ON life = lives.rowid
@@ -141,15 +142,18 @@ pub(super) fn chain(index: &Index, archive: &Archive, what: &str) -> Result<Vec<
 }
 
 /// Lives of the archive, by a condition on one value.
-fn archived(index: &Index, archive: &Archive, condition: &str, value: &str) -> Result<Vec<Record>> {
+fn archived(
+    index: &Index,
+    archive: &Archive,
+    condition: &str,
+    value: &str,
+) -> Result<Vec<Record>, Broken> {
     let text = format!("SELECT file, id FROM archived WHERE {condition}");
-    let mut query = index.db().prepare(&text).map_err(problem)?;
-    let rows = query
-        .query_map([value], |row| Ok((row.get(0)?, row.get(1)?)))
-        .map_err(problem)?;
+    let mut query = index.db().prepare(&text)?;
+    let rows = query.query_map([value], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for row in rows {
-        let (file, id): (String, String) = row.map_err(problem)?;
+        let (file, id): (String, String) = row?;
         files.entry(file).or_default().push(id);
     }
     let mut lives = Vec::new();
@@ -161,20 +165,25 @@ fn archived(index: &Index, archive: &Archive, condition: &str, value: &str) -> R
     Ok(lives)
 }
 
+/// A life of the archive by its very id.
+pub(super) fn of_archive(
+    index: &Index,
+    archive: &Archive,
+    id: &str,
+) -> Result<Option<Record>, Broken> {
+    Ok(archived(index, archive, "id = ?1", id)?.into_iter().next())
+}
+
 /// The file of the archive that a life is in.
-pub(super) fn archived_in(index: &Index, id: &str) -> Result<Option<String>> {
+pub(super) fn archived_in(index: &Index, id: &str) -> Result<Option<String>, Broken> {
     let mut query = index
         .db()
-        .prepare("SELECT file FROM archived WHERE id = ?1")
-        .map_err(problem)?;
-    query
-        .query_row([id], |row| row.get(0))
-        .optional()
-        .map_err(problem)
+        .prepare_cached("SELECT file FROM archived WHERE id = ?1")?;
+    Ok(query.query_row([id], |row| row.get(0)).optional()?)
 }
 
 /// The lives that ended before that time.
-pub(super) fn ended_before(index: &Index, time: &str) -> Result<Vec<Record>> {
+pub(super) fn ended_before(index: &Index, time: &str) -> Result<Vec<Record>, Broken> {
     records(
         index.db(),
         "SELECT record FROM lives JOIN records ON life = lives.rowid
@@ -183,16 +192,20 @@ pub(super) fn ended_before(index: &Index, time: &str) -> Result<Vec<Record>> {
     )
 }
 
-/// Every life as JSON, the oldest first.
-pub(super) fn each(index: &Index, mut give: impl FnMut(&str) -> Result<()>) -> Result<()> {
+/// Every life, the oldest first.
+pub(super) fn each(
+    index: &Index,
+    mut give: impl FnMut(&Record) -> Result<()>,
+) -> Result<(), Broken> {
     let mut query = index
         .db()
-        .prepare("SELECT record FROM lives JOIN records ON life = lives.rowid ORDER BY started")
-        .map_err(problem)?;
-    let mut rows = query.query([]).map_err(problem)?;
-    while let Some(row) = rows.next().map_err(problem)? {
-        let text: String = row.get(0).map_err(problem)?;
-        give(&text)?;
+        .prepare("SELECT record FROM lives JOIN records ON life = lives.rowid ORDER BY started")?;
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
+        let text: String = row.get(0)?;
+        let life =
+            serde_json::from_str(&text).map_err(|error| Broken::Damaged(error.to_string()))?;
+        give(&life)?;
     }
     Ok(())
 }
@@ -201,23 +214,14 @@ fn records(
     db: &Connection,
     text: &str,
     values: impl IntoIterator<Item = Value>,
-) -> Result<Vec<Record>> {
-    let mut query = db.prepare(text).map_err(problem)?;
-    let rows = query
-        .query_map(rusqlite::params_from_iter(values), |row| {
-            row.get::<_, String>(0)
-        })
-        .map_err(problem)?;
+) -> Result<Vec<Record>, Broken> {
+    let mut query = db.prepare(text)?;
+    let rows = query.query_map(rusqlite::params_from_iter(values), |row| {
+        row.get::<_, String>(0)
+    })?;
     rows.map(|row| {
-        let text = row.map_err(problem)?;
-        serde_json::from_str(&text)
-            .map_err(|error| Problem::failed("a life cannot be read").caused_by(error))
+        let text = row?;
+        serde_json::from_str(&text).map_err(|error| Broken::Damaged(error.to_string()))
     })
     .collect()
-}
-
-pub(super) fn problem(error: rusqlite::Error) -> Problem {
-    Problem::failed("the index of lives cannot be read")
-        .caused_by(error)
-        .hint("`gt sessions rebuild` makes it anew")
 }

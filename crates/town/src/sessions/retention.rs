@@ -1,6 +1,7 @@
 //! Moving old lives into the archive.
 
 use super::archive::Archive;
+use super::index::Broken;
 use super::{Sessions, query};
 use crate::{Result, files};
 use gt_core::Problem;
@@ -23,7 +24,8 @@ impl Sessions {
         let _lock = self.journal.lock()?;
         let mut index = self.open()?;
         let mut moved: BTreeMap<String, Vec<Record>> = BTreeMap::new();
-        for life in query::ended_before(&index, before)? {
+        let old = query::ended_before(&index, before).map_err(Broken::into_problem)?;
+        for life in old {
             if let Some(file) = Archive::file_of(&life) {
                 moved.entry(file).or_default().push(life);
             }
@@ -48,10 +50,13 @@ impl Sessions {
             .map(|life| life.id.as_str())
             .collect();
         self.journal.keep_only(|id| !gone.contains(id))?;
-        index.note_archived(&moved, &self.journal)?;
+        index
+            .note_archived(&moved, &self.journal)
+            .map_err(Broken::into_problem)?;
         for id in gone {
             // It is in the archive; one that stays is only untidy.
             let _ = files::remove_if_there(&self.detail_path(id));
+            let _ = files::remove_if_there(self.step_lines(id).path());
         }
         Ok(archived)
     }
@@ -75,8 +80,9 @@ impl Sessions {
         let cannot = |error| Problem::failed("cannot write a life").caused_by(error);
         let mut document = serde_json::to_value(life).map_err(cannot)?;
         let detail = files::read_if_there(&self.detail_path(&life.id))?;
-        if let Some(detail) = detail.and_then(|text| serde_json::from_str::<Value>(&text).ok()) {
-            document["detail"] = detail;
+        if let Some(text) = detail {
+            // What is no JSON is kept as the text that it is.
+            document["detail"] = serde_json::from_str(&text).unwrap_or(Value::String(text));
         }
         Ok(document.to_string())
     }
@@ -87,7 +93,7 @@ impl Sessions {
         if let Some(text) = files::read_if_there(&self.detail_path(id))? {
             return Ok(serde_json::from_str(&text).ok());
         }
-        let Some(file) = query::archived_in(&self.open()?, id)? else {
+        let Some(file) = self.ask(|index| query::archived_in(index, id))? else {
             return Ok(None);
         };
         let found = self.archive.read(&file, &[id.to_owned()])?;

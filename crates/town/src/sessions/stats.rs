@@ -1,6 +1,7 @@
 //! Lives, added up.
 
-use super::query::{conditions, problem};
+use super::index::{Broken, Index};
+use super::query::conditions;
 use super::{Query, Sessions};
 use crate::{Result, Town, usage};
 use gt_core::record::{Record, Status};
@@ -76,43 +77,7 @@ impl Sessions {
     /// The lives that fit, added up: by days in their order, by others the most lives
     /// first.
     pub fn stats(&self, town: &Town, by: By, query: &Query) -> Result<Vec<Tally>> {
-        let index = self.open()?;
-        let (filter, mut values) = conditions(query);
-        let order = if by == By::Day { "1" } else { "2 DESC, 1" };
-        values.push(Value::from(jiff::Timestamp::now().as_millisecond()));
-        let text = format!(
-            "SELECT coalesce({}, ''), count(*), sum(status = 'running'), sum(outcome = 'handoff'),
-             sum(outcome = 'done'), sum(outcome = 'crash'), sum(outcome = 'killed'),
-             sum(max(coalesce(ended, ?{now}) - started, 0)) / 1000,
-             sum(tokens), sum(cost), sum(commits)
-             FROM lives {filter} GROUP BY 1 ORDER BY {order}",
-            by.column(),
-            now = values.len(),
-        );
-        let mut statement = index.db().prepare(&text).map_err(problem)?;
-        let rows = statement
-            .query_map(rusqlite::params_from_iter(values), |row| {
-                let count = |place: usize| {
-                    Ok::<u64, rusqlite::Error>(
-                        row.get::<_, Option<u64>>(place)?.unwrap_or_default(),
-                    )
-                };
-                Ok(Tally {
-                    key: row.get(0)?,
-                    lives: count(1)?,
-                    running: count(2)?,
-                    handoff: count(3)?,
-                    done: count(4)?,
-                    crash: count(5)?,
-                    killed: count(6)?,
-                    seconds: row.get::<_, Option<i64>>(7)?.unwrap_or_default(),
-                    tokens: count(8)?,
-                    cost_usd: row.get(9)?,
-                    commits: count(10)?,
-                })
-            })
-            .map_err(problem)?;
-        let mut tallies: Vec<Tally> = rows.collect::<Result<_, _>>().map_err(problem)?;
+        let mut tallies = self.ask(|index| tally(index, by, query))?;
         self.add_running(town, by, query, &mut tallies)?;
         Ok(tallies)
     }
@@ -142,4 +107,43 @@ impl Sessions {
         }
         Ok(())
     }
+}
+
+/// Adds up what is in the index. What was written of lives that run does not count: their
+/// transcripts know better.
+fn tally(index: &Index, by: By, query: &Query) -> Result<Vec<Tally>, Broken> {
+    let (filter, mut values) = conditions(query);
+    let order = if by == By::Day { "1" } else { "2 DESC, 1" };
+    values.push(Value::from(jiff::Timestamp::now().as_millisecond()));
+    let text = format!(
+        "SELECT coalesce({}, ''), count(*), sum(status = 'running'), sum(outcome = 'handoff'),
+         sum(outcome = 'done'), sum(outcome = 'crash'), sum(outcome = 'killed'),
+         sum(max(coalesce(ended, ?{now}) - started, 0)) / 1000,
+         sum(iif(status = 'running', 0, tokens)), sum(iif(status = 'running', NULL, cost)),
+         sum(commits)
+         FROM lives {filter} GROUP BY 1 ORDER BY {order}",
+        by.column(),
+        now = values.len(),
+    );
+    let mut statement = index.db().prepare(&text)?;
+    let rows = statement.query_map(rusqlite::params_from_iter(values), |row| {
+        let count = |place: usize| {
+            row.get::<_, Option<u64>>(place)
+                .map(Option::unwrap_or_default)
+        };
+        Ok(Tally {
+            key: row.get(0)?,
+            lives: count(1)?,
+            running: count(2)?,
+            handoff: count(3)?,
+            done: count(4)?,
+            crash: count(5)?,
+            killed: count(6)?,
+            seconds: row.get::<_, Option<i64>>(7)?.unwrap_or_default(),
+            tokens: count(8)?,
+            cost_usd: row.get(9)?,
+            commits: count(10)?,
+        })
+    })?;
+    rows.map(|row| Ok(row?)).collect()
 }

@@ -130,7 +130,7 @@ impl Tail {
             cursor.offset += line.len() as u64;
             last = events::read(line).and_then(|event| events::time_of(&event));
             each(line, *cursor);
-            Ok(())
+            Ok::<(), gt_core::Problem>(())
         })?;
         self.last = last.or(self.last);
         Ok(())

@@ -3,8 +3,8 @@
 use clap::{Args, ValueEnum};
 use gt_core::Problem;
 use gt_core::record::Outcome;
-use gt_town::sessions::Query;
-use gt_town::{target, when};
+use gt_town::sessions::{Query, Sessions};
+use gt_town::{Town, target, when};
 
 #[derive(Debug, Args)]
 pub(crate) struct Filter {
@@ -75,7 +75,15 @@ impl StatusArg {
 }
 
 impl Filter {
-    pub(super) fn query(&self, town: &gt_town::Town) -> Result<Query, Problem> {
+    pub(super) fn query(&self, town: &Town, sessions: &Sessions) -> Result<Query, Problem> {
+        // A chain may be named by any of its lives, and by the beginning of an id.
+        let chain = match &self.chain {
+            Some(chain) => {
+                let life = sessions.get(chain)?;
+                Some(life.chain_id.unwrap_or(life.id))
+            }
+            None => None,
+        };
         let time = |text: &Option<String>| text.as_deref().map(when::recorded).transpose();
         let agent = self.agent.as_deref().map(|text| {
             // One that is gone from the town is still remembered by its address.
@@ -86,7 +94,7 @@ impl Filter {
             rig: self.rig.clone(),
             role: self.role.clone(),
             work: self.work.clone(),
-            chain: self.chain.clone(),
+            chain,
             outcome: self.outcome.map(|o| o.outcome().word().to_owned()),
             status: self.status.map(|status| status.word().to_owned()),
             harness: self.harness.clone(),

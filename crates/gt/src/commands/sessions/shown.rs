@@ -94,10 +94,10 @@ pub(super) fn show(life: &Record, detail: Option<Value>, context: &Context) -> R
 /// A name and what stands for it, in as many lines as it takes.
 fn field(paint: Paint, name: &str, text: &str) -> Result<(), Problem> {
     let mut lines = text.lines();
-    let first = lines.next().unwrap_or_default();
+    let first = output::clean(lines.next().unwrap_or_default());
     output::line(format!("{} {first}", paint.dim(&format!("{name:<20}"))))?;
     for line in lines {
-        output::line(format!("{:<20} {line}", ""))?;
+        output::line(format!("{:<20} {}", "", output::clean(line)))?;
     }
     Ok(())
 }
@@ -163,7 +163,7 @@ pub(super) fn chain(lives: &[Record], context: &Context) -> Result<(), Problem> 
             // A long chain must still fit on a screen.
             _ => format!("{}└─ ", "   ".repeat((depth - 1).min(12))),
         };
-        output::line(format!(
+        output::line(output::clean(&format!(
             "{branch}{} {}, {}, {}, {}{}",
             life.id,
             life.agent.as_deref().unwrap_or_default(),
@@ -171,7 +171,7 @@ pub(super) fn chain(lives: &[Record], context: &Context) -> Result<(), Problem> 
             lasted(life),
             ending(life),
             life.usage.as_ref().map(taken).unwrap_or_default(),
-        ))?;
+        )))?;
     }
     let count = match lives.len() {
         1 => "1 life".to_owned(),

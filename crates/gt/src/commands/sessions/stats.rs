@@ -67,7 +67,7 @@ pub(super) fn run(
         ByArg::Harness => By::Harness,
         ByArg::Day => By::Day,
     };
-    let tallies = sessions.stats(town, by, &args.filter.query(town)?)?;
+    let tallies = sessions.stats(town, by, &args.filter.query(town, sessions)?)?;
     if context.json {
         let documents: Vec<Value> = tallies.iter().map(|tally| document(tally, by)).collect();
         return output::json(&documents);

@@ -1,5 +1,6 @@
 //! Looking after the journal, the index and the archive.
 
+use super::shown::document;
 use crate::context::Context;
 use crate::output;
 use clap::Args;
@@ -34,6 +35,18 @@ pub(crate) struct ArchiveArgs {
 #[derive(Debug, Args)]
 pub(crate) struct RebuildArgs {}
 
+/// Prints every life, what is damaged in the archive at the end.
+pub(super) fn export(sessions: &Sessions) -> Result<(), Problem> {
+    let damages = sessions.each(|life| output::line(document(life).to_string()))?;
+    for damage in &damages {
+        output::warn(damage.to_string());
+    }
+    match damages.into_iter().next() {
+        Some(damage) => Err(damage.hint("the other lives were printed")),
+        None => Ok(()),
+    }
+}
+
 pub(super) fn rebuild(sessions: &Sessions, context: &Context) -> Result<(), Problem> {
     let rebuilt = sessions.rebuild()?;
     for damage in &rebuilt.damages {
@@ -48,10 +61,13 @@ pub(super) fn rebuild(sessions: &Sessions, context: &Context) -> Result<(), Prob
     if context.json {
         let lines = rebuilt.damages.iter().map(|damage| damage.line);
         let skipped: Vec<u64> = lines.filter(|line| *line > 0).collect();
+        let archives = rebuilt.damages.iter().filter(|damage| damage.line == 0);
+        let damaged: Vec<&str> = archives.map(|damage| damage.reason.as_str()).collect();
         return output::json(&json!({
             "lives": rebuilt.lives,
             "archived": rebuilt.archived,
             "skipped_lines": skipped,
+            "damaged_archives": damaged,
         }));
     }
     let archived = match rebuilt.archived {

@@ -12,6 +12,13 @@ use std::collections::HashMap;
 /// So many lives are added up in memory before they are written.
 const PORTION: usize = 4_000;
 
+/// Whether a database is made, or only goes on.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Fill {
+    Anew,
+    On,
+}
+
 /// What a portion of lines says about one life.
 pub(super) struct Row {
     /// Big, and often moved.
@@ -21,16 +28,16 @@ pub(super) struct Row {
 
 /// Reads the journal from that place on and gives its rows, portion by portion. Gives
 /// where it ended.
-pub(super) fn read(
+pub(super) fn read<E: From<Problem>>(
     reading: Reading,
     start: u64,
-    mut give: impl FnMut(Vec<Row>) -> Result<()>,
+    mut give: impl FnMut(Vec<Row>) -> Result<(), E>,
     damaged: &mut dyn FnMut(Damage),
-) -> Result<u64> {
+) -> Result<u64, E> {
     let mut portion: HashMap<String, Box<Record>> = HashMap::with_capacity(PORTION);
     let end = reading.each_from(
         start,
-        |record| {
+        |record| -> Result<(), E> {
             match portion.get_mut(&record.id) {
                 Some(known) => known.merge(record),
                 None => {
@@ -64,7 +71,7 @@ fn rows(portion: &mut HashMap<String, Box<Record>>) -> Result<Vec<Row>> {
 
 /// Writes rows. What the database knows of a life stays where they say nothing about it,
 /// but for its end, if they say that it goes on.
-pub(super) fn write(db: &Connection, rows: &[Row]) -> Result<(), Broken> {
+pub(super) fn write(db: &Connection, rows: &[Row], fill: Fill) -> Result<(), Broken> {
     let mut insert = db.prepare_cached(
         "INSERT INTO lives (id, agent, rig, role, harness, status, outcome, work_unit, chain_id,
          started, ended, tokens, cost, commits)
@@ -80,6 +87,7 @@ pub(super) fn write(db: &Connection, rows: &[Row]) -> Result<(), Broken> {
              commits = coalesce(?14, commits)",
     )?;
     let mut first = db.prepare_cached("INSERT INTO records (life, record) VALUES (?1, ?2)")?;
+    let mut back = db.prepare_cached("DELETE FROM archived WHERE id = ?1")?;
     let mut more = db.prepare_cached(
         "UPDATE records SET record = json_patch(json_remove(record,
              iif(?3 = 'running', '$.outcome', '$.-'), iif(?3 = 'running', '$.ended_at', '$.-'),
@@ -112,6 +120,10 @@ pub(super) fn write(db: &Connection, rows: &[Row]) -> Result<(), Broken> {
             }
             row => {
                 first.execute(params![row, text])?;
+                if fill == Fill::On {
+                    // It was in the archive, and the journal has it again.
+                    back.execute([&life.id])?;
+                }
             }
         }
     }

@@ -4,11 +4,10 @@
 //! it before, so it needs no journal of its own; and most indexes are quicker made from
 //! a full table than with it.
 
-use super::portion::{self, Row};
-use super::{
-    Broken, EARLY_INDEXES, LATE_INDEXES, Position, Rebuilt, TABLES, VERSION, archived, how_far,
-    note_position, private,
-};
+use super::portion::{self, Fill, Row};
+use super::position::{self, Position, how_far};
+use super::schema::{EARLY_INDEXES, LATE_INDEXES, TABLES};
+use super::{Broken, Rebuilt, Sources, archived, mark, private};
 use crate::sessions::archive::Archive;
 use crate::sessions::journal::{Damage, Journal};
 use crate::{Result, files};
@@ -22,24 +21,25 @@ use std::path::{Path, PathBuf};
 const MEMORY_KIB: i64 = 256 * 1024;
 
 /// Replaces the database. Its lock must be held.
-pub(super) fn replace(path: &Path, journal: &Journal, archive: &Archive) -> Result<Rebuilt> {
+pub(super) fn replace(path: &Path, sources: Sources<'_>) -> Result<Rebuilt> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");
     let fresh = path.with_file_name(name);
     // What a rebuild left that was killed.
     remove_database(&fresh)?;
-    let rebuilt = fill(&fresh, journal, archive).map_err(|broken| {
+    let rebuilt = make(&fresh, sources).map_err(|broken| {
         let _ = remove_database(&fresh);
         broken.into_problem()
     })?;
     let sync = File::open(&fresh).and_then(|file| file.sync_data());
     sync.map_err(|error| files::cannot("write", &fresh, &error))?;
+    // Killed here, there is none, and the next one who asks makes it.
     remove_database(path)?;
     std::fs::rename(&fresh, path).map_err(|error| files::cannot("replace", path, &error))?;
     Ok(rebuilt)
 }
 
-fn fill(path: &Path, journal: &Journal, archive: &Archive) -> Result<Rebuilt, Broken> {
+fn make(path: &Path, sources: Sources<'_>) -> Result<Rebuilt, Broken> {
     let db = Connection::open(path)?;
     private(path)?;
     for (pragma, value) in [("journal_mode", "OFF"), ("locking_mode", "EXCLUSIVE")] {
@@ -49,24 +49,30 @@ fn fill(path: &Path, journal: &Journal, archive: &Archive) -> Result<Rebuilt, Br
     db.pragma_update(None, "temp_store", "MEMORY")?;
     db.pragma_update(None, "cache_size", -MEMORY_KIB)?;
     db.pragma_update(None, "threads", 2)?;
-    let mut rebuilt = Rebuilt::default();
-    db.execute_batch("BEGIN")?;
-    db.execute_batch(TABLES)?;
-    db.execute_batch(EARLY_INDEXES)?;
-    let position = how_far(&db, journal)?;
-    rebuilt.damages = read_all(&db, position)?;
-    rebuilt.archived = read_archive(&db, archive, &mut rebuilt.damages)?;
-    db.execute_batch(LATE_INDEXES)?;
-    db.pragma_update(None, "user_version", VERSION)?;
-    db.execute_batch("COMMIT")?;
-    rebuilt.lives = db.query_row("SELECT count(*) FROM lives", [], |row| row.get(0))?;
+    let rebuilt = fill(&db, sources)?;
     // As others will use it; the file remembers.
     db.pragma_update(None, "journal_mode", "WAL")?;
     Ok(rebuilt)
 }
 
+/// Fills an empty database.
+pub(super) fn fill(db: &Connection, sources: Sources<'_>) -> Result<Rebuilt, Broken> {
+    let mut rebuilt = Rebuilt::default();
+    db.execute_batch("BEGIN")?;
+    db.execute_batch(TABLES)?;
+    db.execute_batch(EARLY_INDEXES)?;
+    let position = how_far(db, sources.journal)?;
+    rebuilt.damages = read_all(db, sources.journal, position)?;
+    rebuilt.archived = read_archive(db, sources.archive, &mut rebuilt.damages)?;
+    db.execute_batch(LATE_INDEXES)?;
+    mark(db)?;
+    db.execute_batch("COMMIT")?;
+    rebuilt.lives = db.query_row("SELECT count(*) FROM lives", [], |row| row.get(0))?;
+    Ok(rebuilt)
+}
+
 /// Reads the whole journal: one thread reads and adds up, the other writes.
-fn read_all(db: &Connection, position: Position) -> Result<Vec<Damage>, Broken> {
+fn read_all(db: &Connection, journal: &Journal, position: Position) -> Result<Vec<Damage>, Broken> {
     let Some(reading) = position.reading else {
         return Ok(Vec::new());
     };
@@ -87,7 +93,7 @@ fn read_all(db: &Connection, position: Position) -> Result<Vec<Damage>, Broken> 
                 .map(|end| (end, damages))
         });
         let written = rows.iter().try_for_each(|rows| {
-            portion::write(db, &rows)?;
+            portion::write(db, &rows, Fill::Anew)?;
             let _ = give_back.send(rows);
             Ok::<(), Broken>(())
         });
@@ -96,7 +102,7 @@ fn read_all(db: &Connection, position: Position) -> Result<Vec<Damage>, Broken> 
         written?;
         let (end, damages) =
             read.map_err(|_| Problem::failed("the journal of lives was not read"))??;
-        note_position(db, end, &first)?;
+        position::note(db, journal, &first, end)?;
         Ok(damages)
     })
 }
@@ -110,22 +116,23 @@ fn read_archive(
     let mut count = 0;
     for file in archive.files() {
         let read = archive.each(&file, |id, line| {
-            let is_open =
-                super::by_id(db, id).map_err(|error| Broken::from(error).into_problem())?;
+            let is_open = super::by_id(db, id)?;
             if is_open.is_none()
                 && let Ok(life) = serde_json::from_str(line)
             {
-                archived(db, &life, &file).map_err(|error| Broken::from(error).into_problem())?;
+                archived(db, &life, &file)?;
                 count += 1;
             }
-            Ok(())
+            Ok::<(), Broken>(())
         });
-        // One that is damaged must not cost the others.
-        if let Err(problem) = read {
-            damages.push(Damage {
+        match read {
+            Ok(()) => {}
+            // One that is damaged must not cost the others.
+            Err(Broken::Other(problem)) => damages.push(Damage {
                 line: 0,
                 reason: problem.to_string(),
-            });
+            }),
+            Err(broken) => return Err(broken),
         }
     }
     Ok(count)

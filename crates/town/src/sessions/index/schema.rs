@@ -1,0 +1,44 @@
+//! The tables of the index.
+
+/// Raised whenever the tables change: an older database is made anew.
+pub(super) const VERSION: i64 = 5;
+/// By this a database is known as ours.
+pub(super) const APPLICATION: i32 = 0x6774_6c76;
+
+/// Times are milliseconds since the epoch. The table holds only what is asked for, so
+/// that it is quickly read; the lives themselves stand beside it.
+pub(super) const TABLES: &str = "
+CREATE TABLE read_so_far (one INTEGER PRIMARY KEY CHECK (one = 1), bytes INTEGER NOT NULL, first TEXT NOT NULL, tail BLOB NOT NULL);
+CREATE TABLE lives (
+    id TEXT PRIMARY KEY, agent TEXT, rig TEXT, role TEXT, harness TEXT, status TEXT, outcome TEXT,
+    work_unit TEXT, chain_id TEXT, started INTEGER, ended INTEGER,
+    tokens INTEGER, cost REAL, commits INTEGER
+);
+CREATE TABLE records (life INTEGER PRIMARY KEY, record TEXT NOT NULL);
+CREATE TABLE archived (id TEXT PRIMARY KEY, chain_id TEXT, work_unit TEXT, file TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX archived_by_chain ON archived (chain_id);
+CREATE INDEX archived_by_work ON archived (work_unit) WHERE work_unit IS NOT NULL;
+CREATE VIEW sessions AS SELECT
+    CASE WHEN agent LIKE 'agent/%' THEN substr(agent, 7) ELSE agent END AS slug,
+    harness AS harness_type, record ->> 'cwd' AS working_directory, status,
+    record ->> 'initial_prompt' AS initial_prompt,
+    started / 1000 AS created_at, coalesce(ended, started) / 1000 AS updated_at, id
+FROM lives JOIN records ON life = lives.rowid;
+";
+/// Each ends with the time, so that the newest lives of any one are the end of a range.
+/// Those that run are few, and so is their index. In these a rebuild adds at a few
+/// places, while it waits for the reader of the journal anyway.
+pub(super) const EARLY_INDEXES: &str = "
+CREATE INDEX by_time ON lives (started);
+CREATE INDEX by_role ON lives (role, started);
+CREATE INDEX by_harness ON lives (harness, started);
+CREATE INDEX by_running ON lives (started) WHERE status = 'running';
+CREATE INDEX by_chain ON lives (chain_id, started);
+";
+/// These a rebuild makes when all is there.
+pub(super) const LATE_INDEXES: &str = "
+CREATE INDEX by_agent ON lives (agent, started);
+CREATE INDEX by_rig ON lives (rig, started);
+CREATE INDEX by_outcome ON lives (outcome, started);
+CREATE INDEX by_work ON lives (work_unit, started) WHERE work_unit IS NOT NULL;
+";
