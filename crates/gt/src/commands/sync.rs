@@ -80,7 +80,7 @@ fn document(synced: &Synced, milliseconds: f64) -> Value {
         .iter()
         .map(|(container, why)| json!({"container": container, "reason": why}))
         .collect();
-    let busy: Vec<String> = synced.busy.iter().map(|agent| agent.address()).collect();
+    let busy: Vec<String> = synced.busy.iter().map(gt_core::Identity::address).collect();
     json!({
         "created": count(&[Change::Found]),
         "adopted": count(&[Change::Adopted]),
