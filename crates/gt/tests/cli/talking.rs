@@ -261,11 +261,16 @@ fn a_full_queue_is_told_to_the_sender() {
 fn killed_at_any_moment_nothing_is_doubled_lost_or_left_behind() {
     let env = stage(&["max"]);
     let mut acknowledged = Vec::new();
-    // Spread over the whole life of the command, which takes some 100 ms.
+    // Spread over the whole life of the command, however long that is here and now.
+    let began = std::time::Instant::now();
+    let first = "round one of the killing";
+    env.gt(&["nudge", "gastown/max", first, "--timeout", "30"])
+        .ok();
+    let longest = u64::try_from(began.elapsed().as_micros()).unwrap() * 3 / 2;
     for round in 0..200_u64 {
         let text = format!("round {round} of the killing");
         let mut child = env.spawn(&["nudge", "gastown/max", &text, "--timeout", "30"]);
-        let pause = std::time::Duration::from_micros(round * 7_919 % 151_000);
+        let pause = std::time::Duration::from_micros(round * 7_919 % longest);
         let began = std::time::Instant::now();
         while began.elapsed() < pause && child.try_wait().unwrap().is_none() {
             std::thread::yield_now();
