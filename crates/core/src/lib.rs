@@ -37,6 +37,7 @@ pub mod sync;
 pub mod target;
 pub mod theme;
 pub mod usage;
+pub mod work;
 
 pub use identity::Identity;
 pub use problem::{Kind, Problem};

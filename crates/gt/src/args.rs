@@ -71,6 +71,12 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Refinery(commands::single::RigCommand),
 
+    // What is to be done.
+    #[command(subcommand)]
+    Work(commands::work::WorkCommand),
+    Hook(commands::hook::HookArgs),
+    Unhook(commands::hook::UnhookArgs),
+
     // What is remembered of them.
     #[command(subcommand)]
     Sessions(commands::sessions::SessionsCommand),

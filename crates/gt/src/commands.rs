@@ -15,6 +15,7 @@ pub(crate) mod down;
 pub(crate) mod events;
 pub(crate) mod feed;
 pub(crate) mod harness;
+pub(crate) mod hook;
 pub(crate) mod init;
 pub(crate) mod keys;
 pub(crate) mod krc;
@@ -41,6 +42,7 @@ pub(crate) mod sync;
 pub(crate) mod tmux_conf;
 pub(crate) mod up;
 pub(crate) mod wait;
+pub(crate) mod work;
 
 use crate::args::Command;
 use crate::context::Context;
@@ -76,6 +78,9 @@ pub(crate) fn run(command: Command, context: &Context) -> Answer {
         Command::Step(command) => step::run(command, context),
         Command::Save(args) => save::run(&args, context),
         Command::Restore(args) => restore::run(args, context),
+        Command::Work(command) => work::run(command, context),
+        Command::Hook(args) => hook::run(&args, context),
+        Command::Unhook(args) => hook::run_unhook(&args, context),
         Command::Keys(args) => keys::run(args, context),
         Command::Signal(args) => signal::run(args, context),
         Command::Crew(command) => crew::run(command, context),

@@ -19,6 +19,7 @@ pub mod events;
 pub mod files;
 pub mod git;
 pub mod harnesses;
+pub mod hook;
 pub mod hooks;
 pub mod inject;
 pub mod keepalive;
@@ -53,6 +54,7 @@ pub mod town;
 pub mod usage;
 pub mod watch;
 pub mod when;
+pub mod work;
 pub mod workspace;
 
 pub use surroundings::{Cancel, Surroundings};

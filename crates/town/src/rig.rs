@@ -193,6 +193,28 @@ pub fn set_parked(town: &mut Town, rig: &str, parked: bool) -> Result<bool> {
     })
 }
 
+/// The prefix of a rig's work items; `hq` stands for the town itself.
+pub fn work_prefix(town: &Town, rig: &str) -> Result<String> {
+    if rig == TOWN_PREFIX {
+        return Ok(TOWN_PREFIX.to_owned());
+    }
+    let prefix = town.registry().prefix_of(rig);
+    prefix.map(str::to_owned).ok_or_else(|| {
+        Problem::not_found(format!("there is no rig {rig}")).hint("`gt rig list` shows them")
+    })
+}
+
+/// The prefix where no rig is named: of the rig of this folder, of the only one, or the
+/// town's.
+pub fn work_prefix_here(town: &Town) -> String {
+    let rig = named_or_only(town, None).ok();
+    let prefix = rig.and_then(|rig| work_prefix(town, &rig).ok());
+    prefix.unwrap_or_else(|| TOWN_PREFIX.to_owned())
+}
+
+/// The prefix of what belongs to the town itself.
+const TOWN_PREFIX: &str = "hq";
+
 /// The rig when none is named: the one of this folder, or the only one.
 pub fn named_or_only(town: &Town, given: Option<&str>) -> Result<String> {
     if let Some(name) = given {

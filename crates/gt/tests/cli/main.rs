@@ -25,3 +25,4 @@ mod synced;
 mod talking;
 mod towns;
 mod usage;
+mod working;

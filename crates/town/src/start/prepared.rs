@@ -3,6 +3,7 @@
 use super::StartOptions;
 use super::container::{Made, Previous};
 use crate::hooks::Wiring;
+use crate::work::Work;
 use crate::{Result, Town, directory, harnesses, rig, roles, seeds, sessions, workspace};
 use gt_core::beacon::Beacon;
 use gt_core::harness::Preset;
@@ -169,6 +170,7 @@ impl<'a> Prepared<'a> {
             rig: identity.rig().map(str::to_owned),
             role: Some(identity.role().word().to_owned()),
             started_at: Some(sessions::timestamp(None)),
+            work_unit: hooked_work(town, identity),
             molecule_id: self.options.molecule.clone(),
             parent_id: before.map(|before| before.id.clone()),
             chain_id: Some(before.map_or_else(|| id.clone(), |before| before.chain.clone())),
@@ -208,6 +210,12 @@ impl<'a> Prepared<'a> {
             now: jiff::Timestamp::now().as_second(),
         })
     }
+}
+
+/// What is on the agent's hook. Whether that can be read is for the agent to find out.
+fn hooked_work(town: &Town, identity: &Identity) -> Option<String> {
+    let hooked = Work::of(town).hooked(&identity.address()).ok()?;
+    hooked.map(|hooked| hooked.item.id.to_string())
 }
 
 /// The name of this machine.

@@ -1,0 +1,262 @@
+//! Work items: what is to be done.
+//!
+//! An item is called a bead where the documents speak of it. Here are its shape, its
+//! id and its words; the engine keeps them (`town::work`).
+
+use crate::problem::Problem;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// `<prefix>-<five of base32>`, and `.1`, `.1.2` for children.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct WorkId(String);
+
+/// Without letters that are taken for digits.
+const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+/// How many of them follow the prefix.
+pub const LENGTH: usize = 5;
+
+impl WorkId {
+    /// An id from random bytes.
+    pub fn new(prefix: &str, random: [u8; LENGTH]) -> Self {
+        let letters = random.map(|byte| char::from(ALPHABET[usize::from(byte % 32)]));
+        WorkId(format!("{prefix}-{}", letters.iter().collect::<String>()))
+    }
+
+    /// The child of that number.
+    #[must_use]
+    pub fn child(&self, number: u32) -> Self {
+        WorkId(format!("{}.{number}", self.0))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether a text could be an id: a prefix, a dash, letters and digits, and numbers
+    /// after dots. Prefixes may have dashes themselves, and ids that came from elsewhere
+    /// be longer than ours.
+    fn is_valid(text: &str) -> bool {
+        let mut parts = text.split('.');
+        let base = parts.next().unwrap_or_default();
+        let letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        base.len() <= 100
+            && base.bytes().all(letter)
+            && base.split_once('-').is_some_and(|(prefix, rest)| {
+                !prefix.is_empty() && !rest.is_empty() && !rest.ends_with('-')
+            })
+            && parts.all(|part| part.parse::<u32>().is_ok())
+    }
+}
+
+impl FromStr for WorkId {
+    type Err = Problem;
+
+    fn from_str(text: &str) -> Result<Self, Problem> {
+        if Self::is_valid(text) {
+            return Ok(WorkId(text.to_owned()));
+        }
+        Err(Problem::usage(format!("{text:?} is no id of a work item"))
+            .hint("such as gt-4k2qz, or gt-4k2qz.1 for a part of it"))
+    }
+}
+
+impl TryFrom<String> for WorkId {
+    type Error = Problem;
+
+    fn try_from(text: String) -> Result<Self, Problem> {
+        text.parse()
+    }
+}
+
+impl From<WorkId> for String {
+    fn from(id: WorkId) -> String {
+        id.0
+    }
+}
+
+impl fmt::Display for WorkId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    Open,
+    /// On an agent's hook, which will begin with it.
+    Hooked,
+    InProgress,
+    Blocked,
+    /// A record that stays, and is never done.
+    Pinned,
+    Closed,
+}
+
+impl Status {
+    pub const ALL: [Status; 6] = [
+        Status::Open,
+        Status::Hooked,
+        Status::InProgress,
+        Status::Blocked,
+        Status::Pinned,
+        Status::Closed,
+    ];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Status::Open => "open",
+            Status::Hooked => "hooked",
+            Status::InProgress => "in_progress",
+            Status::Blocked => "blocked",
+            Status::Pinned => "pinned",
+            Status::Closed => "closed",
+        }
+    }
+}
+
+impl FromStr for Status {
+    type Err = Problem;
+
+    fn from_str(text: &str) -> Result<Self, Problem> {
+        let wanted = text.replace('-', "_");
+        let found = Self::ALL.into_iter().find(|status| status.word() == wanted);
+        found.ok_or_else(|| {
+            let words: Vec<&str> = Self::ALL.iter().map(|status| status.word()).collect();
+            Problem::usage(format!("there is no status {text:?}")).hint(words.join(", "))
+        })
+    }
+}
+
+/// From the most urgent (0) to the least (4).
+pub const PRIORITIES: std::ops::RangeInclusive<u8> = 0..=4;
+pub const USUAL_PRIORITY: u8 = 2;
+pub const USUAL_KIND: &str = "task";
+
+/// A work item. Times are RFC 3339, in UTC.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Item {
+    pub id: WorkId,
+    pub title: String,
+    #[serde(default)]
+    pub description: String,
+    #[serde(rename = "type", alias = "issue_type", default = "usual_kind")]
+    pub kind: String,
+    #[serde(default = "usual_priority")]
+    pub priority: u8,
+    pub status: Status,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assignee: Option<String>,
+    #[serde(default)]
+    pub labels: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<WorkId>,
+    /// What must be closed before it.
+    #[serde(default)]
+    pub deps: Vec<WorkId>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub notes: String,
+    /// It is not worth keeping once it is closed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ephemeral: bool,
+    pub created_at: String,
+    pub updated_at: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed_at: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub close_reason: Option<String>,
+}
+
+fn usual_kind() -> String {
+    USUAL_KIND.to_owned()
+}
+
+fn usual_priority() -> u8 {
+    USUAL_PRIORITY
+}
+
+/// Checks what somebody wants an item to say.
+pub fn check_title(title: &str) -> Result<(), Problem> {
+    const LONGEST: usize = 500;
+    if title.trim().is_empty() {
+        return Err(Problem::usage("a work item needs a title"));
+    }
+    if title.chars().count() > LONGEST || title.chars().any(char::is_control) {
+        return Err(Problem::usage(format!(
+            "a title is one line of at most {LONGEST} characters"
+        ))
+        .hint("the rest belongs into `--description`"));
+    }
+    Ok(())
+}
+
+pub fn check_priority(priority: u8) -> Result<(), Problem> {
+    if PRIORITIES.contains(&priority) {
+        return Ok(());
+    }
+    Err(Problem::usage(format!("there is no priority {priority}"))
+        .hint("from 0, the most urgent, to 4; 2 is the usual"))
+}
+
+/// Types and labels are words that can stand in a list.
+pub fn check_word(what: &str, word: &str) -> Result<(), Problem> {
+    let is_fine = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | ':' | '/' | '.');
+    if !word.is_empty() && word.len() <= 100 && word.chars().all(is_fine) {
+        return Ok(());
+    }
+    Err(Problem::usage(format!("{word:?} cannot be a {what}"))
+        .hint("letters, digits and -_:/. without blanks"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_told_from_other_words() {
+        let id = WorkId::new("gt", [0, 31, 10, 255, 32]);
+        assert_eq!(id.as_str(), "gt-0zaz0");
+        assert_eq!(id.child(1).child(12).as_str(), "gt-0zaz0.1.12");
+        for text in [
+            "gt-abc",
+            "gt-4k2qz.1.2",
+            "hq-wisp-1a",
+            "my_rig-x",
+            "My-rig-x",
+        ] {
+            assert_eq!(text.parse::<WorkId>().unwrap().as_str(), text);
+        }
+        for text in [
+            "", "gt", "gt-", "-x", "gt-x.", "gt-x.a", "gt-x-", "gt x", "gt-x;y", "gt-$(x)", "a/b-c",
+        ] {
+            assert!(text.parse::<WorkId>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_item_is_read_as_beads_writes_it() {
+        let item: Item = serde_json::from_str(
+            r#"{"id":"gt-abc","title":"T","issue_type":"bug","status":"in_progress","priority":1,
+                "created_at":"2026-01-17T01:00:00Z","updated_at":"2026-01-17T01:00:00Z","more":1}"#,
+        )
+        .unwrap();
+        assert_eq!(item.kind, "bug");
+        assert_eq!(item.status, Status::InProgress);
+        assert_eq!("in-progress".parse::<Status>().unwrap(), Status::InProgress);
+        assert!("done".parse::<Status>().is_err());
+    }
+
+    #[test]
+    fn bad_words_are_refused() {
+        assert!(check_title("Do it").is_ok());
+        for title in ["", "  ", "a\nb", &"x".repeat(501)] {
+            assert!(check_title(title).is_err(), "{title:?}");
+        }
+        assert!(check_priority(4).is_ok() && check_priority(5).is_err());
+        assert!(check_word("label", "gt:message").is_ok());
+        assert!(check_word("label", "a b").is_err());
+    }
+}

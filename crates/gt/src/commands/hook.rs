@@ -1,0 +1,106 @@
+use super::Answer;
+use super::work::{document, line_of};
+use crate::context::Context;
+use crate::output;
+use clap::Args;
+use gt_core::work::WorkId;
+use gt_core::{Identity, Problem};
+use gt_town::work::{Hooked, Work};
+use gt_town::{Town, hook, target};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// Show what is on an agent's hook, or put a work item there
+///
+/// An agent has one item on its hook, and an item is on one agent's hook.
+#[derive(Debug, Args)]
+pub(crate) struct HookArgs {
+    /// The work item to put there
+    #[arg(value_name = "ITEM")]
+    item: Option<String>,
+    /// Whose hook [default: GT_ROLE, the agent that asks]
+    #[arg(long, value_name = "TARGET")]
+    agent: Option<String>,
+}
+
+/// Take a work item off an agent's hook: it is open again
+#[derive(Debug, Args)]
+pub(crate) struct UnhookArgs {
+    /// The work item, whoever has it
+    #[arg(value_name = "ITEM", conflicts_with = "agent")]
+    item: Option<String>,
+    /// Whose hook [default: GT_ROLE, the agent that asks]
+    #[arg(long, value_name = "TARGET")]
+    agent: Option<String>,
+}
+
+pub(crate) fn run(args: &HookArgs, context: &Context) -> Answer {
+    let town = context.town()?;
+    let agent = whose(&town, args.agent.as_deref(), context)?;
+    let hooked = match &args.item {
+        Some(item) => Some(hook::put(&town, &agent, &item.parse()?)?),
+        None => Work::of(&town).hooked(&agent.address())?,
+    };
+    if context.json {
+        output::json(
+            &hooked
+                .as_ref()
+                .map_or(Value::Null, |hooked| document(&hooked.item)),
+        )?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    match (&hooked, &args.item) {
+        (None, _) => output::line(format!("Nothing is on the hook of {agent}."))?,
+        (Some(hooked), Some(_)) => {
+            output::line(format!("{} is on the hook of {agent}.", hooked.item.id))?;
+        }
+        (Some(hooked), None) => show(hooked)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn run_unhook(args: &UnhookArgs, context: &Context) -> Answer {
+    let town = context.town()?;
+    let taken = match &args.item {
+        Some(item) => {
+            let id: WorkId = item.parse()?;
+            hook::take_off_item(&town, &id)?
+        }
+        None => {
+            let agent = whose(&town, args.agent.as_deref(), context)?;
+            hook::take_off(&town, &agent)?
+        }
+    };
+    if context.json {
+        let answer = taken
+            .as_ref()
+            .map(|taken| json!({"agent": taken.agent, "item": taken.item.id}));
+        output::json(&answer)?;
+    } else {
+        output::line(match &taken {
+            Some(taken) => format!(
+                "{} is off the hook of {}, and open again.",
+                taken.item.id, taken.agent
+            ),
+            None => "Nothing was on that hook.".to_owned(),
+        })?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(hooked: &Hooked) -> Result<(), Problem> {
+    output::line(output::clean(&line_of(&hooked.item)))?;
+    for line in hooked.item.description.lines() {
+        output::line(output::clean(line))?;
+    }
+    Ok(())
+}
+
+/// The agent that is meant: as named, or the one that asks.
+fn whose(town: &Town, given: Option<&str>, context: &Context) -> Result<Identity, Problem> {
+    let given = given.or_else(|| context.around().var("GT_ROLE"));
+    let given = given.ok_or_else(|| {
+        Problem::usage("it is not said whose hook is meant").hint("name an agent with `--agent`")
+    })?;
+    target::resolve(town, given)
+}

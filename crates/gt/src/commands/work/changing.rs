@@ -1,0 +1,270 @@
+//! Making and changing work items.
+
+use super::listing::document;
+use crate::context::Context;
+use crate::output;
+use clap::{Args, Subcommand};
+use gt_core::Problem;
+use gt_core::work::{Item, WorkId};
+use gt_town::work::{Draft, Patch, Work};
+use gt_town::{Town, rig, target};
+use serde_json::json;
+use std::io::Read;
+use std::path::PathBuf;
+
+/// Make a work item
+#[derive(Debug, Args)]
+pub(crate) struct CreateArgs {
+    /// What is to be done, in one line
+    title: String,
+    /// The whole of it; `-` reads it from standard input
+    #[arg(long, short, value_name = "TEXT")]
+    description: Option<String>,
+    /// The rig it belongs to, or `hq` for the town [default: that of this folder, or the only one]
+    #[arg(long)]
+    rig: Option<String>,
+    /// What kind of work: task, bug, feature, epic, chore, … [default: task]
+    #[arg(long = "type", short, value_name = "TYPE")]
+    kind: Option<String>,
+    /// From 0, the most urgent, to 4 [default: 2]
+    #[arg(long, short)]
+    priority: Option<u8>,
+    /// Who is to do it
+    #[arg(long, value_name = "TARGET")]
+    assignee: Option<String>,
+    /// A label; may be given several times
+    #[arg(long, short)]
+    label: Vec<String>,
+    /// The item it is a part of
+    #[arg(long, value_name = "ITEM")]
+    parent: Option<String>,
+    /// What must be closed before it; may be given several times
+    #[arg(long = "dep", value_name = "ITEM")]
+    deps: Vec<String>,
+    /// Not worth keeping once it is closed
+    #[arg(long)]
+    ephemeral: bool,
+}
+
+/// Change a work item
+#[derive(Debug, Args)]
+pub(crate) struct UpdateArgs {
+    #[arg(value_name = "ITEM")]
+    item: String,
+    #[arg(long)]
+    title: Option<String>,
+    /// `-` reads it from standard input
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Option<String>,
+    #[arg(long)]
+    priority: Option<u8>,
+    /// open, in_progress, blocked or pinned
+    #[arg(long)]
+    status: Option<String>,
+    /// Who is to do it; an empty one means nobody
+    #[arg(long, value_name = "TARGET")]
+    assignee: Option<String>,
+    #[arg(long, value_name = "TEXT")]
+    notes: Option<String>,
+    /// Add a line to the notes
+    #[arg(long, value_name = "TEXT", conflicts_with = "notes")]
+    append_notes: Option<String>,
+    #[arg(long, value_name = "LABEL")]
+    add_label: Vec<String>,
+    #[arg(long, value_name = "LABEL")]
+    remove_label: Vec<String>,
+}
+
+/// Close work items: they are done, or will not be
+#[derive(Debug, Args)]
+pub(crate) struct CloseArgs {
+    #[arg(value_name = "ITEM", required = true)]
+    items: Vec<String>,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+/// Open a closed work item again
+#[derive(Debug, Args)]
+pub(crate) struct ReopenArgs {
+    #[arg(value_name = "ITEM")]
+    item: String,
+}
+
+/// Say what must be done before what
+#[derive(Debug, Subcommand)]
+pub(crate) enum DepCommand {
+    /// ITEM can only be begun when BLOCKER is closed
+    Add(DepArgs),
+    /// ITEM does not wait for BLOCKER any more
+    Remove(DepArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DepArgs {
+    #[arg(value_name = "ITEM")]
+    item: String,
+    #[arg(value_name = "BLOCKER")]
+    blocker: String,
+}
+
+/// Take over work items from a file of JSON lines, such as beads' issues.jsonl
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// `-` reads standard input
+    file: PathBuf,
+}
+
+pub(super) fn create(args: CreateArgs, town: &Town, context: &Context) -> Result<(), Problem> {
+    let parent: Option<WorkId> = args.parent.as_deref().map(str::parse).transpose()?;
+    let prefix = match (&parent, &args.rig) {
+        // A part is named after the whole.
+        (Some(_), _) => String::new(),
+        (None, Some(rig)) => rig::work_prefix(town, rig)?,
+        (None, None) => rig::work_prefix_here(town),
+    };
+    let draft = Draft {
+        prefix,
+        parent,
+        title: args.title,
+        description: text(args.description)?.unwrap_or_default(),
+        kind: args.kind,
+        priority: args.priority,
+        assignee: assignee(town, args.assignee)?,
+        labels: args.label,
+        deps: ids(&args.deps)?,
+        ephemeral: args.ephemeral,
+    };
+    let item = Work::of(town).create(&draft)?;
+    told(&item, &format!("Made {}: {}", item.id, item.title), context)
+}
+
+pub(super) fn update(args: UpdateArgs, town: &Town, context: &Context) -> Result<(), Problem> {
+    let patch = Patch {
+        title: args.title,
+        description: text(args.description)?,
+        kind: args.kind,
+        priority: args.priority,
+        status: args.status.as_deref().map(str::parse).transpose()?,
+        assignee: assignee(town, args.assignee)?,
+        notes: args.notes,
+        append_notes: args.append_notes,
+        add_labels: args.add_label,
+        remove_labels: args.remove_label,
+    };
+    let item = Work::of(town).update(&args.item.parse()?, &patch)?;
+    told(&item, &format!("Changed {}.", item.id), context)
+}
+
+pub(super) fn close(args: &CloseArgs, town: &Town, context: &Context) -> Result<(), Problem> {
+    let work = Work::of(town);
+    let ids = ids(&args.items)?;
+    // All must be there before one is closed.
+    for id in &ids {
+        work.get(id)?;
+    }
+    let mut closed = Vec::new();
+    for id in &ids {
+        closed.push(work.close(id, args.reason.as_deref())?);
+    }
+    if context.json {
+        let documents: Vec<_> = closed.iter().map(document).collect();
+        return output::json(&documents);
+    }
+    for item in &closed {
+        output::line(output::clean(&format!(
+            "Closed {}: {}",
+            item.id, item.title
+        )))?;
+    }
+    Ok(())
+}
+
+pub(super) fn reopen(args: &ReopenArgs, town: &Town, context: &Context) -> Result<(), Problem> {
+    let item = Work::of(town).reopen(&args.item.parse()?)?;
+    told(&item, &format!("{} is open again.", item.id), context)
+}
+
+pub(super) fn dep(command: &DepCommand, town: &Town, context: &Context) -> Result<(), Problem> {
+    let work = Work::of(town);
+    let (item, words) = match command {
+        DepCommand::Add(args) => {
+            let item = work.add_dependency(&args.item.parse()?, &args.blocker.parse()?)?;
+            (item, format!("{} waits for {}.", args.item, args.blocker))
+        }
+        DepCommand::Remove(args) => {
+            let item = work.remove_dependency(&args.item.parse()?, &args.blocker.parse()?)?;
+            (
+                item,
+                format!("{} does not wait for {} any more.", args.item, args.blocker),
+            )
+        }
+    };
+    told(&item, &words, context)
+}
+
+pub(super) fn import(args: &ImportArgs, town: &Town, context: &Context) -> Result<(), Problem> {
+    let text = if args.file.as_os_str() == "-" {
+        standard_input()?
+    } else {
+        let path = context.around().current_dir.join(&args.file);
+        gt_town::files::read_if_there(&path)?
+            .ok_or_else(|| Problem::not_found(format!("there is no file {}", path.display())))?
+    };
+    let imported = Work::of(town).import(&text)?;
+    for (line, why) in &imported.skipped {
+        output::warn(format!("line {line} was skipped: {why}"));
+    }
+    if context.json {
+        let skipped: Vec<usize> = imported.skipped.iter().map(|(line, _)| *line).collect();
+        return output::json(&json!({
+            "new": imported.new,
+            "updated": imported.updated,
+            "unchanged": imported.unchanged,
+            "skipped_lines": skipped,
+        }));
+    }
+    output::line(format!(
+        "{} new, {} updated, {} as they were.",
+        imported.new, imported.updated, imported.unchanged
+    ))
+}
+
+fn told(item: &Item, words: &str, context: &Context) -> Result<(), Problem> {
+    if context.json {
+        return output::json(&document(item));
+    }
+    output::line(output::clean(words))
+}
+
+fn ids(texts: &[String]) -> Result<Vec<WorkId>, Problem> {
+    texts.iter().map(|text| text.parse()).collect()
+}
+
+/// An agent by any target; an empty text stays empty.
+fn assignee(town: &Town, given: Option<String>) -> Result<Option<String>, Problem> {
+    match given.as_deref() {
+        None => Ok(None),
+        Some("") => Ok(Some(String::new())),
+        Some(text) => Ok(Some(target::resolve(town, text)?.address())),
+    }
+}
+
+/// A text as it was given, or from standard input for `-`.
+fn text(given: Option<String>) -> Result<Option<String>, Problem> {
+    match given.as_deref() {
+        Some("-") => standard_input().map(Some),
+        _ => Ok(given),
+    }
+}
+
+fn standard_input() -> Result<String, Problem> {
+    let mut text = String::new();
+    std::io::stdin()
+        .read_to_string(&mut text)
+        .map_err(|error| Problem::failed("cannot read standard input").caused_by(error))?;
+    Ok(text)
+}

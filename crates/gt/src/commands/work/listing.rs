@@ -1,0 +1,235 @@
+//! Showing work items.
+
+use crate::context::Context;
+use crate::output::table::Table;
+use crate::output::{self, Paint};
+use clap::Args;
+use gt_core::Problem;
+use gt_core::work::{Item, Status, WorkId};
+use gt_town::work::{Query, Work};
+use gt_town::{Town, rig, target};
+use serde_json::{Value, json};
+
+/// List work items, the most urgent first
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    #[command(flatten)]
+    filter: Filter,
+    /// Only those of this status: open, hooked, in_progress, blocked, pinned, closed
+    #[arg(long)]
+    status: Option<String>,
+    /// Also those that are closed
+    #[arg(long)]
+    all: bool,
+}
+
+/// List what can be begun: open, and without an open blocker
+#[derive(Debug, Args)]
+pub(crate) struct ReadyArgs {
+    #[command(flatten)]
+    filter: Filter,
+}
+
+/// Find work items by their words, closed ones too
+#[derive(Debug, Args)]
+pub(crate) struct SearchArgs {
+    /// What stands in their title, description, notes or id
+    text: String,
+    #[command(flatten)]
+    filter: Filter,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Filter {
+    /// Only this rig's; `hq` stands for the town itself
+    #[arg(long)]
+    rig: Option<String>,
+    /// Only those of this agent
+    #[arg(long, value_name = "TARGET")]
+    assignee: Option<String>,
+    /// Only those of this type
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Option<String>,
+    /// Only those with this label
+    #[arg(long)]
+    label: Option<String>,
+    /// Only the parts of this one
+    #[arg(long, value_name = "ITEM")]
+    parent: Option<String>,
+    /// Only those of this priority, from 0 to 4
+    #[arg(long)]
+    priority: Option<u8>,
+    /// At most so many
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+}
+
+/// Show all of a work item
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    #[arg(value_name = "ITEM")]
+    item: String,
+}
+
+/// Print every work item as a line of JSON
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// One JSON document in each line; the only form there is
+    #[arg(long)]
+    jsonl: bool,
+}
+
+impl Filter {
+    fn query(&self, town: &Town) -> Result<Query, Problem> {
+        let prefix = self
+            .rig
+            .as_deref()
+            .map(|rig| rig::work_prefix(town, rig))
+            .transpose()?;
+        let assignee = self.assignee.as_deref().map(|text| {
+            // One that is gone may still have its name on an item.
+            target::resolve(town, text).map_or_else(|_| text.to_owned(), |who| who.address())
+        });
+        Ok(Query {
+            prefix,
+            assignee,
+            kind: self.kind.clone(),
+            label: self.label.clone(),
+            parent: self.parent.as_deref().map(str::parse).transpose()?,
+            priority: self.priority,
+            limit: self.limit,
+            ..Query::default()
+        })
+    }
+}
+
+pub(super) fn list(args: &ListArgs, town: &Town, context: &Context) -> Result<(), Problem> {
+    let query = Query {
+        status: args.status.as_deref().map(str::parse).transpose()?,
+        all: args.all,
+        ..args.filter.query(town)?
+    };
+    table(&Work::of(town).find(&query)?, context)
+}
+
+pub(super) fn ready(args: &ReadyArgs, town: &Town, context: &Context) -> Result<(), Problem> {
+    let query = Query {
+        ready: true,
+        ..args.filter.query(town)?
+    };
+    table(&Work::of(town).find(&query)?, context)
+}
+
+pub(super) fn search(args: SearchArgs, town: &Town, context: &Context) -> Result<(), Problem> {
+    let query = Query {
+        all: true,
+        ..args.filter.query(town)?
+    };
+    let query = Query {
+        text: Some(args.text),
+        ..query
+    };
+    table(&Work::of(town).find(&query)?, context)
+}
+
+pub(super) fn show(args: &ShowArgs, town: &Town, context: &Context) -> Result<(), Problem> {
+    let id: WorkId = args.item.parse()?;
+    let work = Work::of(town);
+    let item = work.get(&id)?;
+    let blockers = work.open_blockers(&id)?;
+    if context.json {
+        let mut document = document(&item);
+        document["blocked_by"] = json!(blockers);
+        return output::json(&document);
+    }
+    output::line(output::clean(&line_of(&item)))?;
+    let paint = Paint::for_stdout();
+    let list = |ids: &[WorkId]| {
+        ids.iter()
+            .map(WorkId::as_str)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    for (name, value) in [
+        ("assignee", item.assignee.clone().unwrap_or_default()),
+        ("labels", item.labels.join(", ")),
+        (
+            "parent",
+            item.parent
+                .as_ref()
+                .map(WorkId::to_string)
+                .unwrap_or_default(),
+        ),
+        ("waits for", list(&item.deps)),
+        ("still open", list(&blockers)),
+        ("created", item.created_at.clone()),
+        ("updated", item.updated_at.clone()),
+        ("closed", item.closed_at.clone().unwrap_or_default()),
+        ("because", item.close_reason.clone().unwrap_or_default()),
+    ] {
+        if !value.is_empty() {
+            let name = paint.dim(&format!("{name:<11}"));
+            output::line(format!("{name} {}", output::clean(&value)))?;
+        }
+    }
+    for text in [&item.description, &item.notes] {
+        if !text.is_empty() {
+            output::line("")?;
+        }
+        for line in text.lines() {
+            output::line(output::clean(line))?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn export(town: &Town) -> Result<(), Problem> {
+    Work::of(town).export(|item| output::line(document(item).to_string()))
+}
+
+/// An item as scripts get it.
+pub(crate) fn document(item: &Item) -> Value {
+    json!(item)
+}
+
+/// An item in one line.
+pub(crate) fn line_of(item: &Item) -> String {
+    format!(
+        "{} {} [{}, {}, P{}]",
+        item.id,
+        item.title,
+        item.kind,
+        item.status.word(),
+        item.priority
+    )
+}
+
+fn table(items: &[Item], context: &Context) -> Result<(), Problem> {
+    if context.json {
+        let documents: Vec<Value> = items.iter().map(document).collect();
+        return output::json(&documents);
+    }
+    if items.is_empty() {
+        return output::line("There is no such work.");
+    }
+    let mut table = Table::new(&["ID", "P", "STATUS", "TYPE", "ASSIGNEE", "TITLE"]);
+    for item in items {
+        table.row([
+            item.id.to_string().into(),
+            item.priority.to_string().into(),
+            item.status.word().into(),
+            item.kind.clone().into(),
+            item.assignee.clone().unwrap_or_default().into(),
+            item.title.clone().into(),
+        ]);
+    }
+    let closed = items
+        .iter()
+        .filter(|item| item.status == Status::Closed)
+        .count();
+    output::print(&table.render(Paint::for_stdout()))?;
+    match closed {
+        0 => Ok(()),
+        closed => output::line(format!("{} in all, {closed} closed", items.len())),
+    }
+}

@@ -1,0 +1,239 @@
+//! Work items, and who holds which.
+
+use crate::env::TestEnv;
+use crate::remembered::lives;
+use serde_json::{Value, json};
+use std::fs;
+use std::process::Child;
+
+fn create(env: &TestEnv, args: &[&str]) -> Value {
+    env.json(&[&["work", "create"], args].concat())
+}
+
+fn id(item: &Value) -> &str {
+    item["id"].as_str().unwrap()
+}
+
+fn ids(env: &TestEnv, args: &[&str]) -> Vec<String> {
+    let items = env.json(&[&["work"], args].concat());
+    let items = items.as_array().unwrap().iter();
+    items.map(|item| id(item).to_owned()).collect()
+}
+
+#[test]
+fn work_is_made_found_changed_and_closed() {
+    let env = TestEnv::with_rig();
+    let bug = create(
+        &env,
+        &[
+            "Fix it",
+            "--type",
+            "bug",
+            "--priority",
+            "0",
+            "--label",
+            "ui",
+            "-d",
+            "All of\nit",
+        ],
+    );
+    assert!(id(&bug).starts_with("gt-") && id(&bug).len() == 8, "{bug}");
+    for (field, expected) in [
+        ("status", json!("open")),
+        ("type", json!("bug")),
+        ("priority", json!(0)),
+        ("labels", json!(["ui"])),
+        ("deps", json!([])),
+        ("description", json!("All of\nit")),
+    ] {
+        assert_eq!(bug[field], expected, "{field}: {bug}");
+    }
+    let part = create(&env, &["A part", "--parent", id(&bug)]);
+    assert_eq!(id(&part), format!("{}.1", id(&bug)));
+    let town = create(&env, &["For the town", "--rig", "hq", "--priority", "4"]);
+    assert!(id(&town).starts_with("hq-"));
+    assert_eq!(ids(&env, &["list"]), [id(&bug), id(&part), id(&town)]);
+    assert_eq!(
+        ids(&env, &["list", "--rig", "gastown", "--label", "ui"]),
+        [id(&bug)]
+    );
+    assert_eq!(ids(&env, &["list", "--parent", id(&bug)]), [id(&part)]);
+    assert_eq!(ids(&env, &["search", "a PART"]), [id(&part)]);
+    assert_eq!(ids(&env, &["search", "100%"]), [""; 0]);
+    let changed = env.json(&[
+        "work",
+        "update",
+        id(&bug),
+        "--title",
+        "Mend it",
+        "--append-notes",
+        "one",
+        "--remove-label",
+        "ui",
+    ]);
+    assert_eq!(changed["title"], "Mend it");
+    assert_eq!(changed["notes"], "one");
+    assert_eq!(changed["labels"], json!([]));
+    assert_eq!(changed["description"], bug["description"], "the rest stays");
+    let closed = env.json(&["work", "close", id(&bug), "--reason", "done"]);
+    assert_eq!(closed[0]["status"], "closed");
+    assert_eq!(closed[0]["close_reason"], "done");
+    assert_eq!(ids(&env, &["list"]).len(), 2);
+    assert_eq!(ids(&env, &["list", "--all"]).len(), 3);
+    assert_eq!(ids(&env, &["list", "--status", "closed"]), [id(&bug)]);
+    assert_eq!(env.json(&["work", "reopen", id(&bug)])["status"], "open");
+    env.gt(&["work", "reopen", id(&bug)]).fails(4);
+    env.gt(&["work", "show", "gt-nosuch"]).fails(3);
+    env.gt(&["work", "show", "what is this"]).fails(2);
+    env.gt(&["work", "create", " "]).fails(2);
+    env.gt(&["work", "create", "x", "--priority", "5"]).fails(2);
+    env.gt(&["work", "create", "x", "--rig", "nowhere"])
+        .fails(3);
+    env.gt(&["work", "close", id(&part), "gt-nosuch"]).fails(3);
+    assert_eq!(
+        env.json(&["work", "show", id(&part)])["status"],
+        "open",
+        "all or none"
+    );
+    let shown = env.gt(&["work", "show", id(&bug)]).ok().stdout;
+    assert!(
+        shown.contains("Mend it") && shown.contains("All of"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn what_waits_for_others_is_not_ready() {
+    let env = TestEnv::with_rig();
+    let [a, b, c] = ["a", "b", "c"].map(|title| id(&create(&env, &[title])).to_owned());
+    env.gt(&["work", "dep", "add", &b, &a]).ok();
+    env.gt(&["work", "dep", "add", &c, &b]).ok();
+    assert_eq!(ids(&env, &["ready"]), [a.as_str()]);
+    assert_eq!(env.json(&["work", "show", &c])["blocked_by"], json!([b]));
+    // No circles.
+    env.gt(&["work", "dep", "add", &a, &c]).fails(4);
+    env.gt(&["work", "dep", "add", &a, &a]).fails(4);
+    env.gt(&["work", "close", &a]).ok();
+    assert_eq!(ids(&env, &["ready"]), [b.as_str()]);
+    env.gt(&["work", "dep", "remove", &c, &b]).ok();
+    assert_eq!(ids(&env, &["ready"]).len(), 2);
+    env.gt(&["work", "dep", "remove", &c, &b]).fails(3);
+}
+
+#[test]
+fn an_item_is_on_one_hook_and_a_hook_has_one_item() {
+    let env = TestEnv::with_crew(&["max", "amy"]);
+    assert_eq!(env.json(&["hook", "--agent", "gastown/max"]), Value::Null);
+    env.gt(&["hook"]).fails(2);
+    let [a, b] = ["a", "b"].map(|title| id(&create(&env, &[title])).to_owned());
+    env.gt(&["crew", "start", "max"]).ok();
+    let hooked = env.json(&["hook", &a, "--agent", "gastown/max"]);
+    assert_eq!(hooked["status"], "hooked");
+    assert_eq!(hooked["assignee"], "gastown/crew/max");
+    assert_eq!(id(&env.json(&["hook", "--agent", "gastown/max"])), a);
+    env.gt(&["hook", &a, "--agent", "gastown/max"]).ok();
+    env.gt(&["hook", &b, "--agent", "gastown/max"]).fails(4);
+    env.gt(&["hook", &a, "--agent", "gastown/amy"]).fails(4);
+    env.gt(&["work", "update", &a, "--status", "open"]).fails(2);
+    env.gt(&["work", "update", &b, "--status", "hooked"])
+        .fails(2);
+    assert_eq!(ids(&env, &["ready"]), [b.as_str()]);
+    // The life that runs works on it, and so does the next.
+    assert_eq!(lives(&env, &["--work", &a]).len(), 1);
+    env.gt(&["stop", "gastown/max"]).ok();
+    env.gt(&["crew", "start", "max"]).ok();
+    assert_eq!(lives(&env, &["--work", &a]).len(), 2);
+    let taken = env.json(&["unhook", &a]);
+    assert_eq!(taken["agent"], "gastown/crew/max");
+    assert_eq!(env.json(&["work", "show", &a])["status"], "open");
+    assert_eq!(env.json(&["unhook", "--agent", "gastown/max"]), Value::Null);
+    env.gt(&["hook", &a, "--agent", "gastown/amy"]).ok();
+    env.gt(&["work", "close", &a]).ok();
+    assert_eq!(env.json(&["hook", "--agent", "gastown/amy"]), Value::Null);
+    env.gt(&["hook", &a, "--agent", "gastown/amy"]).fails(4);
+    let told: Vec<Value> = env
+        .json(&["events", "--type", "hook,unhook"])
+        .as_array()
+        .unwrap()
+        .clone();
+    assert_eq!(told.len(), 3, "{told:?}");
+}
+
+#[test]
+fn of_a_hundred_who_want_an_item_one_gets_it() {
+    let names: Vec<String> = (0..100).map(|number| format!("agent/a{number}")).collect();
+    let env = TestEnv::with_town();
+    let wanted = id(&create(&env, &["Wanted"])).to_owned();
+    let racers: Vec<(Child, &String)> = names
+        .iter()
+        .map(|name| (env.spawn(&["hook", &wanted, "--agent", name]), name))
+        .collect();
+    let mut winners = Vec::new();
+    for (racer, name) in racers {
+        let output = racer.wait_with_output().unwrap();
+        match output.status.code() {
+            Some(0) => winners.push(name.clone()),
+            code => assert_eq!(code, Some(4), "{output:?}"),
+        }
+    }
+    assert_eq!(winners.len(), 1);
+    assert_eq!(
+        env.json(&["work", "show", &wanted])["assignee"],
+        json!(winners[0])
+    );
+}
+
+#[test]
+fn a_store_that_cannot_be_read_is_never_shown_as_no_work() {
+    let env = TestEnv::with_town();
+    let item = id(&create(&env, &["There"])).to_owned();
+    env.gt(&["hook", &item, "--agent", "mayor"]).ok();
+    let file = env.town().join(".work/items.db");
+    for suffix in ["", "-wal", "-shm"] {
+        let _ = fs::remove_file(env.town().join(format!(".work/items.db{suffix}")));
+    }
+    fs::write(&file, "nonsense ".repeat(1000)).unwrap();
+    for args in [
+        &["hook", "--agent", "mayor"][..],
+        &["work", "list"],
+        &["work", "ready"],
+    ] {
+        let answer = env.gt(args).fails(1);
+        assert!(answer.stderr.contains("hint:"), "{}", answer.stderr);
+        assert_eq!(answer.stdout, "");
+    }
+}
+
+#[test]
+fn items_of_beads_are_taken_over() {
+    let env = TestEnv::with_rig();
+    let file = env.path("issues.jsonl");
+    let lines = [
+        r#"{"id":"gt-aaa","title":"One","description":"d","status":"open","priority":1,"issue_type":"bug","created_at":"2026-01-17T01:00:00+01:00","updated_at":"2026-01-17T01:00:00Z","labels":["x"]}"#,
+        r#"{"id":"gt-aaa.1","title":"Part","status":"closed","priority":2,"issue_type":"task","created_at":"2026-01-17T01:00:00Z","updated_at":"2026-01-17T01:00:00Z","closed_at":"2026-01-18T01:00:00Z","dependencies":[{"issue_id":"gt-aaa.1","depends_on_id":"gt-aaa","type":"parent-child"}]}"#,
+        r#"{"id":"gt-bbb","title":"Two","status":"in_progress","priority":2,"issue_type":"task","assignee":"x","created_at":"2026-01-17T01:00:00Z","updated_at":"2026-01-17T01:00:00Z","dependencies":[{"issue_id":"gt-bbb","depends_on_id":"gt-aaa","type":"blocks"}]}"#,
+        "this is no JSON",
+        r#"{"id":"gt-ccc","title":"Gone","status":"tombstone","priority":2,"issue_type":"task"}"#,
+    ];
+    fs::write(&file, lines.join("\n")).unwrap();
+    let path = file.to_str().unwrap();
+    let imported = env.json(&["work", "import", path]);
+    assert_eq!(
+        imported,
+        json!({"new": 3, "updated": 0, "unchanged": 0, "skipped_lines": [4]})
+    );
+    let again = env.json(&["work", "import", path]);
+    assert_eq!(again["unchanged"], 3, "{again}");
+    let two = env.json(&["work", "show", "gt-bbb"]);
+    assert_eq!(two["deps"], json!(["gt-aaa"]), "{two}");
+    let part = env.json(&["work", "show", "gt-aaa.1"]);
+    assert_eq!(part["parent"], "gt-aaa", "{part}");
+    let exported = env.gt(&["work", "export", "--jsonl"]).ok().stdout;
+    assert_eq!(exported.lines().count(), 3);
+    // What is exported can be taken over elsewhere.
+    let other = TestEnv::with_rig();
+    fs::write(other.path("all.jsonl"), &exported).unwrap();
+    let there = other.json(&["work", "import", other.path("all.jsonl").to_str().unwrap()]);
+    assert_eq!(there["new"], 3, "{there}");
+    assert_eq!(other.gt(&["work", "export"]).ok().stdout, exported);
+}

@@ -1,0 +1,39 @@
+//! Work items, kept in the town's own database: `.work/items.db`.
+//!
+//! It is the truth about them, so every change is one transaction that is on the disk
+//! before it is told. An item is on one agent's hook at a time and an agent has one
+//! item: the table of hooks cannot hold it otherwise.
+
+mod change;
+mod dependencies;
+mod exchange;
+mod hook;
+mod read;
+mod store;
+
+pub use change::{Draft, Patch};
+pub use exchange::Imported;
+pub use hook::Hooked;
+pub use read::Query;
+
+use crate::Town;
+use std::path::PathBuf;
+
+/// The work items of a town.
+#[derive(Clone, Debug)]
+pub struct Work {
+    path: PathBuf,
+}
+
+impl Work {
+    pub fn of(town: &Town) -> Self {
+        Work {
+            path: town.root().join(".work/items.db"),
+        }
+    }
+
+    /// Whether anything was ever written: otherwise nobody has to look.
+    pub fn exists(&self) -> bool {
+        self.path.exists()
+    }
+}

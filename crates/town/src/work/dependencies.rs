@@ -1,0 +1,75 @@
+//! What must be done before what.
+
+use super::Work;
+use super::read::must_have;
+use super::store::problem;
+use crate::Result;
+use crate::sessions::timestamp;
+use gt_core::Problem;
+use gt_core::work::{Item, WorkId};
+use rusqlite::{Connection, params};
+
+impl Work {
+    /// Says that an item can only be begun when another is closed.
+    pub fn add_dependency(&self, id: &WorkId, blocker: &WorkId) -> Result<Item> {
+        self.change(|db| {
+            must_have(db, id)?;
+            add(db, id, blocker)?;
+            touch(db, id)?;
+            must_have(db, id)
+        })
+    }
+
+    pub fn remove_dependency(&self, id: &WorkId, blocker: &WorkId) -> Result<Item> {
+        self.change(|db| {
+            must_have(db, id)?;
+            let removed = db
+                .execute(
+                    "DELETE FROM dependencies WHERE item = ?1 AND blocker = ?2",
+                    params![id.as_str(), blocker.as_str()],
+                )
+                .map_err(problem)?;
+            if removed == 0 {
+                return Err(Problem::not_found(format!(
+                    "{id} does not wait for {blocker}"
+                )));
+            }
+            touch(db, id)?;
+            must_have(db, id)
+        })
+    }
+}
+
+/// Adds one, unless both would wait for each other in the end.
+pub(super) fn add(db: &Connection, id: &WorkId, blocker: &WorkId) -> Result<()> {
+    must_have(db, blocker)?;
+    let circle: bool = db
+        .query_row(
+            "WITH RECURSIVE before (id) AS (
+                 SELECT ?2 UNION SELECT blocker FROM dependencies JOIN before ON item = before.id)
+             SELECT EXISTS (SELECT 1 FROM before WHERE id = ?1)",
+            params![id.as_str(), blocker.as_str()],
+            |row| row.get(0),
+        )
+        .map_err(problem)?;
+    if circle {
+        return Err(Problem::conflict(format!(
+            "{blocker} waits for {id} already, or is the same"
+        )));
+    }
+    db.execute(
+        "INSERT OR IGNORE INTO dependencies (item, blocker) VALUES (?1, ?2)",
+        params![id.as_str(), blocker.as_str()],
+    )
+    .map(drop)
+    .map_err(problem)
+}
+
+fn touch(db: &Connection, id: &WorkId) -> Result<()> {
+    db.execute(
+        "UPDATE items SET updated_at = ?2 WHERE id = ?1",
+        params![id.as_str(), timestamp(None)],
+    )
+    .map(drop)
+    .map_err(problem)
+}

@@ -1,0 +1,195 @@
+//! Reading work items.
+
+use super::Work;
+use super::store::problem;
+use crate::Result;
+use gt_core::Problem;
+use gt_core::work::{Item, Status, WorkId};
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension, Row};
+
+/// What is asked for; everything that is set must fit.
+#[derive(Clone, Debug, Default)]
+pub struct Query {
+    /// None means all but those that are closed.
+    pub status: Option<Status>,
+    pub all: bool,
+    pub assignee: Option<String>,
+    pub prefix: Option<String>,
+    pub kind: Option<String>,
+    pub label: Option<String>,
+    pub parent: Option<WorkId>,
+    pub priority: Option<u8>,
+    /// Somewhere in its title, description or notes.
+    pub text: Option<String>,
+    /// Only what is open and has no open blocker.
+    pub ready: bool,
+    pub limit: Option<usize>,
+}
+
+const COLUMNS: &str =
+    "id, title, description, type, priority, status, assignee, parent, notes, ephemeral,
+    created_at, updated_at, closed_at, close_reason,
+    (SELECT json_group_array(label ORDER BY label) FROM labels WHERE item = items.id),
+    (SELECT json_group_array(blocker ORDER BY blocker) FROM dependencies WHERE item = items.id)";
+
+impl Work {
+    /// The items that fit, the most urgent and oldest first.
+    pub fn find(&self, query: &Query) -> Result<Vec<Item>> {
+        match self.open_if_there()? {
+            Some(db) => find(&db, query),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The item of this id.
+    pub fn get(&self, id: &WorkId) -> Result<Item> {
+        let item = match self.open_if_there()? {
+            Some(db) => by_id(&db, id)?,
+            None => None,
+        };
+        item.ok_or_else(|| not_found(id))
+    }
+
+    /// What still keeps an item from being begun.
+    pub fn open_blockers(&self, id: &WorkId) -> Result<Vec<WorkId>> {
+        let Some(db) = self.open_if_there()? else {
+            return Ok(Vec::new());
+        };
+        let mut query = db
+            .prepare(
+                "SELECT blocker FROM dependencies JOIN items ON id = blocker
+                 WHERE item = ?1 AND status <> 'closed' ORDER BY blocker",
+            )
+            .map_err(problem)?;
+        let ids = query
+            .query_map([id.as_str()], |row| row.get::<_, String>(0))
+            .map_err(problem)?;
+        ids.map(|id| id.map_err(problem)?.parse()).collect()
+    }
+}
+
+fn find(db: &Connection, query: &Query) -> Result<Vec<Item>> {
+    let mut conditions: Vec<String> = Vec::new();
+    let mut values: Vec<Value> = Vec::new();
+    let mut must = |condition: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            values.push(value);
+            conditions.push(condition.replace('?', &format!("?{}", values.len())));
+        }
+    };
+    let text = |value: &Option<String>| value.clone().map(Value::from);
+    must(
+        "status = ?",
+        query
+            .status
+            .map(|status| Value::from(status.word().to_owned())),
+    );
+    must("assignee = ?", text(&query.assignee));
+    must("type = ?", text(&query.kind));
+    must(
+        "priority = ?",
+        query
+            .priority
+            .map(|priority| Value::from(i64::from(priority))),
+    );
+    must(
+        "parent = ?",
+        query.parent.as_ref().map(|id| Value::from(id.to_string())),
+    );
+    must(
+        "id LIKE ? ESCAPE '\\'",
+        query
+            .prefix
+            .as_ref()
+            .map(|p| Value::from(format!("{}-%", escaped(p)))),
+    );
+    must(
+        "EXISTS (SELECT 1 FROM labels WHERE item = items.id AND label = ?)",
+        text(&query.label),
+    );
+    must(
+        "(title LIKE ? ESCAPE '\\' OR description LIKE ? ESCAPE '\\' OR notes LIKE ? ESCAPE '\\' OR id LIKE ? ESCAPE '\\')",
+        query
+            .text
+            .as_ref()
+            .map(|text| Value::from(format!("%{}%", escaped(text)))),
+    );
+    if query.ready {
+        conditions.push(
+            "status = 'open' AND NOT EXISTS (SELECT 1 FROM dependencies JOIN items AS blockers
+             ON blockers.id = blocker WHERE item = items.id AND blockers.status <> 'closed')"
+                .to_owned(),
+        );
+    } else if query.status.is_none() && !query.all {
+        conditions.push("status <> 'closed'".to_owned());
+    }
+    let filter = match conditions.as_slice() {
+        [] => String::new(),
+        conditions => format!("WHERE {}", conditions.join(" AND ")),
+    };
+    let limit = query
+        .limit
+        .map_or(-1, |limit| i64::try_from(limit).unwrap_or(-1));
+    let statement = format!(
+        "SELECT {COLUMNS} FROM items {filter} ORDER BY priority, created_at, id LIMIT {limit}"
+    );
+    let mut statement = db.prepare(&statement).map_err(problem)?;
+    let rows = statement
+        .query_map(rusqlite::params_from_iter(values), |row| Ok(item(row)))
+        .map_err(problem)?;
+    rows.map(|row| row.map_err(problem)?).collect()
+}
+
+/// A text that stands for itself in a pattern.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\")
+        .replace('%', "\\%")
+        .replace('_', "\\_")
+}
+
+pub(super) fn by_id(db: &Connection, id: &WorkId) -> Result<Option<Item>> {
+    let statement = format!("SELECT {COLUMNS} FROM items WHERE id = ?1");
+    let found = db
+        .query_row(&statement, [id.as_str()], |row| Ok(item(row)))
+        .optional()
+        .map_err(problem)?;
+    found.transpose()
+}
+
+/// The item of this id, which must be there.
+pub(super) fn must_have(db: &Connection, id: &WorkId) -> Result<Item> {
+    by_id(db, id)?.ok_or_else(|| not_found(id))
+}
+
+fn not_found(id: &WorkId) -> Problem {
+    Problem::not_found(format!("there is no work item {id}")).hint("`gt work list` shows them")
+}
+
+fn item(row: &Row<'_>) -> Result<Item> {
+    let text = |place: usize| row.get::<_, String>(place).map_err(problem);
+    let maybe = |place: usize| row.get::<_, Option<String>>(place).map_err(problem);
+    let list = |place: usize| -> Result<Vec<String>> {
+        serde_json::from_str(&text(place)?)
+            .map_err(|error| Problem::failed("a work item cannot be read").caused_by(error))
+    };
+    let ids: Result<Vec<WorkId>> = list(15)?.iter().map(|id| id.parse()).collect();
+    Ok(Item {
+        id: text(0)?.parse()?,
+        title: text(1)?,
+        description: text(2)?,
+        kind: text(3)?,
+        priority: row.get(4).map_err(problem)?,
+        status: text(5)?.parse()?,
+        assignee: maybe(6)?,
+        parent: maybe(7)?.map(|id| id.parse()).transpose()?,
+        notes: text(8)?,
+        ephemeral: row.get(9).map_err(problem)?,
+        created_at: text(10)?,
+        updated_at: text(11)?,
+        closed_at: maybe(12)?,
+        close_reason: maybe(13)?,
+        labels: list(14)?,
+        deps: ids?,
+    })
+}

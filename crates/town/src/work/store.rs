@@ -1,0 +1,116 @@
+//! The database of work items: opened, and brought up to date.
+
+use super::Work;
+use crate::{Result, files};
+use gt_core::Problem;
+use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
+use std::time::Duration;
+
+/// How long others may write before we.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Each brings the database from one version to the next. Only ever added to.
+const MIGRATIONS: &[&str] = &["
+CREATE TABLE items (
+    id TEXT PRIMARY KEY, title TEXT NOT NULL, description TEXT NOT NULL DEFAULT '',
+    type TEXT NOT NULL, priority INTEGER NOT NULL CHECK (priority BETWEEN 0 AND 4),
+    status TEXT NOT NULL, assignee TEXT, parent TEXT REFERENCES items (id),
+    notes TEXT NOT NULL DEFAULT '', ephemeral INTEGER NOT NULL DEFAULT 0,
+    created_at TEXT NOT NULL, updated_at TEXT NOT NULL, closed_at TEXT, close_reason TEXT
+) WITHOUT ROWID;
+CREATE INDEX items_by_status ON items (status, priority, created_at);
+CREATE INDEX items_by_assignee ON items (assignee, status) WHERE assignee IS NOT NULL;
+CREATE INDEX items_by_parent ON items (parent) WHERE parent IS NOT NULL;
+CREATE TABLE labels (
+    item TEXT NOT NULL REFERENCES items (id) ON DELETE CASCADE, label TEXT NOT NULL,
+    PRIMARY KEY (item, label)
+) WITHOUT ROWID;
+CREATE INDEX labels_by_label ON labels (label);
+CREATE TABLE dependencies (
+    item TEXT NOT NULL REFERENCES items (id) ON DELETE CASCADE,
+    blocker TEXT NOT NULL REFERENCES items (id) ON DELETE CASCADE,
+    PRIMARY KEY (item, blocker), CHECK (item <> blocker)
+) WITHOUT ROWID;
+CREATE INDEX dependencies_by_blocker ON dependencies (blocker);
+CREATE TABLE hooks (
+    agent TEXT PRIMARY KEY, item TEXT NOT NULL UNIQUE REFERENCES items (id), since TEXT NOT NULL
+) WITHOUT ROWID;
+"];
+
+impl Work {
+    /// Opens the database for reading; `None` if nothing was ever written.
+    pub(super) fn open_if_there(&self) -> Result<Option<Connection>> {
+        if !self.exists() {
+            return Ok(None);
+        }
+        self.open().map(Some)
+    }
+
+    pub(super) fn open(&self) -> Result<Connection> {
+        if let Some(folder) = self.path.parent() {
+            files::make_dir(folder)?;
+        }
+        let open = || -> rusqlite::Result<Connection> {
+            let mut db = Connection::open(&self.path)?;
+            db.busy_timeout(PATIENCE)?;
+            // Whoever was told of a change finds it after a power failure too.
+            db.pragma_update(None, "synchronous", "FULL")?;
+            db.pragma_update(None, "foreign_keys", "ON")?;
+            if version(&db)? < MIGRATIONS.len() {
+                db.pragma_update(None, "journal_mode", "WAL")?;
+                migrate(&mut db)?;
+            }
+            Ok(db)
+        };
+        let db = open().map_err(problem)?;
+        if version(&db).map_err(problem)? > MIGRATIONS.len() {
+            return Err(Problem::environment("the work items are of a newer gt")
+                .hint("use that one: this one could spoil them"));
+        }
+        Ok(db)
+    }
+
+    /// Makes a change, whole or not at all.
+    pub(super) fn change<T>(
+        &self,
+        change: impl FnOnce(&Transaction<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let mut db = self.open()?;
+        let transaction = db
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(problem)?;
+        let answer = change(&transaction)?;
+        transaction.commit().map_err(problem)?;
+        Ok(answer)
+    }
+}
+
+fn version(db: &Connection) -> rusqlite::Result<usize> {
+    db.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+fn migrate(db: &mut Connection) -> rusqlite::Result<()> {
+    let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have been quicker.
+    for (number, migration) in MIGRATIONS.iter().enumerate().skip(version(&change)?) {
+        change.execute_batch(migration)?;
+        change.pragma_update(None, "user_version", number + 1)?;
+    }
+    change.commit()
+}
+
+/// A failure of the database. It is never taken for "there is no work".
+pub(super) fn problem(error: rusqlite::Error) -> Problem {
+    let problem = Problem::failed("the work items cannot be read or written");
+    let hint = match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => "the disk is full: make room and try again",
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            "another gt is at work on them: try again"
+        }
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
+            "the file .work/items.db is damaged: put a backup in its place"
+        }
+        _ => "`gt doctor` looks at the town's files",
+    };
+    problem.caused_by(error).hint(hint)
+}
