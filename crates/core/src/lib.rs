@@ -10,6 +10,7 @@
 
 pub mod answer;
 pub mod beacon;
+pub mod cast;
 pub mod environment;
 pub mod event;
 pub mod harness;

@@ -7,7 +7,7 @@
 //! ([`conversation`]), and what the next save must not forget ([`carried`]). Writing and
 //! reading is the engine's.
 
-mod text;
+pub(crate) mod text;
 
 pub use text::printable;
 

@@ -5,7 +5,7 @@
 //! everything else that is not text goes.
 
 /// Line drawing as the alternate character set spells it.
-const LINES: &[(char, char)] = &[
+pub(crate) const LINES: &[(char, char)] = &[
     ('j', '┘'),
     ('k', '┐'),
     ('l', '┌'),

@@ -1,0 +1,254 @@
+//! Recordings of a terminal, as lines of asciicast v2.
+//!
+//! The first line is a [`Header`], each other one an [`Event`]. A recording that has
+//! become too long lies in several parts (see [`Part`]); times go on from part to part,
+//! so that joining them is putting their events one after the other. What of a recording
+//! may be shown on somebody's terminal is decided in [`view`].
+
+mod decode;
+pub mod view;
+
+pub use decode::Decoder;
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// How many parts a recording has at most: the first, and the newest of the others.
+pub const PARTS: u32 = 8;
+
+/// The most text that one event has, so that no line is long against a part.
+const LONGEST: usize = 8 << 10;
+
+/// The first line of a recording.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    pub version: u8,
+    pub width: u16,
+    pub height: u16,
+    /// When it began, in seconds since the epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timestamp: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// Which part it is. Other readers of the format pass over it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<Part>,
+}
+
+/// The place of a part in its recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    pub number: u32,
+    /// How many bytes of output came before it, by which a reader knows what is missing.
+    pub bytes_before: u64,
+}
+
+impl Header {
+    pub fn line(&self) -> String {
+        // A structure of plain fields always has a spelling.
+        let json = serde_json::to_string(self).unwrap_or_default();
+        format!("{json}\n")
+    }
+
+    pub fn from_line(line: &[u8]) -> Option<Self> {
+        serde_json::from_slice(line)
+            .ok()
+            .filter(|header: &Header| header.version == 2)
+    }
+}
+
+/// What happened, and how many seconds after the beginning.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    pub at: f64,
+    pub what: What,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    Output(String),
+    Size {
+        columns: u16,
+        rows: u16,
+    },
+    /// A remark of the recorder's.
+    Remark(String),
+    /// So many bytes of output were dropped, because the recording became too long.
+    Missing(u64),
+}
+
+impl What {
+    /// What is written there for people, where it is a remark.
+    pub fn remark(&self) -> Option<String> {
+        match self {
+            What::Remark(text) => Some(text.clone()),
+            What::Missing(bytes) => Some(format!("{} are missing here", size(*bytes))),
+            What::Output(_) | What::Size { .. } => None,
+        }
+    }
+}
+
+impl Event {
+    pub fn line(&self) -> String {
+        let (code, text) = match &self.what {
+            What::Output(text) => ("o", quoted(text)),
+            What::Size { columns, rows } => ("r", quoted(&format!("{columns}x{rows}"))),
+            remark => ("m", quoted(&remark.remark().unwrap_or_default())),
+        };
+        format!("[{:.3}, \"{code}\", {text}]\n", self.at)
+    }
+
+    /// The event of a line; none where it is torn, or of a kind that is not ours.
+    pub fn from_line(line: &[u8]) -> Option<Self> {
+        let (at, code, text): (f64, String, String) = serde_json::from_slice(line).ok()?;
+        let what = match code.as_str() {
+            "o" => What::Output(text),
+            "r" => {
+                let (columns, rows) = text.split_once('x')?;
+                What::Size {
+                    columns: columns.parse().ok()?,
+                    rows: rows.parse().ok()?,
+                }
+            }
+            "m" => What::Remark(text),
+            _ => return None,
+        };
+        Some(Event { at, what })
+    }
+}
+
+/// Output in pieces of which each fits one event.
+pub fn pieces(mut text: &str) -> impl Iterator<Item = &str> {
+    std::iter::from_fn(move || {
+        let (piece, rest) = text.split_at(boundary(text, LONGEST));
+        text = rest;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
+/// Where the text may be cut, at that byte or before it.
+fn boundary(text: &str, at: usize) -> usize {
+    let mut places = (0..=at.min(text.len())).rev();
+    places.find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+/// How long a part may become, of a recording that may take so many bytes in all.
+pub fn part_length(most: u64) -> u64 {
+    most / u64::from(PARTS)
+}
+
+/// The part that has to go before that one may be written: never the first, because how
+/// it began is worth keeping, and so is how it ended.
+pub fn part_to_drop(next: u32) -> Option<u32> {
+    next.checked_sub(PARTS - 1).filter(|number| *number > 0)
+}
+
+fn quoted(text: &str) -> String {
+    // A text always has a spelling.
+    serde_json::to_string(text).unwrap_or_default()
+}
+
+/// So many bytes, as people say it.
+pub fn size(bytes: u64) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "it is rounded anyway")]
+    let number = bytes as f64;
+    match bytes {
+        0..1_000 => format!("{bytes} bytes"),
+        1_000..1_000_000 => format!("{:.1} kB", number / 1e3),
+        _ => format!("{:.1} MB", number / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_written_and_read_as_lines() {
+        let check = |what: What, line: &str, back: Option<What>| {
+            let event = Event { at: 1.5, what };
+            assert_eq!(event.line(), line);
+            let read = Event::from_line(line.as_bytes());
+            assert_eq!(
+                read.map(|event| (event.at, event.what)),
+                back.map(|w| (1.5, w))
+            );
+        };
+        let out = What::Output("\x1b[1mé\"\r\n\u{1}".to_owned());
+        let line = "[1.500, \"o\", \"\\u001b[1mé\\\"\\r\\n\\u0001\"]\n";
+        check(out.clone(), line, Some(out));
+        let size = What::Size {
+            columns: 80,
+            rows: 24,
+        };
+        check(size.clone(), "[1.500, \"r\", \"80x24\"]\n", Some(size));
+        check(
+            What::Missing(1_500_000),
+            "[1.500, \"m\", \"1.5 MB are missing here\"]\n",
+            Some(What::Remark("1.5 MB are missing here".to_owned())),
+        );
+        for torn in [
+            "[1.500, \"o\", \"ab",
+            "",
+            "[1,\"i\",\"x\"]",
+            "{}",
+            "[1,\"r\",\"x\"]",
+        ] {
+            assert_eq!(Event::from_line(torn.as_bytes()), None, "{torn}");
+        }
+    }
+
+    #[test]
+    fn a_header_of_another_program_is_read_too() {
+        let header = Header::from_line(br#"{"version":2,"width":80,"height":24,"theme":{}}"#);
+        assert_eq!(
+            header.map(|header| (header.width, header.part)),
+            Some((80, None))
+        );
+        assert_eq!(
+            Header::from_line(br#"{"version":3,"width":80,"height":24}"#),
+            None
+        );
+        let own = Header {
+            version: 2,
+            width: 80,
+            height: 24,
+            timestamp: Some(7),
+            title: Some("mayor".to_owned()),
+            env: BTreeMap::from([("TERM".to_owned(), "screen".to_owned())]),
+            part: Some(Part {
+                number: 3,
+                bytes_before: 9,
+            }),
+        };
+        assert_eq!(Header::from_line(own.line().as_bytes()), Some(own));
+    }
+
+    #[test]
+    fn pieces_are_short_and_whole() {
+        let text = "é".repeat(LONGEST);
+        let all: Vec<&str> = pieces(&text).collect();
+        assert_eq!(all.concat(), text);
+        assert!(
+            all.iter().all(|piece| piece.len() <= LONGEST),
+            "{}",
+            all.len()
+        );
+        assert_eq!(pieces("").count(), 0);
+    }
+
+    #[test]
+    fn the_first_part_and_the_newest_stay() {
+        let mut kept: Vec<u32> = Vec::new();
+        for next in 0..40 {
+            if let Some(old) = part_to_drop(next) {
+                kept.retain(|number| *number != old);
+            }
+            kept.push(next);
+            assert!(kept.len() <= PARTS as usize);
+        }
+        assert_eq!(kept, [0, 33, 34, 35, 36, 37, 38, 39]);
+    }
+}

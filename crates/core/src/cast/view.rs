@@ -1,0 +1,263 @@
+//! What of a recording may be shown on somebody's terminal.
+//!
+//! A recording holds whatever a program has printed, and that program was told what to
+//! print by a model and by files from anywhere. So nothing is passed on as it is:
+//! [`Screen`] writes text, and of the sequences only those that draw, each spelled anew.
+//! Clipboard, titles, links, colours of the terminal itself, questions that it would
+//! answer into its input, printers, the mouse, the scrollback and the window's size are
+//! out of reach. [`Plain`] leaves only text, for files and pipes.
+
+mod parse;
+mod plain;
+
+pub use plain::Plain;
+
+use parse::{Parser, Token};
+use std::collections::BTreeSet;
+
+/// Controls that move the cursor, and the two alphabets.
+const CONTROLS: &str = "\n\r\t\x08\x0b\x0c\x0e\x0f";
+
+/// Sequences that draw, by their last letter: moving, erasing, inserting, scrolling.
+const DRAWING: &str = "@ABCDEFGHIJKLMPSTXZ`abdefmrsu";
+
+/// Modes that a recording may switch, with what they are before it does.
+const MODES: &[(u16, bool)] = &[
+    // Drawn at once or bit by bit; upside down; where lines begin and end.
+    (2026, false),
+    (5, false),
+    (6, false),
+    (7, true),
+    (25, true),
+    // The alternate screen, which is left last.
+    (47, false),
+    (1047, false),
+    (1049, false),
+];
+
+/// No terminal has more rows or columns; a larger number only keeps one busy.
+const LARGEST: u32 = 65_535;
+
+/// Lets through what draws, and remembers what has to be put back.
+#[derive(Clone, Debug, Default)]
+pub struct Screen {
+    parser: Parser,
+    /// Modes that are not what they were.
+    changed: BTreeSet<u16>,
+    has_margins: bool,
+}
+
+impl Screen {
+    /// What may be shown of this text. A sequence may go on in the next one.
+    pub fn push(&mut self, text: &str) -> String {
+        let mut shown = String::with_capacity(text.len());
+        for c in text.chars() {
+            if let Some(token) = self.parser.push(c) {
+                self.show(&token, &mut shown);
+            }
+        }
+        shown
+    }
+
+    /// Forgets a sequence that was begun: what comes now belongs to something else.
+    pub fn interrupt(&mut self) {
+        self.parser = Parser::default();
+    }
+
+    /// What makes the terminal usable again, wherever the recording was left.
+    pub fn restore(&mut self) -> String {
+        self.interrupt();
+        let mut back = String::new();
+        for (mode, before) in MODES {
+            if self.changed.remove(mode) {
+                back.push_str(&switch(*mode, *before));
+            }
+        }
+        // Insert mode, line drawing, colours.
+        back.push_str("\x1b[4l\x1b(B\x0f\x1b[0m");
+        if std::mem::take(&mut self.has_margins) {
+            // It moves the cursor as well.
+            back.push_str("\x1b7\x1b[r\x1b8");
+        }
+        back
+    }
+
+    fn show(&mut self, token: &Token, shown: &mut String) {
+        match token {
+            Token::Text(c) => shown.push(*c),
+            Token::Control(c) if CONTROLS.contains(*c) => shown.push(*c),
+            Token::Control(_) => {}
+            Token::Escape(between, last) => match (between.as_str(), last) {
+                ("", '7' | '8' | 'D' | 'E' | 'M') => shown.extend(['\x1b', *last]),
+                // A whole reset would take the scrollback with it.
+                ("", 'c') => {
+                    shown.push_str(&self.restore());
+                    shown.push_str("\x1b[H\x1b[2J");
+                }
+                ("(" | ")", '0' | 'A' | 'B') => {
+                    shown.push('\x1b');
+                    shown.push_str(between);
+                    shown.push(*last);
+                }
+                _ => {}
+            },
+            Token::Sequence(parameters, last) => self.sequence(parameters, *last, shown),
+        }
+    }
+
+    fn sequence(&mut self, parameters: &str, last: char, shown: &mut String) {
+        if let Some(modes) = parameters.strip_prefix('?') {
+            let on = match last {
+                'h' => true,
+                'l' => false,
+                _ => return,
+            };
+            for mode in modes.split(';').filter_map(|mode| mode.parse().ok()) {
+                self.switch(mode, on, shown);
+            }
+            return;
+        }
+        let mut numbers = parameters.split([';', ':']).map(|number| match number {
+            "" => Some(0),
+            // `parse` would take a sign as well.
+            digits if !digits.chars().all(|c| c.is_ascii_digit()) => None,
+            digits => digits.parse().ok().filter(|number| *number <= LARGEST),
+        });
+        if !numbers.all(|number| number.is_some()) {
+            return;
+        }
+        let is_harmless = match last {
+            // Only colours have parts of parts.
+            'm' => true,
+            _ if parameters.contains(':') => false,
+            // The scrollback is the viewer's.
+            'J' => parameters != "3",
+            // With more numbers these are something else: margins at the sides, the mouse.
+            's' | 'u' => parameters.is_empty(),
+            'T' => !parameters.contains(';'),
+            'h' | 'l' => parameters == "4",
+            last => DRAWING.contains(last),
+        };
+        if is_harmless {
+            self.has_margins |= last == 'r';
+            shown.push_str("\x1b[");
+            shown.push_str(parameters);
+            shown.push(last);
+        }
+    }
+
+    fn switch(&mut self, mode: u16, on: bool, shown: &mut String) {
+        let Some((_, before)) = MODES.iter().find(|(known, _)| *known == mode) else {
+            return;
+        };
+        match on == *before {
+            true => self.changed.remove(&mode),
+            false => self.changed.insert(mode),
+        };
+        shown.push_str(&switch(mode, on));
+    }
+}
+
+fn switch(mode: u16, on: bool) -> String {
+    format!("\x1b[?{mode}{}", if on { 'h' } else { 'l' })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn shown(text: &str) -> String {
+        Screen::default().push(text)
+    }
+
+    #[test]
+    fn what_draws_stays() {
+        for text in [
+            "plain\r\n\tGrüße 日本\x08 \x0b",
+            "\x1b[1;38:5:3;48;2;1;2;3mred\x1b[0m\x1b[m",
+            "\x1b[2J\x1b[H\x1b[3;4H\x1b[K\x1b[1A\x1b[2;20r\x1b[5X\x1b[9b\x1b[4h\x1b[4l",
+            "\x1b7\x1b[s\x1b[u\x1b8\x1bM\x1bD\x1b(0lqk\x1b(B\x0e\x0f",
+            "\x1b[?25l\x1b[?1049h\x1b[?7l\x1b[?2026h",
+        ] {
+            assert_eq!(shown(text), text, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_reaches_beyond_the_screen_goes() {
+        let check = |text: &str, expected: &str| assert_eq!(shown(text), expected, "{text:?}");
+        // Titles, clipboard, links, colours; by either end, and without one.
+        check("a\x1b]0;title\x07b\x1b]52;c;AAAA\x1b\\c", "abc");
+        check(
+            "\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\\x1b]11;?\x07",
+            "link",
+        );
+        check("a\x1b]52;c;AAAA", "a");
+        // Private strings, with sequences inside.
+        check(
+            "a\x1bP$qm\x1b\\b\x1b_x\x1b\\c\x1b^y\x1b\\d\x1bXz\x1b\\e",
+            "abcde",
+        );
+        check("a\x1bPtmux;\x1b\x1b]52;c;AAAA\x07\x1b\\b", "ab");
+        // Questions.
+        check(
+            "\x1b[6n\x1b[?6n\x1b[5n\x1b[c\x1b[>c\x1b[=c\x1b[>q\x1b[?1$p\x1b[x\x05\x1bZ",
+            "",
+        );
+        check("\x1b[21t\x1b[18t\x1b[8;1;1t\x1b[?996n\x1b[?u", "");
+        // Printers, scrollback, keyboards, mice, pastes, other alphabets.
+        check(
+            "\x1b[5i\x1b[4i\x1b[?5i\x1b[3J\x1b[>4;2m\x1b[>1u\x1b[<u\x1b=\x1b>\x1b%@",
+            "",
+        );
+        check(
+            "\x1b[?1000h\x1b[?1006h\x1b[?1004h\x1b[?2004h\x1b[?1h\x1b[?3h\x1b[1;2;3;4;5T",
+            "",
+        );
+        check("\x1b[?1000;25;1006l", "\x1b[?25l");
+        // The same in one character, and what only keeps a terminal busy.
+        check("a\u{9b}6nb\u{9d}52;c;AAAA\u{9c}c\u{90}q", "a6nb52;c;AAAAcq");
+        check("\x1b[99999999999b\x1b[65536Cx\x1b[1:2H\x07\x00\x7f", "x");
+        // Broken ones.
+        check("\x1b[3\x1b[1mx", "\x1b[1mx");
+        check("\x1b[3\x18mx\x1b[3éx\x1b[1\n0mz", "mxéx\n\x1b[10mz");
+        check("\x1bcx", "\x1b[4l\x1b(B\x0f\x1b[0m\x1b[H\x1b[2Jx");
+    }
+
+    #[test]
+    fn a_sequence_may_be_cut_anywhere() {
+        let text = "a\x1b[31mb\x1b]52;c;AAAA\x1b\\c\x1b[?25ld\x1b[6ne";
+        let whole = shown(text);
+        assert_eq!(whole, "a\x1b[31mbc\x1b[?25lde");
+        for at in 0..text.len() {
+            let mut screen = Screen::default();
+            let cut = screen.push(&text[..at]) + &screen.push(&text[at..]);
+            assert_eq!(cut, whole, "cut at {at}");
+        }
+    }
+
+    #[test]
+    fn the_terminal_is_put_back() {
+        let mut screen = Screen::default();
+        screen.push("\x1b[?25l\x1b[?1049h\x1b[?7l\x1b[?7h\x1b[2;5r\x1b]never ends");
+        let back = "\x1b[?25h\x1b[?1049l\x1b[4l\x1b(B\x0f\x1b[0m\x1b7\x1b[r\x1b8";
+        assert_eq!(screen.restore(), back);
+        assert_eq!(screen.restore(), "\x1b[4l\x1b(B\x0f\x1b[0m");
+        assert_eq!(screen.push("x"), "x");
+    }
+
+    proptest! {
+        /// What comes out would be let through again as it is: it is spelled plainly.
+        #[test]
+        fn once_is_enough(text in "[\\x00-\\x1f\\[\\]?;:$>!P_0-9A-Za-z\u{80}-\u{9f}é]{0,60}") {
+            let once = shown(&text);
+            prop_assert_eq!(shown(&once), once.clone());
+            let controls = ['\x05', '\x07', '\x7f', '\u{9b}', '\u{9d}'];
+            prop_assert_eq!(once.find(controls), None);
+            for begin in ["\x1b]", "\x1bP", "\x1b[6n", "\x1b[c", "\x1b[?6n"] {
+                prop_assert_eq!(once.find(begin), None);
+            }
+        }
+    }
+}

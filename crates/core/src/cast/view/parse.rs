@@ -1,0 +1,126 @@
+//! What a terminal is told, piece by piece.
+
+/// Something that is complete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Token {
+    Text(char),
+    Control(char),
+    /// `ESC`, what stands between, and the last character.
+    Escape(String, char),
+    /// `ESC [`, the parameters with all that stands between, and the last character.
+    Sequence(String, char),
+}
+
+/// Parameters that are longer belong to no sequence that anybody uses.
+const LONGEST: usize = 256;
+/// A string that goes on for longer has no end any more.
+const LONGEST_STRING: usize = 4 << 20;
+
+/// Takes text apart, a character at a time. Strings (titles, private messages) are
+/// passed over.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Parser {
+    state: State,
+}
+
+#[derive(Clone, Debug, Default)]
+enum State {
+    #[default]
+    Ground,
+    Escape(String),
+    Sequence(String),
+    String {
+        ends_with_bell: bool,
+        length: usize,
+    },
+    /// An escape inside a string, which may be its end.
+    StringEscape,
+}
+
+impl Parser {
+    pub(super) fn push(&mut self, c: char) -> Option<Token> {
+        if matches!(c, '\x18' | '\x1a') {
+            self.state = State::Ground;
+            return None;
+        }
+        match &mut self.state {
+            State::String {
+                ends_with_bell,
+                length,
+            } => {
+                *length += 1;
+                let is_over = (c == '\x07' && *ends_with_bell) || c == '\u{9c}';
+                if c == '\x1b' {
+                    self.state = State::StringEscape;
+                } else if is_over || *length > LONGEST_STRING {
+                    self.state = State::Ground;
+                }
+                return None;
+            }
+            State::StringEscape if c == '\\' => {
+                self.state = State::Ground;
+                return None;
+            }
+            // It was cut off by another sequence.
+            State::StringEscape => self.state = State::Escape(String::new()),
+            _ => {}
+        }
+        match c {
+            '\x1b' => {
+                self.state = State::Escape(String::new());
+                None
+            }
+            // They work inside of sequences too.
+            c if c.is_ascii_control() => Some(Token::Control(c)),
+            c if !c.is_ascii() => {
+                self.state = State::Ground;
+                Some(match c.is_control() {
+                    true => Token::Control(c),
+                    false => Token::Text(c),
+                })
+            }
+            c => self.printed(c),
+        }
+    }
+
+    fn printed(&mut self, c: char) -> Option<Token> {
+        match std::mem::take(&mut self.state) {
+            State::Escape(between) => self.escaped(between, c),
+            State::Sequence(mut parameters) => match c {
+                ' '..='?' => {
+                    if parameters.len() < LONGEST {
+                        parameters.push(c);
+                    }
+                    self.state = State::Sequence(parameters);
+                    None
+                }
+                last => (parameters.len() < LONGEST).then_some(Token::Sequence(parameters, last)),
+            },
+            _ => Some(Token::Text(c)),
+        }
+    }
+
+    fn escaped(&mut self, mut between: String, c: char) -> Option<Token> {
+        match c {
+            ' '..='/' => {
+                if between.len() < LONGEST {
+                    between.push(c);
+                }
+                self.state = State::Escape(between);
+                None
+            }
+            '[' if between.is_empty() => {
+                self.state = State::Sequence(String::new());
+                None
+            }
+            ']' | 'P' | 'X' | '^' | '_' if between.is_empty() => {
+                self.state = State::String {
+                    ends_with_bell: c == ']',
+                    length: 0,
+                };
+                None
+            }
+            last => Some(Token::Escape(between, last)),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! A recording as text alone.
+//!
+//! Where the cursor went is not reckoned: a move to another line is a line's end, and
+//! one within a line a space, so that no two words run together.
+
+use super::parse::{Parser, Token};
+use crate::save::text::LINES;
+
+#[derive(Clone, Debug, Default)]
+pub struct Plain {
+    parser: Parser,
+    draws_lines: bool,
+    /// Something stands in the line already.
+    is_within: bool,
+    gap: Gap,
+}
+
+/// What comes before the next character.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Gap {
+    #[default]
+    None,
+    Space,
+    Line,
+}
+
+impl Plain {
+    /// The text of this. A sequence may go on in the next one.
+    pub fn push(&mut self, text: &str) -> String {
+        let mut shown = String::with_capacity(text.len());
+        for c in text.chars() {
+            if let Some(token) = self.parser.push(c) {
+                self.show(&token, &mut shown);
+            }
+        }
+        shown
+    }
+
+    /// Ends the line, and forgets a sequence that was begun.
+    pub fn interrupt(&mut self) -> &'static str {
+        self.parser = Parser::default();
+        self.gap = Gap::None;
+        match std::mem::take(&mut self.is_within) {
+            true => "\n",
+            false => "",
+        }
+    }
+
+    fn show(&mut self, token: &Token, shown: &mut String) {
+        match token {
+            Token::Text(c) => self.text(*c, shown),
+            Token::Control('\t') => self.text('\t', shown),
+            Token::Control('\n') => {
+                self.gap = Gap::None;
+                self.is_within = false;
+                shown.push('\n');
+            }
+            Token::Control('\r') => self.leave(Gap::Line),
+            Token::Control('\x0e') => self.draws_lines = true,
+            Token::Control('\x0f') => self.draws_lines = false,
+            Token::Escape(between, last) if between == "(" => self.draws_lines = *last == '0',
+            Token::Escape(between, 'D' | 'E' | 'M' | 'c' | '8') if between.is_empty() => {
+                self.leave(Gap::Line);
+            }
+            Token::Sequence(_, 'A' | 'B' | 'E' | 'F' | 'H' | 'd' | 'e' | 'f' | 'r' | 'u') => {
+                self.leave(Gap::Line);
+            }
+            Token::Sequence(parameters, 'h' | 'l') if parameters.ends_with("1049") => {
+                self.leave(Gap::Line);
+            }
+            Token::Sequence(_, 'C' | 'D' | 'G' | 'I' | '`' | 'a') => self.leave(Gap::Space),
+            Token::Control(_) | Token::Escape(..) | Token::Sequence(..) => {}
+        }
+    }
+
+    fn leave(&mut self, gap: Gap) {
+        if self.is_within {
+            self.gap = self.gap.max(gap);
+        }
+    }
+
+    fn text(&mut self, c: char, shown: &mut String) {
+        match std::mem::take(&mut self.gap) {
+            Gap::None => {}
+            Gap::Space => shown.push(' '),
+            Gap::Line => shown.push('\n'),
+        }
+        let line = LINES.iter().find(|(letter, _)| *letter == c);
+        let drawn = line.filter(|_| self.draws_lines).map(|(_, line)| *line);
+        shown.push(drawn.unwrap_or(c));
+        self.is_within = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_text_is_left() {
+        let check = |text: &str, expected: &str| {
+            assert_eq!(Plain::default().push(text), expected, "{text:?}");
+        };
+        check("one\r\n\r\ntwo\r\n", "one\n\ntwo\n");
+        check(
+            "\x1b[1mbold\x1b[0m \x1b]0;t\x07x\x1b[6n\u{9b}6n",
+            "bold x6n",
+        );
+        check("10%\r20%\r\n", "10%\n20%\n");
+        check(
+            "\x1b[2J\x1b[H\x1b[1;1Ha\x1b[5Gb\x1b[2;1Hc\x1b[3;1H",
+            "a b\nc",
+        );
+        check("\x1b(0lqk\x1b(B q\t.", "┌─┐ q\t.");
+    }
+
+    #[test]
+    fn a_remark_stands_in_a_line_of_its_own() {
+        let mut plain = Plain::default();
+        assert_eq!(plain.push("a\x1b["), "a");
+        assert_eq!(plain.interrupt(), "\n");
+        assert_eq!(plain.interrupt(), "");
+        assert_eq!(plain.push("31m"), "31m");
+    }
+}
