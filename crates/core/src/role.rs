@@ -140,6 +140,7 @@ pub struct RoleConfig {
     pub session: SessionConfig,
     pub start: StartConfig,
     pub look: LookConfig,
+    pub record: RecordConfig,
     /// Variables for every agent of the role, beside the standard ones.
     pub env: BTreeMap<String, String>,
 }
@@ -198,6 +199,22 @@ pub struct LookConfig {
     pub icon: String,
 }
 
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RecordConfig {
+    /// Keep what the agent's pane shows, to be played again.
+    pub enabled: bool,
+    /// The most that the recording of one life may take on the disk.
+    pub max_mb: u32,
+}
+
+impl RecordConfig {
+    /// The same in bytes; less than a megabyte would hold nothing.
+    pub fn max_bytes(&self) -> u64 {
+        u64::from(self.max_mb.max(1)) << 20
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -219,6 +236,11 @@ mod tests {
             assert!(!config.session.work_dir.is_empty(), "{role}");
             assert!(!config.look.icon.is_empty(), "{role}");
             assert!(!config.start.topic.is_empty(), "{role}");
+            assert!(
+                !config.record.enabled,
+                "{role}: only where somebody wants it"
+            );
+            assert_eq!(config.record.max_bytes(), 64 << 20, "{role}");
             assert!(
                 config.look.theme == "none"
                     || crate::theme::find(&config.look.theme, "x").is_some()

@@ -109,6 +109,8 @@ pub(crate) enum Command {
     #[command(hide = true)]
     Cycle(commands::cycle::CycleArgs),
     #[command(hide = true)]
+    Record(commands::record::RecordArgs),
+    #[command(hide = true)]
     ReplayScrollback(commands::replay::ReplayArgs),
     #[command(hide = true)]
     Respawn(commands::respawn::RespawnArgs),

@@ -22,6 +22,7 @@ pub(crate) mod krc;
 pub(crate) mod menu;
 pub(crate) mod nudge;
 pub(crate) mod peek;
+pub(crate) mod record;
 pub(crate) mod replay;
 pub(crate) mod respawn;
 mod restart;
@@ -97,6 +98,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Answer {
         Command::Man(args) => completions::run_man(&args),
         Command::AwaitDeath(args) => await_death::run(&args),
         Command::Cycle(args) => cycle::run(args, context),
+        Command::Record(args) => record::run(args, context),
         Command::ReplayScrollback(args) => replay::run(&args),
         Command::Respawn(args) => respawn::run(args, context),
         Command::DemoAgent(args) => Ok(crate::demo::run(args)),

@@ -32,6 +32,7 @@ pub mod peek;
 pub mod pidfile;
 pub mod processes;
 pub mod queue;
+pub mod recording;
 pub mod respawn;
 pub mod restore;
 pub mod rig;

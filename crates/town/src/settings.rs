@@ -75,12 +75,15 @@ impl TryFrom<String> for Length {
 pub struct SessionSettings {
     /// Days after which a life that has ended moves into the archive; 0 means never.
     pub archive_after_days: u32,
+    /// Days after which a recording that nobody writes any more is removed; 0 means never.
+    pub keep_recordings_days: u32,
 }
 
 impl Default for SessionSettings {
     fn default() -> Self {
         SessionSettings {
             archive_after_days: 90,
+            keep_recordings_days: 30,
         }
     }
 }

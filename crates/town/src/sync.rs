@@ -11,6 +11,7 @@ mod glance;
 use crate::chronicle::Chronicle;
 use crate::containers::{self, Container, Owner};
 use crate::lock::FileLock;
+use crate::recording::Recordings;
 use crate::sessions::{Query, Sessions, timestamp};
 use crate::{Result, Town, epilogue, processes, save, usage};
 use gt_core::Identity;
@@ -141,7 +142,9 @@ pub fn after_hook(town: &Town, sessions: &Sessions) -> Result<()> {
         save::request(town);
     }
     settle_leftovers(town, sessions)?;
-    sessions.archive_if_due(town.settings().sessions.archive_after_days)?;
+    let kept = &town.settings().sessions;
+    sessions.archive_if_due(kept.archive_after_days)?;
+    Recordings::of(town).remove_if_due(kept.keep_recordings_days)?;
     Chronicle::of(town).auto_prune(false).map(drop)
 }
 

@@ -3,7 +3,7 @@
 use super::prepared::Prepared;
 use super::restored::Restored;
 use crate::containers::{self, Container, Owner, tmux_problem};
-use crate::{Result, Town, look, processes, stop, tmux_hooks};
+use crate::{Result, Town, look, processes, recording, stop, tmux_hooks};
 use gt_core::health::{self, Health, Vitals};
 use gt_core::problem::Kind;
 use gt_core::startup::{Plan, tag};
@@ -261,6 +261,12 @@ pub(super) fn make(
     ) {
         batch = batch.then(command);
     }
+    // tmux has not read a byte of it before this call is done.
+    let before = match place {
+        Place::Respawn(pane) => Some(pane),
+        Place::New | Place::Window => None,
+    };
+    batch = batch.then_all(recording::commands(&prepared.role.record, &target, before));
     if prepared.role.start.auto_respawn && loses_deaths(town) {
         batch = batch.then(
             Command::new("run-shell")
