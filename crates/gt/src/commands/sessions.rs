@@ -1,4 +1,6 @@
 mod filter;
+mod player;
+mod replay;
 mod shown;
 mod stats;
 mod upkeep;
@@ -8,6 +10,7 @@ use crate::context::Context;
 use clap::{Args, Subcommand};
 use filter::Filter;
 use gt_core::Problem;
+use gt_town::recording::Recordings;
 use gt_town::sessions::{Query, Sessions};
 use gt_town::{Town, epilogue, sync, usage};
 use std::process::ExitCode;
@@ -21,6 +24,7 @@ pub(crate) enum SessionsCommand {
     Show(ShowArgs),
     Chain(ChainArgs),
     Stats(stats::StatsArgs),
+    Replay(replay::ReplayArgs),
     Export(ExportArgs),
     Rebuild(RebuildArgs),
     Archive(ArchiveArgs),
@@ -71,7 +75,9 @@ pub(crate) fn run(command: SessionsCommand, context: &Context) -> Answer {
             usage::refresh_all(&town, std::slice::from_mut(&mut life));
             // What a killed process has left undone is done now, if it can be.
             let _ = epilogue::complete(&town, &sessions, &mut life);
-            shown::show(&life, sessions.detail(&life.id)?, context)?;
+            let recording = Recordings::of(&town).find(&life.id)?;
+            let detail = sessions.detail(&life.id)?;
+            shown::show(&life, detail, recording.as_ref(), context)?;
         }
         SessionsCommand::Chain(args) => {
             let mut lives = sessions.chain(&args.what)?;
@@ -84,6 +90,7 @@ pub(crate) fn run(command: SessionsCommand, context: &Context) -> Answer {
             upkeep::rebuild(&sessions, context)?;
             sync::sync(&town, &sessions, false)?;
         }
+        SessionsCommand::Replay(args) => replay::run(&args, &town, &sessions, context)?,
         SessionsCommand::Archive(args) => upkeep::archive(&args, &town, &sessions, context)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -16,6 +16,7 @@ mod hostile;
 mod lifecycle;
 mod listing;
 mod look;
+mod recorded;
 mod remembered;
 mod saved;
 mod secrets;

@@ -6,6 +6,7 @@ use crate::output::{self, Paint, usage};
 use gt_core::Problem;
 use gt_core::record::Record;
 use gt_core::usage::Usage;
+use gt_town::recording::Recording;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -53,8 +54,16 @@ pub(super) fn list(lives: &[Record], context: &Context) -> Result<(), Problem> {
     output::print(&table.render(Paint::for_stdout()))
 }
 
-pub(super) fn show(life: &Record, detail: Option<Value>, context: &Context) -> Result<(), Problem> {
+pub(super) fn show(
+    life: &Record,
+    detail: Option<Value>,
+    recording: Option<&Recording>,
+    context: &Context,
+) -> Result<(), Problem> {
     let mut document = document(life);
+    if let Some(recording) = recording {
+        document["recording"] = json!(recording.path());
+    }
     if context.json {
         if let Some(detail) = detail {
             document["detail"] = detail;

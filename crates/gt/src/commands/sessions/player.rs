@@ -1,0 +1,173 @@
+//! Plays a recording in the terminal, at its own pace, and leaves the terminal as it was.
+
+use crate::raw_mode::RawMode;
+use gt_core::Problem;
+use gt_core::cast::view::Screen;
+use gt_core::cast::{Event, What};
+use gt_town::Cancel;
+use gt_town::recording::Recording;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io::{self, IsTerminal, Write, stdin, stdout};
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+/// How fast it is played.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    pub(super) speed: f64,
+    /// In seconds, of the recording's time.
+    pub(super) longest_pause: Option<f64>,
+}
+
+pub(super) struct Player<'a> {
+    /// Absent: all at once.
+    pace: Option<Pace>,
+    cancel: &'a Cancel,
+    screen: Screen,
+    /// Keys are read while it lives.
+    keys: Option<RawMode>,
+    /// When the next event is due.
+    due: Instant,
+    /// The time of the last event.
+    at: f64,
+    is_paused: bool,
+}
+
+enum Key {
+    Pause,
+    Step,
+    Quit,
+}
+
+impl<'a> Player<'a> {
+    pub(super) fn new(pace: Option<Pace>, cancel: &'a Cancel) -> Self {
+        let has_keys = pace.is_some() && stdin().is_terminal();
+        Player {
+            pace,
+            cancel,
+            screen: Screen::default(),
+            // Without keys it plays all the same.
+            keys: has_keys.then(RawMode::enter).and_then(Result::ok),
+            due: Instant::now(),
+            at: 0.0,
+            is_paused: false,
+        }
+    }
+
+    pub(super) fn play(mut self, recording: &Recording) -> Result<(), Problem> {
+        let mut outcome = Ok(());
+        let read = recording.each(|event| {
+            let flow = self.event(&event).unwrap_or_else(|error| {
+                outcome = Err(error);
+                ControlFlow::Break(())
+            });
+            Ok(flow)
+        });
+        let back = format!("{}\r\n", self.screen.restore());
+        let restored = show(&back);
+        // Whatever went wrong, the terminal comes first.
+        drop(self.keys.take());
+        read?;
+        match outcome.and(restored) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Err(Problem::failed("cannot write to the terminal").caused_by(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn event(&mut self, event: &Event) -> io::Result<ControlFlow<()>> {
+        let text = match (&event.what, event.what.remark()) {
+            (What::Output(text), _) => self.screen.push(text),
+            (_, Some(remark)) => {
+                self.screen.interrupt();
+                format!("\x1b[0m\r\n[{remark}]\r\n")
+            }
+            // The terminal's size is its owner's business.
+            _ => return Ok(ControlFlow::Continue(())),
+        };
+        if self.wait_for(event)?.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+        show(&text)?;
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Waits until the event is due, and for whoever has paused.
+    fn wait_for(&mut self, event: &Event) -> io::Result<ControlFlow<()>> {
+        let Some(pace) = self.pace else {
+            return Ok(self.flow());
+        };
+        let mut pause = (event.at - self.at).max(0.0);
+        if let Some(longest) = pace.longest_pause {
+            pause = pause.min(longest);
+        }
+        self.at = event.at;
+        let pause = Duration::try_from_secs_f64(pause / pace.speed).unwrap_or(Duration::MAX);
+        self.due = self.due.checked_add(pause).unwrap_or(self.due);
+        loop {
+            if self.flow().is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            let left = self.due.saturating_duration_since(Instant::now());
+            if !self.is_paused && left.is_zero() {
+                return Ok(ControlFlow::Continue(()));
+            }
+            match self.key((!self.is_paused).then_some(left))? {
+                Some(Key::Quit) => return Ok(ControlFlow::Break(())),
+                Some(Key::Pause) => {
+                    self.is_paused = !self.is_paused;
+                    self.due = Instant::now() + left;
+                }
+                Some(Key::Step) if self.is_paused => {
+                    self.due = Instant::now();
+                    return Ok(ControlFlow::Continue(()));
+                }
+                Some(Key::Step) | None => {}
+            }
+        }
+    }
+
+    fn flow(&self) -> ControlFlow<()> {
+        match self.cancel.is_set() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+
+    /// The key that is pressed within this time.
+    fn key(&mut self, patience: Option<Duration>) -> io::Result<Option<Key>> {
+        // A signal may have come just before the wait.
+        const LONGEST: Duration = Duration::from_millis(500);
+        let patience = patience.unwrap_or(LONGEST).min(LONGEST);
+        let timeout = Timespec::try_from(patience).ok();
+        let input = stdin();
+        let mut polled = [PollFd::new(&input, PollFlags::IN)];
+        let polled = match self.keys {
+            Some(_) => &mut polled[..],
+            None => &mut [],
+        };
+        match poll(polled, timeout.as_ref()) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(None),
+            Ok(_) => {}
+            Err(error) => return Err(error.into()),
+        }
+        // Not through the buffer of `Stdin`, of which `poll` knows nothing.
+        let mut pressed = [0; 1];
+        if rustix::io::read(&input, &mut pressed)? == 0 {
+            return Ok(Some(Key::Quit));
+        }
+        Ok(match pressed[0] {
+            b' ' => Some(Key::Pause),
+            b'.' => Some(Key::Step),
+            b'q' | 0x03 => Some(Key::Quit),
+            _ => None,
+        })
+    }
+}
+
+fn show(text: &str) -> io::Result<()> {
+    let mut out = stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}

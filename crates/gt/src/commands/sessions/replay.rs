@@ -1,0 +1,212 @@
+//! Playing what was recorded of a life, or giving it to other programs.
+
+use super::player::{Pace, Player};
+use crate::context::Context;
+use crate::output;
+use clap::Args;
+use gt_core::cast::view::Plain;
+use gt_core::cast::{Event, What};
+use gt_core::record::Record;
+use gt_core::{Problem, Role};
+use gt_town::recording::{Recording, Recordings, Summary};
+use gt_town::sessions::Sessions;
+use gt_town::{Town, files, roles};
+use serde_json::json;
+use std::fs::OpenOptions;
+use std::io::{BufWriter, IsTerminal, Write};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::path::PathBuf;
+
+/// Play what was recorded of a life, in this terminal
+///
+/// Space pauses and goes on, `.` shows the next piece of a paused one, `q` or Ctrl-C ends
+/// it. Where stdout is no terminal the text is printed at once. Sequences that reach
+/// beyond the screen (clipboard, titles, questions to the terminal) are left out. With
+/// --json it is only described.
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// The life's id, or the beginning of it
+    id: String,
+    /// So many times as fast; 0 is the same as --dump
+    #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = number)]
+    speed: f64,
+    /// No pause is longer than so many seconds; 0 leaves them as they were
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = number)]
+    idle_limit: f64,
+    /// Write all of it at once, as a terminal would get it
+    #[arg(long)]
+    dump: bool,
+    /// Write it as one asciicast v2 file, unchanged; `-` is stdout
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["dump", "speed", "idle_limit"])]
+    export: Option<PathBuf>,
+}
+
+fn number(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "this is no number".to_owned())?;
+    match number.is_finite() && number >= 0.0 {
+        true => Ok(number),
+        false => Err("it cannot be less than 0".to_owned()),
+    }
+}
+
+pub(super) fn run(
+    args: &ReplayArgs,
+    town: &Town,
+    sessions: &Sessions,
+    context: &Context,
+) -> Result<(), Problem> {
+    let life = sessions.get(&args.id)?;
+    let recording = Recordings::of(town)
+        .find(&life.id)?
+        .ok_or_else(|| not_recorded(town, &life))?;
+    if let Some(file) = &args.export {
+        if file == Path::new("-") {
+            return export(&recording, None).map(drop);
+        }
+        let file = context.around().current_dir.join(file);
+        let summary = export(&recording, Some(&file))?;
+        return match context.json {
+            true => output::json(&document(&life, &file, &summary)),
+            false => Ok(()),
+        };
+    }
+    if context.json {
+        let mut document = document(&life, recording.path(), &recording.summary()?);
+        document["bytes"] = json!(recording.bytes());
+        return output::json(&document);
+    }
+    let is_terminal = std::io::stdout().is_terminal();
+    if !is_terminal && !args.dump {
+        return print_text(&recording);
+    }
+    let is_at_once = args.dump || args.speed == 0.0;
+    let pace = (!is_at_once).then_some(Pace {
+        speed: args.speed,
+        longest_pause: Some(args.idle_limit).filter(|limit| *limit > 0.0),
+    });
+    if is_terminal && pace.is_some() {
+        warn_if_too_small(&recording)?;
+    }
+    context.catch_interrupts();
+    Player::new(pace, &context.around().cancel).play(&recording)
+}
+
+fn document(life: &Record, file: &Path, summary: &Summary) -> serde_json::Value {
+    json!({
+        "id": life.id,
+        "agent": life.agent,
+        "file": file,
+        "events": summary.events,
+        "seconds": summary.seconds,
+        "missing_bytes": summary.missing,
+    })
+}
+
+fn not_recorded(town: &Town, life: &Record) -> Problem {
+    let problem = Problem::not_found(format!("there is no recording of {}", life.id));
+    let Some(role) = life.role.as_deref().and_then(Role::from_word) else {
+        return problem;
+    };
+    let is_on =
+        roles::resolve(town, role, life.rig.as_deref()).is_ok_and(|role| role.value.record.enabled);
+    match is_on {
+        true => problem.hint(
+            "it began before recording was switched on, or ended longer ago than \
+             keep_recordings_days in town.toml",
+        ),
+        false => problem.hint(format!(
+            "lives of the role {role} are recorded from the next start on with \
+             `[record]` and `enabled = true` in {}",
+            town.root().join(format!("roles/{role}.toml")).display()
+        )),
+    }
+}
+
+/// Writes it as one file or to stdout, with times that go on.
+fn export(recording: &Recording, file: Option<&Path>) -> Result<Summary, Problem> {
+    let mut summary = Summary::default();
+    let mut trouble = Ok(());
+    let mut write_to = |out: &mut dyn Write| -> std::io::Result<()> {
+        let written = write_cast(recording, out, &mut summary);
+        // Reading fails in another way than writing.
+        match written {
+            Ok(written) => written,
+            Err(problem) => {
+                trouble = Err(problem);
+                Err(std::io::Error::other("the recording cannot be read"))
+            }
+        }
+    };
+    let written = match file {
+        None => match write_to(&mut BufWriter::new(std::io::stdout().lock())) {
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+            other => other.map_err(|e| Problem::failed("cannot write the answer").caused_by(e)),
+        },
+        // A pipe or a device must not be replaced by a file.
+        Some(file) if file.metadata().is_ok_and(|meta| !meta.is_file()) => {
+            let opened = OpenOptions::new().write(true).open(file);
+            let written = opened.and_then(|file| write_to(&mut BufWriter::new(file)));
+            written.map_err(|error| files::cannot("write", file, &error))
+        }
+        Some(file) => files::write_whole_by(file, |out| write_to(out)),
+    };
+    trouble.and(written).map(|()| summary)
+}
+
+fn write_cast(
+    recording: &Recording,
+    out: &mut dyn Write,
+    summary: &mut Summary,
+) -> Result<std::io::Result<()>, Problem> {
+    let mut written = out.write_all(recording.header()?.line().as_bytes());
+    if written.is_ok() {
+        recording.each(|event| {
+            summary.add(&event);
+            written = out.write_all(event.line().as_bytes());
+            Ok(match written {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            })
+        })?;
+    }
+    Ok(written.and_then(|()| out.flush()))
+}
+
+/// The text alone, for files and pipes.
+fn print_text(recording: &Recording) -> Result<(), Problem> {
+    let mut plain = Plain::default();
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut written = Ok(());
+    recording.each(|Event { what, .. }| {
+        let text = match (&what, what.remark()) {
+            (What::Output(text), _) => plain.push(text),
+            (_, Some(remark)) => format!("{}[{remark}]\n", plain.interrupt()),
+            _ => String::new(),
+        };
+        written = out.write_all(text.as_bytes());
+        Ok(match written {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        })
+    })?;
+    written = written.and_then(|()| out.write_all(plain.interrupt().as_bytes()));
+    match written.and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Problem::failed("cannot write the answer").caused_by(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn warn_if_too_small(recording: &Recording) -> Result<(), Problem> {
+    let header = recording.header()?;
+    let here = rustix::termios::tcgetwinsize(std::io::stdout());
+    if here.is_ok_and(|here| here.ws_col < header.width || here.ws_row < header.height) {
+        output::warn(format!(
+            "it was recorded with {} columns and {} rows, which this terminal has not",
+            header.width, header.height
+        ));
+    }
+    Ok(())
+}
