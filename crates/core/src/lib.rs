@@ -30,6 +30,7 @@ pub mod role;
 pub mod save;
 pub mod screen;
 pub mod session;
+pub mod shell;
 pub mod signal;
 pub mod stale;
 pub mod startup;

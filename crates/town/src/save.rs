@@ -23,6 +23,7 @@ use crate::sessions::{Query, Sessions, timestamp};
 use crate::{Result, Town};
 use gt_core::record::{Record, Status};
 use gt_core::save::{self as core, Header, Saved, VERSION};
+use gt_core::shell;
 use gt_tmux::{Command, ErrorKind, format};
 use std::time::Duration;
 
@@ -133,9 +134,9 @@ pub(crate) fn request(town: &Town) {
     let socket = town.server().socket_path();
     let words = [
         // tmux calls it with the variables of some session, or of none.
-        format!("GT_TMUX_SOCKET={}", shell_quote(&socket.to_string_lossy())),
-        shell_quote(&town.around().gt.to_string_lossy()),
-        format!("--town {} save --auto", shell_quote(town.root_text())),
+        format!("GT_TMUX_SOCKET={}", shell::quote(&socket.to_string_lossy())),
+        shell::quote(&town.around().gt.to_string_lossy()),
+        format!("--town {} save --auto", shell::quote(town.root_text())),
         ">/dev/null 2>&1".to_owned(),
     ];
     let line = format::escape(&words.join(" "));
@@ -168,9 +169,4 @@ fn forget_request(town: &Town) -> Result<()> {
         Err(error) if matches!(error.kind(), ErrorKind::NoServer | ErrorKind::ServerLost) => Ok(()),
         Err(error) => Err(tmux_problem("cannot save the containers", error)),
     }
-}
-
-/// A word as the shell reads it back.
-pub(crate) fn shell_quote(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
 }

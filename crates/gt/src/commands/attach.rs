@@ -1,7 +1,7 @@
 use super::Answer;
 use crate::context::Context;
 use clap::Args;
-use gt_core::Problem;
+use gt_core::{Problem, shell};
 use gt_tmux::{Command, Server, SessionName, Socket};
 use gt_town::containers::{self, tmux_problem};
 use gt_town::{Surroundings, target};
@@ -83,14 +83,9 @@ pub(crate) fn shell_attach(socket: &Path, session: &str, read_only: bool) -> Str
     let flag = if read_only { " -r" } else { "" };
     format!(
         "unset TMUX; exec tmux -u -S {} attach-session{flag} -t {}",
-        shell_quote(&socket.to_string_lossy()),
-        shell_quote(&format!("={session}"))
+        shell::quote(&socket.to_string_lossy()),
+        shell::quote(&format!("={session}"))
     )
-}
-
-/// One word for a POSIX shell.
-pub(crate) fn shell_quote(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 #[cfg(test)]

@@ -1,11 +1,10 @@
-use super::attach::shell_quote;
 use super::{Answer, agents, peek, rig, start, stop};
 use crate::context::Context;
 use crate::output::{self, Paint};
 use clap::Args;
 use gt_core::nudge::Priority;
 use gt_core::registry::Registry;
-use gt_core::{Identity, Problem, Role};
+use gt_core::{Identity, Problem, Role, shell};
 use gt_town::agents::{self as engine, Wanted};
 use gt_town::git::Git;
 use gt_town::nudge::{self, Mode, Order};
@@ -172,8 +171,8 @@ fn farewell(town: &Town, paint: Paint) -> Answer {
     ))?;
     output::line(format!(
         "  export GT_ROOT={} PATH=\"$PATH\":{}",
-        shell_quote(town.root_text()),
-        shell_quote(&bin)
+        shell::quote(town.root_text()),
+        shell::quote(&bin)
     ))?;
     line(
         "go there; leave with the prefix key (Ctrl-b) and d",
@@ -189,7 +188,7 @@ fn farewell(town: &Town, paint: Paint) -> Answer {
         "stop them all, and start them again",
         "gt down --all; gt up --all",
     )?;
-    let clean = format!("gt demo --clean --dir {}", shell_quote(town.root_text()));
+    let clean = format!("gt demo --clean --dir {}", shell::quote(town.root_text()));
     line("remove every trace", &clean)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -49,13 +49,15 @@ pub(crate) fn run(args: &SaveArgs, context: &Context) -> Answer {
         Some(made) => {
             let carried = match made.carried {
                 0 => String::new(),
+                1 => ", and 1 that is not back yet".to_owned(),
                 carried => format!(", and {carried} that are not back yet"),
             };
-            let (containers, size) = (made.containers, size(made.bytes as u64));
-            let name = made.name;
-            output::line(format!(
-                "Saved {containers} containers{carried}: {name} ({size})"
-            ))?;
+            let containers = match made.containers {
+                1 => "1 container".to_owned(),
+                many => format!("{many} containers"),
+            };
+            let (name, size) = (made.name, size(made.bytes as u64));
+            output::line(format!("Saved {containers}{carried}: {name} ({size})"))?;
         }
         None => output::line("Nothing runs, so nothing was saved.")?,
     }

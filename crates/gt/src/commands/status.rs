@@ -1,11 +1,10 @@
-use super::attach::shell_quote;
 use super::{Answer, agents};
 use crate::context::Context;
 use crate::output::{self, Paint};
 use crate::raw_mode::RawMode;
 use clap::Args;
-use gt_core::Problem;
 use gt_core::health::Health;
+use gt_core::{Problem, shell};
 use gt_tmux::Command;
 use gt_town::Town;
 use gt_town::agents::{self as engine, AgentView, Wanted};
@@ -116,8 +115,8 @@ fn hold() -> Result<(), Problem> {
 /// Opens a pop-up in which this same command runs. tmux expands no formats there,
 /// so the words are put together here.
 fn popup(town: &Town, client: &str) -> Answer {
-    let gt = shell_quote(&town.around().gt.to_string_lossy());
-    let root = shell_quote(town.root_text());
+    let gt = shell::quote(&town.around().gt.to_string_lossy());
+    let root = shell::quote(town.root_text());
     let command = Command::new("display-popup")
         .args(["-E", "-w", "80%", "-h", "80%", "-c", client])
         .arg(format!("{gt} --town {root} status --hold"));

@@ -1,11 +1,10 @@
-use super::attach::shell_quote;
 use super::{Answer, start};
 use crate::context::Context;
 use crate::error;
 use crate::output::progress::Progress;
 use crate::output::{self, Paint};
 use clap::Args;
-use gt_core::{Identity, Problem};
+use gt_core::{Identity, Problem, shell};
 use gt_tmux::{Command, format};
 use gt_town::containers::tmux_problem;
 use gt_town::stop::{self, StopOptions, Stopped};
@@ -121,9 +120,9 @@ pub(crate) fn own_container<'a>(town: &Town, context: &'a Context) -> Option<&'a
 }
 
 fn stop_from_outside(town: &Town, own: &Identity, force: bool) -> Result<(), Problem> {
-    let gt = shell_quote(&town.around().gt.to_string_lossy());
-    let root = shell_quote(town.root_text());
-    let agent = shell_quote(&own.address());
+    let gt = shell::quote(&town.around().gt.to_string_lossy());
+    let root = shell::quote(town.root_text());
+    let agent = shell::quote(&own.address());
     let flag = if force { " --force" } else { "" };
     // Without these it would take itself for a part of the agent, and so would the stop.
     let unset = "env -u GT_SESSION -u GT_SESSION_UUID";

@@ -18,6 +18,7 @@ mod listing;
 mod look;
 mod recorded;
 mod remembered;
+mod restored;
 mod saved;
 mod secrets;
 mod stopping;

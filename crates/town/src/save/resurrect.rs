@@ -1,9 +1,8 @@
 //! The save of tmux-resurrect, for towns that want it beside ours.
 
-use super::shell_quote;
 use crate::containers::tmux_problem;
 use crate::{Result, Town};
-use gt_core::Problem;
+use gt_core::{Problem, shell};
 use gt_tmux::{Command, format};
 use std::path::PathBuf;
 
@@ -35,7 +34,7 @@ pub(super) fn save(town: &Town) -> Result<()> {
         )
         .hint("install it, or set `resurrect = false` under [save] in town.toml"));
     };
-    let script = shell_quote(&script.to_string_lossy());
+    let script = shell::quote(&script.to_string_lossy());
     // Without the word it would draw a spinner on somebody's status line.
     let line = format::escape(&format!("{script} quiet >/dev/null 2>&1"));
     server

@@ -1,0 +1,496 @@
+//! Containers that were lost with their tmux server, and are brought back.
+
+use crate::env::{PATIENCE, TestEnv, lives, processes_of, signal};
+use crate::saved::{by_hand, crash, files, gzip, history, pane, session, settings, text_of};
+use gt_tmux::Command as Tmux;
+use gt_tmux::testing::wait_until;
+use rustix::process::Signal;
+use serde_json::Value;
+use std::fs;
+
+/// The agents of a restore with what was done to them.
+fn done(answer: &Value) -> Vec<(&str, bool)> {
+    let agents = answer["agents"].as_array().unwrap().iter();
+    agents
+        .map(|agent| {
+            let restored = agent["restored"].as_bool().unwrap();
+            (agent["agent"].as_str().unwrap(), restored)
+        })
+        .collect()
+}
+
+#[test]
+fn twenty_agents_come_back_after_a_crash_in_their_conversations() {
+    let names: Vec<String> = (0..20).map(|n| format!("w{n:02}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let env = TestEnv::with_crew(&names);
+    env.gt(&["crew", "start", "--all"]).ok();
+    let say = |words: &str| {
+        std::thread::scope(|scope| {
+            for name in &names {
+                let env = &env;
+                scope.spawn(move || {
+                    let (target, text) = (format!("gastown/{name}"), format!("{words} {name}."));
+                    env.gt(&["nudge", &target, &text, "--timeout", "60"]).ok();
+                });
+            }
+        });
+    };
+    say("before the crash,");
+    for name in &names {
+        env.wait_screen(&format!("gastown/{name}"), "You said: before the crash");
+    }
+    env.gt(&["save"]).ok();
+    let before = env.running();
+    crash(&env);
+    assert_eq!(env.running(), Vec::<String>::new());
+
+    let answer = env.json(&["restore"]);
+    assert_eq!(env.running(), before);
+    env.gt(&["agents", "check"]).ok();
+    let all = env.json(&["sessions", "list", "--limit", "100"]);
+    let all = all.as_array().unwrap();
+    assert_eq!(all.len(), 40);
+    let life = |id: &Value| all.iter().find(|life| life["id"] == *id).unwrap();
+    for agent in answer["agents"].as_array().unwrap() {
+        assert_eq!(agent["restored"], true, "{agent}");
+        assert_eq!(agent["conversation"], "resume", "{agent}");
+        let new = life(&agent["session"]);
+        let old = life(&new["parent_id"]);
+        assert_eq!(old["child_id"], new["id"]);
+        assert_eq!(old["outcome"], "crash");
+        assert_eq!(old["agent"], new["agent"]);
+        assert_eq!(new["chain_id"], old["id"]);
+        assert_eq!(new["harness_session_id"], old["harness_session_id"]);
+        assert_eq!(new["status"], "running");
+        // What stood there is above what stands there now, and out of sight.
+        let name = agent["agent"].as_str().unwrap().rsplit('/').next().unwrap();
+        let container = agent["container"].as_str().unwrap();
+        let text = history(&env, container);
+        let (above, below) = text.split_once("# gt: back from the save of").unwrap();
+        assert!(above.contains(&format!("crash, {name}.")), "{text}");
+        assert!(below.contains(&format!("crash, {name}.")), "{text}");
+        let screen = env.gt(&["peek", agent["agent"].as_str().unwrap()]).ok();
+        assert!(!screen.stdout.contains("# gt: back"), "{}", screen.stdout);
+        let peeked = env.gt(&["peek", agent["agent"].as_str().unwrap(), "-n", "500"]);
+        assert!(peeked.stdout.contains("# gt: back"), "{}", peeked.stdout);
+    }
+    say("after it,");
+    for agent in answer["agents"].as_array().unwrap() {
+        let id = agent["conversation_id"].as_str().unwrap();
+        let file = format!(".runtime/demo/sessions/{id}.jsonl");
+        let transcript = fs::read_to_string(env.town().join(file)).unwrap();
+        assert!(transcript.contains("before the crash"), "{transcript}");
+        assert!(transcript.contains("after it"), "{transcript}");
+    }
+
+    let again = env.gt(&["restore"]).ok().stdout;
+    assert!(again.contains("There is nobody to bring back."), "{again}");
+    let all = env.json(&["sessions", "list", "--limit", "100"]);
+    assert_eq!(all.as_array().unwrap().len(), 40);
+    let left = fs::read_dir(env.town().join(".runtime/replay")).unwrap();
+    assert_eq!(left.count(), 0, "no text is left");
+}
+
+#[test]
+fn the_users_own_windows_come_back_as_they_were() {
+    let env = TestEnv::with_town();
+    by_hand(&env);
+    env.gt(&["start", "mayor", "deacon"]).ok();
+    let mayor = || session("hq-mayor");
+    let agent = pane(&env, "hq-mayor");
+    let folder = env.path("logs of mine #(x)");
+    fs::create_dir(&folder).unwrap();
+    let folder = folder.to_str().unwrap();
+    let escaped = gt_tmux::format::escape(folder);
+    env.tmux(
+        Tmux::new("split-window")
+            .args(["-h", "-l", "60"])
+            .target(agent),
+    );
+    env.tmux(
+        Tmux::new("split-window")
+            .args(["-bv", "-l", "7"])
+            .target(agent),
+    );
+    env.tmux(
+        Tmux::new("new-window")
+            .args(["-n", "logs", "-c", &escaped])
+            .option("-t", "=hq-mayor:7"),
+    );
+    env.tmux(
+        Tmux::new("split-window")
+            .args(["-v", "-l", "10", "-c", &escaped])
+            .option("-t", "=hq-mayor:7")
+            .args(["--", "sleep", "7777"]),
+    );
+    env.tmux(
+        Tmux::new("send-keys")
+            .args(["-t", "=hq-mayor:7.0"])
+            .args(["echo mine $((40+2))", "Enter"]),
+    );
+    env.tmux(Tmux::new("resize-pane").args(["-Z", "-t", "=hq-mayor:7.1"]));
+    env.tmux(Tmux::new("rename-window").target(agent).arg("work"));
+    let capture = |pane: &str| {
+        let capture = Tmux::new("capture-pane").args(["-p", "-S", "-", "-t"]);
+        env.tmux(capture.arg(pane))
+    };
+    wait_until("it has answered", PATIENCE, || {
+        capture("=hq-mayor:7.0").contains("mine 42").then_some(())
+    });
+    let shape = || {
+        let list = Tmux::new("list-panes").arg("-s").target(mayor());
+        env.tmux(list.args([
+            "-F",
+            "#{window_index} #{window_name} #{pane_index} #{pane_left},#{pane_top} \
+             #{pane_width}x#{pane_height} #{pane_current_path} #{window_active} \
+             #{pane_active} #{window_zoomed_flag} #{==:#{pane_id},#{@gt_pane}}",
+        ]))
+    };
+    let before = shape();
+    assert_eq!(before.lines().count(), 5, "{before}");
+    env.gt(&["save"]).ok();
+    crash(&env);
+    env.gt(&["restore"]).ok();
+    // A new shell takes a moment to be in its folder.
+    let after = || Some(shape()).filter(|after| *after == before);
+    wait_until("all is as it was", PATIENCE, after);
+    wait_until("the old text shows", PATIENCE, || {
+        capture("=hq-mayor:7.0").contains("mine 42").then_some(())
+    });
+    wait_until("what ran there is told", PATIENCE, || {
+        capture("=hq-mayor:7.1")
+            .contains("this ran here: sleep")
+            .then_some(())
+    });
+    let deacon = Tmux::new("list-panes")
+        .arg("-s")
+        .target(session("hq-deacon"));
+    assert_eq!(env.tmux(deacon).lines().count(), 1);
+    env.gt(&["nudge", "mayor", "are you there"]).ok();
+    env.wait_screen("mayor", "You said: are you there");
+}
+
+#[test]
+fn a_program_is_itself_after_its_text_was_shown() {
+    let env = TestEnv::with_town();
+    by_hand(&env);
+    env.gt(&["start", "mayor", "--command", "echo hello; exec sleep 7777"])
+        .ok();
+    env.gt(&["save"]).ok();
+    crash(&env);
+    env.gt(&["restore"]).ok();
+    let pid = env.pid("mayor");
+    let name = || fs::read_to_string(format!("/proc/{pid}/comm")).unwrap();
+    wait_until("it is the program", PATIENCE, || {
+        (name() == "sleep\n").then_some(())
+    });
+    let text = history(&env, "hq-mayor");
+    assert_eq!(text.matches("hello").count(), 2, "{text}");
+    let file = env.town().join(".runtime/pids/hq-mayor.pid");
+    let file = fs::read_to_string(file).unwrap();
+    assert!(file.starts_with(&format!("{pid}|")), "{file}");
+    env.gt(&["stop", "mayor"]).ok();
+    wait_until("nothing is left", PATIENCE, || {
+        processes_of(env.home()).is_empty().then_some(())
+    });
+}
+
+#[test]
+fn one_that_outlived_its_terminal_makes_room_for_itself() {
+    let env = TestEnv::with_town();
+    by_hand(&env);
+    let preset = "[command]\nargs = ['demo-agent', '--ignore-term']\n";
+    fs::write(env.town().join("harnesses/demo.toml"), preset).unwrap();
+    env.gt(&["start", "mayor"]).ok();
+    env.gt(&["save"]).ok();
+    let old = env.pid("mayor");
+    crash(&env);
+    assert!(lives(old));
+    env.gt(&["restore"]).ok();
+    assert!(!lives(old), "two would be in one conversation");
+    assert_eq!(env.running(), ["mayor"]);
+}
+
+#[test]
+fn who_was_stopped_stays_so_unless_named() {
+    let env = TestEnv::with_crew(&["max", "amy", "bob"]);
+    by_hand(&env);
+    env.gt(&[
+        "start",
+        "mayor",
+        "gastown/max",
+        "gastown/amy",
+        "gastown/bob",
+    ])
+    .ok();
+    let tag = Tmux::new("set-option").target(session("gt-crew-bob"));
+    env.tmux(tag.args(["@gt_auto_respawn", ""]));
+    signal(env.pid("gastown/crew/bob"), Signal::KILL);
+    wait_until("it is dead", PATIENCE, || {
+        (env.agent("gastown/crew/bob")["state"] == "crashed").then_some(())
+    });
+    env.gt(&["save"]).ok();
+    env.gt(&["stop", "gastown/amy"]).ok();
+    crash(&env);
+    let told = env.json(&["restore", "--dry-run"]);
+    assert_eq!(env.sessions(), Vec::<String>::new(), "nothing was done");
+    let reasons: Vec<(&str, &str)> = told["agents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|a| (a["action"].as_str().unwrap(), a["reason"].as_str().unwrap()))
+        .collect();
+    assert_eq!(
+        reasons,
+        [
+            ("leave", "was ended since (killed)"),
+            ("leave", "had ended before the save"),
+            ("restore", "is missing"),
+            ("restore", "is missing"),
+        ]
+    );
+    let one = env.json(&["restore", "--agent", "gastown/max"]);
+    assert_eq!(done(&one), [("gastown/crew/max", true)]);
+    env.gt(&["restore"]).ok();
+    assert_eq!(env.running(), ["mayor", "gastown/crew/max"]);
+    env.gt(&[
+        "restore",
+        "--agent",
+        "gastown/amy",
+        "--agent",
+        "gastown/bob",
+    ])
+    .ok();
+    assert_eq!(env.running().len(), 4);
+    env.gt(&["restore", "--agent", "deacon"]).fails(3);
+    env.gt(&["restore", "2001"]).fails(3);
+}
+
+#[test]
+fn a_name_that_somebody_else_has_is_left_to_them() {
+    let env = TestEnv::with_town();
+    by_hand(&env);
+    env.gt(&["start", "mayor", "deacon"]).ok();
+    env.gt(&["save"]).ok();
+    crash(&env);
+    env.tmux(Tmux::new("new-session").args(["-d", "-s", "hq-mayor", "--", "sleep", "7777"]));
+    let answer = env.gt(&["restore", "--json"]).fails(4);
+    let answer = answer.json();
+    assert_eq!(done(&answer), [("deacon", true), ("mayor", false)]);
+    assert_eq!(answer["agents"][1]["action"], "conflict");
+    assert_eq!(env.format("hq-mayor", "#{pane_current_command}"), "sleep");
+}
+
+#[test]
+fn what_a_restore_needs_outlives_later_saves() {
+    let env = TestEnv::with_crew(&["max", "amy"]);
+    settings(&env, "[save]\nauto = false\nkeep = 1");
+    env.gt(&["start", "mayor", "gastown/max", "gastown/amy"])
+        .ok();
+    env.gt(&["save"]).ok();
+    crash(&env);
+    // tmux tells in whole seconds when a server began; the next one must be another.
+    let second = || {
+        std::time::SystemTime::UNIX_EPOCH
+            .elapsed()
+            .unwrap()
+            .as_secs()
+    };
+    let then = second();
+    wait_until("the next second", PATIENCE, || {
+        (second() > then).then_some(())
+    });
+    let none = env.gt(&["save"]).ok().stdout;
+    assert!(none.contains("nothing was saved"), "{none}");
+    assert_eq!(env.json(&["save"]), Value::Null);
+    // Somebody goes on with another agent, and with one of the lost ones.
+    env.gt(&["start", "deacon", "gastown/amy"]).ok();
+    let made = env.json(&["save"]);
+    assert_eq!(made["containers"], 2, "{made}");
+    assert_eq!(made["carried"], 2, "{made}");
+    env.gt(&["sync"]).ok();
+    let made = env.json(&["save"]);
+    assert_eq!(made["carried"], 2, "{made}");
+    assert_eq!(files(&env).len(), 1);
+    let list = env.json(&["save", "--list"]);
+    assert_eq!(list[0]["containers"], 4, "{list}");
+    env.gt(&["stop", "gastown/amy"]).ok();
+    let answer = env.json(&["restore"]);
+    let mut told = done(&answer);
+    told.sort_unstable();
+    let expected = [
+        ("deacon", false),
+        ("gastown/crew/amy", false),
+        ("gastown/crew/max", true),
+        ("mayor", true),
+    ];
+    assert_eq!(told, expected);
+    // Closed by hand on its own server: nobody misses it.
+    env.tmux(Tmux::new("kill-session").target(session("hq-mayor")));
+    let made = env.json(&["save"]);
+    assert_eq!(
+        (&made["containers"], &made["carried"]),
+        (&2.into(), &0.into())
+    );
+}
+
+#[test]
+fn a_second_crash_before_any_save_loses_no_conversation() {
+    let env = TestEnv::with_town();
+    by_hand(&env);
+    env.gt(&["start", "mayor"]).ok();
+    env.gt(&["save"]).ok();
+    crash(&env);
+    let first = env.json(&["restore"]);
+    crash(&env);
+    let second = env.json(&["restore"]);
+    let (first, second) = (&first["agents"][0], &second["agents"][0]);
+    assert_eq!(second["conversation_id"], first["conversation_id"]);
+    let life = env.json(&["sessions", "show", second["session"].as_str().unwrap()]);
+    assert_eq!(life["parent_id"], first["session"]);
+    let chain = env.json(&["sessions", "chain", second["session"].as_str().unwrap()]);
+    assert_eq!(chain["totals"]["lives"], 3, "{chain}");
+}
+
+#[test]
+fn an_id_that_only_a_hook_tells_is_known_after_a_crash() {
+    let env = TestEnv::with_town();
+    by_hand(&env);
+    // Like Codex: it chooses its id, and tells it once it runs.
+    let preset = "[command]\nsession_id = []\n";
+    fs::write(env.town().join("harnesses/demo.toml"), preset).unwrap();
+    env.gt(&["start", "mayor"]).ok();
+    let id = wait_until("the hook has spoken", PATIENCE, || {
+        Some(env.format("hq-mayor", "#{@gt_harness_session}")).filter(|id| !id.is_empty())
+    });
+    let life = env.format("hq-mayor", "#{@gt_session}");
+    wait_until("it is remembered", PATIENCE, || {
+        (env.json(&["sessions", "show", &life])["harness_session_id"] == *id).then_some(())
+    });
+    env.tmux(
+        Tmux::new("set-option")
+            .target(session("hq-mayor"))
+            .args(["@gt_harness_session", ""]),
+    );
+    env.gt(&["save"]).ok();
+    crash(&env);
+    let answer = env.json(&["restore"]);
+    assert_eq!(answer["agents"][0]["conversation_id"], *id, "{answer}");
+}
+
+#[test]
+fn a_conversation_that_is_gone_is_begun_anew() {
+    let env = TestEnv::with_town();
+    by_hand(&env);
+    env.gt(&["start", "mayor"]).ok();
+    let mine = Tmux::new("split-window").args(["-d", "-h"]);
+    env.tmux(mine.target(pane(&env, "hq-mayor")));
+    env.gt(&["save"]).ok();
+    crash(&env);
+    fs::remove_dir_all(env.town().join(".runtime/demo")).unwrap();
+    let answer = env.gt(&["restore", "--json"]).ok();
+    assert!(
+        answer.stderr.contains("began a new one"),
+        "{}",
+        answer.stderr
+    );
+    let agent = &answer.json()["agents"][0];
+    assert_eq!(agent["conversation"], "new", "{agent}");
+    assert_eq!(env.format("hq-mayor", "#{window_panes}"), "2");
+    env.wait_screen("mayor", "[GAS TOWN] mayor <- gt");
+    assert!(history(&env, "hq-mayor").contains("# gt: back"));
+    let life = agent["session"].as_str().unwrap();
+    let chain = env.json(&["sessions", "chain", life]);
+    assert_eq!(
+        chain["totals"]["lives"], 3,
+        "the try was a life too: {chain}"
+    );
+}
+
+#[test]
+fn an_interrupted_restore_leaves_nothing_half_done() {
+    let env = TestEnv::with_town();
+    by_hand(&env);
+    env.gt(&["start", "mayor", "deacon"]).ok();
+    let mine = Tmux::new("split-window").args(["-d", "-h"]);
+    env.tmux(mine.target(pane(&env, "hq-mayor")));
+    env.gt(&["save"]).ok();
+    crash(&env);
+    // It does not show what it is waited for.
+    let preset = "[command]\nargs = ['demo-agent', '--startup-delay', '600000']\n\
+                  [ready]\ntimeout_seconds = 600\n";
+    fs::write(env.town().join("harnesses/demo.toml"), preset).unwrap();
+    let restore = env.spawn(&["restore"]);
+    wait_until("both come up", PATIENCE, || {
+        let is_up = |name: &str| history(&env, name).contains("# gt: back");
+        (env.sessions().len() == 2 && is_up("hq-mayor") && is_up("hq-deacon")).then_some(())
+    });
+    signal(restore.id(), Signal::INT);
+    let output = restore.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert_eq!(env.sessions(), Vec::<String>::new());
+    let left = fs::read_dir(env.town().join(".runtime/replay")).unwrap();
+    assert_eq!(left.count(), 0);
+    fs::remove_file(env.town().join("harnesses/demo.toml")).unwrap();
+    env.gt(&["restore"]).ok();
+    assert_eq!(env.running(), ["mayor", "deacon"]);
+    assert_eq!(env.format("hq-mayor", "#{window_panes}"), "2");
+}
+
+#[test]
+fn hostile_texts_in_a_save_do_nothing() {
+    let env = TestEnv::with_town();
+    by_hand(&env);
+    env.gt(&["start", "mayor"]).ok();
+    let mine = Tmux::new("split-window").args(["-d", "-h"]);
+    env.tmux(mine.target(pane(&env, "hq-mayor")));
+    env.tmux(
+        Tmux::new("new-window")
+            .args(["-d", "-n", "mine"])
+            .target(session("hq-mayor")),
+    );
+    env.gt(&["save"]).ok();
+    let file = files(&env)[0].clone();
+    let text = text_of(&env, &file);
+    let mut lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let trap = format!("#(touch {0}/TRAP)$(touch {0}/TRAP)", env.home().display());
+    let text = "first\u{1b}]0;HOSTILE\u{7}\u{1b}]52;c;SE9TVElMRQ==\u{7}\u{1b}[?1049h\u{1b}[?1h\
+                \u{1b}[6n\u{1b}[2J\u{1b}[31mred\u{1b}[0m\u{1b}Pq#0\u{1b}\\\u{1b}c last";
+    for window in lines[1]["windows"].as_array_mut().unwrap() {
+        window["name"] = trap.clone().into();
+        window["layout"] = format!("tiled ; run-shell '{trap}'").into();
+        for pane in window["panes"].as_array_mut().unwrap() {
+            pane["text"] = text.into();
+            pane["folder"] = trap.clone().into();
+            pane["command"] = format!("x\n{trap}\u{1b}]0;HOSTILE\u{7}").into();
+            pane["title"] = trap.clone().into();
+        }
+    }
+    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+    let packed = gzip(&env, &["-c"], (lines.join("\n") + "\n").as_bytes());
+    fs::write(&file, packed).unwrap();
+    crash(&env);
+    env.gt(&["restore"]).ok();
+    let text = history(&env, "hq-mayor");
+    assert!(text.contains("firstred last"), "{text}");
+    let all = Tmux::new("list-panes").arg("-a");
+    let shown = env.tmux(all.args([
+        "-F",
+        "#{window_name}|#{pane_title}|#{alternate_on}|#{keypad_cursor_flag}",
+    ]));
+    assert_eq!(shown.lines().count(), 3, "{shown}");
+    for line in shown.lines() {
+        assert!(line.starts_with(&trap), "{line}");
+        assert!(line.ends_with("|0|0"), "{line}");
+        assert!(!line.contains("HOSTILE"), "{line}");
+    }
+    let buffers = env.tmux(Tmux::new("list-buffers"));
+    assert_eq!(buffers, "", "nothing reached the clipboard");
+    assert!(!env.path("TRAP").exists());
+    let agent = env.agent("mayor");
+    assert_eq!(agent["health"], "healthy", "{agent}");
+}
