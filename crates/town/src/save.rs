@@ -20,7 +20,7 @@ pub use store::{Entry, Save, find, find_with, list};
 use crate::containers::tmux_problem;
 use crate::lock::FileLock;
 use crate::sessions::{Query, Sessions, timestamp};
-use crate::{Result, Town};
+use crate::{Result, Town, tmux_hooks};
 use gt_core::record::{Record, Status};
 use gt_core::save::{self as core, Header, Saved, VERSION};
 use gt_core::shell;
@@ -31,8 +31,6 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a lost agent is kept for a restore.
 const LOST_FOR_GOOD_SECONDS: i64 = 30 * 24 * 60 * 60;
-/// The server's option that says until when a save is on its way.
-const TAG_DUE: &str = "@gt_save_due";
 /// Between the first who asks for a save and the save.
 const DELAY_SECONDS: i64 = 1;
 /// A save that was asked for and has not begun after so long was lost.
@@ -141,10 +139,11 @@ pub(crate) fn request(town: &Town) {
     ];
     let line = format::escape(&words.join(" "));
     let now = jiff::Timestamp::now().as_second();
-    let note = Command::new("set-option").args(["-g", TAG_DUE, &(now + DUE_SECONDS).to_string()]);
+    let due = due_option(town);
+    let note = Command::new("set-option").args(["-g", &due, &(now + DUE_SECONDS).to_string()]);
     let later = Command::new("run-shell").args(["-b", "-d", &DELAY_SECONDS.to_string(), &line]);
     let both = format!("{} ; {}", note.to_line(), later.to_line());
-    let is_free = format!("#{{e|<:0#{{{TAG_DUE}}},{now}}}");
+    let is_free = format!("#{{e|<:0#{{{due}}},{now}}}");
     let _ = town
         .server()
         .run(Command::new("if-shell").args(["-F", &is_free, &both]));
@@ -162,8 +161,14 @@ pub(crate) fn request_if_old(town: &Town) {
     }
 }
 
+/// The server's option that says until when a save of this town is on its way. Other
+/// towns on the same server have their own.
+fn due_option(town: &Town) -> String {
+    format!("@gt_save_due_{}", tmux_hooks::place(town))
+}
+
 fn forget_request(town: &Town) -> Result<()> {
-    let command = Command::new("set-option").args(["-gu", TAG_DUE]);
+    let command = Command::new("set-option").args(["-gu", &due_option(town)]);
     match town.server().run(command) {
         Ok(_) => Ok(()),
         Err(error) if matches!(error.kind(), ErrorKind::NoServer | ErrorKind::ServerLost) => Ok(()),

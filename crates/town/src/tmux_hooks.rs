@@ -58,8 +58,8 @@ pub fn configuration(town: &Town) -> String {
         .to_script()
 }
 
-/// The town's place among the hooks: the same for ever, and no other town's.
-fn place(town: &Town) -> u32 {
+/// The town's place among a server's hooks and options: the same for ever, and no other town's.
+pub(crate) fn place(town: &Town) -> u32 {
     const FIRST: u32 = 1_000_000;
     const PLACES: u32 = 1_000_000_000;
     let digest = Sha256::digest(town.root_text().as_bytes());

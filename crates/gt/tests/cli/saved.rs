@@ -285,3 +285,47 @@ fn tmux_resurrect_saves_as_well_where_the_town_wants_it() {
     env.gt(&["save"]).ok();
     says("own quiet");
 }
+
+#[test]
+fn each_town_of_a_server_saves_itself() {
+    let env = TestEnv::with_town();
+    let other = env.path("other");
+    let other = other.to_str().unwrap();
+    env.gt(&["init", other, "--harness", "demo"]).ok();
+    // The other town's save is on its way for as long as somebody else saves there.
+    let lock = env.path("other/.runtime/locks/save.lock");
+    fs::create_dir_all(lock.parent().unwrap()).unwrap();
+    let lock = fs::File::create(lock).unwrap();
+    lock.lock().unwrap();
+    env.gt(&["--town", other, "start", "agent/away", "--create"])
+        .ok();
+    env.gt(&["start", "mayor"]).ok();
+    wait_until("this one is saved", PATIENCE, || {
+        (env.json(&["save", "--list"])[0]["containers"] == 1).then_some(())
+    });
+    lock.unlock().unwrap();
+    wait_until("and then the other", PATIENCE, || {
+        let list = env.gt(&["--town", other, "save", "--list", "--json"]);
+        (list.ok().json()[0]["agents"][0] == "agent/away").then_some(())
+    });
+}
+
+#[test]
+fn a_save_of_the_future_does_not_make_names_longer() {
+    let env = TestEnv::with_town();
+    by_hand(&env);
+    env.gt(&["start", "mayor"]).ok();
+    env.gt(&["save"]).ok();
+    let first = files(&env)[0].clone();
+    let ahead = first.with_file_name("20991231T235959.998Z-abcdef.json.gz");
+    fs::rename(&first, &ahead).unwrap();
+    for _ in 0..3 {
+        let made = env.json(&["save"])["save"].as_str().unwrap().to_owned();
+        let newest = files(&env)[0].clone();
+        assert_eq!(
+            newest.file_name().unwrap().len(),
+            first.file_name().unwrap().len()
+        );
+        assert!(newest.to_str().unwrap().contains(&made), "it is the newest");
+    }
+}

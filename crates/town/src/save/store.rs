@@ -9,11 +9,16 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use gt_core::Problem;
 use gt_core::save::{Header, Saved, VERSION};
+use jiff::civil::DateTime;
+use jiff::tz::Offset;
+use jiff::{Timestamp, ToSpan};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
+/// The time in the name of a save, in UTC: names sort like times.
+const TIME: &str = "%Y%m%dT%H%M%S%.3fZ";
 const EXTENSION: &str = ".json.gz";
 
 /// A save that was read.
@@ -76,16 +81,24 @@ fn line(to: &mut impl Write, value: &impl Serialize) -> Result<()> {
         .map_err(|error| cannot().caused_by(error))
 }
 
-/// A name that comes after all others, even if the clock was set back.
 fn new_name(town: &Town) -> String {
-    let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S%.3fZ");
     let id = uuid::Uuid::now_v7().simple().to_string();
     let id = id.get(id.len() - 6..).unwrap_or(&id);
-    let name = format!("{now}-{id}");
-    match names(town).first() {
-        Some(newest) if *newest >= name => format!("{newest}+{id}"),
-        _ => name,
-    }
+    let now = Offset::UTC.to_datetime(Timestamp::now());
+    format!("{}-{id}", time_after(&names(town), now))
+}
+
+/// The time in a name that comes after all others, even if the clock was set back: then
+/// it is a moment later than that of the newest, and the name as long as any.
+fn time_after(names: &[String], now: DateTime) -> String {
+    let time_of = |name: &String| {
+        let (time, _) = name.split_once('-')?;
+        DateTime::strptime(TIME, time).ok()
+    };
+    let after = |newest: DateTime| newest.checked_add(1.millisecond()).ok();
+    let next = names.iter().filter_map(time_of).max().and_then(after);
+    let time = next.map_or(now, |next| next.max(now));
+    time.strftime(TIME).to_string()
 }
 
 /// Every save, the newest first, read and checked.
@@ -212,4 +225,25 @@ pub(super) fn prune(town: &Town) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_comes_after_all_others_and_is_as_long_as_any() {
+        let now: DateTime = "2026-01-17T12:00:00.5".parse().unwrap();
+        let check = |names: &[&str], expected: &str| {
+            let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+            assert_eq!(time_after(&names, now), expected);
+        };
+        check(&[], "20260117T120000.500Z");
+        check(&["20260117T120000.499Z-ffffff"], "20260117T120000.500Z");
+        check(&["20260117T120000.500Z-ffffff"], "20260117T120000.501Z");
+        // Whatever the clock said then.
+        let ahead = "20991231T235959.999Z-ffffff";
+        check(&["nobody's", ahead], "21000101T000000.000Z");
+        check(&[&format!("{ahead}+ffffff")], "21000101T000000.000Z");
+    }
 }
