@@ -13,6 +13,9 @@ use std::fmt;
 pub enum Kind {
     /// Something went wrong on the way.
     Failed,
+    /// The agent program ended by itself while it came up: a failure of its own, and not
+    /// of what is around it.
+    Ended,
     /// The command line or a given value is not well formed.
     Usage,
     /// What was named does not exist.
@@ -31,7 +34,7 @@ impl Kind {
     /// The exit code that scripts may rely on.
     pub fn exit_code(self) -> u8 {
         match self {
-            Kind::Failed => 1,
+            Kind::Failed | Kind::Ended => 1,
             Kind::Usage => 2,
             Kind::NotFound => 3,
             Kind::Conflict | Kind::Running => 4,
@@ -43,7 +46,7 @@ impl Kind {
     /// The word used in JSON errors.
     pub fn word(self) -> &'static str {
         match self {
-            Kind::Failed => "failed",
+            Kind::Failed | Kind::Ended => "failed",
             Kind::Usage => "usage",
             Kind::NotFound => "not_found",
             Kind::Conflict => "conflict",

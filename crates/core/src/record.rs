@@ -94,6 +94,8 @@ macro_rules! record {
                     self.outcome = None;
                     self.ended_at = None;
                     self.exit_code = None;
+                    self.lost = None;
+                    self.failed_start = None;
                 }
                 $(
                     if later.$field.is_some() {
@@ -140,6 +142,12 @@ record! {
     status: Status,
     exit_code: i32,
     host: String,
+    /// The wishes of its start, as its container's tag holds them.
+    start: String,
+    /// Its start failed: it never had a conversation worth going on with.
+    failed_start: bool,
+    /// It went down with its tmux server.
+    lost: bool,
     /// What it has told of its work, the oldest first.
     steps: Vec<Step>,
     /// What it took, as far as it has been read.

@@ -111,6 +111,10 @@ impl Saved {
 
     /// Whether its agent had ended, and nothing would have brought it back.
     fn was_over(&self) -> bool {
+        if self.windows.is_empty() {
+            // No save has seen it: only the journal knows of it, as of one that was lost.
+            return false;
+        }
         let dead = self.agents_pane().is_none_or(|(_, pane)| pane.dead);
         dead && !self.auto_respawn
     }

@@ -103,7 +103,11 @@ pub fn plan(
         .filter(|life| !present.contains(life.id.as_str()))
     {
         let (outcome, at) = loss(record, moment);
-        lines.push((Change::Gone, ending(&record.id, outcome, at, None)));
+        let line = Record {
+            lost: (outcome == Outcome::Crash).then_some(true),
+            ..ending(&record.id, outcome, at, None)
+        };
+        lines.push((Change::Gone, line));
     }
     lines
 }
@@ -307,9 +311,12 @@ mod tests {
         assert_eq!(died.outcome, Some(Outcome::Crash));
         assert_eq!(died.ended_at.as_deref(), Some("then"));
         assert_eq!(died.exit_code, Some(3));
+        assert_eq!(died.lost, None, "its server goes on");
         assert_eq!(lines[6].1.outcome, Some(Outcome::Killed));
+        assert_eq!(lines[6].1.lost, None);
         let lost = &lines[7].1;
         assert_eq!(lost.outcome, Some(Outcome::Crash));
+        assert_eq!(lost.lost, Some(true));
         assert_eq!(lost.ended_at.as_deref(), MOMENT.running_since);
         assert_eq!(lines[8].1.outcome, Some(Outcome::Crash));
         let no_server = Moment {

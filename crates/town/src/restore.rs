@@ -6,11 +6,13 @@
 //! panes beside the agent again.
 
 mod layout;
+mod source;
 
 pub(crate) use layout::restore as windows;
+pub use source::{Source, find};
 
 use crate::containers::{self, Container, Owner};
-use crate::save::{self, Save};
+use crate::save;
 use crate::sessions::Sessions;
 use crate::start::{self, Restored, StartOptions, Started, restored};
 use crate::{Result, Town, harnesses, roles, stop};
@@ -38,13 +40,27 @@ pub struct Back {
     pub conversation: Conversation,
 }
 
-/// What would become of each container of a save; with names only of these. A container
+/// What would become of each of these containers; with names only of these. A container
 /// whose rig has gone is left out, and told.
-pub fn plan(town: &Town, save: &Save, named: &[Identity]) -> Result<(Vec<Intent>, Vec<String>)> {
+pub fn plan(
+    town: &Town,
+    source: &Source,
+    named: &[Identity],
+) -> Result<(Vec<Intent>, Vec<String>)> {
     let sessions = Sessions::of(town);
     let all = containers::list(town)?;
     let (mut intents, mut warnings) = (Vec::new(), Vec::new());
-    for saved in &save.containers {
+    let mut lives = Vec::new();
+    for saved in &source.containers {
+        lives.push(save::last_life(&sessions, &saved.agent)?);
+    }
+    let folders: Vec<Option<&str>> = source
+        .containers
+        .iter()
+        .zip(&lives)
+        .map(|(saved, last)| folder(saved).or(last.as_ref()?.cwd.as_deref()))
+        .collect();
+    for (place, (saved, last)) in source.containers.iter().zip(&lives).enumerate() {
         let Some(identity) = Identity::from_address(&saved.agent, town.registry()) else {
             warnings.push(format!("{} is unknown here: its rig has gone", saved.agent));
             continue;
@@ -53,20 +69,18 @@ pub fn plan(town: &Town, save: &Save, named: &[Identity]) -> Result<(Vec<Intent>
         if !named.is_empty() && !is_named {
             continue;
         }
-        let last = save::last_life(&sessions, &saved.agent)?;
         let verdict = core::judge(saved, here(town, &identity, &all)?, last.as_ref(), is_named);
-        let is_neighbour = |other: &Saved| {
-            other.agent != saved.agent
-                && other.harness == saved.harness
-                && folder(other) == folder(saved)
+        let is_neighbour = |(other, its): (&Saved, &Option<&str>)| {
+            other.agent != saved.agent && other.harness == saved.harness && *its == folders[place]
         };
-        let alone = !save.containers.iter().any(is_neighbour);
+        let alone = !source.containers.iter().zip(&folders).any(is_neighbour);
+        let came_up = save::last_that_came_up(&sessions, &saved.agent)?;
         intents.push(Intent {
-            conversation: conversation(town, &identity, saved, last.as_ref(), alone),
+            conversation: conversation(town, &identity, saved, came_up.as_ref(), alone),
             identity,
             saved: saved.clone(),
             verdict,
-            last,
+            last: last.clone(),
         });
     }
     Ok((intents, warnings))
@@ -96,7 +110,7 @@ fn here(town: &Town, identity: &Identity, all: &[Container]) -> Result<Here> {
 }
 
 /// Which conversation it goes on with. The journal knows best: it was told of every change,
-/// also after the save.
+/// also after the save. `last` is the newest life that came up.
 fn conversation(
     town: &Town,
     identity: &Identity,
@@ -117,11 +131,12 @@ fn conversation(
 }
 
 /// Brings one container back. An agent program that does not find its conversation any
-/// more begins a new one.
+/// more begins a new one. Only it can say so, by ending: whatever else fails says nothing
+/// of the conversation, which the next restore goes on with.
 pub fn restore(town: &Town, intent: &Intent, extra_env: &[(String, String)]) -> Result<Back> {
     match start(town, intent, &intent.last, &intent.conversation, extra_env) {
         Err(problem)
-            if problem.kind() == Kind::Failed
+            if problem.kind() == Kind::Ended
                 && intent.conversation != Conversation::New
                 && !town.around().cancel.is_set() =>
         {
@@ -199,7 +214,10 @@ pub(crate) fn shown(text: &str, note: &str) -> String {
 
 /// Where a text that is shown again comes from.
 pub(crate) fn note(saved: &Saved) -> String {
-    format!("gt: back from the save of {}", saved.seen_at)
+    match saved.windows.is_empty() {
+        true => "gt: back; what stood here was not saved yet".to_owned(),
+        false => format!("gt: back from the save of {}", saved.seen_at),
+    }
 }
 
 /// The problem of a name that something else has.

@@ -30,7 +30,7 @@ use std::time::Duration;
 /// How long another save may take before ours.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a lost agent is kept for a restore.
-const LOST_FOR_GOOD_SECONDS: i64 = 30 * 24 * 60 * 60;
+pub(crate) const LOST_FOR_GOOD_SECONDS: i64 = 30 * 24 * 60 * 60;
 /// Between the first who asks for a save and the save.
 const DELAY_SECONDS: i64 = 1;
 /// A save that was asked for and has not begun after so long was lost.
@@ -103,6 +103,27 @@ pub(crate) fn last_life(sessions: &Sessions, agent: &str) -> Result<Option<Recor
         ..Query::default()
     };
     Ok(sessions.find(&query)?.into_iter().next())
+}
+
+/// The newest life of an agent that came up: one whose start failed has no conversation
+/// to go on with, whatever id was chosen for it.
+pub(crate) fn last_that_came_up(sessions: &Sessions, agent: &str) -> Result<Option<Record>> {
+    // Mostly it is the newest, and hardly ever far behind it.
+    for limit in [1, 50, usize::MAX] {
+        let query = Query {
+            agent: Some(agent.to_owned()),
+            limit: Some(limit),
+            ..Query::default()
+        };
+        let lives = sessions.find(&query)?;
+        let is_all = lives.len() < limit;
+        let mut came_up = lives.into_iter().filter(|l| l.failed_start != Some(true));
+        match came_up.next() {
+            None if !is_all => {}
+            found => return Ok(found),
+        }
+    }
+    Ok(None)
 }
 
 /// The tags know the conversation only once a hook has told it; the journal knows the

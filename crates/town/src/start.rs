@@ -120,7 +120,10 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
             if is_recorded {
                 // It is told as what it was; where even that fails, the next sync says it.
                 let crash = End::of(Outcome::Crash);
-                let _ = sessions.record(&[Sessions::ending(session.to_string(), crash)]);
+                let _ = sessions.record(&[Record {
+                    failed_start: Some(true),
+                    ..Sessions::ending(session.to_string(), crash)
+                }]);
             }
             if !options.keep_container && !lost_to_another(&problem) {
                 undo(town, &prepared, session, replay.is_some() && is_new);

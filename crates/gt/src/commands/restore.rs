@@ -9,7 +9,7 @@ use gt_core::save::Verdict;
 use gt_core::startup::Conversation;
 use gt_core::{Identity, Problem};
 use gt_town::restore::{self, Back, Intent};
-use gt_town::{Town, save, target};
+use gt_town::{Town, target};
 use serde_json::{Value, json};
 
 /// Bring back the containers of a save
@@ -43,29 +43,16 @@ pub(crate) fn run(args: RestoreArgs, context: &Context) -> Answer {
         });
     }
     let extra_env = StartFlags::with_env(args.env).options(context)?.extra_env;
-    let has = |save: &save::Save, who: &Identity| {
-        let address = who.address();
-        save.containers.iter().any(|saved| saved.agent == address)
-    };
-    let (save, damaged) = save::find_with(&town, args.save.as_deref(), |save| {
-        named.iter().all(|who| has(save, who))
-    })?;
-    damaged.iter().for_each(output::warn);
-    if let Some(missing) = named.iter().find(|who| !has(&save, who)) {
-        let name = &save.name;
-        return Err(
-            Problem::not_found(format!("{missing} is not in the save {name}"))
-                .hint("`gt save --list --json` says who is in which"),
-        );
-    }
-    let (intents, warnings) = restore::plan(&town, &save, &named)?;
+    let source = restore::find(&town, args.save.as_deref(), &named)?;
+    source.damaged.iter().for_each(output::warn);
+    let (intents, warnings) = restore::plan(&town, &source, &named)?;
     warnings.iter().for_each(output::warn);
     let done = if args.dry_run {
         intents.into_iter().map(|intent| (intent, None)).collect()
     } else {
         carry_out(&town, intents, &extra_env, context)?
     };
-    tell(&save.name, &done, context)
+    tell(source.save.as_deref(), &done, context)
 }
 
 type Done = (Intent, Option<Result<Back, Problem>>);
@@ -95,7 +82,7 @@ fn carry_out(
     Ok(intents.into_iter().map(with_result).collect())
 }
 
-fn tell(name: &str, done: &[Done], context: &Context) -> Answer {
+fn tell(name: Option<&str>, done: &[Done], context: &Context) -> Answer {
     if context.json {
         let agents: Vec<Value> = done.iter().map(document).collect();
         output::json(&json!({"save": name, "agents": agents}))?;

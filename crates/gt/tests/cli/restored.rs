@@ -494,3 +494,102 @@ fn hostile_texts_in_a_save_do_nothing() {
     let agent = env.agent("mayor");
     assert_eq!(agent["health"], "healthy", "{agent}");
 }
+
+#[test]
+fn a_restore_that_fails_leaves_the_conversation_to_the_next() {
+    let env = TestEnv::with_town();
+    by_hand(&env);
+    env.gt(&["start", "mayor"]).ok();
+    env.gt(&["save"]).ok();
+    let id = env.json(&["sessions", "list"])[0]["harness_session_id"].clone();
+    assert!(id.is_string());
+    crash(&env);
+    // Broken in any conversation: it is tried in its own one, and in a new one.
+    let preset = "[command]\nargs = ['demo-agent', '--fail-at-start', '3']\n";
+    fs::write(env.town().join("harnesses/demo.toml"), preset).unwrap();
+    for _ in 0..2 {
+        env.gt(&["restore"]).fails(1);
+    }
+    assert_eq!(env.json(&["sessions", "list"]).as_array().unwrap().len(), 5);
+    fs::remove_file(env.town().join("harnesses/demo.toml")).unwrap();
+    let answer = env.json(&["restore"]);
+    assert_eq!(answer["agents"][0]["conversation_id"], id, "{answer}");
+    let life = answer["agents"][0]["session"].as_str().unwrap();
+    let chain = env.json(&["sessions", "chain", life]);
+    assert_eq!(chain["totals"]["lives"], 6, "{chain}");
+}
+
+#[test]
+fn what_fails_around_an_agent_says_nothing_of_its_conversation() {
+    let env = TestEnv::with_town();
+    by_hand(&env);
+    env.gt(&["start", "mayor"]).ok();
+    env.gt(&["save"]).ok();
+    crash(&env);
+    // Its process cannot be noted.
+    let pids = env.town().join(".runtime/pids");
+    fs::remove_dir_all(&pids).unwrap();
+    fs::write(&pids, "").unwrap();
+    let answer = env.gt(&["restore", "--json"]).fails(1);
+    assert_eq!(answer.json()["agents"][0]["conversation"], "resume");
+    let lives = env.json(&["sessions", "list"]);
+    assert_eq!(lives.as_array().unwrap().len(), 2, "no new one was begun");
+    fs::remove_file(&pids).unwrap();
+    let answer = env.json(&["restore"]);
+    assert_eq!(answer["agents"][0]["conversation"], "resume", "{answer}");
+}
+
+#[test]
+fn who_was_lost_before_any_save_comes_back_from_the_journal() {
+    let env = TestEnv::with_town();
+    by_hand(&env);
+    let folder = env.path("elsewhere");
+    fs::create_dir(&folder).unwrap();
+    env.gt(&["start", "deacon"]).ok();
+    env.gt(&["start", "mayor", "--work-dir", folder.to_str().unwrap()])
+        .ok();
+    let started = env.json(&["sessions", "list", "--agent", "mayor"]);
+    crash(&env);
+    let told = env.gt(&["restore", "--dry-run"]).ok().stdout;
+    assert!(told.contains("Would bring back mayor"), "{told}");
+    let one = env.json(&["restore", "--agent", "deacon"]);
+    assert_eq!(done(&one), [("deacon", true)]);
+    assert_eq!(one["save"], Value::Null);
+    // Another save has been made since, which has not seen it either.
+    env.gt(&["save"]).ok();
+    env.gt(&["sync"]).ok();
+    let answer = env.json(&["restore"]);
+    assert_eq!(done(&answer), [("deacon", false), ("mayor", true)]);
+    let mayor = &answer["agents"][1];
+    assert_eq!(mayor["conversation_id"], started[0]["harness_session_id"]);
+    assert_eq!(env.agent("mayor")["work_dir"], *folder.to_str().unwrap());
+    let text = history(&env, "hq-mayor");
+    assert!(text.contains("was not saved yet"), "{text}");
+    // An old save is what it is.
+    env.gt(&["start", "boot"]).ok();
+    env.gt(&["save"]).ok();
+    crash(&env);
+    let old = files(&env)[1].file_name().unwrap().to_owned();
+    let old = env.json(&["restore", "--dry-run", old.to_str().unwrap()]);
+    assert_eq!(old["agents"].as_array().unwrap().len(), 1, "{old}");
+}
+
+#[test]
+fn who_was_closed_or_died_alone_is_not_lost() {
+    let env = TestEnv::with_town();
+    by_hand(&env);
+    env.gt(&["start", "mayor", "deacon", "boot"]).ok();
+    signal(env.pid("deacon"), Signal::KILL);
+    wait_until("it is dead", PATIENCE, || {
+        (env.agent("deacon")["state"] == "crashed").then_some(())
+    });
+    env.gt(&["stop", "deacon"]).ok();
+    env.tmux(Tmux::new("kill-session").target(session("hq-boot")));
+    let left = || env.json(&["sessions", "list", "--status", "running"]);
+    wait_until("both are over", PATIENCE, || {
+        (left().as_array().unwrap().len() == 1).then_some(())
+    });
+    crash(&env);
+    let answer = env.json(&["restore"]);
+    assert_eq!(done(&answer), [("mayor", true)]);
+}

@@ -3,13 +3,14 @@
 use super::container::Made;
 use super::prepared::Prepared;
 use super::type_prompt;
+use crate::containers::{self, Container};
 use crate::watch::{PaneWatch, Woke};
-use crate::{Result, Town, containers, inject, processes};
-use gt_core::Problem;
+use crate::{Result, Town, inject, processes};
 use gt_core::harness::Preset;
 use gt_core::screen;
 use gt_core::startup::Plan;
 use gt_core::state::State;
+use gt_core::{Kind, Problem};
 use gt_tmux::Command;
 use std::time::{Duration, Instant};
 
@@ -225,18 +226,29 @@ fn give_up(prepared: &Prepared<'_>, problem: Problem, warnings: &mut Vec<String>
 
 /// The problem of an agent that ended during its start: its exit code and last lines.
 pub(super) fn death(town: &Town, prepared: &Prepared<'_>, made: &Made) -> Problem {
-    let how = exit_text(town, prepared);
+    let last = last_look(town, prepared);
+    let how = last.as_ref().map_or_else(
+        || "its container is gone".to_owned(),
+        |container| container.state(None).reason.unwrap_or_default(),
+    );
+    // Killed, or never a program at all: nothing that it has decided.
+    let by_itself = last.is_some_and(|container| {
+        let pane = container.pane();
+        pane.exit_signal.is_none() && !matches!(pane.exit_status, Some(126 | 127))
+    });
+    let kind = if by_itself { Kind::Ended } else { Kind::Failed };
     let shown = match inject::look_back(town, made.pane) {
         Ok(lines) => shown_lines(&lines),
         Err(problem) => format!("its last lines cannot be read: {problem}"),
     };
-    let problem = Problem::failed(format!("{} ended at once: {how}", prepared.identity));
+    let problem = Problem::new(kind, format!("{} ended at once: {how}", prepared.identity));
     problem
         .cause(shown)
         .hint("`gt role show` and `gt harness show` say how it is started; try that by hand")
 }
 
-fn exit_text(town: &Town, prepared: &Prepared<'_>) -> String {
+/// The container of an agent that has ended, once tmux knows how.
+fn last_look(town: &Town, prepared: &Prepared<'_>) -> Option<Container> {
     let look = || {
         containers::find(town, prepared.container.as_str())
             .ok()
@@ -244,13 +256,11 @@ fn exit_text(town: &Town, prepared: &Prepared<'_>) -> String {
     };
     let deadline = Instant::now() + Duration::from_secs(2);
     loop {
-        let Some(container) = look() else {
-            return "its container is gone".to_owned();
-        };
+        let container = look()?;
         let pane = container.pane();
         let known = pane.exit_status.is_some() || pane.exit_signal.is_some();
         if (pane.dead && known) || Instant::now() >= deadline {
-            return container.state(None).reason.unwrap_or_default();
+            return Some(container);
         }
         // tmux 3.3 sometimes loses an exit status until the next child ends: give it one.
         let _ = town.server().run(Command::new("run-shell").arg("true"));

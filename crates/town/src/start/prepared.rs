@@ -181,6 +181,7 @@ impl<'a> Prepared<'a> {
             pane: Some(made.pane.to_string()),
             pid: Some(made.pid),
             initial_prompt: self.prompt.clone(),
+            start: Some(self.options.to_tag()),
             status: Some(Status::Running),
             host: Some(host()),
             ..Record::about(id)
