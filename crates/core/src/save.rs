@@ -19,6 +19,9 @@ use serde::{Deserialize, Serialize};
 /// Raised when an older `gt` could no longer read what is written.
 pub const VERSION: u32 = 1;
 
+/// A machine that goes down takes no longer than this from the first process to the last.
+const SHUTDOWN_SECONDS: i64 = 120;
+
 /// What a save says of itself. Times are RFC 3339, in UTC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
@@ -94,6 +97,9 @@ pub struct Pane {
     pub is_agents: bool,
     pub active: bool,
     pub dead: bool,
+    /// How long it had been dead then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dead_for_seconds: Option<i64>,
     pub columns: u32,
     pub rows: u32,
     /// Scrollback and screen, with escape sequences as tmux gives them.
@@ -109,14 +115,19 @@ impl Saved {
         })
     }
 
-    /// Whether its agent had ended, and nothing would have brought it back.
+    /// Whether its agent had ended, and nothing would have brought it back. A machine that
+    /// goes down in good order ends the agents a moment before their server, and a save
+    /// may still see that: who had only just died is taken for lost with the server.
     fn was_over(&self) -> bool {
         if self.windows.is_empty() {
             // No save has seen it: only the journal knows of it, as of one that was lost.
             return false;
         }
-        let dead = self.agents_pane().is_none_or(|(_, pane)| pane.dead);
-        dead && !self.auto_respawn
+        let long_dead = self.agents_pane().is_none_or(|(_, pane)| {
+            let just_now = pane.dead_for_seconds.is_some_and(|s| s <= SHUTDOWN_SECONDS);
+            pane.dead && !just_now
+        });
+        long_dead && !self.auto_respawn
     }
 }
 
@@ -285,6 +296,11 @@ mod tests {
         dead.windows[0].panes[0].dead = true;
         let verdict = |saved: &Saved| judge(saved, Here::Nothing, None, false);
         assert_eq!(verdict(&dead), Verdict::WasOver);
+        for (seconds, expected) in [(121, Verdict::WasOver), (120, Verdict::Restore)] {
+            dead.windows[0].panes[0].dead_for_seconds = Some(seconds);
+            assert_eq!(verdict(&dead), expected, "dead for {seconds} s");
+        }
+        dead.windows[0].panes[0].dead_for_seconds = Some(999);
         dead.auto_respawn = true;
         assert_eq!(verdict(&dead), Verdict::Restore);
     }

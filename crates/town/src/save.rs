@@ -55,7 +55,7 @@ pub fn save(town: &Town, automatic: bool) -> Result<Option<Made>> {
     // Before the look: whoever asks from here on may have changed what we have seen.
     forget_request(town)?;
     let now = jiff::Timestamp::now().as_second();
-    let Some((server, mut containers)) = seen::look(town, &timestamp(Some(now)))? else {
+    let Some((server, mut containers)) = seen::look(town, now)? else {
         return Ok(None);
     };
     if containers.is_empty() {

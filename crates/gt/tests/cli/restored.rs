@@ -1,7 +1,7 @@
 //! Containers that were lost with their tmux server, and are brought back.
 
 use crate::env::{PATIENCE, TestEnv, lives, processes_of, signal};
-use crate::saved::{by_hand, crash, files, gzip, history, pane, session, settings, text_of};
+use crate::saved::{by_hand, crash, files, history, pane, rewrite, session, settings, text_of};
 use gt_tmux::Command as Tmux;
 use gt_tmux::testing::wait_until;
 use rustix::process::Signal;
@@ -231,6 +231,14 @@ fn who_was_stopped_stays_so_unless_named() {
         (env.agent("gastown/crew/bob")["state"] == "crashed").then_some(())
     });
     env.gt(&["save"]).ok();
+    // It had been dead for longer than a machine takes to go down.
+    rewrite(&env, |lines| {
+        let is_bob = |line: &&mut Value| line["agent"] == "gastown/crew/bob";
+        let bob = lines.iter_mut().find(is_bob).unwrap();
+        let dead_for = &mut bob["windows"][0]["panes"][0]["dead_for_seconds"];
+        assert!(dead_for.is_i64(), "{dead_for}");
+        *dead_for = 600.into();
+    });
     env.gt(&["stop", "gastown/amy"]).ok();
     crash(&env);
     let told = env.json(&["restore", "--dry-run"]);
@@ -451,28 +459,21 @@ fn hostile_texts_in_a_save_do_nothing() {
             .target(session("hq-mayor")),
     );
     env.gt(&["save"]).ok();
-    let file = files(&env)[0].clone();
-    let text = text_of(&env, &file);
-    let mut lines: Vec<Value> = text
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
     let trap = format!("#(touch {0}/TRAP)$(touch {0}/TRAP)", env.home().display());
     let text = "first\u{1b}]0;HOSTILE\u{7}\u{1b}]52;c;SE9TVElMRQ==\u{7}\u{1b}[?1049h\u{1b}[?1h\
                 \u{1b}[6n\u{1b}[2J\u{1b}[31mred\u{1b}[0m\u{1b}Pq#0\u{1b}\\\u{1b}c last";
-    for window in lines[1]["windows"].as_array_mut().unwrap() {
-        window["name"] = trap.clone().into();
-        window["layout"] = format!("tiled ; run-shell '{trap}'").into();
-        for pane in window["panes"].as_array_mut().unwrap() {
-            pane["text"] = text.into();
-            pane["folder"] = trap.clone().into();
-            pane["command"] = format!("x\n{trap}\u{1b}]0;HOSTILE\u{7}").into();
-            pane["title"] = trap.clone().into();
+    rewrite(&env, |lines| {
+        for window in lines[1]["windows"].as_array_mut().unwrap() {
+            window["name"] = trap.clone().into();
+            window["layout"] = format!("tiled ; run-shell '{trap}'").into();
+            for pane in window["panes"].as_array_mut().unwrap() {
+                pane["text"] = text.into();
+                pane["folder"] = trap.clone().into();
+                pane["command"] = format!("x\n{trap}\u{1b}]0;HOSTILE\u{7}").into();
+                pane["title"] = trap.clone().into();
+            }
         }
-    }
-    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
-    let packed = gzip(&env, &["-c"], (lines.join("\n") + "\n").as_bytes());
-    fs::write(&file, packed).unwrap();
+    });
     crash(&env);
     env.gt(&["restore"]).ok();
     let text = history(&env, "hq-mayor");
@@ -592,4 +593,31 @@ fn who_was_closed_or_died_alone_is_not_lost() {
     crash(&env);
     let answer = env.json(&["restore"]);
     assert_eq!(done(&answer), [("mayor", true)]);
+}
+
+#[test]
+fn who_was_ended_with_the_machine_comes_back() {
+    let env = TestEnv::with_crew(&["max", "amy"]);
+    env.gt(&["crew", "start", "--all"]).ok();
+    let names = ["max", "amy"];
+    for name in names {
+        let container = session(&format!("gt-crew-{name}"));
+        let tag = Tmux::new("set-option").target(container);
+        env.tmux(tag.args(["@gt_auto_respawn", ""]));
+    }
+    // As a machine goes down: TERM for everybody, and a moment later the server's end.
+    for name in names {
+        signal(env.pid(&format!("gastown/crew/{name}")), Signal::TERM);
+    }
+    wait_until("a save has seen them dead", PATIENCE, || {
+        let text = text_of(&env, files(&env).first()?);
+        (text.matches("\"dead\":true").count() == 2).then_some(())
+    });
+    crash(&env);
+    let answer = env.json(&["restore"]);
+    let all = [("gastown/crew/amy", true), ("gastown/crew/max", true)];
+    assert_eq!(done(&answer), all);
+    for agent in answer["agents"].as_array().unwrap() {
+        assert_eq!(agent["conversation"], "resume", "{agent}");
+    }
 }

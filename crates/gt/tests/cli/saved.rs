@@ -71,6 +71,18 @@ pub(crate) fn text_of(env: &TestEnv, file: &PathBuf) -> String {
     String::from_utf8(gzip(env, &["-dc"], &fs::read(file).unwrap())).unwrap()
 }
 
+/// Changes what the newest save says, line by line.
+pub(crate) fn rewrite(env: &TestEnv, change: impl FnOnce(&mut [Value])) {
+    let file = &files(env)[0];
+    let text = text_of(env, file);
+    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    let mut lines: Vec<Value> = lines.collect();
+    change(&mut lines);
+    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+    let packed = gzip(env, &["-c"], (lines.join("\n") + "\n").as_bytes());
+    fs::write(file, packed).unwrap();
+}
+
 pub(crate) fn settings(env: &TestEnv, text: &str) {
     let file = env.town().join("town.toml");
     let before = fs::read_to_string(&file).unwrap();

@@ -1,6 +1,7 @@
 //! What tmux shows of the town's containers: one listing, then what stands in the panes.
 
 use crate::containers::tmux_problem;
+use crate::sessions::timestamp;
 use crate::{Result, Town};
 use gt_core::Identity;
 use gt_core::save::{Pane, Saved, ServerId, Window};
@@ -28,6 +29,7 @@ gt_tmux::query! {
         index: u32 = "#{pane_index}",
         active: bool = "#{pane_active}",
         dead: bool = "#{pane_dead}",
+        died_at: Option<i64> = "#{pane_dead_time}",
         columns: u32 = "#{pane_width}",
         rows: u32 = "#{pane_height}",
         command: String = "#{pane_current_command}",
@@ -48,7 +50,7 @@ gt_tmux::query! {
 
 /// The town's containers as they are now, and the server they are on. Nothing where no
 /// server runs.
-pub(super) fn look(town: &Town, now: &str) -> Result<Option<(ServerId, Vec<Saved>)>> {
+pub(super) fn look(town: &Town, now: i64) -> Result<Option<(ServerId, Vec<Saved>)>> {
     let list = Command::new("list-panes").arg("-a");
     let rows = match town.server().rows::<SeenPane>(list) {
         Ok(rows) => rows,
@@ -102,7 +104,7 @@ fn capture(town: &Town, panes: &[SeenPane]) -> Result<Vec<String>> {
     Ok(texts)
 }
 
-fn group(rows: Vec<SeenPane>, texts: Vec<String>, server: ServerId, now: &str) -> Vec<Saved> {
+fn group(rows: Vec<SeenPane>, texts: Vec<String>, server: ServerId, now: i64) -> Vec<Saved> {
     let mut found: Vec<(SessionId, Saved)> = Vec::new();
     for (row, text) in rows.into_iter().zip(texts) {
         let pane = Pane {
@@ -114,6 +116,7 @@ fn group(rows: Vec<SeenPane>, texts: Vec<String>, server: ServerId, now: &str) -
             is_agents: row.tag_pane == Some(row.pane),
             active: row.active,
             dead: row.dead,
+            dead_for_seconds: row.died_at.filter(|_| row.dead).map(|at| (now - at).max(0)),
             columns: row.columns,
             rows: row.rows,
             text: tidy(&text),
@@ -130,7 +133,7 @@ fn group(rows: Vec<SeenPane>, texts: Vec<String>, server: ServerId, now: &str) -
                 start: row.tag_start,
                 auto_respawn: row.tag_auto_respawn,
                 state: row.tag_state,
-                seen_at: now.to_owned(),
+                seen_at: timestamp(Some(now)),
                 server,
                 windows: Vec::new(),
             };
