@@ -139,6 +139,8 @@ pub enum Here {
     Itself,
     /// Something else; the words say what.
     Another(String),
+    /// Nothing, and its folder is gone as well, which a start does not make again.
+    NoFolder,
 }
 
 /// What a restore does with a saved container.
@@ -152,15 +154,18 @@ pub enum Verdict {
     Ended(Outcome),
     /// Its agent was dead already, and nobody wanted it back.
     WasOver,
+    /// Somebody has removed it.
+    Removed,
 }
 
 /// Judges one saved container. `last` is the agent's newest life in the journal, which
 /// knows more than the save does; `named` says that somebody asked for this very agent.
 pub fn judge(saved: &Saved, here: Here, last: Option<&Record>, named: bool) -> Verdict {
+    let is_removed = here == Here::NoFolder;
     match here {
         Here::Itself => return Verdict::Runs,
         Here::Another(words) => return Verdict::Taken(words),
-        Here::Nothing => {}
+        Here::Nothing | Here::NoFolder => {}
     }
     if named {
         return Verdict::Restore;
@@ -168,6 +173,7 @@ pub fn judge(saved: &Saved, here: Here, last: Option<&Record>, named: bool) -> V
     match ended_by_wish(last) {
         Some(outcome) => Verdict::Ended(outcome),
         None if saved.was_over() => Verdict::WasOver,
+        None if is_removed => Verdict::Removed,
         None => Verdict::Restore,
     }
 }
@@ -276,6 +282,12 @@ mod tests {
         let crashed = Some(ended(Some(Outcome::Crash)));
         check(Here::Nothing, crashed, false, Verdict::Restore);
         check(Here::Itself, None, true, Verdict::Runs);
+        check(Here::NoFolder, None, false, Verdict::Removed);
+        // Whoever names it gets to know what is missing.
+        check(Here::NoFolder, None, true, Verdict::Restore);
+        let killed = Some(ended(Some(Outcome::Killed)));
+        let by_wish = Verdict::Ended(Outcome::Killed);
+        check(Here::NoFolder, killed, false, by_wish);
         let taken = Here::Another("a session of yours".into());
         check(
             taken,

@@ -12,15 +12,20 @@ pub(crate) use layout::restore as windows;
 pub use source::{Source, find};
 
 use crate::containers::{self, Container, Owner};
+use crate::lock::FileLock;
 use crate::save;
-use crate::sessions::Sessions;
+use crate::sessions::{End, Sessions};
 use crate::start::{self, Restored, StartOptions, Started, restored};
-use crate::{Result, Town, harnesses, roles, stop};
-use gt_core::record::Record;
+use crate::{Result, Town, harnesses, roles, stop, workspace};
+use gt_core::record::{Outcome, Record};
 use gt_core::save::{self as core, Here, Saved, Verdict};
 use gt_core::startup::Conversation;
-use gt_core::{Identity, Kind, Problem};
+use gt_core::{Identity, Kind, Problem, Role};
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long another restore may take before ours: many slow agents.
+const PATIENCE: Duration = Duration::from_secs(15 * 60);
 
 /// One saved container, and what is to become of it.
 #[derive(Clone, Debug)]
@@ -69,7 +74,11 @@ pub fn plan(
         if !named.is_empty() && !is_named {
             continue;
         }
-        let verdict = core::judge(saved, here(town, &identity, &all)?, last.as_ref(), is_named);
+        let here = here(town, &identity, saved, last.as_ref(), &all)?;
+        let verdict = core::judge(saved, here, last.as_ref(), is_named);
+        if verdict == Verdict::Removed {
+            warnings.push(format!("{identity} was removed: its folder is gone"));
+        }
         let is_neighbour = |(other, its): (&Saved, &Option<&str>)| {
             other.agent != saved.agent && other.harness == saved.harness && *its == folders[place]
         };
@@ -91,13 +100,20 @@ fn folder(saved: &Saved) -> Option<&str> {
 }
 
 /// What stands under the agent's name, and whether the agent is anywhere at all.
-fn here(town: &Town, identity: &Identity, all: &[Container]) -> Result<Here> {
+fn here(
+    town: &Town,
+    identity: &Identity,
+    saved: &Saved,
+    last: Option<&Record>,
+    all: &[Container],
+) -> Result<Here> {
     if all.iter().any(|c| c.identity() == Some(identity)) {
         return Ok(Here::Itself);
     }
     let name = roles::container_name(town, identity)?;
     let other = all.iter().find(|container| container.name() == name);
     Ok(match other.map(|other| (other, other.owner())) {
+        _ if !has_folder(town, identity, saved, last)? => Here::NoFolder,
         // Only the user's panes are left of it: the agent gets a window beside them.
         None => Here::Nothing,
         Some((other, _)) if other.is_vacant() => Here::Nothing,
@@ -107,6 +123,31 @@ fn here(town: &Town, identity: &Identity, all: &[Container]) -> Result<Here> {
         }
         Some(_) => Here::Another(format!("{name} is a tmux session that gt did not start")),
     })
+}
+
+/// Whether the folder is there that the agent was in, or else is made by a start: whoever
+/// removes a worker removes its folder.
+fn has_folder(
+    town: &Town,
+    identity: &Identity,
+    saved: &Saved,
+    last: Option<&Record>,
+) -> Result<bool> {
+    let role = identity.role();
+    if let Some(given) = StartOptions::from_tag(&saved.start).work_dir {
+        return Ok(given_folder(given, last).is_dir());
+    }
+    if !workspace::is_worktree(role) && role != Role::Agent {
+        return Ok(true);
+    }
+    let role = roles::resolve(town, role, identity.rig())?.value;
+    Ok(workspace::path(town, identity, &role)?.is_dir())
+}
+
+/// The folder that was given at the start, as it was understood then.
+fn given_folder(given: PathBuf, last: Option<&Record>) -> PathBuf {
+    let understood = last.and_then(|life| life.cwd.as_deref());
+    understood.map_or(given, PathBuf::from)
 }
 
 /// Which conversation it goes on with. The journal knows best: it was told of every change,
@@ -162,17 +203,16 @@ fn start(
     let saved = &intent.saved;
     let wishes = StartOptions::from_tag(&saved.start);
     let text = |value: &str| Some(value.to_owned()).filter(|value| !value.is_empty());
-    let cwd = last.as_ref().and_then(|life| life.cwd.as_deref());
     let (life, chain) = match last {
         Some(life) => (life.id.clone(), life.chain_id.clone()),
         None => (saved.life.clone(), text(&saved.chain)),
     };
     let options = StartOptions {
         harness: text(&saved.harness),
-        work_dir: wishes.work_dir.as_ref().map(|given| match cwd {
-            Some(cwd) => PathBuf::from(cwd),
-            None => given.clone(),
-        }),
+        work_dir: wishes
+            .work_dir
+            .clone()
+            .map(|given| given_folder(given, last.as_ref())),
         sender: Some("gt".to_owned()),
         conversation: conversation.clone(),
         extra_env: extra_env.to_vec(),
@@ -192,6 +232,12 @@ fn start(
     })
 }
 
+/// One restore of a town at a time: the second waits for the first, and then sees what
+/// there is left to do.
+pub fn lock(town: &Town) -> Result<FileLock> {
+    FileLock::take(&town.runtime_dir().join("locks/restore.lock"), PATIENCE)
+}
+
 /// Prepares a restore: what earlier ones have left behind goes, and so do processes that
 /// outlived their containers. Some programs ignore that their terminal is gone, and two
 /// in one conversation would spoil it.
@@ -202,6 +248,25 @@ pub fn begin(town: &Town, intents: &[Intent]) -> Result<()> {
         wanted.any(|intent| intent.saved.name == container)
     };
     stop::end_orphans_of(town, stop::GRACE, is_meant).map(drop)
+}
+
+/// Nobody wants this agent back any more. Where it was lost, nothing but this says so.
+pub fn forget(town: &Town, identity: &Identity) -> Result<()> {
+    let sessions = Sessions::of(town);
+    let Some(last) = save::last_life(&sessions, &identity.address())? else {
+        return Ok(());
+    };
+    let is_wanted_back = last.lost == Some(true) || last.failed_start == Some(true);
+    let line = match last.outcome {
+        None => Sessions::ending(last.id, End::of(Outcome::Killed)),
+        // It ended when it did.
+        Some(Outcome::Crash) if is_wanted_back => Record {
+            outcome: Some(Outcome::Killed),
+            ..Record::about(last.id)
+        },
+        Some(_) => return Ok(()),
+    };
+    sessions.record(&[line])
 }
 
 /// A text from a save as it is shown again: its colours and nothing else, and a line that

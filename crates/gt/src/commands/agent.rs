@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use gt_core::{Identity, Problem, Role};
 use gt_town::agents::{self as engine, Wanted};
 use gt_town::directory::{self, AgentFile};
-use gt_town::{Town, files, harnesses};
+use gt_town::{Town, files, harnesses, restore};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -186,6 +186,7 @@ fn remove(town: &Town, args: &RmArgs, context: &Context) -> Answer {
     // It may have written something until its end.
     check()?;
     std::fs::remove_dir_all(&folder).map_err(|error| files::cannot("remove", &folder, &error))?;
+    restore::forget(town, &identity)?;
     if context.json {
         output::json(&json!({"agent": identity, "removed": true}))?;
     } else {

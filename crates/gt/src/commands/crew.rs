@@ -6,7 +6,7 @@ use crate::output::progress::Progress;
 use clap::{Args, Subcommand};
 use gt_core::{Identity, Problem, Role};
 use gt_town::agents::{self as engine, Wanted};
-use gt_town::{Town, directory, rig, roles, workspace};
+use gt_town::{Town, directory, restore, rig, roles, workspace};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -284,6 +284,7 @@ fn remove(town: &Town, args: &RmArgs, context: &Context) -> Answer {
             )?;
         }
         let removed = workspace::remove(town, identity, &dir, args.force)?;
+        restore::forget(town, identity)?;
         documents.push(output::without_nulls(
             json!({"agent": identity, "removed": true, "saved": removed.saved}),
         ));

@@ -43,6 +43,10 @@ pub(crate) fn run(args: RestoreArgs, context: &Context) -> Answer {
         });
     }
     let extra_env = StartFlags::with_env(args.env).options(context)?.extra_env;
+    let _lock = match args.dry_run {
+        true => None,
+        false => Some(restore::lock(&town)?),
+    };
     let source = restore::find(&town, args.save.as_deref(), &named)?;
     source.damaged.iter().for_each(output::warn);
     let (intents, warnings) = restore::plan(&town, &source, &named)?;
@@ -151,10 +155,11 @@ fn words(conversation: &Conversation) -> String {
 fn reason(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Restore => "is missing".to_owned(),
-        Verdict::Runs => "is there".to_owned(),
+        Verdict::Runs => "is there already".to_owned(),
         Verdict::Taken(words) => words.clone(),
         Verdict::Ended(outcome) => format!("was ended since ({})", outcome.word()),
         Verdict::WasOver => "had ended before the save".to_owned(),
+        Verdict::Removed => "was removed".to_owned(),
     }
 }
 

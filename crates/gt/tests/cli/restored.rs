@@ -621,3 +621,68 @@ fn who_was_ended_with_the_machine_comes_back() {
         assert_eq!(agent["conversation"], "resume", "{agent}");
     }
 }
+
+#[test]
+fn who_was_removed_stays_so_and_holds_up_nobody() {
+    let env = TestEnv::with_crew(&["max", "bob", "eve"]);
+    by_hand(&env);
+    env.gt(&["agent", "new", "solo"]).ok();
+    let all = ["gastown/max", "gastown/bob", "gastown/eve", "agent/solo"];
+    env.gt(&[&["start"][..], &all].concat()).ok();
+    env.gt(&["save"]).ok();
+    crash(&env);
+    env.gt(&["crew", "rm", "gastown/bob", "--force"]).ok();
+    env.gt(&["sync"]).ok();
+    env.gt(&["agent", "rm", "solo", "--force"]).ok();
+    // By hand, so that nobody wrote it down.
+    fs::remove_dir_all(env.town().join("gastown/crew/eve")).unwrap();
+    let answer = env.gt(&["restore", "--json"]).ok();
+    assert!(
+        answer.stderr.contains("gastown/crew/eve was removed"),
+        "{}",
+        answer.stderr
+    );
+    let answer = answer.json();
+    let reason = |agent: &str| {
+        let agents = answer["agents"].as_array().unwrap().iter();
+        let mut agents = agents.filter(|a| a["agent"] == agent);
+        agents.next().unwrap()["reason"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(reason("agent/solo"), "was ended since (killed)");
+    assert_eq!(reason("gastown/crew/bob"), "was ended since (killed)");
+    assert_eq!(reason("gastown/crew/eve"), "was removed");
+    assert_eq!(env.running(), ["gastown/crew/max"]);
+    env.gt(&["restore", "--agent", "gastown/crew/eve"]).fails(3);
+    // Another one of the same name is not the old one.
+    env.gt(&["crew", "add", "gastown/bob"]).ok();
+    env.gt(&["restore"]).ok();
+    assert_eq!(env.running(), ["gastown/crew/max"]);
+}
+
+#[test]
+fn two_restores_at_once_are_one() {
+    let env = TestEnv::with_crew(&["a", "b", "c"]);
+    by_hand(&env);
+    env.gt(&["crew", "start", "--all"]).ok();
+    env.gt(&["save"]).ok();
+    crash(&env);
+    let answers: Vec<_> = (0..3)
+        .map(|_| env.spawn(&["restore", "--json"]))
+        .collect::<Vec<_>>()
+        .into_iter()
+        .map(|child| child.wait_with_output().unwrap())
+        .collect();
+    let mut restored = Vec::new();
+    for answer in &answers {
+        assert!(answer.status.success(), "{answer:?}");
+        let answer: Value = serde_json::from_slice(&answer.stdout).unwrap();
+        let agents = answer["agents"].as_array().unwrap();
+        restored.push(agents.iter().filter(|a| a["restored"] == true).count());
+    }
+    restored.sort_unstable();
+    assert_eq!(restored, [0, 0, 3]);
+    assert_eq!(env.running().len(), 3);
+}
