@@ -3,6 +3,8 @@
 //! Each check is one function that gives findings; a fix is only ever something
 //! that loses nothing.
 
+mod unattended;
+
 use crate::containers::{self, Owner};
 use crate::{
     Result, Surroundings, Town, directory, git::Git, harnesses, pidfile, rig, roles, stop, usage,
@@ -83,7 +85,7 @@ pub fn examine(town: Result<Town>, around: &Surroundings, fix: bool) -> Vec<Find
     let mut findings = machine(around);
     match town {
         Ok(town) => {
-            let checks: [fn(&Town, bool) -> Vec<Finding>; 10] = [
+            let checks: [fn(&Town, bool) -> Vec<Finding>; 12] = [
                 check_socket,
                 check_permissions,
                 check_rigs,
@@ -94,6 +96,8 @@ pub fn examine(town: Result<Town>, around: &Surroundings, fix: bool) -> Vec<Find
                 check_agents,
                 check_hook,
                 check_pids,
+                unattended::check_hook_log,
+                unattended::check_saves,
             ];
             findings.push(Finding::ok("town", town.root().display().to_string()));
             findings.extend(checks.iter().flat_map(|check| check(&town, fix)));

@@ -20,6 +20,7 @@ pub mod files;
 pub mod git;
 pub mod harnesses;
 pub mod hook;
+pub mod hook_log;
 pub mod hooks;
 pub mod inject;
 pub mod keepalive;

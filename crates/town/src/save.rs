@@ -25,6 +25,7 @@ use gt_core::record::{Record, Status};
 use gt_core::save::{self as core, Header, Saved, VERSION};
 use gt_core::shell;
 use gt_tmux::{Command, ErrorKind, format};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How long another save may take before ours.
@@ -51,7 +52,7 @@ pub struct Made {
 
 /// Saves every container of the town. Gives nothing where nothing runs.
 pub fn save(town: &Town, automatic: bool) -> Result<Option<Made>> {
-    let _lock = FileLock::take(&town.runtime_dir().join("locks/save.lock"), PATIENCE)?;
+    let _lock = FileLock::take(&lock_path(town), PATIENCE)?;
     // Before the look: whoever asks from here on may have changed what we have seen.
     forget_request(town)?;
     let now = jiff::Timestamp::now().as_second();
@@ -142,6 +143,26 @@ fn fill_conversations(sessions: &Sessions, containers: &mut [Saved]) {
         let known = life.and_then(|life| life.harness_session_id.clone());
         container.harness_session = container.harness_session.take().or(known);
     }
+}
+
+/// When the newest save was written, in seconds since the epoch.
+pub(crate) fn newest_at(town: &Town) -> Option<i64> {
+    let written = store::newest_file(town)?.metadata().ok()?.modified().ok()?;
+    let at = jiff::Timestamp::try_from(written).ok()?;
+    Some(at.as_second())
+}
+
+/// Whether a save was asked for that has not come yet, or is being made.
+pub(crate) fn is_on_its_way(town: &Town) -> bool {
+    let ask = Command::new("show-options").args(["-gqv", &due_option(town)]);
+    let due = town.server().run(ask).ok();
+    let due = due.and_then(|due| due.trim().parse::<i64>().ok());
+    due.is_some_and(|due| due >= jiff::Timestamp::now().as_second())
+        || FileLock::is_held(&lock_path(town))
+}
+
+fn lock_path(town: &Town) -> PathBuf {
+    town.runtime_dir().join("locks/save.lock")
 }
 
 /// Asks tmux for a save in a moment, unless one is on its way. Nobody waits for it, and

@@ -3,6 +3,7 @@ use crate::context::Context;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint};
 use clap::Args;
+use gt_town::hook_log;
 use gt_town::save::{self, Entry};
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -29,11 +30,17 @@ pub(crate) fn run(args: &SaveArgs, context: &Context) -> Answer {
     let made = match save::save(&town, args.auto) {
         Ok(made) => made,
         // The next start or stop tries again.
-        Err(_) if args.auto => return Ok(ExitCode::SUCCESS),
+        Err(problem) if args.auto => {
+            hook_log::note(&town, "save", &problem);
+            return Ok(ExitCode::SUCCESS);
+        }
         Err(problem) => return Err(problem),
     };
     for warning in made.iter().flat_map(|made| &made.warnings) {
-        output::warn(warning);
+        match args.auto {
+            true => hook_log::warn(&town, "save", warning),
+            false => output::warn(warning),
+        }
     }
     if context.json {
         let answer = made.map(|made| {

@@ -3,15 +3,15 @@ use crate::context::Context;
 use clap::Args;
 use gt_core::Problem;
 use gt_core::signal::Event;
-use gt_town::signal;
+use gt_town::{hook_log, signal};
 use serde_json::Value;
-use std::io::{IsTerminal, Read, Write};
+use std::io::{IsTerminal, Read};
 use std::process::ExitCode;
 
 /// Note what an agent's hook reports; for hooks, with their JSON on standard input
 ///
 /// It prints nothing and always succeeds: an agent must never be held up by it. What
-/// went wrong is in <town>/.runtime/signal.log.
+/// went wrong is in <town>/.runtime/hooks.log.
 #[derive(Debug, Args)]
 pub(crate) struct SignalArgs {
     /// The event [default: as the JSON says]
@@ -28,8 +28,10 @@ pub(crate) fn run(args: SignalArgs, context: &Context) -> Answer {
     let result = note(&args, context);
     if args.strict {
         result?;
-    } else if let Err(problem) = result {
-        log(&problem, context);
+    } else if let Err(problem) = result
+        && let Ok(town) = context.town()
+    {
+        hook_log::note(&town, "signal", &problem);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -77,20 +79,4 @@ fn read_report() -> Result<Value, Problem> {
     }
     serde_json::from_slice(&text)
         .map_err(|error| Problem::usage("the hook's report is not JSON").caused_by(error))
-}
-
-/// Keeps the last failures where a person can find them.
-fn log(problem: &Problem, context: &Context) {
-    const LONGEST: u64 = 256 * 1024;
-    let Ok(town) = context.town() else { return };
-    let path = town.runtime_dir().join("signal.log");
-    if path.metadata().is_ok_and(|meta| meta.len() > LONGEST) {
-        let _ = std::fs::remove_file(&path);
-    }
-    let mut options = std::fs::OpenOptions::new();
-    std::os::unix::fs::OpenOptionsExt::mode(options.create(true).append(true), 0o600);
-    if let Ok(mut file) = options.open(path) {
-        let now = jiff::Timestamp::now();
-        let _ = writeln!(file, "{now} {problem}: {}", problem.causes().join(": "));
-    }
 }

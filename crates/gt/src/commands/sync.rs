@@ -4,6 +4,7 @@ use crate::output;
 use clap::Args;
 use gt_core::Problem;
 use gt_core::sync::Change;
+use gt_town::hook_log;
 use gt_town::sessions::Sessions;
 use gt_town::sync::{self, Synced};
 use serde_json::{Value, json};
@@ -42,8 +43,11 @@ pub(crate) fn run(args: SyncArgs, context: &Context) -> Answer {
     }
     if args.hook {
         outlive_the_server();
-        sync::after_hook(&town, &sessions)?;
-        return Ok(ExitCode::SUCCESS);
+        let done = sync::after_hook(&town, &sessions);
+        if let Err(problem) = &done {
+            hook_log::note(&town, "sync", problem);
+        }
+        return done.map(|()| ExitCode::SUCCESS);
     }
     let synced = sync::sync(&town, &sessions, args.dry_run)?;
     if context.json {

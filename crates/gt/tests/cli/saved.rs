@@ -341,3 +341,49 @@ fn a_save_of_the_future_does_not_make_names_longer() {
         assert!(newest.to_str().unwrap().contains(&made), "it is the newest");
     }
 }
+
+#[test]
+fn a_save_that_nobody_watches_tells_that_it_failed() {
+    let env = TestEnv::with_town();
+    let finding = |check: &str| {
+        let found = env.gt(&["doctor", "--json"]).json();
+        let findings = found.as_array().unwrap().clone();
+        let mut of_check = findings.into_iter().filter(|f| f["check"] == check);
+        of_check.next()
+    };
+    assert_eq!(finding("hooks").unwrap()["status"], "ok");
+    assert_eq!(finding("saves"), None, "nothing runs");
+    let folder = env.town().join(".sessions/saves");
+    fs::create_dir_all(folder.parent().unwrap()).unwrap();
+    fs::write(&folder, "").unwrap();
+    env.gt(&["start", "mayor"]).ok();
+    let log = env.town().join(".runtime/hooks.log");
+    wait_until("it is told", PATIENCE, || {
+        let text = fs::read_to_string(&log).unwrap_or_default();
+        text.contains(" save: cannot ").then_some(())
+    });
+    assert_eq!(log.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let hooks = finding("hooks").unwrap();
+    assert_eq!(hooks["status"], "warning", "{hooks}");
+    let saves = wait_until("nothing is on its way", PATIENCE, || {
+        finding("saves").filter(|saves| saves["status"] == "warning")
+    });
+    assert!(
+        saves["message"]
+            .to_string()
+            .contains("nothing was saved yet")
+    );
+    fs::remove_file(&folder).unwrap();
+    env.gt(&["save"]).ok();
+    assert_eq!(finding("saves").unwrap()["status"], "ok");
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(2 * 60 * 60);
+    let file = fs::File::options().write(true).open(&files(&env)[0]);
+    file.unwrap().set_modified(old).unwrap();
+    let saves = finding("saves").unwrap();
+    assert_eq!(saves["status"], "warning", "{saves}");
+    // One that fails while agents come and go.
+    fs::remove_file(env.town().join(".sessions/index.jsonl")).unwrap();
+    fs::create_dir(env.town().join(".sessions/index.jsonl")).unwrap();
+    env.gt(&["sync", "--hook"]).fails(1);
+    assert!(fs::read_to_string(&log).unwrap().contains(" sync: "));
+}

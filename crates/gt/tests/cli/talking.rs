@@ -368,7 +368,7 @@ fn hooks_tell_the_state_and_confirm_messages() {
             .arg("@gt_last_prompt"),
     );
     assert!(tag.ends_with("-16"), "{tag}");
-    assert!(!env.town().join(".runtime/signal.log").exists());
+    assert!(!env.town().join(".runtime/hooks.log").exists());
 }
 
 #[test]
@@ -387,7 +387,7 @@ fn signals_never_hold_up_an_agent() {
             "{args:?}"
         );
     }
-    assert!(env.town().join(".runtime/signal.log").exists());
+    assert!(env.town().join(".runtime/hooks.log").exists());
     env.gt(&["signal", "nope", "--strict"]).fails(2);
 }
 

@@ -59,6 +59,11 @@ fn names(town: &Town) -> Vec<String> {
     names
 }
 
+/// The file of the newest save.
+pub(super) fn newest_file(town: &Town) -> Option<PathBuf> {
+    names(town).first().map(|name| path(town, name))
+}
+
 /// Writes a save, under the lock, and gives its name and size.
 pub(super) fn write(town: &Town, header: &Header, containers: &[Saved]) -> Result<(String, usize)> {
     let cannot = |error: std::io::Error| Problem::failed("cannot write a save").caused_by(error);
