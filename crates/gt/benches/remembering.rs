@@ -219,6 +219,8 @@ fn begin(number: u64) -> Value {
     let chain = id(number - number % 5);
     json!({
         "id": id(number), "tmux_session": format!("r{rig}-crew-w{name}"), "agent": agent,
+        // On another server, so that no sync of this one ends them.
+        "tmux_socket": "/tmp/tmux-1000/elsewhere",
         "rig": format!("rig{rig}"), "role": "crew", "started_at": at(number, 0),
         "work_unit": number.is_multiple_of(3).then(|| format!("gt-{}", number % 50_000)),
         "chain_id": chain, "cwd": format!("/home/user/gt/{agent}"),
