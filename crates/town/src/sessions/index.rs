@@ -136,7 +136,7 @@ impl Index {
             db: open_as_it_is(&place.path, sources)?,
             _lock: Some(lock),
         };
-        index.catch_up(sources.journal)?;
+        index.catch_up(&place.path, sources.journal)?;
         Ok(index)
     }
 
@@ -200,8 +200,12 @@ impl Index {
     }
 
     /// Reads what is new in the journal, in one transaction.
-    fn catch_up(&mut self, journal: &Journal) -> Result<(), Broken> {
-        if how_far(&self.db, journal)?.is_current() {
+    fn catch_up(&mut self, path: &Path, journal: &Journal) -> Result<(), Broken> {
+        let position = how_far(&self.db, journal)?;
+        if !position.is_on_disk {
+            position::note_synced(&self.db, path)?;
+        }
+        if position.is_current() {
             return Ok(());
         }
         let change = self
@@ -276,8 +280,49 @@ fn archived(db: &Connection, life: &Record, file: &str) -> Result<(), rusqlite::
 
 /// A time of a record, as the database holds it.
 pub(super) fn milliseconds(time: &str) -> Option<i64> {
-    let time: jiff::Timestamp = time.parse().ok()?;
-    Some(time.as_millisecond())
+    own_milliseconds(time).or_else(|| {
+        let time: jiff::Timestamp = time.parse().ok()?;
+        Some(time.as_millisecond())
+    })
+}
+
+/// The same for a time that is written as we write it, `2026-01-17T01:00:00.000Z`: in a
+/// rebuild there are millions of them.
+fn own_milliseconds(time: &str) -> Option<i64> {
+    let bytes: &[u8; 24] = time.as_bytes().try_into().ok()?;
+    let is_ours = [
+        (4, b'-'),
+        (7, b'-'),
+        (10, b'T'),
+        (13, b':'),
+        (16, b':'),
+        (19, b'.'),
+        (23, b'Z'),
+    ]
+    .iter()
+    .all(|(place, sign)| bytes[*place] == *sign);
+    let number = |range: std::ops::Range<usize>| {
+        bytes[range].iter().try_fold(0_i64, |sum, byte| {
+            byte.is_ascii_digit()
+                .then(|| sum * 10 + i64::from(byte - b'0'))
+        })
+    };
+    let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
+    if !is_ours || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    // Days since the epoch, with a year that begins in March, so that the day that is
+    // sometimes there is its last.
+    let (year, month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
+    let (era, year) = (year.div_euclid(400), year.rem_euclid(400));
+    let day_of_year = (153 * month + 2) / 5 + day - 1;
+    let days = era * 146_097 + year * 365 + year / 4 - year / 100 + day_of_year - 719_468;
+    let seconds = days * 86_400 + number(11..13)? * 3_600 + number(14..16)? * 60 + number(17..19)?;
+    Some(seconds * 1_000 + number(20..23)?)
 }
 
 /// One life, by its whole id.
@@ -412,6 +457,50 @@ mod tests {
             .append(&[begin("dddd"), begin("eeeee")])
             .unwrap();
         assert_eq!(place.lives().len(), 3);
+    }
+
+    #[test]
+    fn times_are_read_as_they_are_written() {
+        for seconds in [
+            0,
+            951_782_399,
+            951_782_400,
+            1_709_164_800,
+            1_768_611_601,
+            4_107_542_399,
+        ] {
+            let time = crate::sessions::timestamp(Some(seconds));
+            assert_eq!(own_milliseconds(&time), Some(seconds * 1_000), "{time}");
+        }
+        assert_eq!(
+            milliseconds("2026-01-17T02:00:00.5+01:00"),
+            Some(1_768_611_600_500)
+        );
+        for text in [
+            "2026-01-17T01:00:00.0000",
+            "2026-13-17T01:00:00.000Z",
+            "2026-01-17 01:00:00.000Z",
+            "x",
+        ] {
+            assert_eq!(own_milliseconds(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn one_that_never_reached_the_disk_is_made_anew_after_the_machine_went_down() {
+        let place = Lives::with(&[begin("a")]);
+        let expected = place.lives();
+        let boot = |index: &Index| -> Option<String> {
+            let boot = "SELECT boot FROM read_so_far";
+            index.db().query_row(boot, [], |row| row.get(0)).unwrap()
+        };
+        let index = place.open();
+        let this = boot(&index);
+        let change = "UPDATE lives SET outcome = 'done'; UPDATE read_so_far SET boot = 'another'";
+        index.db().execute_batch(change).unwrap();
+        drop(index);
+        assert_eq!(place.lives(), expected);
+        assert_eq!(boot(&place.open()), this);
     }
 
     #[test]

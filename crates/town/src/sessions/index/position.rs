@@ -3,11 +3,16 @@
 use super::Broken;
 use crate::sessions::journal::{Journal, Reading};
 use rusqlite::{Connection, OptionalExtension, params};
+use std::fs::File;
+use std::path::Path;
+use std::time::Duration;
 
 /// Where a database stands in the journal that is there.
 pub(super) struct Position {
     pub(super) reading: Option<Reading>,
     pub(super) read: u64,
+    /// It outlasts a power failure.
+    pub(super) is_on_disk: bool,
 }
 
 impl Position {
@@ -21,20 +26,31 @@ impl Position {
 /// Finds the place in the journal, if it is the one that was read. It is known by its
 /// first line, and by what stands right before the place.
 pub(super) fn how_far(db: &Connection, journal: &Journal) -> Result<Position, Broken> {
-    let known: Option<(u64, String, Vec<u8>)> = db
-        .query_row("SELECT bytes, first, tail FROM read_so_far", [], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-        })
+    let known: Option<(u64, String, Vec<u8>, Option<String>)> = db
+        .query_row(
+            "SELECT bytes, first, tail, boot FROM read_so_far",
+            [],
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
+        )
         .optional()?;
     let reading = journal.open()?;
-    let (read, first, tail) = known.unwrap_or_default();
+    let (read, first, tail, boot) = known.unwrap_or_default();
+    if boot.is_some() && boot != boot_id() {
+        return Err(Broken::Damaged(
+            "the machine went down before it was on the disk".to_owned(),
+        ));
+    }
     let is_same = reading.as_ref().is_some_and(|reading| {
         read <= reading.length && first == reading.first && tail == reading.tail_before(read)
     });
     if read > 0 && !is_same {
         return Err(Broken::Damaged("it is of another journal".to_owned()));
     }
-    Ok(Position { reading, read })
+    Ok(Position {
+        reading,
+        read,
+        is_on_disk: boot.is_none(),
+    })
 }
 
 /// Notes that the journal was read so far.
@@ -56,4 +72,31 @@ pub(super) fn note(
         params![bytes, first, tail],
     )?;
     Ok(())
+}
+
+/// Notes that the database was made without waiting for the disk: it is worth nothing
+/// once the machine has gone down. Says whether that can be noted here.
+pub(super) fn note_unsynced(db: &Connection) -> Result<bool, Broken> {
+    let Some(boot) = boot_id() else {
+        return Ok(false);
+    };
+    db.execute("UPDATE read_so_far SET boot = ?1", [boot])?;
+    Ok(true)
+}
+
+/// Takes that back, when the system has written everything in its own time.
+pub(super) fn note_synced(db: &Connection, path: &Path) -> Result<(), Broken> {
+    const WRITTEN_AFTER: Duration = Duration::from_secs(60);
+    let age = path.metadata().and_then(|meta| meta.modified());
+    let is_old = age.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > WRITTEN_AFTER));
+    if is_old && File::open(path).and_then(|file| file.sync_data()).is_ok() {
+        db.execute("UPDATE read_so_far SET boot = NULL", [])?;
+    }
+    Ok(())
+}
+
+/// By this one time that the machine is up is told from another.
+fn boot_id() -> Option<String> {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(id.trim().to_owned())
 }

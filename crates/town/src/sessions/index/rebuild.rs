@@ -2,7 +2,8 @@
 //!
 //! It is made beside the old one and takes its place when it is whole. Nobody else sees
 //! it before, so it needs no journal of its own; and most indexes are quicker made from
-//! a full table than with it.
+//! a full table than with it. It does not wait for the disk either: until the system has
+//! written it in its own time, a note says in which life of the machine it was made.
 
 use super::portion::{self, Fill, Row};
 use super::position::{self, Position, how_far};
@@ -31,8 +32,6 @@ pub(super) fn replace(path: &Path, sources: Sources<'_>) -> Result<Rebuilt> {
         let _ = remove_database(&fresh);
         broken.into_problem()
     })?;
-    let sync = File::open(&fresh).and_then(|file| file.sync_data());
-    sync.map_err(|error| files::cannot("write", &fresh, &error))?;
     // Killed here, there is none, and the next one who asks makes it.
     remove_database(path)?;
     std::fs::rename(&fresh, path).map_err(|error| files::cannot("replace", path, &error))?;
@@ -50,8 +49,14 @@ fn make(path: &Path, sources: Sources<'_>) -> Result<Rebuilt, Broken> {
     db.pragma_update(None, "cache_size", -MEMORY_KIB)?;
     db.pragma_update(None, "threads", 2)?;
     let rebuilt = fill(&db, sources)?;
+    let is_noted = position::note_unsynced(&db)?;
     // As others will use it; the file remembers.
     db.pragma_update(None, "journal_mode", "WAL")?;
+    drop(db);
+    if !is_noted {
+        let sync = File::open(path).and_then(|file| file.sync_data());
+        sync.map_err(|error| files::cannot("write", path, &error))?;
+    }
     Ok(rebuilt)
 }
 

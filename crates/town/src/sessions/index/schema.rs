@@ -1,14 +1,14 @@
 //! The tables of the index.
 
 /// Raised whenever the tables change: an older database is made anew.
-pub(super) const VERSION: i64 = 5;
+pub(super) const VERSION: i64 = 6;
 /// By this a database is known as ours.
 pub(super) const APPLICATION: i32 = 0x6774_6c76;
 
 /// Times are milliseconds since the epoch. The table holds only what is asked for, so
 /// that it is quickly read; the lives themselves stand beside it.
 pub(super) const TABLES: &str = "
-CREATE TABLE read_so_far (one INTEGER PRIMARY KEY CHECK (one = 1), bytes INTEGER NOT NULL, first TEXT NOT NULL, tail BLOB NOT NULL);
+CREATE TABLE read_so_far (one INTEGER PRIMARY KEY CHECK (one = 1), bytes INTEGER NOT NULL, first TEXT NOT NULL, tail BLOB NOT NULL, boot TEXT);
 CREATE TABLE lives (
     id TEXT PRIMARY KEY, agent TEXT, rig TEXT, role TEXT, harness TEXT, status TEXT, outcome TEXT,
     work_unit TEXT, chain_id TEXT, started INTEGER, ended INTEGER,
@@ -26,17 +26,17 @@ CREATE VIEW sessions AS SELECT
 FROM lives JOIN records ON life = lives.rowid;
 ";
 /// Each ends with the time, so that the newest lives of any one are the end of a range.
-/// Those that run are few, and so is their index. In these a rebuild adds at a few
-/// places, while it waits for the reader of the journal anyway.
+/// Those that run are few, and so is their index. To these a rebuild only adds at the
+/// end, while it waits for the reader of the journal anyway.
 pub(super) const EARLY_INDEXES: &str = "
 CREATE INDEX by_time ON lives (started);
-CREATE INDEX by_role ON lives (role, started);
-CREATE INDEX by_harness ON lives (harness, started);
 CREATE INDEX by_running ON lives (started) WHERE status = 'running';
-CREATE INDEX by_chain ON lives (chain_id, started);
 ";
 /// These a rebuild makes when all is there.
 pub(super) const LATE_INDEXES: &str = "
+CREATE INDEX by_role ON lives (role, started);
+CREATE INDEX by_harness ON lives (harness, started);
+CREATE INDEX by_chain ON lives (chain_id, started);
 CREATE INDEX by_agent ON lives (agent, started);
 CREATE INDEX by_rig ON lives (rig, started);
 CREATE INDEX by_outcome ON lives (outcome, started);
