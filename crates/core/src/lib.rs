@@ -11,6 +11,7 @@
 pub mod answer;
 pub mod beacon;
 pub mod cast;
+pub mod checkpoint;
 pub mod environment;
 pub mod event;
 pub mod harness;

@@ -76,6 +76,8 @@ pub(crate) enum Command {
     Work(commands::work::WorkCommand),
     Hook(commands::hook::HookArgs),
     Unhook(commands::hook::UnhookArgs),
+    #[command(subcommand)]
+    Checkpoint(commands::checkpoint::CheckpointCommand),
 
     // What is remembered of them.
     #[command(subcommand)]

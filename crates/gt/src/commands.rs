@@ -6,6 +6,7 @@ pub(crate) mod answer;
 pub(crate) mod attach;
 pub(crate) mod await_death;
 pub(crate) mod broadcast;
+pub(crate) mod checkpoint;
 pub(crate) mod completions;
 pub(crate) mod crew;
 pub(crate) mod cycle;
@@ -82,6 +83,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Answer {
         Command::Work(command) => work::run(command, context),
         Command::Hook(args) => hook::run(&args, context),
         Command::Unhook(args) => hook::run_unhook(&args, context),
+        Command::Checkpoint(command) => checkpoint::run(command, context),
         Command::Keys(args) => keys::run(args, context),
         Command::Signal(args) => signal::run(args, context),
         Command::Crew(command) => crew::run(command, context),

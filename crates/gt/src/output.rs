@@ -76,6 +76,16 @@ pub(crate) fn time(seconds: i64) -> Option<String> {
         .map(|time| time.to_string())
 }
 
+/// A length of time, to its two greatest units.
+pub(crate) fn duration(seconds: i64) -> String {
+    match seconds {
+        ..60 => format!("{}s", seconds.max(0)),
+        60..3_600 => format!("{}m {}s", seconds / 60, seconds % 60),
+        3_600..86_400 => format!("{}h {}m", seconds / 3_600, seconds % 3_600 / 60),
+        _ => format!("{}d {}h", seconds / 86_400, seconds % 86_400 / 3_600),
+    }
+}
+
 /// How long ago, in the largest fitting unit.
 pub(crate) fn age(seconds: i64) -> String {
     let ago = (jiff::Timestamp::now().as_second() - seconds).max(0);

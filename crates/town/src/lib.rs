@@ -9,6 +9,7 @@
 
 pub mod agents;
 pub mod answer;
+pub mod checkpoint;
 pub mod chronicle;
 pub mod commits;
 pub mod containers;

@@ -97,7 +97,11 @@ fn show(hooked: &Hooked) -> Result<(), Problem> {
 }
 
 /// The agent that is meant: as named, or the one that asks.
-fn whose(town: &Town, given: Option<&str>, context: &Context) -> Result<Identity, Problem> {
+pub(super) fn whose(
+    town: &Town,
+    given: Option<&str>,
+    context: &Context,
+) -> Result<Identity, Problem> {
     let given = given.or_else(|| context.around().var("GT_ROLE"));
     let given = given.ok_or_else(|| {
         Problem::usage("it is not said whose hook is meant").hint("name an agent with `--agent`")

@@ -237,3 +237,70 @@ fn items_of_beads_are_taken_over() {
     assert_eq!(there["new"], 3, "{there}");
     assert_eq!(other.gt(&["work", "export"]).ok().stdout, exported);
 }
+
+#[test]
+fn a_checkpoint_says_where_the_work_stood() {
+    let env = TestEnv::with_crew(&["max"]);
+    let folder = env.town().join("gastown/crew/max");
+    let whose = ["--agent", "gastown/max"];
+    let read = || env.json(&[&["checkpoint", "read"][..], &whose].concat());
+    assert_eq!(read(), Value::Null);
+    let item = id(&create(&env, &["Work"])).to_owned();
+    env.gt(&["hook", &item, "--agent", "gastown/max"]).ok();
+    env.gt(&["crew", "start", "max"]).ok();
+    let life = id(&lives(&env, &[])[0]).to_owned();
+    env.gt(&["step", "start", "build", "--ref", "gt-x.2", "--life", &life])
+        .ok();
+    fs::write(folder.join("new file.txt"), "x").unwrap();
+    let write = [
+        "checkpoint",
+        "write",
+        "--notes",
+        "half way",
+        "--agent",
+        "gastown/max",
+    ];
+    env.gt_in(&folder, &write).ok();
+    let found = read();
+    for (field, expected) in [
+        ("hooked_bead", json!(item)),
+        ("session_id", json!(life)),
+        ("current_step", json!("gt-x.2")),
+        ("step_title", json!("build")),
+        ("branch", json!("crew/max")),
+        ("modified_files", json!(["new file.txt"])),
+        ("notes", json!("half way")),
+        ("stale", json!(false)),
+    ] {
+        assert_eq!(found[field], expected, "{field}: {found}");
+    }
+    assert_eq!(found["last_commit"].as_str().unwrap().len(), 40);
+    let status = env.git(&folder, &["status", "--porcelain"]);
+    assert_eq!(
+        status.trim(),
+        "?? \"new file.txt\"",
+        "it is no change itself"
+    );
+    // An old one is told as what it is.
+    let file = env
+        .town()
+        .join(".runtime/checkpoints/gastown.crew.max.json");
+    let text = fs::read_to_string(&file).unwrap();
+    let now = found["timestamp"].as_str().unwrap();
+    fs::write(&file, text.replace(now, "2020-01-01T00:00:00.000Z")).unwrap();
+    assert_eq!(read()["stale"], true);
+    let shown = env
+        .gt(&["checkpoint", "read", "--agent", "gastown/max"])
+        .ok()
+        .stdout;
+    assert!(
+        shown.contains("(stale)") && shown.contains("half way"),
+        "{shown}"
+    );
+    assert_eq!(
+        env.json(&["checkpoint", "clear", "--agent", "gastown/max"]),
+        json!({"cleared": true})
+    );
+    assert_eq!(read(), Value::Null);
+    env.gt(&["checkpoint", "read"]).fails(2);
+}

@@ -110,13 +110,12 @@ fn time_after(names: &[String], now: DateTime) -> String {
 pub fn list(town: &Town) -> Vec<Entry> {
     let entry = |name: String| {
         let path = path(town, &name);
-        Entry {
-            bytes: path.metadata().map_or(0, |meta| meta.len()),
-            save: read(&path, &name),
-            name,
-        }
+        // One that is gone was removed by a newer save just now.
+        let bytes = path.metadata().ok()?.len();
+        let save = read(&path, &name);
+        (save.is_ok() || path.exists()).then_some(Entry { bytes, save, name })
     };
-    names(town).into_iter().map(entry).collect()
+    names(town).into_iter().filter_map(entry).collect()
 }
 
 /// The save that is called so or begins so; without a name the newest that is whole,

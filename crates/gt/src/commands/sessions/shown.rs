@@ -188,7 +188,7 @@ pub(super) fn chain(lives: &[Record], context: &Context) -> Result<(), Problem> 
     };
     output::line(format!(
         "{count}, {} together{}",
-        words(seconds),
+        output::duration(seconds),
         taken(&total)
     ))
 }
@@ -247,17 +247,7 @@ fn duration(life: &Record) -> Option<i64> {
 }
 
 fn lasted(life: &Record) -> String {
-    duration(life).map_or_else(String::new, words)
-}
-
-/// A length of time, to its two greatest units.
-pub(super) fn words(seconds: i64) -> String {
-    match seconds {
-        0..60 => format!("{seconds}s"),
-        60..3_600 => format!("{}m {}s", seconds / 60, seconds % 60),
-        3_600..86_400 => format!("{}h {}m", seconds / 3_600, seconds % 3_600 / 60),
-        _ => format!("{}d {}h", seconds / 86_400, seconds % 86_400 / 3_600),
-    }
+    duration(life).map_or_else(String::new, output::duration)
 }
 
 fn ending(life: &Record) -> String {

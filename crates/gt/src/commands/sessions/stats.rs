@@ -1,7 +1,6 @@
 //! What agents did, added up.
 
 use super::filter::Filter;
-use super::shown::words;
 use crate::context::Context;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint, usage};
@@ -120,7 +119,7 @@ fn table(tallies: &[Tally], title: &'static str, bars: Measure) -> Table {
             count(tally.done),
             count(tally.crash),
             count(tally.killed),
-            words(tally.seconds).into(),
+            output::duration(tally.seconds).into(),
             usage::tokens(tally.tokens).into(),
             tally
                 .cost_usd

@@ -1,0 +1,103 @@
+use super::Answer;
+use super::hook::whose;
+use crate::context::Context;
+use crate::output;
+use clap::{Args, Subcommand};
+use gt_core::Problem;
+use gt_core::checkpoint::Checkpoint;
+use gt_town::checkpoint::{self, Said};
+use serde_json::json;
+use std::process::ExitCode;
+
+/// Where an agent's work stands, for the one that comes after a crash
+#[derive(Debug, Subcommand)]
+pub(crate) enum CheckpointCommand {
+    Write(WriteArgs),
+    Read(WhoseArgs),
+    /// Forget the checkpoint of an agent
+    Clear(WhoseArgs),
+}
+
+/// Write down where the work stands: git, hook, step
+#[derive(Debug, Args)]
+pub(crate) struct WriteArgs {
+    /// What the one after should know
+    #[arg(long, value_name = "TEXT")]
+    notes: Option<String>,
+    /// The molecule that is being worked on [default: that of the life]
+    #[arg(long, value_name = "ID")]
+    molecule: Option<String>,
+    /// The step that is being worked on [default: the one that `gt step` was told of]
+    #[arg(long, value_name = "ID")]
+    step: Option<String>,
+    #[command(flatten)]
+    whose: WhoseArgs,
+}
+
+/// Show the checkpoint of an agent
+#[derive(Debug, Args)]
+pub(crate) struct WhoseArgs {
+    /// Whose [default: GT_ROLE, the agent that asks]
+    #[arg(long, value_name = "TARGET")]
+    agent: Option<String>,
+}
+
+pub(crate) fn run(command: CheckpointCommand, context: &Context) -> Answer {
+    let town = context.town()?;
+    match command {
+        CheckpointCommand::Write(args) => {
+            let agent = whose(&town, args.whose.agent.as_deref(), context)?;
+            let said = Said {
+                molecule: args.molecule,
+                step: args.step,
+                notes: args.notes,
+            };
+            let dir = &context.around().current_dir;
+            let written = checkpoint::write(&town, &agent, dir, said)?;
+            show(Some(&written), context)?;
+        }
+        CheckpointCommand::Read(args) => {
+            let agent = whose(&town, args.agent.as_deref(), context)?;
+            show(checkpoint::read(&town, &agent)?.as_ref(), context)?;
+        }
+        CheckpointCommand::Clear(args) => {
+            let agent = whose(&town, args.agent.as_deref(), context)?;
+            let cleared = checkpoint::clear(&town, &agent)?;
+            if context.json {
+                output::json(&json!({"cleared": cleared}))?;
+            } else {
+                output::line(if cleared {
+                    "The checkpoint is forgotten."
+                } else {
+                    "There was no checkpoint."
+                })?;
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(checkpoint: Option<&Checkpoint>, context: &Context) -> Result<(), Problem> {
+    let stale = checkpoint.is_some_and(|found| Checkpoint::is_stale(checkpoint::age(found)));
+    if context.json {
+        let document = checkpoint.map(|found| {
+            let mut document = json!(found);
+            document["stale"] = json!(stale);
+            document
+        });
+        return output::json(&document);
+    }
+    let Some(found) = checkpoint else {
+        return output::line("There is no checkpoint.");
+    };
+    let age = output::duration(checkpoint::age(found));
+    let stale = if stale { " (stale)" } else { "" };
+    output::line(output::clean(&format!("{}{stale}", found.summary(&age))))?;
+    for file in &found.modified_files {
+        output::line(output::clean(&format!("  {file}")))?;
+    }
+    for line in found.notes.iter().flat_map(|notes| notes.lines()) {
+        output::line(output::clean(line))?;
+    }
+    Ok(())
+}
