@@ -60,6 +60,6 @@ pub fn take_off_item(town: &Town, id: &WorkId) -> Result<Option<Hooked>> {
 }
 
 fn tell(town: &Town, kind: &str, agent: &str, id: &WorkId) {
-    let event = Event::new(kind, agent.to_owned()).with("work", id.to_string());
+    let event = Event::new(kind, agent.to_owned()).with("bead", id.to_string());
     Events::of(town).note(vec![event]);
 }

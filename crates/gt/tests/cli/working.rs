@@ -157,6 +157,9 @@ fn an_item_is_on_one_hook_and_a_hook_has_one_item() {
         .unwrap()
         .clone();
     assert_eq!(told.len(), 3, "{told:?}");
+    assert_eq!(told[0]["payload"]["bead"], json!(a));
+    let feed = env.gt(&["feed"]).ok().stdout;
+    assert!(feed.contains(&format!("took up {a}")), "{feed}");
 }
 
 #[test]
