@@ -16,18 +16,41 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Writes the epilogues of these lives, which have ended. What fails is left for
-/// whoever asks for that life.
+/// Writes the epilogues of these lives, which have ended, all in one line each. What
+/// fails is left for whoever asks for that life.
 pub fn write(town: &Town, sessions: &Sessions, ids: &[String]) {
-    if ids.is_empty() {
-        return;
-    }
-    usage::settle(town, ids.iter().map(String::as_str));
     let Ok(known) = sessions.in_journal(ids.iter().map(String::as_str)) else {
         return;
     };
     let lives: Vec<&Record> = known.values().collect();
-    let _ = details(town, sessions, &lives);
+    let mut lines = usage::figures(town, &lives);
+    // Figures are worth writing where the rest cannot be told; its steps stay then.
+    let details = details(town, sessions, &lives);
+    let told = if details.is_ok() {
+        lives.as_slice()
+    } else {
+        &[]
+    };
+    for detail in details.unwrap_or_default() {
+        match lines.iter_mut().find(|line| line.id == detail.id) {
+            Some(line) => line.merge(detail),
+            None => lines.push(detail),
+        }
+    }
+    if settle(sessions, told, &lines).is_ok() {
+        lives.iter().for_each(|life| usage::forget(town, &life.id));
+    }
+}
+
+/// Writes these lines; what they were made from is not needed any more then.
+fn settle(sessions: &Sessions, lives: &[&Record], lines: &[Record]) -> Result<()> {
+    if !lines.is_empty() {
+        sessions.record(lines)?;
+    }
+    for life in lives {
+        files::remove_if_there(sessions.step_lines(&life.id).path())?;
+    }
+    Ok(())
 }
 
 /// The same for one whose record is at hand, which gets what is known of it beside the
@@ -44,12 +67,14 @@ pub fn complete(town: &Town, sessions: &Sessions, life: &mut Record) -> Result<(
         return Ok(());
     }
     let lines = details(town, sessions, &[life])?;
+    settle(sessions, &[life], &lines)?;
     for line in lines {
         life.merge(line);
     }
     Ok(())
 }
 
+/// Writes the files of details, and gives the lines that the journal needs for them.
 fn details(town: &Town, sessions: &Sessions, lives: &[&Record]) -> Result<Vec<Record>> {
     let began = lives
         .iter()
@@ -96,13 +121,6 @@ fn details(town: &Town, sessions: &Sessions, lives: &[&Record]) -> Result<Vec<Re
         if line.commits.is_some() || line.steps.is_some() {
             lines.push(line);
         }
-    }
-    if !lines.is_empty() {
-        sessions.record(&lines)?;
-    }
-    for life in lives {
-        // The record has them now.
-        files::remove_if_there(sessions.step_lines(&life.id).path())?;
     }
     Ok(lines)
 }

@@ -1,6 +1,6 @@
 //! What the lives of agents took, read from the programs' own transcripts.
 //!
-//! **When.** At the end of a life the whole of it goes into the journal: [`settle`], after
+//! **When.** At the end of a life the whole of it goes into the journal: [`figures`], after
 //! a stop, for what a sync finds ended, and for a life that was lost before a new start.
 //! While a life goes on nothing is read behind its back. A hook runs in the middle of an
 //! agent's work, and a transcript may be long when it is first looked at; so a hook only
@@ -86,41 +86,42 @@ pub fn unsettled(town: &Town) -> Vec<String> {
 
 /// Writes into the journal what these lives took, which have ended, and gives the lines.
 /// What fails is left for whoever asks for that life.
-pub fn settle<'i>(town: &Town, ids: impl IntoIterator<Item = &'i str>) -> Vec<Record> {
+fn settle<'i>(town: &Town, ids: impl IntoIterator<Item = &'i str>) -> Vec<Record> {
     let sessions = Sessions::of(town);
-    let mut reader = Reader::new(town);
-    let mut lines = Vec::new();
-    let mut done = Vec::new();
     // One that went into the archive stays as it is there.
     let Ok(lives) = sessions.in_journal(ids.into_iter()) else {
         return Vec::new();
     };
-    for life in lives.into_values() {
-        let usage = reader.read(&life);
-        let conversation = Notes::of(town, &life.id).conversation();
-        let nothing = Record::about(life.id.clone());
-        let line = Record {
-            usage: usage.filter(|usage| life.usage.as_ref() != Some(usage)),
-            // Only its hooks tell this of a program that chooses its ids itself.
-            harness_session_id: conversation.filter(|_| life.harness_session_id.is_none()),
-            ..nothing.clone()
-        };
-        if line != nothing {
-            lines.push(line);
-        }
-        done.push(life.id);
-    }
+    let lives: Vec<&Record> = lives.values().collect();
+    let lines = figures(town, &lives);
     if !lines.is_empty() && sessions.record(&lines).is_err() {
         return Vec::new();
     }
-    for id in done {
-        forget(town, &id);
-    }
+    lives.iter().for_each(|life| forget(town, &life.id));
     lines
 }
 
+/// The lines that say what these lives took, which have ended. When they are in the
+/// journal, [`forget`] what was noted on the way.
+pub(crate) fn figures(town: &Town, lives: &[&Record]) -> Vec<Record> {
+    let mut reader = Reader::new(town);
+    let lines = lives.iter().map(|life| {
+        let usage = reader.read(life);
+        let conversation = Notes::of(town, &life.id).conversation();
+        Record {
+            usage: usage.filter(|usage| life.usage.as_ref() != Some(usage)),
+            // Only its hooks tell this of a program that chooses its ids itself.
+            harness_session_id: conversation.filter(|_| life.harness_session_id.is_none()),
+            ..Record::about(&life.id)
+        }
+    });
+    lines
+        .filter(|line| *line != Record::about(&line.id))
+        .collect()
+}
+
 /// The journal has it all now. A file that stays is only in the way.
-fn forget(town: &Town, id: &str) {
+pub(crate) fn forget(town: &Town, id: &str) {
     let _ = files::remove_if_there(&state_path(town, id));
     Notes::of(town, id).remove();
 }
