@@ -17,6 +17,7 @@ pub mod directory;
 pub mod doctor;
 pub mod epilogue;
 pub mod events;
+mod fault;
 pub mod files;
 pub mod git;
 pub mod harnesses;
