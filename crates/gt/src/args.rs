@@ -79,6 +79,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Checkpoint(commands::checkpoint::CheckpointCommand),
 
+    Prime(commands::prime::PrimeArgs),
+
     // What is remembered of them.
     #[command(subcommand)]
     Sessions(commands::sessions::SessionsCommand),

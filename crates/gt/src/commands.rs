@@ -23,6 +23,7 @@ pub(crate) mod krc;
 pub(crate) mod menu;
 pub(crate) mod nudge;
 pub(crate) mod peek;
+pub(crate) mod prime;
 pub(crate) mod record;
 pub(crate) mod replay;
 pub(crate) mod respawn;
@@ -84,6 +85,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Answer {
         Command::Hook(args) => hook::run(&args, context),
         Command::Unhook(args) => hook::run_unhook(&args, context),
         Command::Checkpoint(command) => checkpoint::run(command, context),
+        Command::Prime(args) => prime::run(&args, context),
         Command::Keys(args) => keys::run(args, context),
         Command::Signal(args) => signal::run(args, context),
         Command::Crew(command) => crew::run(command, context),

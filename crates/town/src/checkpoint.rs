@@ -111,10 +111,7 @@ fn changed_files(status: &str) -> Vec<String> {
 }
 
 fn path(town: &Town, agent: &Identity) -> PathBuf {
-    let name = agent.address().replace('/', ".");
-    town.runtime_dir()
-        .join("checkpoints")
-        .join(format!("{name}.json"))
+    town.file_about(agent, "checkpoints")
 }
 
 #[cfg(test)]

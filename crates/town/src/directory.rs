@@ -6,7 +6,7 @@ use gt_core::overlay::broken_toml;
 use gt_core::target::Known;
 use gt_core::{Identity, Role};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The agents whose folders exist, and the town's and rigs' own that always do.
 pub fn on_disk(town: &Town) -> Vec<Identity> {
@@ -41,6 +41,31 @@ pub fn workers(town: &Town, rig: &str, role: Role) -> Vec<Identity> {
         .map(|name| make(rig, name))
         .filter(|identity| identity.check_new(town.registry()).is_ok())
         .collect()
+}
+
+/// The agent whose folder this is, or lies in. Links are followed on both sides.
+pub fn by_folder(town: &Town, dir: &Path) -> Option<Identity> {
+    let root = town.root().canonicalize().ok()?;
+    let dir = dir.canonicalize().ok()?;
+    let inside = dir.strip_prefix(&root).ok()?;
+    let words: Vec<&str> = inside
+        .iter()
+        .map(|word| word.to_str().unwrap_or(""))
+        .collect();
+    let rig = |rig: &str| town.registry().rigs.contains_key(rig);
+    let found = match words.as_slice() {
+        ["mayor", ..] => Identity::town(Role::Mayor),
+        ["deacon", "dogs", "boot", ..] => Identity::town(Role::Boot),
+        ["deacon", "dogs", name, ..] => Identity::dog(*name),
+        ["deacon", ..] => Identity::town(Role::Deacon),
+        ["agents", slug, ..] => Identity::agent(*slug),
+        [name, "crew", worker, ..] if rig(name) => Identity::crew(*name, *worker),
+        [name, "polecats", worker, ..] if rig(name) => Identity::polecat(*name, *worker),
+        [name, "witness", ..] if rig(name) => Identity::of_rig(Role::Witness, *name),
+        [name, "refinery", ..] if rig(name) => Identity::of_rig(Role::Refinery, *name),
+        _ => return None,
+    };
+    Some(found)
 }
 
 /// Everybody: those on disk and those that run, each once.

@@ -57,6 +57,20 @@ pub fn hold_one(pid: u32) -> Option<Handle> {
     Handle::open(process.pid, process.started)
 }
 
+/// The program that runs us: the first of our ancestors that is no shell.
+pub fn caller() -> Option<u32> {
+    const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox"];
+    let mut pid = system::read(std::process::id())?.parent;
+    while pid > 1 {
+        let process = system::read(pid)?;
+        if !SHELLS.contains(&process.name.trim_start_matches('-')) {
+            return Some(pid);
+        }
+        pid = process.parent;
+    }
+    None
+}
+
 /// Whether the process itself bears one of the names; a look at one file.
 pub fn is_named(pid: u32, names: &[String]) -> bool {
     system::read(pid).is_some_and(|process| {

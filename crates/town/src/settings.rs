@@ -22,6 +22,8 @@ pub struct Settings {
     pub sessions: SessionSettings,
     pub krc: KrcSettings,
     pub save: SaveSettings,
+    pub prime: PrimeSettings,
+    pub handoff: HandoffSettings,
 }
 
 /// How long events are kept.
@@ -135,6 +137,35 @@ impl Default for SaveSettings {
             scrollback_lines: 2_000,
             every_minutes: 5,
             resurrect: false,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PrimeSettings {
+    /// How many characters an agent is told at most when a life begins.
+    pub budget: usize,
+}
+
+impl Default for PrimeSettings {
+    fn default() -> Self {
+        // Programs are known to put aside what a hook says beyond 10 000.
+        PrimeSettings { budget: 9_500 }
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HandoffSettings {
+    /// How long a life lasts at least before it may hand over.
+    pub cooldown: Length,
+}
+
+impl Default for HandoffSettings {
+    fn default() -> Self {
+        HandoffSettings {
+            cooldown: Length(60),
         }
     }
 }

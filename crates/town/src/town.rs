@@ -175,6 +175,12 @@ impl Town {
             .join(format!("{name}.lock"))
     }
 
+    /// A small file about an agent: `.runtime/<folder>/<address>.json`.
+    pub(crate) fn file_about(&self, identity: &Identity, folder: &str) -> PathBuf {
+        let name = identity.address().replace('/', ".");
+        self.runtime_dir().join(folder).join(format!("{name}.json"))
+    }
+
     /// Changes the registry under a lock, from what the file says now.
     pub fn update_registry<T>(
         &mut self,

@@ -55,6 +55,7 @@ pub const KINDS: &[Kind] = &[
     row("escalation_*", Both, 14, Slow, "{actor}: {type}[: {reason}]"),
     row("mail", Both, 30, Flat, "{actor} wrote to {to}[: {subject}]"),
     row("merge_*", Both, 30, Flat, "{actor}: {type}[ {branch}][: {reason}]"),
+    row("prime", Audit, 1, Rapid, "{actor} was told how things stand: {state}"),
     row("patrol_*", Audit, 1, Rapid, "{actor}: {type}[: {reason}]"),
     row("polecat_checked", Audit, 1, Rapid, "{actor} looked after {polecat}[: {status}]"),
     row("polecat_nudged", Audit, 1, Rapid, "{actor} nudged {polecat}[: {reason}]"),

@@ -3,7 +3,7 @@ use crate::context::Context;
 use clap::Args;
 use gt_core::Problem;
 use gt_core::signal::Event;
-use gt_town::{hook_log, signal};
+use gt_town::{Town, hook_log, signal};
 use serde_json::Value;
 use std::io::{IsTerminal, Read};
 use std::process::ExitCode;
@@ -38,9 +38,25 @@ pub(crate) fn run(args: SignalArgs, context: &Context) -> Answer {
 
 fn note(args: &SignalArgs, context: &Context) -> Result<(), Problem> {
     let report = read_report()?;
-    let word = args
-        .event
-        .as_deref()
+    let town = context.town()?;
+    note_report(
+        &town,
+        args.event.as_deref(),
+        args.session.as_deref(),
+        &report,
+        context,
+    )
+}
+
+/// Notes a report: of this event, or of the one that it names itself.
+pub(super) fn note_report(
+    town: &Town,
+    event: Option<&str>,
+    session: Option<&str>,
+    report: &Value,
+    context: &Context,
+) -> Result<(), Problem> {
+    let word = event
         .or(report["hook_event_name"].as_str())
         .or(report["type"].as_str());
     let word = word.ok_or_else(|| Problem::usage("no event is named"))?;
@@ -48,25 +64,21 @@ fn note(args: &SignalArgs, context: &Context) -> Result<(), Problem> {
         let words: Vec<&str> = Event::words().collect();
         Problem::usage(format!("there is no event {word:?}")).hint(words.join(", "))
     })?;
-    let town = context.town()?;
-    let given = args
-        .session
-        .as_deref()
-        .or_else(|| context.around().var("GT_SESSION"));
+    let given = session.or_else(|| context.around().var("GT_SESSION"));
     let container = match given {
         Some(container) => Some(container.to_owned()),
         // A hook may run in the environment of a shared daemon.
         None => match report["session_id"].as_str() {
-            Some(id) => signal::container_of_conversation(&town, id)?,
+            Some(id) => signal::container_of_conversation(town, id)?,
             None => None,
         },
     };
     let container =
         container.ok_or_else(|| Problem::not_found("no container has this conversation"))?;
-    signal::note(&town, &container, event, &report)
+    signal::note(town, &container, event, report)
 }
 
-fn read_report() -> Result<Value, Problem> {
+pub(super) fn read_report() -> Result<Value, Problem> {
     if std::io::stdin().is_terminal() {
         return Ok(Value::Null);
     }

@@ -1,0 +1,179 @@
+//! Handing over from one life to the next, as values.
+//!
+//! What a life leaves to the one after it: a letter with the state of things, and a
+//! marker that says that the handoff is done. The marker is there because the words that
+//! asked for a handoff may still stand in a conversation that goes on.
+
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+
+/// How a life ends its turn of the work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// A new life with a new conversation.
+    #[default]
+    Normal,
+    /// Only the state is saved: the same life goes on, after its context was compacted.
+    Auto,
+    /// A new life that goes on with the same conversation.
+    Cycle,
+}
+
+/// The reason that stands for a context that became too full.
+pub const COMPACTION: &str = "compaction";
+
+/// Left for the life that comes next.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Marker {
+    /// The life that handed over.
+    pub session: String,
+    pub container: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    #[serde(default)]
+    pub mode: Mode,
+    /// The letter with the state of things.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub letter: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// RFC 3339, in UTC.
+    pub at: String,
+}
+
+impl Marker {
+    /// Whether another life than this one left it: then the handoff has happened.
+    pub fn is_from_before(&self, life: Option<&str>) -> bool {
+        self.mode != Mode::Auto && life != Some(self.session.as_str())
+    }
+
+    pub fn is_compaction(&self) -> bool {
+        self.reason.as_deref() == Some(COMPACTION)
+    }
+}
+
+/// How long a life must have lasted before it may hand over: one that would do so at
+/// once would do so for ever. Gives the seconds that are missing.
+pub fn too_soon(age_seconds: i64, cooldown_seconds: i64) -> Option<i64> {
+    (age_seconds < cooldown_seconds).then(|| cooldown_seconds - age_seconds.max(0))
+}
+
+/// What was found when a life handed over.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Collected {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// What git calls changed.
+    pub changed_files: Vec<String>,
+    /// Commits that no remote has, as one line each.
+    pub unpushed: Vec<String>,
+    /// What it has on its hook, as one line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hooked: Option<String>,
+    pub in_progress: Vec<String>,
+    pub ready: Vec<String>,
+    pub inbox: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub molecule: Option<String>,
+}
+
+/// More lines of a kind than this only cost the reader's context.
+const MOST_LINES: usize = 20;
+
+impl Collected {
+    /// What a person should hear before it is handed over: work that is only here.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if !self.changed_files.is_empty() {
+            warnings.push(format!("{} changed files", self.changed_files.len()));
+        }
+        if !self.unpushed.is_empty() {
+            warnings.push(format!(
+                "{} commits that no remote has",
+                self.unpushed.len()
+            ));
+        }
+        warnings
+    }
+
+    /// The same as a part of a letter.
+    pub fn text(&self) -> String {
+        let mut text = String::from("## State at the handoff\n");
+        let one = |text: &mut String, what: &str, value: &Option<String>| {
+            if let Some(value) = value {
+                let _ = writeln!(text, "{what}: {value}");
+            }
+        };
+        one(&mut text, "Branch", &self.branch);
+        one(&mut text, "On the hook", &self.hooked);
+        one(&mut text, "Molecule", &self.molecule);
+        for (what, lines) in [
+            ("Changed files", &self.changed_files),
+            ("Commits that no remote has", &self.unpushed),
+            ("In progress", &self.in_progress),
+            ("Ready", &self.ready),
+            ("Inbox", &self.inbox),
+        ] {
+            list(&mut text, what, lines);
+        }
+        text
+    }
+}
+
+fn list(text: &mut String, what: &str, lines: &[String]) {
+    if lines.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "{what}:");
+    for line in lines.iter().take(MOST_LINES) {
+        let _ = writeln!(text, "- {line}");
+    }
+    if lines.len() > MOST_LINES {
+        let _ = writeln!(text, "- and {} more", lines.len() - MOST_LINES);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_marker_is_for_the_life_after() {
+        let marker = Marker {
+            session: "a".into(),
+            ..Marker::default()
+        };
+        assert!(marker.is_from_before(Some("b")));
+        assert!(marker.is_from_before(None));
+        assert!(!marker.is_from_before(Some("a")));
+        let auto = Marker {
+            mode: Mode::Auto,
+            ..marker
+        };
+        assert!(!auto.is_from_before(Some("b")), "no life has ended");
+    }
+
+    #[test]
+    fn a_life_must_last_before_it_hands_over() {
+        assert_eq!(too_soon(60, 60), None);
+        assert_eq!(too_soon(10, 60), Some(50));
+        assert_eq!(too_soon(-5, 60), Some(60), "a clock that went back");
+        assert_eq!(too_soon(0, 0), None);
+    }
+
+    #[test]
+    fn a_letter_says_what_there_is_and_no_more_than_is_read() {
+        let collected = Collected {
+            branch: Some("crew/max".into()),
+            changed_files: (0..25).map(|n| format!("f{n}")).collect(),
+            ..Collected::default()
+        };
+        let text = collected.text();
+        assert!(text.contains("Branch: crew/max\n"), "{text}");
+        assert!(text.contains("- f19\n- and 5 more\n"), "{text}");
+        assert!(!text.contains("f20") && !text.contains("Inbox"), "{text}");
+        assert_eq!(collected.warnings(), ["25 changed files"]);
+        assert!(Collected::default().warnings().is_empty());
+    }
+}

@@ -1,0 +1,240 @@
+//! What an agent is told when a life begins: who it is, what it has to do, and what was
+//! left to it.
+//!
+//! The engine gathers the parts; here is which state they amount to ([`state`]), how a
+//! role's text is filled in ([`fill`]), and how much of it an agent gets ([`compose`]).
+
+mod compose;
+
+pub use compose::{Composed, Cut, Section, Weight, compose};
+
+use crate::handoff::Marker;
+use crate::record::Outcome;
+use crate::role::Role;
+use serde::Serialize;
+
+/// How a life begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// With nothing to do yet.
+    Normal,
+    /// Another life handed its work over.
+    PostHandoff,
+    /// The life before it ended in the middle of its work.
+    CrashRecovery,
+    /// With work on its hook.
+    Autonomous,
+}
+
+impl State {
+    pub fn word(self) -> &'static str {
+        match self {
+            State::Normal => "normal",
+            State::PostHandoff => "post-handoff",
+            State::CrashRecovery => "crash-recovery",
+            State::Autonomous => "autonomous",
+        }
+    }
+}
+
+/// What the state is told from.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Situation<'a> {
+    /// The life that asks.
+    pub life: Option<&'a str>,
+    pub marker: Option<&'a Marker>,
+    /// A checkpoint that is not stale: which life wrote it, and how that one ended.
+    pub checkpoint: Option<(Option<&'a str>, Option<Outcome>)>,
+    /// How the life before this one ended.
+    pub before: Option<Outcome>,
+    pub has_work: bool,
+}
+
+/// How this life begins.
+pub fn state(situation: &Situation<'_>) -> State {
+    let Situation {
+        life,
+        marker,
+        checkpoint,
+        before,
+        has_work,
+    } = *situation;
+    if marker.is_some_and(|marker| marker.is_from_before(life)) {
+        return State::PostHandoff;
+    }
+    let ended_well = |outcome| matches!(outcome, Some(Outcome::Handoff | Outcome::Done));
+    // What a life has noted for itself says nothing about a crash.
+    let left_in_flight = checkpoint.is_some_and(|(writer, outcome)| {
+        !(writer.is_some() && writer == life) && !ended_well(outcome)
+    });
+    let died_at_work = has_work && before == Some(Outcome::Crash);
+    if left_in_flight || died_at_work {
+        State::CrashRecovery
+    } else if has_work {
+        State::Autonomous
+    } else {
+        State::Normal
+    }
+}
+
+/// How an agent program says that a session of it begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Source {
+    #[default]
+    Startup,
+    /// The same conversation goes on in a new process.
+    Resume,
+    /// Its context was emptied: it knows nothing any more.
+    Clear,
+    /// Its context was compacted: it knows what it was about.
+    Compact,
+    /// A copy of the conversation goes on.
+    Fork,
+}
+
+impl Source {
+    /// An unknown word is a beginning: it is better told too much than nothing.
+    pub fn from_word(word: &str) -> Self {
+        match word {
+            "resume" => Source::Resume,
+            "clear" => Source::Clear,
+            "compact" => Source::Compact,
+            "fork" => Source::Fork,
+            _ => Source::Startup,
+        }
+    }
+
+    /// Whether the agent still knows who it is, and needs only to be reminded.
+    pub fn goes_on(self) -> bool {
+        matches!(self, Source::Resume | Source::Compact)
+    }
+}
+
+/// What the agents of a role are told about it, unless a town says otherwise.
+pub fn template(role: Role) -> &'static str {
+    match role {
+        Role::Mayor => include_str!("prime/mayor.md"),
+        Role::Deacon => include_str!("prime/deacon.md"),
+        Role::Boot => include_str!("prime/boot.md"),
+        Role::Overseer => include_str!("prime/overseer.md"),
+        Role::Dog => include_str!("prime/dog.md"),
+        Role::Witness => include_str!("prime/witness.md"),
+        Role::Refinery => include_str!("prime/refinery.md"),
+        Role::Crew => include_str!("prime/crew.md"),
+        Role::Polecat => include_str!("prime/polecat.md"),
+        Role::Agent => include_str!("prime/agent.md"),
+        Role::Task => include_str!("prime/task.md"),
+    }
+}
+
+/// Fills in `{{name}}`. What is not known stays as it is, so that it is seen; what is
+/// filled in is not looked at again.
+pub fn fill(template: &str, values: &[(&str, &str)]) -> String {
+    let mut text = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once("{{") {
+        text.push_str(before);
+        let known = after.split_once("}}").and_then(|(name, after)| {
+            let (_, value) = values.iter().find(|(known, _)| *known == name.trim())?;
+            Some((value, after))
+        });
+        rest = match known {
+            Some((value, after)) => {
+                text.push_str(value);
+                after
+            }
+            None => {
+                text.push_str("{{");
+                after
+            }
+        };
+    }
+    text.push_str(rest);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::handoff::Mode;
+
+    fn check(change: impl FnOnce(&mut Situation<'_>), expected: State) {
+        let mut situation = Situation {
+            life: Some("now"),
+            ..Situation::default()
+        };
+        change(&mut situation);
+        assert_eq!(state(&situation), expected, "{situation:?}");
+    }
+
+    #[test]
+    fn a_beginning_is_told_by_what_was_left() {
+        let marker = Marker {
+            session: "before".into(),
+            ..Marker::default()
+        };
+        let of_mine = Marker {
+            session: "now".into(),
+            ..Marker::default()
+        };
+        let saved = Marker {
+            mode: Mode::Auto,
+            ..of_mine.clone()
+        };
+        check(|_| {}, State::Normal);
+        check(|it| it.has_work = true, State::Autonomous);
+        check(
+            |it| {
+                it.marker = Some(&marker);
+                it.has_work = true;
+                it.checkpoint = Some((Some("before"), Some(Outcome::Handoff)));
+            },
+            State::PostHandoff,
+        );
+        // One that did not get further than its marker has handed nothing over.
+        check(|it| it.marker = Some(&of_mine), State::Normal);
+        check(|it| it.marker = Some(&saved), State::Normal);
+        for (checkpoint, expected) in [
+            ((Some("before"), Some(Outcome::Crash)), State::CrashRecovery),
+            (
+                (Some("before"), Some(Outcome::Killed)),
+                State::CrashRecovery,
+            ),
+            ((None, None), State::CrashRecovery),
+            ((Some("before"), Some(Outcome::Handoff)), State::Normal),
+            ((Some("before"), Some(Outcome::Done)), State::Normal),
+            ((Some("now"), None), State::Normal),
+        ] {
+            check(|it| it.checkpoint = Some(checkpoint), expected);
+        }
+        check(|it| it.before = Some(Outcome::Crash), State::Normal);
+        check(
+            |it| {
+                it.before = Some(Outcome::Crash);
+                it.has_work = true;
+            },
+            State::CrashRecovery,
+        );
+    }
+
+    #[test]
+    fn names_are_filled_in_once() {
+        let values = [("agent", "{{rig}}"), ("rig", "gastown")];
+        assert_eq!(
+            fill("{{agent}} of {{ rig }}, {{other}} {{", &values),
+            "{{rig}} of gastown, {{other}} {{"
+        );
+    }
+
+    #[test]
+    fn every_role_is_told_something() {
+        for role in Role::all() {
+            let text = template(role);
+            assert!(text.trim().len() > 100, "{role}");
+            let known = ["agent", "name", "rig", "town", "work_dir", "branch"];
+            let values: Vec<_> = known.iter().map(|name| (*name, "x")).collect();
+            assert!(!fill(text, &values).contains("{{"), "{role}");
+        }
+    }
+}

@@ -1,0 +1,199 @@
+use super::{Answer, signal};
+use crate::context::Context;
+use crate::output;
+use clap::Args;
+use gt_core::prime::Source;
+use gt_core::{Identity, Problem};
+use gt_town::prime::{self, Primed};
+use gt_town::{Town, claim, hook_log, target};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// Tell an agent who it is, what it has to do, and what was left to it
+///
+/// Agents' own hooks call it when a session begins; it can be typed at any time. The text
+/// fits into a context window: what is cut is named, with the command that shows it.
+#[derive(Debug, Args)]
+pub(crate) struct PrimeArgs {
+    /// For the hook of a session that begins, with its JSON on standard input
+    #[arg(long)]
+    hook: bool,
+    /// Only the state: normal, post-handoff, crash-recovery or autonomous
+    #[arg(long, conflicts_with = "hook")]
+    state: bool,
+    /// Say what the text is made of and why, without telling it
+    #[arg(long, conflicts_with_all = ["hook", "state"])]
+    explain: bool,
+    /// Only this part, whole
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["hook", "state", "explain"])]
+    section: Option<String>,
+    /// Whom [default: GT_ROLE, then the agent whose folder this is]
+    #[arg(long, value_name = "TARGET", conflicts_with = "hook")]
+    agent: Option<String>,
+}
+
+pub(crate) fn run(args: &PrimeArgs, context: &Context) -> Answer {
+    let town = context.town()?;
+    if args.hook {
+        return run_as_hook(&town, context);
+    }
+    let agent = match &args.agent {
+        Some(agent) => target::resolve(&town, agent)?,
+        None => prime::who(&town)?,
+    };
+    let primed = prime::gather(&town, &agent, Source::Startup)?;
+    if args.state {
+        show_state(&primed, context)?;
+    } else if args.explain {
+        explain(&primed, &town, context)?;
+    } else if let Some(name) = &args.section {
+        show_section(&primed, name)?;
+    } else {
+        if context.json {
+            output::json(&document(&primed))?;
+        } else {
+            output::line(&primed.composed.text)?;
+        }
+        // A person who only looks takes nothing away from the agent.
+        if context.around().var("GT_ROLE") == Some(agent.address().as_str()) {
+            prime::settle(&town, &primed)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// An agent is waiting: whatever goes wrong is told to it, and holds up nothing.
+fn run_as_hook(town: &Town, context: &Context) -> Answer {
+    let report = signal::read_report().unwrap_or(Value::Null);
+    let noted = signal::note_report(town, Some("session-start"), None, &report, context);
+    if let Err(problem) = noted {
+        hook_log::note(town, "prime", &problem);
+    }
+    let source = Source::from_word(report["source"].as_str().unwrap_or_default());
+    match tell(town, source, context) {
+        Ok(()) => {}
+        Err(problem) => {
+            hook_log::note(town, "prime", &problem);
+            output::line(format!(
+                "gt could not say what you have to do: {problem}. Do not take this for having no work: run `gt prime`, \
+                 and if that fails too, tell the person who runs you."
+            ))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tell(town: &Town, source: Source, context: &Context) -> Result<(), Problem> {
+    let agent = prime::who(town)?;
+    let life = context.around().var("GT_SESSION_UUID");
+    if let Err(problem) = claim::take(town, &agent, life) {
+        hook_log::note(town, "prime", &problem);
+        return output::line(refusal(&agent, &problem));
+    }
+    let primed = prime::gather(town, &agent, source)?;
+    output::line(&primed.composed.text)?;
+    prime::settle(town, &primed)
+}
+
+fn refusal(agent: &Identity, problem: &Problem) -> String {
+    format!(
+        "STOP. You are not {agent}: {problem}. Do none of its work and touch none of its files. Tell this to the \
+         person who started you."
+    )
+}
+
+fn show_state(primed: &Primed, context: &Context) -> Result<(), Problem> {
+    if !context.json {
+        return output::line(primed.state.word());
+    }
+    output::json(&state_document(primed))
+}
+
+fn state_document(primed: &Primed) -> Value {
+    let mut document = json!({
+        "state": primed.state.word(),
+        "role": primed.agent.role().word(),
+        "agent": primed.agent.address(),
+    });
+    let fields = [
+        (
+            "hook",
+            primed.hooked.as_ref().map(|hooked| json!(hooked.item.id)),
+        ),
+        (
+            "checkpoint",
+            primed
+                .checkpoint
+                .as_ref()
+                .map(|(checkpoint, _)| json!(checkpoint)),
+        ),
+        (
+            "handoff",
+            primed.marker.as_ref().map(|marker| json!(marker)),
+        ),
+        ("session", primed.life.as_ref().map(|life| json!(life.id))),
+    ];
+    for (name, value) in fields {
+        if let Some(value) = value {
+            document[name] = value;
+        }
+    }
+    document
+}
+
+fn document(primed: &Primed) -> Value {
+    let mut document = state_document(primed);
+    document["text"] = json!(primed.composed.text);
+    document["brief"] = json!(primed.is_brief);
+    document["cuts"] = json!(primed.composed.cuts);
+    let sections = primed.sections.iter().map(|section| {
+        json!({
+            "name": section.name,
+            "source": section.source,
+            "characters": section.text.chars().count(),
+        })
+    });
+    document["sections"] = sections.collect();
+    document
+}
+
+fn explain(primed: &Primed, town: &Town, context: &Context) -> Result<(), Problem> {
+    if context.json {
+        return output::json(&document(primed));
+    }
+    output::line(format!(
+        "{} begins as {}",
+        primed.agent,
+        primed.state.word()
+    ))?;
+    for section in &primed.sections {
+        let cut = primed
+            .composed
+            .cuts
+            .iter()
+            .find(|cut| cut.section == section.name);
+        let cut = cut.map_or_else(String::new, |cut| {
+            format!(", {} of them cut", cut.characters)
+        });
+        output::line(format!(
+            "  {:<10} {:>6} characters{cut}, from {}",
+            section.name,
+            section.text.chars().count(),
+            section.source
+        ))?;
+    }
+    output::line(format!(
+        "{} of at most {} characters",
+        primed.composed.text.chars().count(),
+        town.settings().prime.budget
+    ))
+}
+
+fn show_section(primed: &Primed, name: &str) -> Result<(), Problem> {
+    let found = primed.sections.iter().find(|section| section.name == name);
+    let section = found.ok_or_else(|| {
+        let names: Vec<&str> = primed.sections.iter().map(|section| section.name).collect();
+        Problem::not_found(format!("there is no part {name:?}")).hint(names.join(", "))
+    })?;
+    output::line(section.text.trim_end())
+}

@@ -1,0 +1,74 @@
+//! Who is an agent: one process at a time.
+//!
+//! Two programs that both take themselves for `gastown/crew/max` would both do its work.
+//! So a session that begins claims its identity, by its process and its life; a claim
+//! ends with the process that made it, or with the life.
+
+use crate::lock::FileLock;
+use crate::sessions::Sessions;
+use crate::{Result, Town, files, processes};
+use gt_core::{Identity, Problem};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Claim {
+    pid: u32,
+    born: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    life: Option<String>,
+}
+
+impl Claim {
+    fn is_alive(&self, town: &Town) -> bool {
+        if processes::is_born_as(self.pid, &self.born).is_none() {
+            return false;
+        }
+        // A process that takes its time to leave after its life has ended owns nothing.
+        let Some(life) = &self.life else {
+            return true;
+        };
+        let known = Sessions::of(town).known([life.as_str()].into_iter());
+        known.map_or(true, |known| {
+            known.get(life).is_none_or(|life| life.outcome.is_none())
+        })
+    }
+}
+
+/// Claims an identity for the program that runs us. Another that lives keeps it.
+pub fn take(town: &Town, agent: &Identity, life: Option<&str>) -> Result<()> {
+    let path = town.file_about(agent, "claims");
+    let Some(pid) = processes::caller() else {
+        return Ok(());
+    };
+    let Some(born) = processes::birth_certificate(pid) else {
+        return Ok(());
+    };
+    let _lock = FileLock::take(&path.with_extension("lock"), PATIENCE)?;
+    let text = files::read_if_there(&path)?;
+    let present: Option<Claim> = text.and_then(|text| serde_json::from_str(&text).ok());
+    let is_other = |claim: &Claim| {
+        let same_life = claim.life.is_some() && claim.life.as_deref() == life;
+        let same_process = claim.pid == pid && claim.born == born;
+        !same_life && !same_process
+    };
+    if let Some(other) = present.filter(|claim| is_other(claim) && claim.is_alive(town)) {
+        return Err(Problem::conflict(format!(
+            "another session is {agent} already: process {}",
+            other.pid
+        ))
+        .hint(format!(
+            "end one of them: `gt stop {agent}`, or leave that program"
+        )));
+    }
+    let claim = Claim {
+        pid,
+        born,
+        life: life.map(str::to_owned),
+    };
+    let text = serde_json::to_vec(&claim)
+        .map_err(|error| Problem::failed("cannot claim the identity").caused_by(error))?;
+    files::write_passing(&path, &text)
+}

@@ -1,0 +1,30 @@
+//! The marker of a handoff: `.runtime/handoffs/<address>.json`.
+//!
+//! It is not in the agent's folder, where git would show it as a change.
+
+use crate::{Result, Town, files};
+use gt_core::handoff::Marker;
+use gt_core::{Identity, Problem};
+use std::path::PathBuf;
+
+fn path(town: &Town, agent: &Identity) -> PathBuf {
+    town.file_about(agent, "handoffs")
+}
+
+pub(super) fn write(town: &Town, agent: &Identity, marker: &Marker) -> Result<()> {
+    let text = serde_json::to_vec(marker)
+        .map_err(|error| Problem::failed("cannot write the marker").caused_by(error))?;
+    files::write_whole(&path(town, agent), &text)
+}
+
+/// The marker that waits for an agent. One that cannot be read is none: the letter says
+/// the same, and more.
+pub fn read(town: &Town, agent: &Identity) -> Result<Option<Marker>> {
+    let text = files::read_if_there(&path(town, agent))?;
+    Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+}
+
+/// Forgets it: whoever it was for has read it.
+pub fn remove(town: &Town, agent: &Identity) -> Result<()> {
+    files::remove_if_there(&path(town, agent))
+}

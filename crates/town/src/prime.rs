@@ -1,0 +1,134 @@
+//! Telling an agent how things stand when a life of it begins.
+//!
+//! [`gather`] reads what there is: what was left to the agent, what is on its hook, what
+//! its role is told. It changes nothing. When the agent has been told, [`settle`] puts
+//! away what was meant for it alone.
+
+mod sections;
+
+use crate::events::Events;
+use crate::handoff;
+use crate::sessions::Sessions;
+use crate::work::{Hooked, Work};
+use crate::{Result, Town, checkpoint, directory};
+use gt_core::checkpoint::Checkpoint;
+use gt_core::event::Event;
+use gt_core::handoff::Marker;
+use gt_core::prime::{self, Composed, Section, Situation, Source, State};
+use gt_core::record::Record;
+use gt_core::{Identity, Problem};
+use std::collections::HashMap;
+
+/// How things stand for an agent.
+#[derive(Debug)]
+pub struct Primed {
+    pub agent: Identity,
+    /// The life that is told.
+    pub life: Option<Record>,
+    /// The one before it.
+    pub before: Option<Record>,
+    pub state: State,
+    pub hooked: Option<Hooked>,
+    /// A checkpoint that is not stale, and its age in seconds.
+    pub checkpoint: Option<(Checkpoint, i64)>,
+    /// The marker of a handoff that has happened.
+    pub marker: Option<Marker>,
+    /// It knows who it is, and is only reminded.
+    pub is_brief: bool,
+    pub sections: Vec<Section>,
+    pub composed: Composed,
+}
+
+/// The agent that asks: by its environment, or by the folder that it is in.
+pub fn who(town: &Town) -> Result<Identity> {
+    let around = town.around();
+    let by_role = around
+        .var("GT_ROLE")
+        .and_then(|address| Identity::from_address(address, town.registry()));
+    let found = by_role.or_else(|| directory::by_folder(town, &around.current_dir));
+    found.ok_or_else(|| {
+        Problem::usage("it is not said which agent is meant, and this is no agent's folder")
+            .hint("go to its folder, or name it: `gt prime --agent AGENT`")
+    })
+}
+
+/// Reads how things stand.
+pub fn gather(town: &Town, agent: &Identity, source: Source) -> Result<Primed> {
+    let hooked = Work::of(town).hooked(&agent.address())?;
+    let found = checkpoint::read(town, agent)?.map(|found| {
+        let age = checkpoint::age(&found);
+        (found, age)
+    });
+    let checkpoint = found.filter(|(_, age)| !Checkpoint::is_stale(*age));
+    let marker = handoff::read_marker(town, agent)?;
+    let writer = checkpoint
+        .as_ref()
+        .and_then(|(checkpoint, _)| checkpoint.session_id.as_deref());
+    let own = own_life(town, agent);
+    let mut lives = lives(town, own.iter().map(String::as_str).chain(writer))?;
+    let life = own.as_ref().and_then(|id| lives.get(id)).cloned();
+    let parent = life.as_ref().and_then(|life| life.parent_id.clone());
+    if let Some(parent) = parent.as_deref().filter(|id| !lives.contains_key(*id)) {
+        lives.extend(self::lives(town, [parent].into_iter())?);
+    }
+    let before = parent.and_then(|id| lives.get(&id)).cloned();
+    let state = prime::state(&Situation {
+        life: own.as_deref(),
+        marker: marker.as_ref(),
+        checkpoint: checkpoint.as_ref().map(|(checkpoint, _)| {
+            let writer = checkpoint.session_id.as_deref();
+            let outcome = writer.and_then(|id| lives.get(id)?.outcome);
+            (writer, outcome)
+        }),
+        before: before.as_ref().and_then(|before| before.outcome),
+        has_work: hooked.is_some(),
+    });
+    let compacted = marker.as_ref().is_some_and(Marker::is_compaction);
+    let mut primed = Primed {
+        agent: agent.clone(),
+        life,
+        before,
+        state,
+        hooked,
+        checkpoint,
+        marker,
+        is_brief: source.goes_on() || compacted,
+        sections: Vec::new(),
+        composed: Composed::default(),
+    };
+    primed.sections = sections::of(town, &primed)?;
+    primed.composed = prime::compose(&primed.sections, town.settings().prime.budget);
+    Ok(primed)
+}
+
+/// Puts away what has been told, and notes that it was.
+pub fn settle(town: &Town, primed: &Primed) -> Result<()> {
+    if primed.marker.is_some() {
+        handoff::remove_marker(town, &primed.agent)?;
+    }
+    let event = Event::new("prime", primed.agent.address())
+        .with("state", primed.state.word())
+        .with(
+            "session_id",
+            primed.life.as_ref().map(|life| life.id.clone()),
+        )
+        .with("characters", primed.composed.text.chars().count());
+    Events::of(town).note(vec![event]);
+    Ok(())
+}
+
+/// The life that asks, where it is this agent's own.
+fn own_life(town: &Town, agent: &Identity) -> Option<String> {
+    let around = town.around();
+    let is_own = around.var("GT_ROLE") == Some(agent.address().as_str());
+    let life = around.var("GT_SESSION_UUID").filter(|_| is_own)?;
+    Some(life.to_owned())
+}
+
+fn lives<'a>(town: &Town, ids: impl Iterator<Item = &'a str>) -> Result<HashMap<String, Record>> {
+    let ids: Vec<&str> = ids.collect();
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    Sessions::of(town).known(ids.into_iter())
+}

@@ -1,0 +1,207 @@
+//! The parts of what an agent is told.
+
+use super::Primed;
+use crate::{Result, Town, files, roles, workspace};
+use gt_core::checkpoint::Checkpoint;
+use gt_core::handoff::Marker;
+use gt_core::prime::{self, Section, State, Weight};
+use gt_core::record::{Outcome, Record};
+use gt_core::work::Item;
+use std::fmt::Write;
+
+pub(super) fn of(town: &Town, primed: &Primed) -> Result<Vec<Section>> {
+    let mut sections = vec![who(primed)];
+    if let Some(marker) = &primed.marker {
+        let is_over = primed.state == State::PostHandoff;
+        sections.extend(is_over.then(|| handed_over(marker)));
+    }
+    if !primed.is_brief {
+        sections.push(role(town, primed)?);
+    }
+    if let Some(hooked) = &primed.hooked {
+        sections.push(match primed.is_brief {
+            true => reminder(&hooked.item),
+            false => work(&hooked.item),
+        });
+    }
+    if primed.state == State::CrashRecovery {
+        sections.push(in_flight(primed));
+    }
+    sections.push(directive(primed));
+    Ok(sections)
+}
+
+fn section(name: &'static str, weight: Weight, source: &str, whole: &str, text: String) -> Section {
+    Section {
+        name,
+        source: source.to_owned(),
+        text,
+        weight,
+        whole: whole.to_owned(),
+    }
+}
+
+fn who(primed: &Primed) -> Section {
+    let text = format!("# You are {}", primed.agent);
+    section("identity", Weight::Must, "the town", "gt prime", text)
+}
+
+fn handed_over(marker: &Marker) -> Section {
+    let reason = marker
+        .reason
+        .as_ref()
+        .map_or_else(String::new, |reason| format!(" ({reason})"));
+    let text = format!(
+        "The handoff is DONE: the life before you handed over to you at {}{reason}. Where its words ask for a \
+         handoff (`/handoff`, `gt handoff`), they were meant for it: do not hand over again because of them.",
+        marker.at
+    );
+    section(
+        "handoff",
+        Weight::Must,
+        "the marker of the handoff",
+        "gt prime",
+        text,
+    )
+}
+
+/// What the role is told: by the rig, by the town, or by us.
+fn role(town: &Town, primed: &Primed) -> Result<Section> {
+    let agent = &primed.agent;
+    let file = format!("{}.md", agent.role().word());
+    let rig = agent.rig().map(|rig| town.root().join(rig));
+    let folders = rig.into_iter().chain([town.root().to_owned()]);
+    let mut template = (
+        "built-in".to_owned(),
+        prime::template(agent.role()).to_owned(),
+    );
+    for folder in folders {
+        let path = folder.join("templates").join(&file);
+        if let Some(text) = files::read_if_there(&path)? {
+            template = (path.display().to_string(), text);
+            break;
+        }
+    }
+    let (source, text) = template;
+    let config = roles::resolve(town, agent.role(), agent.rig())?.value;
+    let work_dir = workspace::path(town, agent, &config)?;
+    let branch = primed
+        .life
+        .as_ref()
+        .and_then(|life| life.branch.clone())
+        .unwrap_or_else(|| workspace::branch(agent));
+    let filled = prime::fill(
+        &text,
+        &[
+            ("agent", &agent.address()),
+            ("name", agent.short_name()),
+            ("rig", agent.rig().unwrap_or("the town")),
+            ("town", town.root_text()),
+            ("work_dir", &work_dir.to_string_lossy()),
+            ("branch", &branch),
+        ],
+    );
+    Ok(section(
+        "role",
+        Weight::Low,
+        &source,
+        "gt prime --section role",
+        filled,
+    ))
+}
+
+fn work(item: &Item) -> Section {
+    let mut text = format!(
+        "## Your work: {} {}\n({}, priority {})\n",
+        item.id, item.title, item.kind, item.priority
+    );
+    for (what, words) in [("", &item.description), ("Notes:\n", &item.notes)] {
+        if !words.trim().is_empty() {
+            let _ = write!(text, "\n{what}{}\n", words.trim_end());
+        }
+    }
+    section("work", Weight::High, "the hook", "gt hook", text)
+}
+
+fn reminder(item: &Item) -> Section {
+    let text = format!(
+        "On your hook: {} {} (`gt hook` shows it).",
+        item.id, item.title
+    );
+    section("work", Weight::High, "the hook", "gt hook", text)
+}
+
+/// What the life before was at when it ended.
+fn in_flight(primed: &Primed) -> Section {
+    let mut text = String::from("## What was in flight\n");
+    if let Some(before) = &primed.before {
+        let _ = writeln!(text, "{}", end_of(before));
+    }
+    match &primed.checkpoint {
+        Some((checkpoint, age)) => checkpoint_lines(&mut text, checkpoint, *age),
+        None => text.push_str("It left no checkpoint: the worktree says how far it came.\n"),
+    }
+    section(
+        "checkpoint",
+        Weight::High,
+        "the checkpoint, and the journal of lives",
+        "gt checkpoint read",
+        text,
+    )
+}
+
+fn end_of(life: &Record) -> String {
+    let how = match life.outcome {
+        Some(Outcome::Crash) => "ended by a crash",
+        Some(Outcome::Killed) => "was stopped",
+        _ => "ended",
+    };
+    let at = life
+        .ended_at
+        .as_deref()
+        .unwrap_or("a time that nobody knows");
+    format!("The life before you {how}, at {at}.")
+}
+
+fn checkpoint_lines(text: &mut String, checkpoint: &Checkpoint, age: i64) {
+    let minutes = age.max(0) / 60;
+    let age = match minutes {
+        0..60 => format!("{minutes} min"),
+        _ => format!("{} h {} min", minutes / 60, minutes % 60),
+    };
+    let _ = writeln!(text, "Found a {}.", checkpoint.summary(&age));
+    if let Some(notes) = &checkpoint.notes {
+        let _ = writeln!(text, "It noted: {notes}");
+    }
+    if let Some(commit) = &checkpoint.last_commit {
+        let _ = writeln!(text, "Its last commit: {commit}");
+    }
+    for file in &checkpoint.modified_files {
+        let _ = writeln!(text, "- {file}");
+    }
+}
+
+/// What to do now.
+fn directive(primed: &Primed) -> Section {
+    let text = match (primed.is_brief, primed.state, primed.hooked.is_some()) {
+        (true, _, _) => "Context compacted. Continue your previous task.",
+        (_, State::CrashRecovery, _) => {
+            "## Begin now\nLook at `git status` and `git log` first: what is there is your own work. Then go on from \
+             where it stopped, without asking and without waiting."
+        }
+        (_, _, true) => {
+            "## Begin now\nWhat is on your hook is yours to do. Begin at once, without asking and without waiting."
+        }
+        (_, _, false) => {
+            "## Now\nNothing is on your hook. Look at `gt mail inbox`; if nothing there asks for anything, wait for \
+             instructions."
+        }
+    };
+    section(
+        "directive",
+        Weight::Must,
+        "the state",
+        "gt prime",
+        text.to_owned(),
+    )
+}
