@@ -19,6 +19,7 @@ pub mod harness;
 pub mod health;
 pub mod identity;
 pub mod keepalive;
+pub mod mail;
 pub mod name;
 pub mod nudge;
 pub mod overlay;

@@ -8,12 +8,14 @@ mod change;
 mod dependencies;
 mod exchange;
 mod hook;
+mod letters;
 mod read;
 mod store;
 
 pub use change::{Draft, Patch};
 pub use exchange::Imported;
 pub use hook::Hooked;
+pub use letters::LetterDraft;
 pub use read::Query;
 
 use crate::Town;

@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::output;
 use clap::Args;
 use gt_core::work::WorkId;
-use gt_core::{Identity, Problem};
+use gt_core::{Identity, Problem, mail};
 use gt_town::work::{Hooked, Work};
 use gt_town::{Town, hook, target};
 use serde_json::{Value, json};
@@ -42,11 +42,7 @@ pub(crate) fn run(args: &HookArgs, context: &Context) -> Answer {
         None => Work::of(&town).hooked(&agent.address())?,
     };
     if context.json {
-        output::json(
-            &hooked
-                .as_ref()
-                .map_or(Value::Null, |hooked| document(&hooked.item)),
-        )?;
+        output::json(&hooked.as_ref().map_or(Value::Null, whole_document))?;
         return Ok(ExitCode::SUCCESS);
     }
     match (&hooked, &args.item) {
@@ -78,6 +74,9 @@ pub(crate) fn run_unhook(args: &UnhookArgs, context: &Context) -> Answer {
         output::json(&answer)?;
     } else {
         output::line(match &taken {
+            Some(taken) if taken.item.kind == mail::KIND => {
+                format!("{} is off the hook of {}.", taken.item.id, taken.agent)
+            }
             Some(taken) => format!(
                 "{} is off the hook of {}, and open again.",
                 taken.item.id, taken.agent
@@ -93,7 +92,27 @@ fn show(hooked: &Hooked) -> Result<(), Problem> {
     for line in hooked.item.description.lines() {
         output::line(output::clean(line))?;
     }
+    let Some(letter) = &hooked.letter else {
+        return Ok(());
+    };
+    output::line("")?;
+    output::line(output::clean(&format!(
+        "With it came the letter {}: {}",
+        letter.id, letter.title
+    )))?;
+    for line in letter.description.lines() {
+        output::line(output::clean(line))?;
+    }
     Ok(())
+}
+
+/// The item, and the letter that travels with it.
+fn whole_document(hooked: &Hooked) -> Value {
+    let mut whole = document(&hooked.item);
+    if let Some(letter) = &hooked.letter {
+        whole["letter"] = document(letter);
+    }
+    whole
 }
 
 /// The agent that is meant: as named, or the one that asks.

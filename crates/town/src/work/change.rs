@@ -5,11 +5,11 @@ use super::read::{by_id, must_have};
 use super::store::problem;
 use crate::Result;
 use crate::sessions::timestamp;
-use gt_core::Problem;
 use gt_core::work::{
     Item, LENGTH, Status, USUAL_KIND, USUAL_PRIORITY, WorkId, check_priority, check_title,
     check_word,
 };
+use gt_core::{Problem, mail};
 use rusqlite::{Connection, params};
 
 /// A new item, as somebody wants it.
@@ -49,6 +49,7 @@ impl Work {
         check_title(&draft.title)?;
         let kind = draft.kind.as_deref().unwrap_or(USUAL_KIND);
         check_word("type", kind)?;
+        check_no_letter(kind)?;
         let priority = draft.priority.unwrap_or(USUAL_PRIORITY);
         check_priority(priority)?;
         for label in &draft.labels {
@@ -91,6 +92,7 @@ impl Work {
         }
         if let Some(kind) = &patch.kind {
             check_word("type", kind)?;
+            check_no_letter(kind)?;
         }
         patch.priority.map_or(Ok(()), check_priority)?;
         for label in &patch.add_labels {
@@ -99,6 +101,9 @@ impl Work {
         self.change(|db| {
             let item = must_have(db, id)?;
             check_status(&item, patch.status)?;
+            if patch.kind.is_some() {
+                check_no_letter(&item.kind)?;
+            }
             let notes = match (&patch.notes, &patch.append_notes) {
                 (Some(notes), _) => Some(notes.clone()),
                 (None, Some(more)) if item.notes.is_empty() => Some(more.clone()),
@@ -166,14 +171,23 @@ impl Work {
                 )));
             }
             db.execute(
-                "UPDATE items SET status = 'open', assignee = NULL, closed_at = NULL,
-                 close_reason = NULL, updated_at = ?2 WHERE id = ?1",
+                "UPDATE items SET status = 'open', closed_at = NULL, close_reason = NULL, updated_at = ?2,
+                 assignee = (SELECT recipient FROM letters WHERE item = items.id)
+                 WHERE id = ?1",
                 params![id.as_str(), timestamp(None)],
             )
             .map_err(problem)?;
             must_have(db, id)
         })
     }
+}
+
+/// A letter is more than an item of this type.
+fn check_no_letter(kind: &str) -> Result<()> {
+    if kind != mail::KIND {
+        return Ok(());
+    }
+    Err(Problem::usage("a letter is written, and stays a letter").hint("`gt mail send`"))
 }
 
 /// Hooks and closings have commands of their own, which do more than set a word.
@@ -200,7 +214,7 @@ fn check_status(item: &Item, wanted: Option<Status>) -> Result<()> {
     }
 }
 
-fn add_labels(db: &Connection, id: &WorkId, labels: &[String]) -> Result<()> {
+pub(super) fn add_labels(db: &Connection, id: &WorkId, labels: &[String]) -> Result<()> {
     for label in labels {
         db.execute(
             "INSERT OR IGNORE INTO labels (item, label) VALUES (?1, ?2)",
@@ -212,7 +226,7 @@ fn add_labels(db: &Connection, id: &WorkId, labels: &[String]) -> Result<()> {
 }
 
 /// An id that nothing has: five random letters, and others if they are taken.
-fn free_id(db: &Connection, prefix: &str) -> Result<WorkId> {
+pub(super) fn free_id(db: &Connection, prefix: &str) -> Result<WorkId> {
     loop {
         let random = uuid::Uuid::new_v4().into_bytes();
         let mut letters = [0; LENGTH];

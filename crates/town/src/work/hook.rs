@@ -1,6 +1,7 @@
 //! Who holds which item.
 
 use super::Work;
+use super::letters;
 use super::read::{by_id, must_have};
 use super::store::problem;
 use crate::Result;
@@ -14,6 +15,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 pub struct Hooked {
     pub agent: String,
     pub item: Item,
+    /// What its last life wrote to the next, where that is not the item itself.
+    pub letter: Option<Item>,
     pub since: String,
 }
 
@@ -44,19 +47,23 @@ impl Work {
         .collect()
     }
 
-    /// Puts an item on an agent's hook. One that is there already stays.
+    /// Puts an item on an agent's hook. One that is there already stays; an agent's letter
+    /// to itself makes room for work, and travels with it.
     pub fn hook(&self, agent: &str, id: &WorkId) -> Result<Hooked> {
         self.change(|db| {
             let item = must_have(db, id)?;
-            if let Some(present) = of_agent(db, agent)? {
-                if present.item.id == *id {
-                    return Ok(present);
+            let present = of_agent(db, agent)?;
+            if let Some(present) = &present {
+                if present.holds(id) {
+                    return Ok(present.clone());
                 }
-                return Err(Problem::conflict(format!(
-                    "{agent} has {} on its hook",
-                    present.item.id
-                ))
-                .hint(format!("`gt unhook --agent {agent}` takes it off")));
+                if !letters::is_note(db, &present.item.id)? {
+                    return Err(Problem::conflict(format!(
+                        "{agent} has {} on its hook",
+                        present.item.id
+                    ))
+                    .hint(format!("`gt unhook --agent {agent}` takes it off")));
+                }
             }
             if let Some(holder) = holder(db, id)? {
                 return Err(
@@ -67,17 +74,17 @@ impl Work {
             if matches!(item.status, Status::Closed | Status::Pinned) {
                 return Err(Problem::conflict(format!("{id} is {}", item.status.word())));
             }
-            let now = timestamp(None);
+            letters::check_is_for(db, id, agent)?;
+            if let Some(earlier) = present.and_then(|present| present.letter) {
+                letters::close(db, &earlier.id, SUPERSEDED)?;
+            }
             db.execute(
-                "INSERT INTO hooks (agent, item, since) VALUES (?1, ?2, ?3)",
-                params![agent, id.as_str(), now],
+                "INSERT INTO hooks (agent, item, since) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (agent) DO UPDATE SET letter = item, item = ?2, since = ?3",
+                params![agent, id.as_str(), timestamp(None)],
             )
             .map_err(problem)?;
-            db.execute(
-                "UPDATE items SET status = 'hooked', assignee = ?2, updated_at = ?3 WHERE id = ?1",
-                params![id.as_str(), agent, now],
-            )
-            .map_err(problem)?;
+            mark(db, agent, id)?;
             of_agent(db, agent)?.ok_or_else(|| Problem::failed("the hook was not written"))
         })
     }
@@ -96,24 +103,87 @@ impl Work {
         })
     }
 
-    /// The same by the item.
+    /// The same by the item, which may be a letter that travels with another.
     pub fn unhook_item(&self, id: &WorkId) -> Result<Option<Hooked>> {
         self.change(|db| {
-            must_have(db, id)?;
+            let item = must_have(db, id)?;
             let Some(agent) = holder(db, id)? else {
                 return Ok(None);
             };
             let present = of_agent(db, &agent)?;
             release(db, id)?;
-            Ok(present)
+            Ok(present.map(|present| match present.item.id == *id {
+                true => present,
+                false => Hooked {
+                    item,
+                    letter: None,
+                    ..present
+                },
+            }))
         })
     }
 }
 
+impl Hooked {
+    fn holds(&self, id: &WorkId) -> bool {
+        let letter = self.letter.as_ref();
+        self.item.id == *id || letter.is_some_and(|letter| letter.id == *id)
+    }
+}
+
+const SUPERSEDED: &str = "superseded";
+
+/// Puts a letter of an agent to itself where its next life finds it: on the empty hook,
+/// or beside the work that hangs there. Earlier ones make way.
+pub(super) fn send_along(db: &Connection, agent: &str, id: &WorkId) -> Result<()> {
+    let present = of_agent(db, agent)?;
+    if present.as_ref().is_some_and(|present| present.holds(id)) {
+        return Ok(());
+    }
+    mark(db, agent, id)?;
+    let Some(present) = present else {
+        return db
+            .execute(
+                "INSERT INTO hooks (agent, item, since) VALUES (?1, ?2, ?3)",
+                params![agent, id.as_str(), timestamp(None)],
+            )
+            .map(drop)
+            .map_err(problem);
+    };
+    if let Some(earlier) = &present.letter {
+        letters::close(db, &earlier.id, SUPERSEDED)?;
+    }
+    let statement = if letters::is_note(db, &present.item.id)? {
+        letters::close(db, &present.item.id, SUPERSEDED)?;
+        "UPDATE hooks SET item = ?2, letter = NULL WHERE agent = ?1"
+    } else {
+        "UPDATE hooks SET letter = ?2 WHERE agent = ?1"
+    };
+    db.execute(statement, params![agent, id.as_str()])
+        .map(drop)
+        .map_err(problem)
+}
+
+/// Says of an item that it is on an agent's hook.
+fn mark(db: &Connection, agent: &str, id: &WorkId) -> Result<()> {
+    db.execute(
+        "UPDATE items SET status = 'hooked', assignee = ?2, updated_at = ?3 WHERE id = ?1",
+        params![id.as_str(), agent, timestamp(None)],
+    )
+    .map(drop)
+    .map_err(problem)
+}
+
+/// Takes an item off, and opens it again. A letter to oneself has then done its service;
+/// one from somebody else is still its recipient's.
 fn release(db: &Connection, id: &WorkId) -> Result<()> {
     take_off(db, id)?;
+    if letters::is_note(db, id)? {
+        return letters::close(db, id, TAKEN_OFF);
+    }
     db.execute(
-        "UPDATE items SET status = 'open', assignee = NULL, updated_at = ?2
+        "UPDATE items SET status = 'open', updated_at = ?2,
+         assignee = (SELECT recipient FROM letters WHERE item = items.id)
          WHERE id = ?1 AND status IN ('hooked', 'in_progress')",
         params![id.as_str(), timestamp(None)],
     )
@@ -121,16 +191,33 @@ fn release(db: &Connection, id: &WorkId) -> Result<()> {
     .map_err(problem)
 }
 
-/// Takes an item off whoever's hook it is on, and changes nothing else.
+const TAKEN_OFF: &str = "off the hook";
+
+/// Takes an item off whoever's hook it is on, closes the letter that travels with it, and
+/// changes nothing else.
 pub(super) fn take_off(db: &Connection, id: &WorkId) -> Result<()> {
-    db.execute("DELETE FROM hooks WHERE item = ?1", [id.as_str()])
-        .map(drop)
-        .map_err(problem)
+    let letter: Option<Option<String>> = db
+        .query_row(
+            "DELETE FROM hooks WHERE item = ?1 RETURNING letter",
+            [id.as_str()],
+            |row| row.get(0),
+        )
+        .optional()
+        .map_err(problem)?;
+    if let Some(letter) = letter.flatten() {
+        letters::close(db, &letter.parse()?, TAKEN_OFF)?;
+    }
+    db.execute(
+        "UPDATE hooks SET letter = NULL WHERE letter = ?1",
+        [id.as_str()],
+    )
+    .map(drop)
+    .map_err(problem)
 }
 
 fn holder(db: &Connection, id: &WorkId) -> Result<Option<String>> {
     db.query_row(
-        "SELECT agent FROM hooks WHERE item = ?1",
+        "SELECT agent FROM hooks WHERE item = ?1 OR letter = ?1",
         [id.as_str()],
         |row| row.get(0),
     )
@@ -139,21 +226,26 @@ fn holder(db: &Connection, id: &WorkId) -> Result<Option<String>> {
 }
 
 fn of_agent(db: &Connection, agent: &str) -> Result<Option<Hooked>> {
-    let found: Option<(String, String)> = db
+    let found: Option<(String, Option<String>, String)> = db
         .query_row(
-            "SELECT item, since FROM hooks WHERE agent = ?1",
+            "SELECT item, letter, since FROM hooks WHERE agent = ?1",
             [agent],
-            |row| Ok((row.get(0)?, row.get(1)?)),
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
         )
         .optional()
         .map_err(problem)?;
-    let Some((id, since)) = found else {
+    let Some((id, letter, since)) = found else {
         return Ok(None);
+    };
+    let letter = match letter {
+        Some(letter) => by_id(db, &letter.parse()?)?,
+        None => None,
     };
     let item = by_id(db, &id.parse()?)?;
     Ok(item.map(|item| Hooked {
         agent: agent.to_owned(),
         item,
+        letter,
         since,
     }))
 }

@@ -3,8 +3,8 @@
 use super::Work;
 use super::store::problem;
 use crate::Result;
-use gt_core::Problem;
 use gt_core::work::{Item, Status, WorkId};
+use gt_core::{Problem, mail};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row};
 
@@ -16,6 +16,7 @@ pub struct Query {
     pub all: bool,
     pub assignee: Option<String>,
     pub prefix: Option<String>,
+    /// None means all but letters.
     pub kind: Option<String>,
     pub label: Option<String>,
     pub parent: Option<WorkId>,
@@ -123,6 +124,10 @@ fn find(db: &Connection, query: &Query) -> Result<Vec<Item>> {
         );
     } else if query.status.is_none() && !query.all {
         conditions.push("status <> 'closed'".to_owned());
+    }
+    // Letters are mail, and work only to who asks for them.
+    if query.kind.is_none() {
+        conditions.push(format!("type <> '{}'", mail::KIND));
     }
     let filter = match conditions.as_slice() {
         [] => String::new(),

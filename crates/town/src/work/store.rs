@@ -10,7 +10,8 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Each brings the database from one version to the next. Only ever added to.
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
 CREATE TABLE items (
     id TEXT PRIMARY KEY, title TEXT NOT NULL, description TEXT NOT NULL DEFAULT '',
     type TEXT NOT NULL, priority INTEGER NOT NULL CHECK (priority BETWEEN 0 AND 4),
@@ -35,7 +36,20 @@ CREATE INDEX dependencies_by_blocker ON dependencies (blocker);
 CREATE TABLE hooks (
     agent TEXT PRIMARY KEY, item TEXT NOT NULL UNIQUE REFERENCES items (id), since TEXT NOT NULL
 ) WITHOUT ROWID;
-"];
+",
+    "
+CREATE TABLE letters (
+    item TEXT PRIMARY KEY REFERENCES items (id) ON DELETE CASCADE,
+    sender TEXT NOT NULL, recipient TEXT NOT NULL, thread TEXT NOT NULL, reply_to TEXT,
+    sent_at TEXT NOT NULL, read_at TEXT
+) WITHOUT ROWID;
+CREATE INDEX letters_by_recipient ON letters (recipient, sent_at);
+CREATE INDEX letters_by_sender ON letters (sender, sent_at);
+CREATE INDEX letters_by_thread ON letters (thread, sent_at);
+ALTER TABLE hooks ADD COLUMN letter TEXT REFERENCES items (id);
+CREATE UNIQUE INDEX hooks_by_letter ON hooks (letter) WHERE letter IS NOT NULL;
+",
+];
 
 impl Work {
     /// Opens the database for reading; `None` if nothing was ever written.
