@@ -18,7 +18,11 @@ pub struct Beacon<'a> {
     pub topic: &'a str,
     /// The molecule that the topic is about.
     pub molecule: Option<&'a str>,
+    /// Nobody else tells it how things stand.
+    pub must_ask: bool,
 }
+
+const ASK: &str = "Begin with `gt prime`: it says who you are and what there is to do.";
 
 /// Topics after which the agent looks for its work by itself.
 const PROPELLING: &[&str] = &["attach", "cold-start", "handoff"];
@@ -34,6 +38,10 @@ impl Beacon<'_> {
     /// The whole first prompt: the beacon, what its topic asks for, and the instructions.
     pub fn prompt(&self, instructions: Option<&str>) -> String {
         let mut prompt = self.line();
+        if self.must_ask {
+            prompt.push_str("\n\n");
+            prompt.push_str(ASK);
+        }
         if PROPELLING.contains(&self.topic) {
             prompt.push_str("\n\n");
             prompt.push_str(FIND_WORK);
@@ -82,6 +90,7 @@ mod tests {
                 time: "2025-12-30T15:42",
                 topic,
                 molecule,
+                must_ask: false,
             };
             assert_eq!(beacon.prompt(None).lines().next(), Some(expected));
         };
@@ -117,7 +126,9 @@ mod tests {
             time: "t",
             topic,
             molecule: None,
+            must_ask: topic == "ready",
         };
+        assert!(beacon("ready").prompt(None).contains("`gt prime`"));
         assert!(beacon("handoff").prompt(None).contains("`gt hook`"));
         let assigned = beacon("assigned").prompt(Some("Fix the build.\n"));
         assert!(!assigned.contains("`gt hook`"));

@@ -291,6 +291,9 @@ impl Default for Quit {
 pub struct Hooks {
     /// Which installer writes our hooks into the program's settings.
     pub installer: Option<String>,
+    /// What our hook says when a session begins, the model is told. Where it is not, the
+    /// first prompt sends the agent to `gt prime`.
+    pub primes: bool,
 }
 
 /// An answer that is written into one of the program's JSON files before it asks, if

@@ -80,6 +80,7 @@ pub(crate) enum Command {
     Checkpoint(commands::checkpoint::CheckpointCommand),
 
     Prime(commands::prime::PrimeArgs),
+    Handoff(commands::handoff::HandoffArgs),
 
     // What is remembered of them.
     #[command(subcommand)]

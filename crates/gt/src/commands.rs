@@ -15,6 +15,7 @@ pub(crate) mod doctor;
 pub(crate) mod down;
 pub(crate) mod events;
 pub(crate) mod feed;
+pub(crate) mod handoff;
 pub(crate) mod harness;
 pub(crate) mod hook;
 pub(crate) mod init;
@@ -85,6 +86,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Answer {
         Command::Hook(args) => hook::run(&args, context),
         Command::Unhook(args) => hook::run_unhook(&args, context),
         Command::Checkpoint(command) => checkpoint::run(command, context),
+        Command::Handoff(args) => handoff::run(args, context),
         Command::Prime(args) => prime::run(&args, context),
         Command::Keys(args) => keys::run(args, context),
         Command::Signal(args) => signal::run(args, context),

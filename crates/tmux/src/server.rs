@@ -84,6 +84,13 @@ impl Server {
         self.change(|settings| settings.variables = Some(variables))
     }
 
+    /// Gives the client this `PATH`. A pane that is made by a client without a session gets
+    /// the client's, whatever `-e` says.
+    #[must_use]
+    pub fn with_path(self, path: impl Into<OsString>) -> Self {
+        self.change(|settings| settings.path = Some(path.into()))
+    }
+
     /// Looks for named sockets in this folder, whatever `TMUX_TMPDIR` says.
     #[must_use]
     pub fn with_tmpdir(self, folder: impl Into<PathBuf>) -> Self {

@@ -94,7 +94,7 @@ fn running_life(town: &Town, agent: &Identity) -> Result<Option<Record>> {
 }
 
 /// The paths of `git status --porcelain -z`; of a renamed file the new one.
-fn changed_files(status: &str) -> Vec<String> {
+pub(crate) fn changed_files(status: &str) -> Vec<String> {
     let mut files = Vec::new();
     let mut entries = status.split('\0');
     while let Some(entry) = entries.next() {

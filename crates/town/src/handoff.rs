@@ -1,5 +1,235 @@
 //! Handing over from one life of an agent to the next, in the same container.
+//!
+//! The order is what makes it safe to be killed anywhere: the state is collected; a
+//! letter with it is written and hooked, in one transaction; the marker is written; then
+//! the life is ended in the journal with its child linked to it, and only then is the
+//! process replaced ([`take_over`], by way of the one start path). Up to there the old
+//! life goes on as if nothing had happened, and the command can be run again. From there
+//! on the work is on the hook, whoever comes up.
+//!
+//! An agent that hands over runs us in the very pane that will be replaced, so the last
+//! part is left to tmux: it calls `gt handoff --take-over`.
 
+mod collect;
 mod marker;
 
 pub use marker::{read as read_marker, remove as remove_marker};
+
+use crate::containers::{self, Container, tmux_problem};
+use crate::events::Events;
+use crate::sessions::{Sessions, timestamp};
+use crate::start::{self, StartOptions, Started};
+use crate::work::{LetterDraft, Work};
+use crate::{Result, Town, checkpoint, fault, harnesses, hook, respawn, save};
+use gt_core::event::Event;
+use gt_core::handoff::{Collected, Marker, Mode, too_soon};
+use gt_core::record::Record;
+use gt_core::work::{Item, WorkId};
+use gt_core::{Identity, Problem, save as saved};
+use gt_tmux::{Command, SessionName};
+use jiff::Timestamp;
+
+/// Where a test can kill a handoff.
+pub const FAULT_POINTS: &[&str] = &[
+    "handoff.collected",
+    "handoff.written",
+    "handoff.marked",
+    "handoff.recorded",
+    "handoff.respawned",
+];
+
+/// How somebody wants it.
+#[derive(Clone, Debug, Default)]
+pub struct HandoffOptions {
+    pub mode: Mode,
+    pub subject: Option<String>,
+    pub message: Option<String>,
+    pub reason: Option<String>,
+    /// Put the state of things into the letter, beside a message.
+    pub collect: bool,
+    /// Hook this item first.
+    pub item: Option<WorkId>,
+    /// Whatever the cooldown says.
+    pub force: bool,
+    /// Who asks for it; the agent itself where nobody else does.
+    pub sender: Option<String>,
+}
+
+/// A handoff that is about to happen: nothing has been touched yet.
+#[derive(Debug)]
+pub struct Intent {
+    pub agent: Identity,
+    pub container: Container,
+    pub life: Record,
+    pub collected: Collected,
+    pub subject: String,
+    pub body: String,
+}
+
+/// What a handoff has left behind for the next life.
+#[derive(Debug)]
+pub struct Left {
+    pub letter: Item,
+    pub marker: Marker,
+}
+
+/// Looks at everything that a handoff needs, and touches nothing.
+pub fn intend(town: &Town, agent: &Identity, options: &HandoffOptions) -> Result<Intent> {
+    let container =
+        containers::of_agent(town, agent)?.filter(|container| container.life().is_some());
+    let container = container.ok_or_else(|| {
+        Problem::not_found(format!(
+            "{agent} is not running, so it has nothing to hand over"
+        ))
+        .hint(format!("`gt start {agent}` starts it"))
+    })?;
+    let life = life_of(town, &container)?;
+    if options.mode != Mode::Auto && !options.force {
+        check_cooldown(town, agent, &life)?;
+    }
+    if let Some(item) = &options.item {
+        Work::of(town).get(item)?;
+    }
+    let collected = collect::state(town, agent, &life)?;
+    let subject = options
+        .subject
+        .clone()
+        .unwrap_or_else(|| match &options.reason {
+            Some(reason) => format!("Handoff: {reason}"),
+            None => "Handoff".to_owned(),
+        });
+    let wants_state = options.collect || options.mode != Mode::Normal || options.message.is_none();
+    let message = options.message.as_deref().unwrap_or_default().trim_end();
+    let body = match (message, wants_state) {
+        (message, false) => message.to_owned(),
+        ("", true) => collected.text(),
+        (message, true) => format!("{message}\n\n{}", collected.text()),
+    };
+    Ok(Intent {
+        agent: agent.clone(),
+        container,
+        life,
+        collected,
+        subject,
+        body,
+    })
+}
+
+/// Writes down what the next life needs: the letter, hooked, and the marker. For
+/// [`Mode::Auto`] this is all.
+pub fn leave(town: &Town, intent: &Intent, options: &HandoffOptions) -> Result<Left> {
+    let agent = &intent.agent;
+    let address = agent.address();
+    fault::point(town, "handoff.collected");
+    if let Some(item) = &options.item {
+        hook::put(town, agent, item)?;
+    }
+    let sender = options.sender.as_deref().unwrap_or(&address);
+    let draft = LetterDraft {
+        priority: 1,
+        ..LetterDraft::new(sender, &intent.subject, &intent.body)
+    };
+    let letter = Work::of(town).hand_over(&address, &intent.life.id, &draft)?;
+    fault::point(town, "handoff.written");
+    let marker = Marker {
+        session: intent.life.id.clone(),
+        container: intent.container.name().to_owned(),
+        reason: options.reason.clone(),
+        mode: options.mode,
+        letter: Some(letter.id.to_string()),
+        subject: Some(intent.subject.clone()),
+        at: timestamp(None),
+    };
+    marker::write(town, agent, &marker)?;
+    fault::point(town, "handoff.marked");
+    let mut event = Event::new("handoff", address)
+        .with("session_id", intent.life.id.clone())
+        .with("subject", intent.subject.clone())
+        .with("reason", options.reason.clone())
+        .with("letter", letter.id.to_string());
+    if options.mode == Mode::Auto {
+        event = event.with("mode", "auto");
+        // The other modes end the life, and what follows is told by its successor.
+        let dir = intent.life.cwd.clone().unwrap_or_default();
+        checkpoint::write(town, agent, dir.as_ref(), checkpoint::Said::default())?;
+    }
+    Events::of(town).note(vec![event]);
+    Ok(Left { letter, marker })
+}
+
+/// Lets the next life take the place of the one that has left its marker.
+pub fn take_over(town: &Town, agent: &Identity) -> Result<Started> {
+    let marker = read_marker(town, agent)?.filter(|marker| marker.mode != Mode::Auto);
+    let marker = marker.ok_or_else(|| {
+        Problem::not_found(format!("{agent} has not handed over"))
+            .hint("`gt handoff` does it whole")
+    })?;
+    let container = containers::of_agent(town, agent)?.ok_or_else(|| {
+        Problem::not_found(format!("{agent} is not running any more"))
+            .hint(format!("`gt start {agent}`: its work is still on its hook"))
+    })?;
+    let conversation = match marker.mode {
+        Mode::Cycle => {
+            let life = life_of(town, &container)?;
+            let harness = &container.pane().tag_harness;
+            let preset = harnesses::resolve(town, harness)?.value;
+            saved::conversation(&preset, life.harness_session_id.as_deref(), true)
+        }
+        _ => gt_core::startup::Conversation::New,
+    };
+    let options = StartOptions {
+        sender: Some("self".to_owned()),
+        topic: Some("handoff".to_owned()),
+        conversation,
+        takes_over: Some(marker.session.clone()),
+        // One that does not come up has died, and is dealt with as such.
+        keep_on_timeout: true,
+        keep_container: true,
+        ..respawn::first_wishes(town, &container)?
+    };
+    let started = start::start(town, agent, &options)?;
+    save::request(town);
+    Ok(started)
+}
+
+/// Asks tmux to let the next life take over, and waits. Where all goes well the caller,
+/// who lives in the pane, does not live to see the answer.
+pub fn ask_for_take_over(town: &Town, container: &Container) -> Result<()> {
+    const TAKE_OVER: &str = "#{q:@gt_bin} --town #{q:@gt_town} handoff --take-over #{q:@gt_agent} >/dev/null 2>&1 || true";
+    let target = SessionName::try_from(container.name())
+        .map_err(|error| Problem::usage(error.to_string()))?;
+    town.server()
+        .run(Command::new("run-shell").target(target).arg(TAKE_OVER))
+        .map(drop)
+        .map_err(|error| tmux_problem("tmux could not be asked for the next life", error))
+}
+
+/// The life that a container holds, as the journal has it.
+fn life_of(town: &Town, container: &Container) -> Result<Record> {
+    let id = container.pane().tag_session.clone();
+    let known = Sessions::of(town)
+        .known([id.as_str()].into_iter())?
+        .remove(&id);
+    Ok(known.unwrap_or_else(|| Record {
+        cwd: Some(container.pane().path.clone()),
+        ..Record::about(id)
+    }))
+}
+
+fn check_cooldown(town: &Town, agent: &Identity, life: &Record) -> Result<()> {
+    let began: Option<Timestamp> = life.started_at.as_deref().and_then(|at| at.parse().ok());
+    let Some(began) = began else {
+        return Ok(());
+    };
+    let age = Timestamp::now().as_second() - began.as_second();
+    let cooldown = i64::try_from(town.settings().handoff.cooldown.0).unwrap_or(i64::MAX);
+    match too_soon(age, cooldown) {
+        None => Ok(()),
+        Some(seconds) => Err(Problem::conflict(format!(
+            "{agent} began only {age} s ago: a handoff so soon would be one of many"
+        ))
+        .hint(format!(
+            "in {seconds} s it may, or `--force`; go on with the work on the hook"
+        ))),
+    }
+}

@@ -11,6 +11,7 @@ mod opencode;
 
 use crate::{Result, Town};
 use gt_core::harness::Preset;
+use gt_core::shell;
 
 /// What a program is started with, so that it calls us.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,6 +33,20 @@ pub fn wire(town: &Town, preset: &Preset) -> Result<Wiring> {
 /// A shell line that calls us and does nothing else: what a hook prints, and how it
 /// ends, some programs take for a message to the model.
 fn shell_line(town: &Town) -> String {
-    let gt = town.around().gt.to_string_lossy().replace('\'', "'\\''");
-    format!("'{gt}' signal >/dev/null 2>&1 || true")
+    calling(town, "signal >/dev/null 2>&1")
+}
+
+/// The same for a session that begins: what is printed here, the model is told.
+fn prime_line(town: &Town) -> String {
+    calling(town, "prime --hook 2>/dev/null")
+}
+
+/// The same before a context is compacted.
+fn compact_line(town: &Town) -> String {
+    calling(town, "handoff --auto --reason compaction >/dev/null 2>&1")
+}
+
+fn calling(town: &Town, command: &str) -> String {
+    let gt = shell::quote(&town.around().gt.to_string_lossy());
+    format!("{gt} {command} || true")
 }

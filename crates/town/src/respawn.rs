@@ -71,7 +71,7 @@ pub fn respawn(town: &Town, container: &str, pane: PaneId, due: bool) -> Result<
 }
 
 /// What the agent was started with: it comes back as it was.
-fn first_wishes(town: &Town, container: &Container) -> Result<StartOptions> {
+pub(crate) fn first_wishes(town: &Town, container: &Container) -> Result<StartOptions> {
     let text = town
         .server()
         .run(

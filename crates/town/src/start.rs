@@ -23,7 +23,7 @@ use crate::lock::{self, FileLock};
 use crate::queue::{Phase, Queue};
 use crate::sessions::{End, Sessions};
 use crate::{
-    Result, Town, epilogue, hooks, look, neighbours, pidfile, rig, roles, save, stop, usage,
+    Result, Town, epilogue, fault, hooks, look, neighbours, pidfile, rig, roles, save, stop, usage,
     workspace,
 };
 use container::{Made, Place, Previous};
@@ -79,10 +79,29 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
     let sessions = Sessions::of(town);
     let mut is_recorded = false;
     warnings.extend(prepared.plant_answers(town, &plan));
-    let result = container::make(town, &prepared, &plan, existing.place).and_then(|made| {
-        let begin = prepared.record(town, session, &made, previous.as_ref());
-        remember(&sessions, begin, previous.as_ref())?;
+    let begin = prepared.record(town, session, previous.as_ref());
+    let mut leaving = Vec::new();
+    if options.takes_over.is_some() {
+        // Written before anything is replaced: a life that hands over is never taken for
+        // one that died.
+        remember(&sessions, begin.clone(), previous.as_ref())?;
         is_recorded = true;
+        fault::point(town, "handoff.recorded");
+        leaving = existing
+            .leaving
+            .iter()
+            .flat_map(|old| stop::hold(town, old))
+            .collect();
+    }
+    let result = container::make(town, &prepared, &plan, existing.place).and_then(|made| {
+        if is_recorded {
+            fault::point(town, "handoff.respawned");
+            stop::end_held(leaving, stop::GRACE);
+            sessions.record(&[made.add_to(Record::about(session.to_string()))])?;
+        } else {
+            remember(&sessions, made.add_to(begin), previous.as_ref())?;
+            is_recorded = true;
+        }
         if prepared.role.start.track_pid {
             pidfile::write(town, prepared.container.as_str(), made.pid)?;
         }
@@ -140,17 +159,17 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
     }
 }
 
-/// Writes into the journal that a life has begun, and that another was lost before it.
+/// Writes into the journal that a life has begun, and that another ended before it.
 fn remember(sessions: &Sessions, begin: Record, previous: Option<&Previous>) -> Result<()> {
     let lost = previous.map(|before| {
-        let crash = End {
-            outcome: Outcome::Crash,
+        let end = End {
+            outcome: before.outcome,
             at: before.died_at,
             exit_code: before.exit_code,
         };
         let ending = match before.is_ended {
             true => Record::about(before.id.clone()),
-            false => Sessions::ending(before.id.clone(), crash),
+            false => Sessions::ending(before.id.clone(), end),
         };
         Record {
             child_id: Some(begin.id.clone()),

@@ -207,6 +207,21 @@ pub fn end_processes(town: &Town, victims: &[Container], grace: Duration) {
     end_members(town, victims, &processes::snapshot(), None, grace);
 }
 
+/// Takes hold of every process of a container's agent, for when its pane has another.
+pub(crate) fn hold(town: &Town, container: &Container) -> Vec<Handle> {
+    let table = processes::snapshot();
+    let members = members(town, std::slice::from_ref(container), &table, &table);
+    processes::hold(&table, &members)
+}
+
+/// Ends what was held: TERM, a grace period, KILL.
+pub(crate) fn end_held(handles: Vec<Handle>, grace: Duration) {
+    processes::signal_all(&handles, Signal::TERM);
+    let left = processes::wait_all(handles, grace);
+    processes::signal_all(&left, Signal::KILL);
+    let _ = processes::wait_all(left, KILL_PATIENCE);
+}
+
 /// No death from here on may wake the respawn.
 fn disarm(town: &Town, victims: &[Container]) {
     let mut batch = Batch::new();

@@ -79,6 +79,10 @@ impl Town {
             .var("GT_TMUX_SOCKET")
             .unwrap_or(settings.tmux.socket.as_str());
         let server = Server::new(Socket::parse(wanted)).without_env(belongs_to_an_agent);
+        let server = match around.agents_path() {
+            Some(path) => server.with_path(path),
+            None => server,
+        };
         // With the version known, most commands need no process of their own. Where
         // it cannot be told, the first command says why.
         let server = match version(&root, &server) {

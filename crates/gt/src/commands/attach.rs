@@ -4,7 +4,7 @@ use clap::Args;
 use gt_core::{Problem, shell};
 use gt_tmux::{Command, Server, SessionName, Socket};
 use gt_town::containers::{self, tmux_problem};
-use gt_town::{Surroundings, target};
+use gt_town::{Surroundings, Town, target};
 use std::io::IsTerminal;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -33,12 +33,17 @@ pub(crate) fn run(args: AttachArgs, context: &Context) -> Answer {
             Problem::not_found(format!("{identity} is not running"))
                 .hint(format!("`gt start {identity}` starts it"))
         })?;
-    let name = SessionName::try_from(container.name())
-        .map_err(|error| Problem::failed(error.to_string()))?;
+    go(&town, container.name(), args.read_only, context)
+}
+
+/// Goes to a container: this terminal then shows it.
+pub(crate) fn go(town: &Town, container: &str, read_only: bool, context: &Context) -> Answer {
+    let name =
+        SessionName::try_from(container).map_err(|error| Problem::failed(error.to_string()))?;
     match inside(context.around()) {
         Some(socket) if socket == town.server().socket_path() => {
             let mut command = Command::new("switch-client").target(name);
-            if args.read_only {
+            if read_only {
                 command = command.arg("-r");
             }
             town.server()
@@ -47,11 +52,7 @@ pub(crate) fn run(args: AttachArgs, context: &Context) -> Answer {
         }
         Some(socket) => {
             // A client belongs to one server: it leaves this one and attaches there.
-            let attach = shell_attach(
-                &town.server().socket_path(),
-                container.name(),
-                args.read_only,
-            );
+            let attach = shell_attach(&town.server().socket_path(), container, read_only);
             Server::new(Socket::Path(socket))
                 .run(Command::new("detach-client").args(["-E", &attach]))
                 .map_err(|error| tmux_problem("cannot leave this tmux server", error))?;
@@ -59,10 +60,10 @@ pub(crate) fn run(args: AttachArgs, context: &Context) -> Answer {
         None => {
             if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
                 return Err(Problem::usage("attaching needs a terminal")
-                    .hint(format!("`gt peek {identity}` shows its screen")));
+                    .hint(format!("`gt peek {container}` shows its screen")));
             }
             let mut command = town.server().attach_command(name);
-            if args.read_only {
+            if read_only {
                 command.arg("-r");
             }
             let error = command.exec();

@@ -130,6 +130,7 @@ impl StartFlags {
             keep_on_timeout: self.keep_on_timeout,
             keep_container: false,
             respawn_of: None,
+            takes_over: None,
             restored: None,
             accept_dialogs: off(self.no_dialogs || self.no_wait),
             wait_ready: off(self.no_wait),

@@ -4,9 +4,9 @@ use gt_tmux::testing::wait_until;
 use gt_tmux::{Command as Tmux, ErrorKind, Server, Socket};
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -27,6 +27,17 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    /// What a process said. Whoever was ended by a signal has its negative number.
+    pub(crate) fn of(output: Output) -> Self {
+        let status = output.status;
+        let by_signal = || status.signal().map_or(-1, |signal| -signal);
+        Answer {
+            code: status.code().unwrap_or_else(by_signal),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
     #[track_caller]
     pub(crate) fn ok(self) -> Self {
         assert_eq!(
@@ -288,13 +299,8 @@ impl Drop for TestEnv {
     }
 }
 
-fn run(command: &mut Command) -> Answer {
-    let output = command.output().unwrap();
-    Answer {
-        code: output.status.code().unwrap_or(-1),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
+pub(crate) fn run(command: &mut Command) -> Answer {
+    Answer::of(command.output().unwrap())
 }
 
 /// Living processes whose HOME is this folder: everything a test has started.

@@ -25,6 +25,8 @@ pub(crate) struct Settings {
     /// Exactly these variables, or those of this process.
     pub(super) variables: Option<Vec<(OsString, OsString)>>,
     pub(super) dropped_variables: Option<fn(&str) -> bool>,
+    /// Instead of the `PATH` that stands there.
+    pub(super) path: Option<OsString>,
     pub(super) timeout: Duration,
     /// The version of the program, and the file that it is the version of.
     pub(super) known: Option<(Version, Binary)>,
@@ -39,6 +41,7 @@ impl Settings {
             tmpdir: None,
             variables: None,
             dropped_variables: None,
+            path: None,
             timeout: TIMEOUT,
             known: None,
         }
@@ -90,6 +93,10 @@ impl Settings {
         if let Some(folder) = &self.tmpdir {
             environment.retain(|(name, _)| name != "TMUX_TMPDIR");
             environment.push(("TMUX_TMPDIR".into(), folder.into()));
+        }
+        if let Some(path) = &self.path {
+            environment.retain(|(name, _)| name != "PATH");
+            environment.push(("PATH".into(), path.clone()));
         }
         environment
     }

@@ -1,9 +1,12 @@
 //! Claude Code takes a settings file on its command line and adds it to the user's.
 
-use super::{Wiring, shell_line};
+use super::{Wiring, compact_line, prime_line, shell_line};
 use crate::{Result, Town, files};
 use gt_core::harness::Preset;
 use serde_json::{Map, json};
+
+/// Seconds after which the program goes on without us.
+const LIMIT: u32 = 30;
 
 /// The events that tell the state of an agent.
 const EVENTS: &[&str] = &[
@@ -20,10 +23,17 @@ const EVENTS: &[&str] = &[
 ];
 
 pub(super) fn wire(town: &Town, preset: &Preset) -> Result<Wiring> {
-    let hook = json!([{"hooks": [{"type": "command", "command": shell_line(town)}]}]);
+    let command = |line: String| json!({"type": "command", "command": line, "timeout": LIMIT});
     let hooks: Map<String, _> = EVENTS
         .iter()
-        .map(|event| ((*event).to_owned(), hook.clone()))
+        .map(|event| {
+            let commands = match *event {
+                "SessionStart" => vec![command(prime_line(town))],
+                "PreCompact" => vec![command(shell_line(town)), command(compact_line(town))],
+                _ => vec![command(shell_line(town))],
+            };
+            ((*event).to_owned(), json!([{"hooks": commands}]))
+        })
         .collect();
     let text = format!("{:#}\n", json!({"hooks": hooks}));
     let path = town.runtime_dir().join("hooks/claude.json");

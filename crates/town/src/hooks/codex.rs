@@ -7,7 +7,7 @@
 //! if a version changes it, the review comes up and is left to a person. Measured on
 //! 0.166.0.
 
-use super::{Wiring, shell_line};
+use super::{Wiring, prime_line, shell_line};
 use crate::Town;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -31,24 +31,27 @@ const COMMAND_LINE: &str = "/<session-flags>/config.toml";
 
 pub(super) fn wire(town: &Town) -> Wiring {
     Wiring {
-        args: args(&shell_line(town)),
+        args: args(|event| match event {
+            "SessionStart" => prime_line(town),
+            _ => shell_line(town),
+        }),
         env: Vec::new(),
     }
 }
 
-fn args(command: &str) -> Vec<String> {
-    let quoted = toml::Value::from(command).to_string();
+fn args(command: impl Fn(&str) -> String) -> Vec<String> {
     let mut settings: Vec<String> = EVENTS
         .iter()
         .map(|(event, _)| {
+            let quoted = toml::Value::from(command(event)).to_string();
             let hook = format!("{{type=\"command\",command={quoted},timeout={TIMEOUT_SECONDS}}}");
             format!("hooks.{event}=[{{hooks=[{hook}]}}]")
         })
         .collect();
     let reviewed: Vec<String> = EVENTS
         .iter()
-        .map(|(_, label)| {
-            let hash = hash(label, command);
+        .map(|(event, label)| {
+            let hash = hash(label, &command(event));
             format!("\"{COMMAND_LINE}:{label}:0:0\"={{trusted_hash=\"{hash}\"}}")
         })
         .collect();
@@ -89,7 +92,7 @@ mod tests {
 
     #[test]
     fn nothing_in_a_path_leaves_its_quotes() {
-        let args = args("'/a \"b\\c'\\''d/gt' signal");
+        let args = args(|_| "'/a \"b\\c'\\''d/gt' signal".to_owned());
         assert_eq!(args.len(), 2 * (EVENTS.len() + 1));
         let (_, value) = args[1].split_once('=').unwrap();
         let read: toml::Table = toml::from_str(&format!("x = {value}")).unwrap();

@@ -4,6 +4,7 @@ use super::Primed;
 use crate::{Result, Town, files, roles, workspace};
 use gt_core::checkpoint::Checkpoint;
 use gt_core::handoff::Marker;
+use gt_core::mail;
 use gt_core::prime::{self, Section, State, Weight};
 use gt_core::record::{Outcome, Record};
 use gt_core::work::Item;
@@ -19,11 +20,17 @@ pub(super) fn of(town: &Town, primed: &Primed) -> Result<Vec<Section>> {
         sections.push(role(town, primed)?);
     }
     if let Some(hooked) = &primed.hooked {
-        sections.push(match primed.is_brief {
-            true => reminder(&hooked.item),
-            false => work(&hooked.item),
+        sections.push(match (primed.is_brief, hooked.item.kind == mail::KIND) {
+            (_, true) => letter_of_before(&hooked.item),
+            (true, false) => reminder(&hooked.item),
+            (false, false) => work(&hooked.item),
         });
     }
+    let letter = primed
+        .hooked
+        .as_ref()
+        .and_then(|hooked| hooked.letter.as_ref());
+    sections.extend(letter.map(letter_of_before));
     if primed.state == State::CrashRecovery {
         sections.push(in_flight(primed));
     }
@@ -121,6 +128,23 @@ fn work(item: &Item) -> Section {
         }
     }
     section("work", Weight::High, "the hook", "gt hook", text)
+}
+
+/// What another life of the agent has written to it.
+fn letter_of_before(item: &Item) -> Section {
+    let text = format!(
+        "## Left to you: {} ({})\n\n{}\n",
+        item.title,
+        item.id,
+        item.description.trim_end()
+    );
+    section(
+        "letter",
+        Weight::High,
+        "the letter on the hook",
+        "gt hook",
+        text,
+    )
 }
 
 fn reminder(item: &Item) -> Section {

@@ -6,6 +6,7 @@ use crate::containers::{self, Container, Owner, tmux_problem};
 use crate::{Result, Town, look, processes, recording, stop, tmux_hooks};
 use gt_core::health::{self, Health, Vitals};
 use gt_core::problem::Kind;
+use gt_core::record::{Outcome, Record};
 use gt_core::startup::{Plan, tag};
 use gt_core::state::State;
 use gt_core::{Identity, Problem};
@@ -31,12 +32,15 @@ pub(super) struct Existing {
     pub(super) keys_tag: String,
     /// The life whose place is taken.
     pub(super) previous: Option<Previous>,
+    /// What still runs of it, where it has handed over.
+    pub(super) leaving: Option<Container>,
 }
 
-/// A life that ended without anybody's wish.
+/// A life before the one that is started.
 pub(super) struct Previous {
     pub(super) id: String,
     pub(super) chain: String,
+    pub(super) outcome: Outcome,
     pub(super) died_at: Option<i64>,
     pub(super) exit_code: Option<i32>,
     /// Its end is in the journal already.
@@ -48,6 +52,7 @@ impl From<&Restored> for Previous {
         Previous {
             id: lost.life.clone(),
             chain: lost.chain.clone(),
+            outcome: Outcome::Crash,
             died_at: None,
             exit_code: None,
             is_ended: lost.is_ended,
@@ -63,6 +68,7 @@ impl Previous {
         Some(Previous {
             chain: chain.unwrap_or_else(|| id.clone()),
             id,
+            outcome: Outcome::Crash,
             died_at: row.died_at,
             exit_code: row.exit_status,
             is_ended: false,
@@ -105,6 +111,9 @@ pub(super) fn existing(
             )));
         }
     }
+    if let Some(life) = &prepared.options.takes_over {
+        return taken_over(own, identity, life, keys_tag);
+    }
     let mut place = Place::New;
     let mut previous = None;
     if let Some(container) = containers.iter().find(|container| container.name() == name) {
@@ -114,6 +123,7 @@ pub(super) fn existing(
                 place: Place::Window,
                 keys_tag,
                 previous: None,
+                leaving: None,
             });
         }
         if health(container) == Health::Healthy {
@@ -138,6 +148,40 @@ pub(super) fn existing(
         place,
         keys_tag,
         previous,
+        leaving: None,
+    })
+}
+
+/// The place of a life that has handed over. It may still run: it is replaced in its
+/// pane, which is never seen dead, so that nobody takes it for a crash.
+fn taken_over(
+    own: Option<&Container>,
+    identity: &Identity,
+    life: &str,
+    keys_tag: String,
+) -> Result<Existing> {
+    let own = own.filter(|container| container.pane().tag_session == life);
+    let Some(container) = own else {
+        return Err(Problem::conflict(format!(
+            "{identity} is not in the life any more that handed over"
+        )));
+    };
+    let pane = container.pane();
+    let died = pane.dead || container.lost_agent_pane();
+    let previous = Previous::of(container).map(|before| Previous {
+        outcome: Outcome::Handoff,
+        died_at: None,
+        exit_code: None,
+        ..before
+    });
+    Ok(Existing {
+        place: match container.lost_agent_pane() {
+            true => Place::Window,
+            false => Place::Respawn(pane.pane),
+        },
+        keys_tag,
+        previous,
+        leaving: (!died).then(|| container.clone()),
     })
 }
 
@@ -187,6 +231,18 @@ pub(super) struct Made {
     pub(super) pid: u32,
     pub(super) server_pid: u32,
     pub(super) tty: String,
+}
+
+impl Made {
+    /// What it adds to the line of a life.
+    pub(super) fn add_to(&self, line: Record) -> Record {
+        Record {
+            tmux_pid: Some(self.server_pid),
+            pane: Some(self.pane.to_string()),
+            pid: Some(self.pid),
+            ..line
+        }
+    }
 }
 
 /// Makes the container, or fills the one whose agent died.
@@ -350,7 +406,14 @@ fn process_commands(prepared: &Prepared<'_>, plan: &Plan, place: &Place) -> Vec<
             value.as_str(),
         ])
     });
-    environment.chain([head]).collect()
+    // A life that was handed over to does not begin with the screens of another.
+    let cleared = match place {
+        Place::Respawn(pane) if prepared.options.takes_over.is_some() => {
+            Some(Command::new("clear-history").target(*pane))
+        }
+        _ => None,
+    };
+    environment.chain(cleared).chain([head]).collect()
 }
 
 fn parse_made(output: &str) -> Option<Made> {

@@ -50,6 +50,9 @@ pub struct StartOptions {
     /// Only if this pane's agent is still dead, and still wanted back.
     #[serde(skip)]
     pub respawn_of: Option<PaneId>,
+    /// It takes the place of this life, which has handed over and may still run.
+    #[serde(skip)]
+    pub takes_over: Option<String>,
     /// It goes on from a life that was lost with its container.
     #[serde(skip)]
     pub restored: Option<Restored>,

@@ -1,7 +1,7 @@
 //! Everything about a start that is known before tmux is touched.
 
 use super::StartOptions;
-use super::container::{Made, Previous};
+use super::container::Previous;
 use crate::hooks::Wiring;
 use crate::work::Work;
 use crate::{Result, Town, directory, harnesses, rig, roles, seeds, sessions, workspace};
@@ -70,7 +70,14 @@ impl<'a> Prepared<'a> {
             None => workspace::path(town, identity, &role)?,
         };
         let instructions = options.instructions.clone().or(file.prompt);
-        let prompt = prompt(town, identity, options, &role, instructions.as_deref());
+        let prompt = prompt(
+            town,
+            identity,
+            options,
+            &role,
+            instructions.as_deref(),
+            preset.hooks.primes,
+        );
         let around = town.around();
         let passed = preset.env.pass.iter().map(String::as_str);
         let passed_env = passed
@@ -151,7 +158,6 @@ impl<'a> Prepared<'a> {
         &self,
         town: &Town,
         session: SessionId,
-        made: &Made,
         before: Option<&Previous>,
     ) -> Record {
         let identity = self.identity;
@@ -165,7 +171,6 @@ impl<'a> Prepared<'a> {
         Record {
             tmux_session: Some(self.container.to_string()),
             tmux_socket: Some(town.server().socket_path().to_string_lossy().into_owned()),
-            tmux_pid: Some(made.server_pid),
             agent: Some(identity.address()),
             rig: identity.rig().map(str::to_owned),
             role: Some(identity.role().word().to_owned()),
@@ -178,8 +183,6 @@ impl<'a> Prepared<'a> {
             branch: is_worktree.then(|| workspace::branch(identity)),
             harness: Some(self.preset.name.clone()),
             harness_session_id: conversation,
-            pane: Some(made.pane.to_string()),
-            pid: Some(made.pid),
             initial_prompt: self.prompt.clone(),
             start: Some(self.options.to_tag()),
             status: Some(Status::Running),
@@ -228,17 +231,28 @@ pub(crate) fn host() -> String {
     name.nodename().to_string_lossy().into_owned()
 }
 
+const GO_ON: &str = "Context compacted. Continue your previous task.";
+
 fn prompt(
     town: &Town,
     identity: &Identity,
     options: &StartOptions,
     role: &RoleConfig,
     instructions: Option<&str>,
+    primes: bool,
 ) -> Option<String> {
-    // One that goes on where it was needs no first words.
-    let goes_on = options.restored.is_some() && options.conversation != Conversation::New;
-    if !role.start.prompt || goes_on {
+    if !role.start.prompt {
         return None;
+    }
+    if options.conversation != Conversation::New {
+        // One that goes on where it was needs no first words; but one whose life was cut
+        // in two must be told to go on.
+        if options.takes_over.is_some() {
+            return Some(GO_ON.to_owned());
+        }
+        if options.restored.is_some() {
+            return None;
+        }
     }
     let time = jiff::Timestamp::now().to_string();
     let sender = options
@@ -251,6 +265,7 @@ fn prompt(
         time: time.get(..16).unwrap_or(&time),
         topic: options.topic.as_deref().unwrap_or(&role.start.topic),
         molecule: options.molecule.as_deref(),
+        must_ask: !primes,
     };
     Some(beacon.prompt(instructions.or(role.start.instructions.as_deref())))
 }

@@ -1,0 +1,212 @@
+use super::{Answer, attach};
+use crate::context::Context;
+use crate::output;
+use clap::Args;
+use gt_core::handoff::Mode;
+use gt_core::work::WorkId;
+use gt_core::{Identity, Problem};
+use gt_town::handoff::{self, HandoffOptions, Intent};
+use gt_town::work::Work;
+use gt_town::{Town, hook_log, prime, target};
+use serde_json::{Value, json};
+use std::io::Read;
+use std::process::ExitCode;
+
+/// Hand over to a new life of the same agent, in the same container
+///
+/// The state of things goes into a letter on the agent's hook, and the next life begins
+/// with it. Without a target it is the agent that asks; a polecat's work goes back to
+/// where it came from (`gt done --status deferred`).
+#[derive(Debug, Args)]
+pub(crate) struct HandoffArgs {
+    /// A work item to hook first, or another agent to hand over
+    #[arg(value_name = "ITEM|TARGET")]
+    what: Option<String>,
+    /// The subject of the letter
+    #[arg(short, long, value_name = "TEXT")]
+    subject: Option<String>,
+    /// What the next life should know
+    #[arg(short, long, value_name = "TEXT")]
+    message: Option<String>,
+    /// Read the message from standard input
+    #[arg(long, conflicts_with = "message")]
+    stdin: bool,
+    /// Add the state of git, the work and the inbox to the message
+    #[arg(long)]
+    collect: bool,
+    /// Why: `compaction` makes the next life go on without being told all anew
+    #[arg(long, value_name = "WORD")]
+    reason: Option<String>,
+    /// Only save the state: the session goes on, as before a compaction
+    #[arg(long, conflicts_with = "cycle")]
+    auto: bool,
+    /// Go on with the same conversation in a new process
+    #[arg(long)]
+    cycle: bool,
+    /// Go to the container of the agent that is handed over
+    #[arg(long)]
+    watch: bool,
+    /// Say what would happen, and touch nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not warn of work that is only in this worktree
+    #[arg(long)]
+    no_git_check: bool,
+    /// Also shortly after the last handoff
+    #[arg(long)]
+    force: bool,
+    /// Let the next life of this agent take over; for tmux
+    #[arg(long, value_name = "AGENT", hide = true, exclusive = true)]
+    take_over: Option<String>,
+}
+
+pub(crate) fn run(args: HandoffArgs, context: &Context) -> Answer {
+    let town = context.town()?;
+    if let Some(agent) = &args.take_over {
+        return take_over(&town, agent);
+    }
+    let own = prime::who(&town).ok();
+    let (agent, item) = meaning(&town, args.what.as_deref(), own.as_ref())?;
+    // One that hands over runs us in the pane that is going to be replaced.
+    let is_self = own.as_ref() == Some(&agent) && context.around().var("TMUX_PANE").is_some();
+    let message = match args.stdin {
+        true => Some(read_message()?),
+        false => args.message.clone(),
+    };
+    let options = HandoffOptions {
+        mode: match (args.auto, args.cycle) {
+            (true, _) => Mode::Auto,
+            (_, true) => Mode::Cycle,
+            _ => Mode::Normal,
+        },
+        subject: args.subject.clone(),
+        message,
+        reason: args.reason.clone(),
+        collect: args.collect,
+        item,
+        force: args.force,
+        sender: own.filter(|own| *own != agent).map(|own| own.address()),
+    };
+    let intent = handoff::intend(&town, &agent, &options)?;
+    if !args.no_git_check {
+        for warning in intent.collected.warnings() {
+            output::warn(format!("{agent} has {warning}"));
+        }
+    }
+    if args.dry_run {
+        return dry_run(&intent, &options, context);
+    }
+    let left = handoff::leave(&town, &intent, &options)?;
+    let letter = &left.letter.id;
+    let mut answer = json!({
+        "agent": agent.address(),
+        "session": intent.life.id,
+        "container": intent.container.name(),
+        "mode": options.mode,
+        "letter": letter,
+        "subject": intent.subject,
+    });
+    if options.mode == Mode::Auto {
+        let words = format!("The state of {agent} is saved in {letter}.");
+        return told(&answer, &words, context);
+    }
+    if is_self {
+        // What comes now ends this very process: it is said before.
+        let words = format!("{agent} hands over; {letter} is on its hook.");
+        told(&answer, &words, context)?;
+        handoff::ask_for_take_over(&town, &intent.container)?;
+        return Err(Problem::failed("the next life has not taken over")
+            .hint("why stands in the town's .runtime/hooks.log; the letter is on the hook"));
+    }
+    let started = handoff::take_over(&town, &agent)?;
+    for warning in &started.warnings {
+        output::warn(warning);
+    }
+    answer["successor"] = json!(started.session.to_string());
+    let words = format!("{agent} was handed over: {} goes on.", started.session);
+    told(&answer, &words, context)?;
+    match args.watch {
+        true => attach::go(&town, &started.container, false, context),
+        false => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// What a word stands for: an item to hook, another agent, or a role of the agent's own.
+fn meaning(
+    town: &Town,
+    what: Option<&str>,
+    own: Option<&Identity>,
+) -> Result<(Identity, Option<WorkId>), Problem> {
+    let own = || {
+        own.cloned().ok_or_else(|| {
+            Problem::usage("it is not said who hands over")
+                .hint("name an agent: `gt handoff AGENT`")
+        })
+    };
+    let Some(what) = what else {
+        return Ok((own()?, None));
+    };
+    if own().is_ok_and(|own| own.role().word() == what) {
+        return Ok((own()?, None));
+    }
+    match target::resolve(town, what) {
+        Ok(agent) => Ok((agent, None)),
+        Err(problem) => match what.parse::<WorkId>() {
+            Ok(item) if Work::of(town).get(&item).is_ok() => Ok((own()?, Some(item))),
+            _ => Err(problem),
+        },
+    }
+}
+
+fn read_message() -> Result<String, Problem> {
+    let mut text = String::new();
+    std::io::stdin()
+        .read_to_string(&mut text)
+        .map_err(|error| Problem::failed("cannot read the message").caused_by(error))?;
+    Ok(text)
+}
+
+fn dry_run(intent: &Intent, options: &HandoffOptions, context: &Context) -> Answer {
+    let answer = json!({
+        "agent": intent.agent.address(),
+        "session": intent.life.id,
+        "container": intent.container.name(),
+        "mode": options.mode,
+        "subject": intent.subject,
+        "body": intent.body,
+        "state": intent.collected,
+    });
+    let words = format!(
+        "{} would hand over, in {}:\n\n{}\n\n{}",
+        intent.agent,
+        intent.container.name(),
+        intent.subject,
+        intent.body.trim_end()
+    );
+    told(&answer, &words, context)
+}
+
+fn told(answer: &Value, words: &str, context: &Context) -> Answer {
+    match context.json {
+        true => output::json(answer)?,
+        false => output::line(words)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Nobody sees what this says: it goes into the log of hooks.
+fn take_over(town: &Town, agent: &str) -> Answer {
+    let result = target::resolve(town, agent).and_then(|agent| handoff::take_over(town, &agent));
+    match result {
+        Ok(started) => {
+            for warning in &started.warnings {
+                hook_log::warn(town, "handoff", warning);
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(problem) => {
+            hook_log::note(town, "handoff", &problem);
+            Err(problem)
+        }
+    }
+}

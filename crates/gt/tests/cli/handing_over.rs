@@ -1,0 +1,242 @@
+//! From one life of an agent to the next.
+
+use crate::env::{PATIENCE, TestEnv, lives as is_alive, run};
+use crate::remembered::lives;
+use gt_tmux::testing::wait_until;
+use serde_json::{Value, json};
+use std::fs;
+
+const MAX: &str = "gastown/crew/max";
+
+fn with_work() -> (TestEnv, String) {
+    let env = TestEnv::with_crew(&["max"]);
+    let item = env.json(&["work", "create", "Mend the roof", "--rig", "gastown"]);
+    let id = item["id"].as_str().unwrap().to_owned();
+    env.gt(&["hook", &id, "--agent", MAX]).ok();
+    env.gt(&["start", MAX]).ok();
+    (env, id)
+}
+
+fn hooked(env: &TestEnv) -> Value {
+    env.json(&["hook", "--agent", MAX])
+}
+
+fn chain(env: &TestEnv) -> Vec<Value> {
+    let newest = &lives(env, &["--limit", "1"])[0];
+    let chain = env.json(&["sessions", "chain", newest["id"].as_str().unwrap()]);
+    chain["sessions"].as_array().unwrap().clone()
+}
+
+#[test]
+fn an_agent_hands_over_to_itself_in_its_own_pane() {
+    let (env, id) = with_work();
+    let (before, pid) = (env.agent(MAX), env.pid(MAX));
+    let words = "[[tool=gt handoff --force -s 'Half done' -m 'The north side is open.']]";
+    env.gt(&["nudge", MAX, words]).ok();
+    wait_until("the next life", PATIENCE, || {
+        (lives(&env, &["--agent", MAX]).len() == 2).then_some(())
+    });
+    env.wait_screen(MAX, "The handoff is DONE");
+    let screen = env.gt(&["peek", MAX]).ok().stdout;
+    for words in [
+        "## Left to you: Half done",
+        "The north side is open.",
+        "<- self",
+        "Begin now",
+    ] {
+        assert!(screen.contains(words), "{words}: {screen}");
+    }
+    let after = env.agent(MAX);
+    for same in ["container", "pane", "created_at"] {
+        assert_eq!(after[same], before[same], "{same}");
+    }
+    assert_ne!(after["session"], before["session"]);
+    wait_until("the old process is gone", PATIENCE, || {
+        (!is_alive(pid)).then_some(())
+    });
+    let [first, second] = &chain(&env)[..] else {
+        panic!("{:?}", chain(&env));
+    };
+    assert_eq!(first["outcome"], "handoff");
+    assert_eq!(first["child_id"], second["id"]);
+    assert_eq!(second["parent_id"], first["id"]);
+    assert_eq!(second["chain_id"], first["chain_id"]);
+    assert_eq!(second["work_unit"], id.as_str());
+    assert_eq!(second["status"], "running");
+    assert_eq!(second["pid"], after["pid"]);
+    let hook = hooked(&env);
+    assert_eq!(hook["id"], id.as_str());
+    assert_eq!(hook["letter"]["title"], "Half done");
+    // It was told once, and the marker is gone.
+    assert!(
+        !env.town()
+            .join(".runtime/handoffs/gastown.crew.max.json")
+            .exists()
+    );
+    let state = env.json(&["prime", "--state", "--agent", MAX]);
+    assert_eq!(state["state"], "autonomous", "{state}");
+    let synced = env.gt(&["sync", "--verbose"]).ok().stdout;
+    assert!(synced.contains("Everything agrees"), "{synced}");
+    assert_eq!(lives(&env, &["--status", "running"]).len(), 1);
+}
+
+#[test]
+fn somebody_hands_an_agent_over() {
+    let (env, id) = with_work();
+    let pane = env.agent(MAX)["pane"].clone();
+    let refused = env.gt(&["handoff", MAX]).fails(4);
+    assert!(
+        refused.stderr.contains("--force"),
+        "a cooldown: {}",
+        refused.stderr
+    );
+    let folder = env.town().join("gastown/crew/max");
+    fs::write(folder.join("new.txt"), "x").unwrap();
+    let told = env.gt(&["handoff", MAX, "--force", "--dry-run"]).ok();
+    assert!(
+        told.stdout.contains("new.txt") && told.stdout.contains(&id),
+        "{}",
+        told.stdout
+    );
+    assert!(told.stderr.contains("1 changed files"), "{}", told.stderr);
+    assert_eq!(lives(&env, &[]).len(), 1, "it was only told");
+    assert!(hooked(&env).get("letter").is_none());
+    let answer = env.json(&[
+        "handoff",
+        MAX,
+        "--force",
+        "--collect",
+        "-m",
+        "By hand",
+        "-s",
+        "Go on",
+    ]);
+    assert_eq!(answer["successor"], chain(&env)[1]["id"], "{answer}");
+    assert_eq!(env.agent(MAX)["pane"], pane);
+    let letter = &hooked(&env)["letter"];
+    let body = letter["description"].as_str().unwrap();
+    assert!(body.starts_with("By hand\n\n## State"), "{letter}");
+    assert!(
+        body.contains("- new.txt") && body.contains("Branch: crew/max"),
+        "{letter}"
+    );
+    env.gt(&["stop", MAX, "--force"]).ok();
+    env.gt(&["handoff", MAX, "--force"]).fails(3);
+    env.gt(&["handoff", "gastown/crew/nobody"]).fails(3);
+    env.gt(&["handoff"]).fails(2);
+}
+
+#[test]
+fn state_is_saved_before_a_compaction_and_the_session_goes_on() {
+    let (env, _) = with_work();
+    let pid = env.pid(MAX);
+    env.gt(&["handoff", MAX, "--auto", "--reason", "compaction"])
+        .ok();
+    env.gt(&["handoff", MAX, "--auto", "--reason", "compaction"])
+        .ok();
+    assert_eq!(env.pid(MAX), pid);
+    assert_eq!(lives(&env, &[]).len(), 1);
+    let letters = env.json(&["work", "list", "--type", "message", "--all"]);
+    assert_eq!(
+        letters.as_array().unwrap().len(),
+        1,
+        "written again, not twice: {letters}"
+    );
+    let life = &lives(&env, &[])[0];
+    let mut command = env.gt_command(&["prime", "--json"]);
+    command
+        .env("GT_ROLE", MAX)
+        .env("GT_SESSION_UUID", life["id"].as_str().unwrap());
+    let told = run(&mut command).ok().json();
+    assert_eq!(told["state"], "autonomous", "no life has ended: {told}");
+    assert_eq!(told["brief"], true);
+    assert!(
+        told["text"]
+            .as_str()
+            .unwrap()
+            .contains("State at the handoff"),
+        "{told}"
+    );
+    let again = run(&mut command).ok().json();
+    assert_eq!(again["brief"], false, "the marker was for once");
+}
+
+#[test]
+fn a_cycle_goes_on_with_the_same_conversation() {
+    let (env, _) = with_work();
+    let conversation = lives(&env, &[])[0]["harness_session_id"].clone();
+    env.gt(&[
+        "handoff",
+        MAX,
+        "--cycle",
+        "--force",
+        "--reason",
+        "compaction",
+    ])
+    .ok();
+    let chain = chain(&env);
+    assert_eq!(chain.len(), 2);
+    assert_eq!(chain[0]["outcome"], "handoff");
+    assert_eq!(chain[1]["harness_session_id"], conversation);
+    env.wait_screen(MAX, "Continue your previous task");
+    let screen = env.gt(&["peek", MAX]).ok().stdout;
+    assert!(!screen.contains("<- self"), "{screen}");
+}
+
+#[test]
+fn a_successor_that_does_not_come_up_is_a_crash_and_the_work_stays() {
+    let (env, id) = with_work();
+    let preset = env.town().join("harnesses/demo.toml");
+    fs::create_dir_all(preset.parent().unwrap()).unwrap();
+    fs::write(
+        &preset,
+        "[command]\nargs = ['demo-agent', '--fail-at-start', '3']\n",
+    )
+    .unwrap();
+    env.gt(&["handoff", MAX, "--force", "-m", "Go on"]).fails(1);
+    let chain = chain(&env);
+    assert_eq!(chain[0]["outcome"], "handoff");
+    assert_eq!(chain[1]["outcome"], "crash");
+    assert_eq!(hooked(&env)["id"], id.as_str());
+    assert_eq!(hooked(&env)["letter"]["description"], "Go on");
+    // The crash path takes over: its role wants it back.
+    fs::remove_file(&preset).unwrap();
+    wait_until("it is back", PATIENCE, || {
+        let running = lives(&env, &["--status", "running"]);
+        (!running.is_empty()).then_some(())
+    });
+    env.wait_screen(MAX, "Left to you");
+}
+
+#[test]
+fn killed_at_any_step_it_loses_nothing_and_can_be_run_again() {
+    for point in gt_town::handoff::FAULT_POINTS {
+        let (env, id) = with_work();
+        let mut command = env.gt_command(&["handoff", MAX, "--force", "-m", "Go on"]);
+        let killed = run(command.env("GT_FAULT", point));
+        assert_eq!(killed.code, -9, "{point}: {}", killed.stderr);
+        let items = env.json(&["work", "list", "--status", "hooked", "--type", "task"]);
+        assert_eq!(items.as_array().unwrap().len(), 1, "{point}: {items}");
+        env.gt(&["sync"]).ok();
+        assert_eq!(lives(&env, &["--status", "running"]).len(), 1, "{point}");
+        env.gt(&["handoff", MAX, "--force", "-m", "Go on"]).ok();
+        assert_eq!(hooked(&env)["id"], id.as_str(), "{point}");
+        assert_eq!(hooked(&env)["letter"]["description"], "Go on", "{point}");
+        let letters = env.json(&["work", "list", "--type", "message"]);
+        assert_eq!(letters.as_array().unwrap().len(), 1, "{point}: {letters}");
+        env.gt(&["sync"]).ok();
+        let running = lives(&env, &["--status", "running"]);
+        assert_eq!(
+            json!(running[0]["id"]),
+            env.agent(MAX)["session"],
+            "{point}"
+        );
+        assert_eq!(running.len(), 1, "{point}");
+        let all = lives(&env, &[]);
+        let handed = all
+            .iter()
+            .filter(|life| life["outcome"] == "handoff")
+            .count();
+        assert!(handed >= 1, "{point}: {all:?}");
+    }
+}

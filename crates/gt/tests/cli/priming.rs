@@ -1,0 +1,250 @@
+//! What an agent is told when a life of it begins.
+
+use crate::env::{Answer, PATIENCE, TestEnv, run, signal};
+use crate::remembered::lives;
+use gt_tmux::testing::wait_until;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::fs;
+use std::io::Write;
+use std::process::Stdio;
+
+const MAX: &str = "gastown/crew/max";
+
+/// Runs `gt` as that agent would in its container.
+fn as_agent(env: &TestEnv, args: &[&str], report: Option<&Value>) -> Answer {
+    let life = lives(env, &["--agent", MAX, "--limit", "1"]);
+    let mut command = env.gt_command(args);
+    command.env("GT_ROLE", MAX).env("GT_ROOT", env.town());
+    if let Some(life) = life.first().filter(|life| life["status"] == "running") {
+        command
+            .env("GT_SESSION_UUID", life["id"].as_str().unwrap())
+            .env("GT_SESSION", life["tmux_session"].as_str().unwrap());
+    }
+    let Some(report) = report else {
+        return run(&mut command);
+    };
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(report.to_string().as_bytes()).unwrap();
+    drop(stdin);
+    Answer::of(child.wait_with_output().unwrap())
+}
+
+fn state(env: &TestEnv) -> String {
+    let said = as_agent(env, &["prime", "--state", "--json"], None)
+        .ok()
+        .json();
+    assert_eq!(said["agent"], MAX);
+    assert_eq!(said["role"], "crew");
+    said["state"].as_str().unwrap().to_owned()
+}
+
+fn give_work(env: &TestEnv, title: &str) -> String {
+    let item = env.json(&[
+        "work",
+        "create",
+        title,
+        "-d",
+        "All of it, and well.",
+        "--rig",
+        "gastown",
+    ]);
+    let id = item["id"].as_str().unwrap().to_owned();
+    env.gt(&["hook", &id, "--agent", MAX]).ok();
+    id
+}
+
+#[test]
+fn an_agent_begins_with_its_work() {
+    let env = TestEnv::with_crew(&["max"]);
+    assert_eq!(state(&env), "normal");
+    let idle = as_agent(&env, &["prime"], None).ok().stdout;
+    assert!(idle.contains("Nothing is on your hook"), "{idle}");
+    let id = give_work(&env, "Mend the roof");
+    assert_eq!(state(&env), "autonomous");
+    env.gt(&["start", MAX]).ok();
+    // Its own hook has told it, before it read its first prompt.
+    env.wait_screen(MAX, "Begin now");
+    let screen = env.gt(&["peek", MAX]).ok().stdout;
+    for words in [
+        "# You are gastown/crew/max",
+        &format!("## Your work: {id} Mend the roof"),
+        "All of it, and well.",
+    ] {
+        assert!(screen.contains(words), "{words}: {screen}");
+    }
+    // In its folder nobody has to say who it is.
+    let folder = env.town().join("gastown/crew/max");
+    let there = env.gt_in(&folder, &["prime", "--state"]).ok().stdout;
+    assert_eq!(there.trim(), "autonomous");
+    let nowhere = env.gt(&["prime", "--town", env.town().to_str().unwrap()]);
+    assert!(nowhere.fails(2).stderr.contains("--agent"));
+}
+
+#[test]
+fn a_life_after_a_crash_hears_what_was_in_flight() {
+    let env = TestEnv::with_crew(&["max"]);
+    let id = give_work(&env, "Mend the roof");
+    env.gt(&["start", MAX, "--no-auto-respawn"]).ok();
+    as_agent(
+        &env,
+        &["checkpoint", "write", "--notes", "half the tiles are on"],
+        None,
+    )
+    .ok();
+    assert_eq!(state(&env), "autonomous", "its own notes are no crash");
+    signal(env.pid(MAX), Signal::KILL);
+    wait_until("it is dead", PATIENCE, || {
+        (env.agent(MAX)["state"] == "crashed").then_some(())
+    });
+    env.gt(&["start", MAX, "--no-auto-respawn"]).ok();
+    assert_eq!(state(&env), "crash-recovery");
+    let told = as_agent(&env, &["prime"], None).ok().stdout;
+    for words in [
+        "The life before you ended by a crash",
+        &format!("work {id}"),
+        "It noted: half the tiles are on",
+        "Begin now",
+    ] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    // Without a checkpoint the crash is told all the same.
+    as_agent(&env, &["checkpoint", "clear"], None).ok();
+    assert_eq!(state(&env), "crash-recovery");
+    // Another life that begins after an orderly end has nothing to recover from.
+    env.gt(&["stop", MAX, "--force"]).ok();
+    env.gt(&["start", MAX, "--no-auto-respawn"]).ok();
+    assert_eq!(state(&env), "autonomous");
+}
+
+#[test]
+fn a_hook_says_which_conversation_it_is_and_how_much_must_be_told() {
+    let env = TestEnv::with_crew(&["max"]);
+    give_work(&env, "Mend the roof");
+    env.gt(&["start", MAX]).ok();
+    let report = |source: &str, id: &str| json!({"session_id": id, "source": source, "hook_event_name": "SessionStart"});
+    let other = "11111111-2222-4333-8444-555555555555";
+    // As its own program does, in whose name the claim stands.
+    let told = as_agent(&env, &["prime", "--hook"], Some(&report("clear", other)))
+        .ok()
+        .stdout;
+    assert!(told.contains("## Your role"), "{told}");
+    assert_eq!(
+        lives(&env, &["--limit", "1"])[0]["harness_session_id"],
+        other
+    );
+    for source in ["compact", "resume"] {
+        let told = as_agent(&env, &["prime", "--hook"], Some(&report(source, other)))
+            .ok()
+            .stdout;
+        assert!(told.contains("Continue your previous task"), "{told}");
+        assert!(told.contains("Mend the roof"), "{told}");
+        assert!(!told.contains("## Your role"), "{told}");
+    }
+    // Whatever it is given, it answers and does not fail.
+    for nonsense in [json!("x"), json!({"source": 7})] {
+        as_agent(&env, &["prime", "--hook"], Some(&nonsense)).ok();
+    }
+}
+
+#[test]
+fn one_process_at_a_time_is_an_agent() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["start", MAX]).ok();
+    env.wait_screen(MAX, "# You are");
+    let hook = |env: &TestEnv| {
+        let mut command = env.gt_command(&["prime", "--hook"]);
+        run(command.env("GT_ROLE", MAX).env("GT_ROOT", env.town()))
+            .ok()
+            .stdout
+    };
+    // This test is no agent: it is another program that takes itself for max.
+    let told = hook(&env);
+    assert!(
+        told.starts_with("STOP. You are not gastown/crew/max"),
+        "{told}"
+    );
+    assert!(!told.contains("Your role"), "{told}");
+    env.gt(&["stop", MAX, "--force"]).ok();
+    let told = hook(&env);
+    assert!(told.starts_with("# You are gastown/crew/max"), "{told}");
+}
+
+#[test]
+fn a_town_and_a_rig_say_in_their_own_words_what_a_role_is() {
+    let env = TestEnv::with_crew(&["max"]);
+    let write = |path: &str, text: &str| {
+        let path = env.town().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    write("templates/crew.md", "The town says {{name}}.");
+    let told = as_agent(&env, &["prime"], None).ok().stdout;
+    assert!(told.contains("The town says max."), "{told}");
+    write(
+        "gastown/templates/crew.md",
+        "The rig says {{rig}}, {{unknown}}.",
+    );
+    let told = as_agent(&env, &["prime"], None).ok().stdout;
+    assert!(
+        told.contains("The rig says gastown, {{unknown}}."),
+        "{told}"
+    );
+    let explained = as_agent(&env, &["prime", "--explain"], None).ok().stdout;
+    assert!(
+        explained.contains("gastown/templates/crew.md"),
+        "{explained}"
+    );
+}
+
+#[test]
+fn what_does_not_fit_is_named() {
+    let env = TestEnv::with_crew(&["max"]);
+    let long = "Every tile is different.\n".repeat(2_000);
+    let item = env.json(&["work", "create", "Roof", "-d", &long, "--rig", "gastown"]);
+    env.gt(&["hook", item["id"].as_str().unwrap(), "--agent", MAX])
+        .ok();
+    let told = as_agent(&env, &["prime", "--json"], None).ok().json();
+    let text = told["text"].as_str().unwrap();
+    assert!(text.chars().count() <= 9_500, "{}", text.chars().count());
+    assert!(text.contains("of work (`gt hook`)"), "{text}");
+    assert!(text.contains("Begin now"), "what must be there is there");
+    assert!(
+        told["cuts"][0]["characters"].as_u64().unwrap() > 40_000,
+        "{told}"
+    );
+    let whole = as_agent(&env, &["prime", "--section", "work"], None)
+        .ok()
+        .stdout;
+    assert!(whole.len() > 50_000);
+    as_agent(&env, &["prime", "--section", "x"], None).fails(3);
+}
+
+#[test]
+fn a_store_that_cannot_be_read_is_not_told_as_having_no_work() {
+    let env = TestEnv::with_crew(&["max"]);
+    give_work(&env, "Mend the roof");
+    fs::write(env.town().join(".work/items.db"), "rubbish").unwrap();
+    for file in ["items.db-wal", "items.db-shm"] {
+        let _ = fs::remove_file(env.town().join(".work").join(file));
+    }
+    let failed = as_agent(&env, &["prime"], None).fails(1);
+    assert!(failed.stderr.contains("work items"), "{}", failed.stderr);
+    let told = as_agent(
+        &env,
+        &["prime", "--hook"],
+        Some(&json!({"source": "startup"})),
+    )
+    .ok();
+    assert!(
+        told.stdout.contains("Do not take this for having no work"),
+        "{}",
+        told.stdout
+    );
+}
