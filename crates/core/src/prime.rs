@@ -66,7 +66,7 @@ pub fn state(situation: &Situation<'_>) -> State {
     let ended_well = |outcome| matches!(outcome, Some(Outcome::Handoff | Outcome::Done));
     // What a life has noted for itself says nothing about a crash.
     let left_in_flight = checkpoint.is_some_and(|(writer, outcome)| {
-        !(writer.is_some() && writer == life) && !ended_well(outcome)
+        (writer.is_none() || writer != life) && !ended_well(outcome)
     });
     let died_at_work = has_work && before == Some(Outcome::Crash);
     if left_in_flight || died_at_work {
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
     use crate::handoff::Mode;
 
-    fn check(change: impl FnOnce(&mut Situation<'_>), expected: State) {
+    fn check<'a>(change: impl FnOnce(&mut Situation<'a>), expected: State) {
         let mut situation = Situation {
             life: Some("now"),
             ..Situation::default()
