@@ -4,8 +4,11 @@
 //! recipient and a thread beside it. Here are its shape and its words; the engine
 //! keeps and delivers letters (`town::mail`).
 
+use crate::identity::{Identity, unknown_rig};
 use crate::problem::Problem;
-use crate::work::{Status, WorkId};
+use crate::registry::Registry;
+use crate::role::Role;
+use crate::work::{Status, WorkId, check_priority};
 use serde::Serialize;
 
 /// The type of a work item that is a letter.
@@ -14,6 +17,26 @@ pub const KIND: &str = "message";
 pub const LABEL: &str = "gt:message";
 /// Letters belong to the town, whatever rig they are about.
 pub const PREFIX: &str = "hq";
+
+/// The address of whoever sits before the terminal and is no agent.
+pub const PERSON: &str = "human";
+
+/// Priorities as people say them, from 0 on.
+const PRIORITY_WORDS: [&str; 5] = ["urgent", "high", "normal", "low", "lowest"];
+
+/// Groups by role. Everybody is `@all` or `@town`, and `gastown/*` who is below an address.
+const GROUPS: &[(&str, Role)] = &[
+    ("@crew", Role::Crew),
+    ("@polecats", Role::Polecat),
+    ("@witnesses", Role::Witness),
+    ("@refineries", Role::Refinery),
+    ("@dogs", Role::Dog),
+    ("@agents", Role::Agent),
+    ("@tasks", Role::Task),
+];
+
+/// What addresses may begin with that is no rig.
+const NO_RIGS: &[&str] = &["agent", "deacon", "task"];
 
 /// More than this is no letter but a file, which can be named in one.
 pub const LONGEST_BODY: usize = 1_000_000;
@@ -37,6 +60,90 @@ pub struct Letter {
     pub sent_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_at: Option<String>,
+}
+
+/// Many that are written to at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Group {
+    Everybody,
+    Role(Role),
+    /// Those of a rig, or those whose address begins so.
+    Below(String),
+}
+
+impl Group {
+    /// Reads a group; `None` for what must be one agent.
+    pub fn read(text: &str, registry: &Registry) -> Result<Option<Self>, Problem> {
+        if matches!(text, "@all" | "@town") {
+            return Ok(Some(Group::Everybody));
+        }
+        if text.starts_with('@') {
+            let found = GROUPS.iter().find(|(word, _)| *word == text);
+            let (_, role) = found.ok_or_else(|| {
+                let words: Vec<&str> = GROUPS.iter().map(|(word, _)| *word).collect();
+                Problem::not_found(format!("there is no group {text:?}"))
+                    .hint(format!("@all, {}, or RIG/*", words.join(", ")))
+            })?;
+            return Ok(Some(Group::Role(*role)));
+        }
+        let Some(above) = text.strip_suffix("/*") else {
+            return Ok(None);
+        };
+        let first = above.split('/').next().unwrap_or_default();
+        if !NO_RIGS.contains(&first) && !registry.rigs.contains_key(first) {
+            return Err(unknown_rig(first, registry));
+        }
+        Ok(Some(Group::Below(above.to_owned())))
+    }
+
+    pub fn has(&self, agent: &Identity) -> bool {
+        match self {
+            Group::Everybody => true,
+            Group::Role(role) => agent.role() == *role,
+            Group::Below(above) => {
+                let address = agent.address();
+                let rest = address.strip_prefix(above.as_str());
+                agent.rig() == Some(above) || rest.is_some_and(|rest| rest.starts_with('/'))
+            }
+        }
+    }
+}
+
+/// A priority by its number or its word.
+pub fn priority(text: &str) -> Result<u8, Problem> {
+    if let Some(place) = PRIORITY_WORDS.iter().position(|word| *word == text) {
+        return Ok(u8::try_from(place).unwrap_or(u8::MAX));
+    }
+    let number = text.parse().map_err(|_| {
+        Problem::usage(format!("there is no priority {text:?}"))
+            .hint(format!("from 0 to 4, or {}", PRIORITY_WORDS.join(", ")))
+    })?;
+    check_priority(number).map(|()| number)
+}
+
+pub fn priority_word(priority: u8) -> &'static str {
+    let word = PRIORITY_WORDS.get(usize::from(priority));
+    word.unwrap_or(&PRIORITY_WORDS[PRIORITY_WORDS.len() - 1])
+}
+
+/// The subject of an answer.
+pub fn answer_to(subject: &str) -> String {
+    let start: String = subject.chars().take(3).collect();
+    if start.eq_ignore_ascii_case("re:") {
+        return subject.to_owned();
+    }
+    let answer = format!("Re: {subject}");
+    answer.chars().take(LONGEST_SUBJECT).collect()
+}
+
+/// What a reader is told of a new letter.
+pub fn news(letter: &Letter) -> String {
+    format!(
+        "You have mail from {}: {}. Read it: gt mail read {}",
+        letter.sender,
+        letter.subject.trim_end_matches('.'),
+        letter.id
+    )
 }
 
 /// A subject in one line, whatever somebody wrote.
@@ -72,6 +179,60 @@ pub fn check_body(body: &str) -> Result<(), Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn groups_have_those_that_they_name() {
+        let registry = Registry::of([("gastown", "gt"), ("beads", "bd")]);
+        let all = [
+            Identity::town(Role::Mayor),
+            Identity::of_rig(Role::Witness, "gastown"),
+            Identity::crew("gastown", "max"),
+            Identity::polecat("gastown", "max"),
+            Identity::crew("beads", "amy"),
+            Identity::dog("rex"),
+            Identity::agent("x"),
+            Identity::task("bd-abc12", &registry),
+        ];
+        let check = |text: &str, expected: &[usize]| {
+            let group = Group::read(text, &registry).unwrap().unwrap();
+            let found: Vec<usize> = (0..all.len()).filter(|n| group.has(&all[*n])).collect();
+            assert_eq!(found, expected, "{text}");
+        };
+        check("@all", &[0, 1, 2, 3, 4, 5, 6, 7]);
+        check("@town", &[0, 1, 2, 3, 4, 5, 6, 7]);
+        check("@crew", &[2, 4]);
+        check("@polecats", &[3]);
+        check("@witnesses", &[1]);
+        check("gastown/*", &[1, 2, 3]);
+        check("gastown/crew/*", &[2]);
+        check("gastown/cre/*", &[]);
+        check("beads/*", &[4, 7]);
+        check("deacon/dogs/*", &[5]);
+        check("agent/*", &[6]);
+        for text in ["@nobody", "@", "nowhere/*", "/*"] {
+            assert!(Group::read(text, &registry).is_err(), "{text}");
+        }
+        for text in ["gastown/max", "human", "*", ""] {
+            assert_eq!(Group::read(text, &registry).unwrap(), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn priorities_have_words() {
+        assert_eq!(priority("urgent").unwrap(), 0);
+        assert_eq!(priority("3").unwrap(), 3);
+        assert_eq!(priority_word(priority("normal").unwrap()), "normal");
+        for text in ["5", "-1", "300", "soon", ""] {
+            assert!(priority(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_answer_says_what_it_answers() {
+        assert_eq!(answer_to("Plan"), "Re: Plan");
+        assert_eq!(answer_to("RE: Plan"), "RE: Plan");
+        assert_eq!(answer_to(&"ü".repeat(500)).chars().count(), 500);
+    }
 
     #[test]
     fn a_subject_is_one_line() {

@@ -77,6 +77,8 @@ pub(crate) enum Command {
     Hook(commands::hook::HookArgs),
     Unhook(commands::hook::UnhookArgs),
     #[command(subcommand)]
+    Mail(commands::mail::MailCommand),
+    #[command(subcommand)]
     Checkpoint(commands::checkpoint::CheckpointCommand),
 
     Prime(commands::prime::PrimeArgs),

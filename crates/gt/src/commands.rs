@@ -21,6 +21,7 @@ pub(crate) mod hook;
 pub(crate) mod init;
 pub(crate) mod keys;
 pub(crate) mod krc;
+pub(crate) mod mail;
 pub(crate) mod menu;
 pub(crate) mod nudge;
 pub(crate) mod peek;
@@ -85,6 +86,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Answer {
         Command::Work(command) => work::run(command, context),
         Command::Hook(args) => hook::run(&args, context),
         Command::Unhook(args) => hook::run_unhook(&args, context),
+        Command::Mail(command) => mail::run(command, context),
         Command::Checkpoint(command) => checkpoint::run(command, context),
         Command::Handoff(args) => handoff::run(args, context),
         Command::Prime(args) => prime::run(&args, context),

@@ -31,6 +31,7 @@ pub mod keepalive;
 mod lines;
 pub mod lock;
 pub mod look;
+pub mod mail;
 pub mod neighbours;
 pub mod nudge;
 pub mod peek;

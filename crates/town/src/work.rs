@@ -9,6 +9,7 @@ mod dependencies;
 mod exchange;
 mod hook;
 mod letters;
+mod mailbox;
 mod read;
 mod store;
 
@@ -16,6 +17,7 @@ pub use change::{Draft, Patch};
 pub use exchange::Imported;
 pub use hook::Hooked;
 pub use letters::LetterDraft;
+pub use mailbox::LetterQuery;
 pub use read::Query;
 
 use crate::Town;

@@ -18,6 +18,7 @@ mod lifecycle;
 mod listing;
 mod look;
 mod priming;
+mod mailing;
 mod recorded;
 mod remembered;
 mod restored;

@@ -2,12 +2,13 @@
 
 use super::Work;
 use super::change::{add_labels, free_id};
+use super::mailbox;
 use super::read::must_have;
 use super::store::problem;
 use crate::Result;
 use crate::sessions::timestamp;
 use gt_core::Problem;
-use gt_core::mail::{self, KIND, LABEL, PREFIX};
+use gt_core::mail::{self, KIND, LABEL, Letter, PREFIX};
 use gt_core::work::{Item, USUAL_PRIORITY, WorkId, check_priority, check_word};
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -47,6 +48,25 @@ impl LetterDraft {
 }
 
 impl Work {
+    /// Writes the same letter to each of these, to all or to none. They are one thread:
+    /// that of the letter it answers, or a new one.
+    pub fn send(&self, draft: &LetterDraft, recipients: &[String]) -> Result<Vec<Letter>> {
+        let mut draft = draft.checked()?;
+        self.change(|db| {
+            if let Some(answered) = &draft.reply_to {
+                let answered = mailbox::by_id(db, answered)?;
+                draft.thread = draft.thread.take().or(Some(answered.thread));
+            }
+            let mut letters = Vec::new();
+            for recipient in recipients {
+                let id = write(db, &draft, recipient)?;
+                draft.thread.get_or_insert_with(|| id.clone());
+                letters.push(mailbox::by_id(db, &id)?);
+            }
+            Ok(letters)
+        })
+    }
+
     /// Writes a letter from an agent to itself and puts it on its hook, where its next
     /// life finds it. Work that hangs there stays, and the letter travels with it; an
     /// earlier letter makes way. A second call of the same life changes the letter of

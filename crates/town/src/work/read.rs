@@ -147,7 +147,7 @@ fn find(db: &Connection, query: &Query) -> Result<Vec<Item>> {
 }
 
 /// A text that stands for itself in a pattern.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\")
         .replace('%', "\\%")
         .replace('_', "\\_")

@@ -1,0 +1,52 @@
+mod reading;
+mod sending;
+
+use super::Answer;
+use crate::context::Context;
+use crate::output;
+use clap::Subcommand;
+use gt_core::Problem;
+use gt_core::mail::{Letter, PERSON};
+use gt_core::session::SessionId;
+use gt_town::{Town, mail};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// Letters between agents, and people
+#[derive(Debug, Subcommand)]
+pub(crate) enum MailCommand {
+    Send(sending::SendArgs),
+    Inbox(reading::InboxArgs),
+    Read(reading::ReadArgs),
+    Reply(sending::ReplyArgs),
+    Archive(reading::ArchiveArgs),
+    Search(reading::SearchArgs),
+}
+
+pub(crate) fn run(command: MailCommand, context: &Context) -> Answer {
+    let town = context.town()?;
+    match command {
+        MailCommand::Send(args) => sending::send(args, &town, context)?,
+        MailCommand::Inbox(args) => reading::inbox(&args, &town, context)?,
+        MailCommand::Read(args) => reading::read(&args, &town, context)?,
+        MailCommand::Reply(args) => sending::reply(args, &town, context)?,
+        MailCommand::Archive(args) => reading::archive(&args, &town, context)?,
+        MailCommand::Search(args) => reading::search(args, &town, context)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whose mail is meant: as named, that of the agent that asks, or a person's.
+fn whose(town: &Town, given: Option<&str>, context: &Context) -> Result<String, Problem> {
+    let given = given.or_else(|| context.around().var("GT_ROLE"));
+    mail::address(town, given.unwrap_or(PERSON))
+}
+
+/// A letter as scripts get it. `life` is the present one of who got it.
+fn document(letter: &Letter, life: Option<&SessionId>) -> Value {
+    let mut document = json!(letter);
+    let stale = life.and_then(|life| mail::stale_reason(letter, life));
+    document["stale"] = json!(stale.is_some());
+    document["stale_reason"] = json!(stale);
+    output::without_nulls(document)
+}

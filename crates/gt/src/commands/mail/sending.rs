@@ -1,0 +1,127 @@
+//! Writing letters.
+
+use super::{document, whose};
+use crate::commands::nudge;
+use crate::context::Context;
+use crate::output;
+use clap::Args;
+use gt_core::Problem;
+use gt_core::mail::priority;
+use gt_town::Town;
+use gt_town::mail::{self, Sent};
+use gt_town::work::LetterDraft;
+use serde_json::{Value, json};
+
+/// Write to agents, to people or to groups
+///
+/// The sender is the agent that asks (GT_ROLE), or `human`. A reader that runs is told at
+/// the end of its turn.
+#[derive(Debug, Args)]
+pub(crate) struct SendArgs {
+    /// To whom: an agent, `human`, `RIG/*`, `RIG/crew/*`, `@crew`, `@polecats`,
+    /// `@witnesses`, … or `@all`
+    #[arg(value_name = "ADDRESS", required = true)]
+    to: Vec<String>,
+    /// What it is about, in one line
+    #[arg(long, short)]
+    subject: String,
+    #[command(flatten)]
+    letter: LetterFlags,
+    /// The letter that it answers: it goes on with its thread
+    #[arg(long, value_name = "ID")]
+    reply_to: Option<String>,
+}
+
+/// Answer a letter: who wrote it gets the answer
+#[derive(Debug, Args)]
+pub(crate) struct ReplyArgs {
+    #[arg(value_name = "ID")]
+    id: String,
+    /// What it is about [default: `Re:` and what the letter was about]
+    #[arg(long, short)]
+    subject: Option<String>,
+    #[command(flatten)]
+    letter: LetterFlags,
+}
+
+#[derive(Debug, Args)]
+struct LetterFlags {
+    /// What it says
+    #[arg(long, short, value_name = "BODY")]
+    message: Option<String>,
+    /// Read what it says from standard input
+    #[arg(long, conflicts_with = "message")]
+    stdin: bool,
+    /// From 0, the most urgent, to 4; or urgent, high, normal, low, lowest
+    #[arg(long, short, value_name = "N", default_value = "normal")]
+    priority: String,
+    /// The same as `--priority 0`
+    #[arg(long, conflicts_with = "priority")]
+    urgent: bool,
+    /// Do not tell a reader that runs
+    #[arg(long)]
+    no_nudge: bool,
+}
+
+pub(super) fn send(args: SendArgs, town: &Town, context: &Context) -> Result<(), Problem> {
+    let mut draft = args.letter.draft(args.subject, town, context)?;
+    draft.reply_to = args.reply_to.as_deref().map(str::parse).transpose()?;
+    let sent = mail::send(town, &draft, &args.to, !args.letter.no_nudge)?;
+    if context.json {
+        let documents: Vec<Value> = sent.iter().map(sent_document).collect();
+        return output::json(&documents);
+    }
+    sent.iter().try_for_each(told)
+}
+
+pub(super) fn reply(args: ReplyArgs, town: &Town, context: &Context) -> Result<(), Problem> {
+    if args.letter.message.is_none() && !args.letter.stdin {
+        return Err(Problem::usage("an answer says something").hint("`-m BODY` or `--stdin`"));
+    }
+    let subject = args.subject.unwrap_or_default();
+    let draft = args.letter.draft(subject, town, context)?;
+    let sent = mail::reply(town, &args.id.parse()?, draft, !args.letter.no_nudge)?;
+    if context.json {
+        return output::json(&sent_document(&sent));
+    }
+    told(&sent)
+}
+
+impl LetterFlags {
+    fn draft(
+        &self,
+        subject: String,
+        town: &Town,
+        context: &Context,
+    ) -> Result<LetterDraft, Problem> {
+        let body = match (&self.message, self.stdin) {
+            (Some(body), _) => body.clone(),
+            (None, true) => nudge::message(None)?,
+            // The subject may say all.
+            (None, false) => String::new(),
+        };
+        let mut draft = LetterDraft::new(&whose(town, None, context)?, &subject, &body);
+        draft.priority = match self.urgent {
+            true => 0,
+            false => priority(&self.priority)?,
+        };
+        Ok(draft)
+    }
+}
+
+fn sent_document(sent: &Sent) -> Value {
+    let mut document = document(&sent.letter, None);
+    document["nudged"] = json!(sent.nudged);
+    document
+}
+
+fn told(sent: &Sent) -> Result<(), Problem> {
+    let letter = &sent.letter;
+    if let Some(problem) = &sent.problem {
+        output::warn(format!("{} was not told: {problem}", letter.recipient));
+    }
+    output::line(output::clean(&format!(
+        "Sent {} to {}.",
+        letter.id, letter.recipient
+    )))
+}

@@ -1,0 +1,237 @@
+//! Sending letters, and what their readers are told.
+//!
+//! A letter is on the disk before anybody is told of it. Its reader is told by the queue
+//! of messages, never by keys that nobody looked after; whether that works changes nothing
+//! about the letter. Reading and keeping letters is `work`'s.
+
+use crate::containers::{self, Container};
+use crate::events::Events;
+use crate::nudge::{self, Mode, Order};
+use crate::work::{LetterDraft, LetterQuery, Work};
+use crate::{Result, Town, directory, fault, signal, target};
+use gt_core::event::Event;
+use gt_core::mail::{self, Group, Letter, PERSON};
+use gt_core::nudge::Priority;
+use gt_core::role::Scope;
+use gt_core::session::SessionId;
+use gt_core::work::{Status, WorkId};
+use gt_core::{Identity, Problem, stale};
+use serde_json::json;
+use std::time::Duration;
+
+/// Where a test can kill a sender.
+pub const FAULT_POINTS: &[&str] = &["mail.written", "mail.told"];
+
+/// So much of a body is enough to know whether to read it.
+const SUMMARY: u32 = 500;
+
+/// A letter that was sent.
+#[derive(Debug)]
+pub struct Sent {
+    pub letter: Letter,
+    /// Whether its reader runs and will be told.
+    pub nudged: bool,
+    /// Why a reader that runs could not be told.
+    pub problem: Option<Problem>,
+}
+
+/// Sends a letter to agents, to people and to groups, each of whom gets one of its own.
+pub fn send(town: &Town, draft: &LetterDraft, to: &[String], nudge: bool) -> Result<Vec<Sent>> {
+    let running = containers::list(town);
+    let recipients = recipients(town, to, &draft.sender, running.as_deref().unwrap_or(&[]));
+    let (recipients, running) = match (recipients, running) {
+        (Ok(recipients), running) => (recipients, running.unwrap_or_default()),
+        // One that only runs could not be seen.
+        (Err(_), Err(problem)) => return Err(problem),
+        (Err(problem), Ok(_)) => return Err(problem),
+    };
+    let letters = Work::of(town).send(draft, &recipients)?;
+    fault::point(town, "mail.written");
+    tell(town, &letters);
+    fault::point(town, "mail.told");
+    let mut sent: Vec<Sent> = letters.into_iter().map(Sent::untold).collect();
+    if nudge {
+        nudge_readers(town, &mut sent, running);
+    }
+    Ok(sent)
+}
+
+/// Answers a letter: to whoever wrote it, or, for its own writer, to whoever got it. To
+/// answer a letter is to have read it.
+pub fn reply(town: &Town, id: &WorkId, draft: LetterDraft, nudge: bool) -> Result<Sent> {
+    let work = Work::of(town);
+    let answered = work.letter(id)?;
+    let to = match answered.sender == draft.sender {
+        true => answered.recipient.clone(),
+        false => answered.sender.clone(),
+    };
+    let reader = draft.sender.clone();
+    let draft = LetterDraft {
+        subject: match draft.subject.is_empty() {
+            true => mail::answer_to(&answered.subject),
+            false => draft.subject,
+        },
+        reply_to: Some(id.clone()),
+        ..draft
+    };
+    let sent = send(town, &draft, &[to], nudge)?.into_iter().next();
+    if reader == answered.recipient {
+        work.mark_read(id)?;
+    }
+    sent.ok_or_else(|| Problem::failed("the answer was not written"))
+}
+
+/// What waits to be read, the most urgent first, without what is on the hook. Of the
+/// bodies only their beginnings.
+pub fn unread_summary(town: &Town, agent: &str) -> Result<Vec<Letter>> {
+    Work::of(town).letters(&LetterQuery {
+        recipient: Some(agent.to_owned()),
+        unread: true,
+        body: Some(SUMMARY),
+        ..LetterQuery::default()
+    })
+}
+
+/// The life of a reader that runs now.
+pub fn present_life(town: &Town, reader: &str) -> Option<SessionId> {
+    let own = |name| town.around().var(name);
+    // An agent knows its own without asking tmux.
+    if own("GT_ROLE") == Some(reader)
+        && let Some(life) = own("GT_SESSION_UUID").and_then(|life| life.parse().ok())
+    {
+        return Some(life);
+    }
+    let identity = Identity::from_address(reader, town.registry())?;
+    // Whether a letter is stale is only a hint, and none where nobody can tell.
+    containers::of_agent(town, &identity).ok()??.life()
+}
+
+/// Why a letter was not meant for this life, if it was sent before that began. What is on
+/// the hook was meant for whoever comes.
+pub fn stale_reason(letter: &Letter, life: &SessionId) -> Option<String> {
+    if letter.status == Status::Hooked {
+        return None;
+    }
+    let sent: jiff::Timestamp = letter.sent_at.parse().ok()?;
+    let written = |at: i64| {
+        let at = jiff::Timestamp::from_millisecond(at).unwrap_or_default();
+        format!("{at:.3}")
+    };
+    stale::reason(sent.as_millisecond(), life.began_at_millis()?, written)
+}
+
+/// An address for mail: a person's, or that of an agent by any target.
+pub fn address(town: &Town, text: &str) -> Result<String> {
+    match text {
+        PERSON => Ok(PERSON.to_owned()),
+        text => Ok(target::resolve(town, text)?.address()),
+    }
+}
+
+/// Those who are meant, each once. Who writes to a group does not write to itself.
+fn recipients(
+    town: &Town,
+    to: &[String],
+    sender: &str,
+    running: &[Container],
+) -> Result<Vec<String>> {
+    let known = directory::everybody(town, running)?;
+    let mut found: Vec<String> = Vec::new();
+    for text in to {
+        let meant = match Group::read(text, town.registry())? {
+            _ if text == PERSON => vec![PERSON.to_owned()],
+            Some(group) => {
+                let members = known.iter().filter(|agent| group.has(&agent.identity));
+                let addresses = members.map(|agent| agent.identity.address());
+                let others: Vec<String> = addresses.filter(|to| to != sender).collect();
+                if others.is_empty() {
+                    return Err(Problem::not_found(format!("nobody else is in {text}"))
+                        .hint("`gt agents --all --stopped` shows who there is"));
+                }
+                others
+            }
+            None => {
+                let agent = gt_core::target::resolve(text, town.registry(), &known)?;
+                let exists = known.iter().any(|known| known.identity == agent);
+                // The town's own have no folder of theirs to be known by.
+                if !exists && (agent.role().scope() != Scope::Town || agent.name().is_some()) {
+                    return Err(Problem::not_found(format!("there is no agent {agent}"))
+                        .hint("`gt agents --all --stopped` shows who there is"));
+                }
+                vec![agent.address()]
+            }
+        };
+        for address in meant {
+            if !found.contains(&address) {
+                found.push(address);
+            }
+        }
+    }
+    Ok(found)
+}
+
+impl Sent {
+    fn untold(letter: Letter) -> Self {
+        Sent {
+            letter,
+            nudged: false,
+            problem: None,
+        }
+    }
+}
+
+fn tell(town: &Town, letters: &[Letter]) {
+    let Some(first) = letters.first() else {
+        return;
+    };
+    let ids: Vec<&str> = letters.iter().map(|letter| letter.id.as_str()).collect();
+    let to: Vec<&str> = letters
+        .iter()
+        .map(|letter| letter.recipient.as_str())
+        .collect();
+    let event = Event::new("mail", first.sender.clone())
+        .with("to", json!(to))
+        .with("subject", first.subject.clone())
+        .with("letters", json!(ids))
+        .with("thread", first.thread.to_string())
+        .with("priority", first.priority);
+    Events::of(town).note(vec![event]);
+}
+
+/// Leaves those who run a message for the end of their turn, and wakes the delivery for
+/// those whose turn has ended.
+fn nudge_readers(town: &Town, sent: &mut [Sent], mut running: Vec<Container>) {
+    running.retain(|container| !container.pane().dead && !container.lost_agent_pane());
+    let mut readers = Vec::new();
+    for sent in sent {
+        let letter = &sent.letter;
+        let reads = |container: &Container| {
+            let identity = container.identity();
+            identity.is_some_and(|identity| identity.address() == letter.recipient)
+        };
+        let place = running.iter().position(reads);
+        let Some(container) = place.filter(|_| letter.sender != letter.recipient) else {
+            continue;
+        };
+        let container = running.swap_remove(container);
+        let Some(identity) = container.identity() else {
+            continue;
+        };
+        let order = Order {
+            text: &mail::news(letter),
+            sender: None,
+            mode: Mode::Queue,
+            priority: match letter.priority {
+                0 => Priority::Urgent,
+                _ => Priority::Normal,
+            },
+            patience: Duration::ZERO,
+        };
+        match nudge::send(town, identity, &order) {
+            Ok(_) => sent.nudged = true,
+            Err(problem) => sent.problem = Some(problem),
+        }
+        readers.push(container);
+    }
+    signal::wake_deliveries(town, &readers);
+}

@@ -1,0 +1,176 @@
+//! Reading letters, and putting them away.
+
+use super::Work;
+use super::read::escaped;
+use super::store::problem;
+use crate::Result;
+use crate::sessions::timestamp;
+use gt_core::Problem;
+use gt_core::mail::Letter;
+use gt_core::work::WorkId;
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+/// What is asked for; everything that is set must fit.
+#[derive(Clone, Debug, Default)]
+pub struct LetterQuery {
+    pub recipient: Option<String>,
+    /// Who wrote or got them.
+    pub party: Option<String>,
+    /// All of a thread, in the order in which they were written.
+    pub thread: Option<WorkId>,
+    /// Somewhere in the subject or the body.
+    pub text: Option<String>,
+    /// Those that are archived, too.
+    pub archived: bool,
+    /// Only those that nobody has read, and that are on nobody's hook.
+    pub unread: bool,
+    /// So many characters of the body are enough.
+    pub body: Option<u32>,
+}
+
+impl Work {
+    /// The letters that fit, the most urgent and newest first.
+    pub fn letters(&self, query: &LetterQuery) -> Result<Vec<Letter>> {
+        match self.open_if_there()? {
+            Some(db) => find(&db, query),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    pub fn letter(&self, id: &WorkId) -> Result<Letter> {
+        match self.open_if_there()? {
+            Some(db) => by_id(&db, id),
+            None => Err(not_found(id)),
+        }
+    }
+
+    /// Notes that its recipient has read it; the first time counts.
+    pub fn mark_read(&self, id: &WorkId) -> Result<Letter> {
+        self.change(|db| {
+            db.execute(
+                "UPDATE letters SET read_at = coalesce(read_at, ?2) WHERE item = ?1",
+                params![id.as_str(), timestamp(None)],
+            )
+            .map_err(problem)?;
+            by_id(db, id)
+        })
+    }
+
+    /// Puts letters of one reader away, all or none. Those that are away already stay so;
+    /// one that is on the hook comes off.
+    pub fn archive(&self, reader: &str, ids: &[WorkId]) -> Result<Vec<Letter>> {
+        self.change(|db| {
+            let mut archived = Vec::new();
+            for id in ids {
+                let letter = by_id(db, id)?;
+                if letter.recipient != reader {
+                    return Err(Problem::conflict(format!(
+                        "{id} is a letter to {}, and not to {reader}",
+                        letter.recipient
+                    ))
+                    .hint(format!("`--agent {}` means that one", letter.recipient)));
+                }
+                super::hook::take_off(db, id)?;
+                super::letters::close(db, id, "archived")?;
+                archived.push(by_id(db, id)?);
+            }
+            Ok(archived)
+        })
+    }
+}
+
+fn find(db: &Connection, query: &LetterQuery) -> Result<Vec<Letter>> {
+    let mut conditions = vec!["1"];
+    let mut values: Vec<(&str, Value)> = Vec::new();
+    let mut must = |condition: &'static str, name: &'static str, value: Option<String>| {
+        if let Some(value) = value {
+            conditions.push(condition);
+            values.push((name, Value::from(value)));
+        }
+    };
+    must("recipient = :to", ":to", query.recipient.clone());
+    must(
+        "(recipient = :party OR sender = :party)",
+        ":party",
+        query.party.clone(),
+    );
+    must(
+        "thread = :thread",
+        ":thread",
+        query.thread.as_ref().map(WorkId::to_string),
+    );
+    let pattern = query.text.as_ref();
+    must(
+        "(title LIKE :text ESCAPE '\\' OR description LIKE :text ESCAPE '\\')",
+        ":text",
+        pattern.map(|text| format!("%{}%", escaped(text))),
+    );
+    if !query.archived {
+        conditions.push("status <> 'closed'");
+    }
+    if query.unread {
+        conditions.push("read_at IS NULL AND status = 'open'");
+    }
+    let order = match query.thread {
+        Some(_) => "sent_at, item",
+        None => "priority, sent_at DESC, item",
+    };
+    let statement = format!(
+        "{} WHERE {} ORDER BY {order}",
+        select(query.body),
+        conditions.join(" AND ")
+    );
+    let values: Vec<(&str, &dyn rusqlite::ToSql)> = values
+        .iter()
+        .map(|(name, value)| (*name, value as &dyn rusqlite::ToSql))
+        .collect();
+    let mut statement = db.prepare(&statement).map_err(problem)?;
+    let rows = statement
+        .query_map(values.as_slice(), |row| Ok(letter(row)))
+        .map_err(problem)?;
+    rows.map(|row| row.map_err(problem)?).collect()
+}
+
+/// The letter of this id, which must be there.
+pub(super) fn by_id(db: &Connection, id: &WorkId) -> Result<Letter> {
+    let statement = format!("{} WHERE item = ?1", select(None));
+    let found = db
+        .query_row(&statement, [id.as_str()], |row| Ok(letter(row)))
+        .optional()
+        .map_err(problem)?;
+    found.ok_or_else(|| not_found(id))?
+}
+
+fn select(longest_body: Option<u32>) -> String {
+    let body = match longest_body {
+        Some(longest) => format!("substr(description, 1, {longest})"),
+        None => "description".to_owned(),
+    };
+    format!(
+        "SELECT item, sender, recipient, title, {body}, priority, status, thread, reply_to,
+         sent_at, read_at FROM letters JOIN items ON id = item"
+    )
+}
+
+fn letter(row: &Row<'_>) -> Result<Letter> {
+    let text = |place: usize| row.get::<_, String>(place).map_err(problem);
+    let maybe = |place: usize| row.get::<_, Option<String>>(place).map_err(problem);
+    Ok(Letter {
+        id: text(0)?.parse()?,
+        sender: text(1)?,
+        recipient: text(2)?,
+        subject: text(3)?,
+        body: text(4)?,
+        priority: row.get(5).map_err(problem)?,
+        status: text(6)?.parse()?,
+        thread: text(7)?.parse()?,
+        reply_to: maybe(8)?.map(|id| id.parse()).transpose()?,
+        sent_at: text(9)?,
+        read_at: maybe(10)?,
+    })
+}
+
+fn not_found(id: &WorkId) -> Problem {
+    Problem::not_found(format!("there is no letter {id}")).hint("`gt mail inbox` shows them")
+}
