@@ -4,10 +4,10 @@ use crate::events::Events;
 use crate::sessions::{Query, Sessions};
 use crate::work::{Hooked, Work};
 use crate::{Result, Town};
-use gt_core::Identity;
 use gt_core::event::Event;
 use gt_core::record::{Record, Status};
 use gt_core::work::WorkId;
+use gt_core::{Identity, mail};
 
 /// Puts an item on an agent's hook. A life of it that runs now works on this.
 pub fn put(town: &Town, agent: &Identity, id: &WorkId) -> Result<Hooked> {
@@ -29,6 +29,8 @@ pub fn put(town: &Town, agent: &Identity, id: &WorkId) -> Result<Hooked> {
     })?;
     let lines: Vec<Record> = running
         .iter()
+        // A letter on the hook says how to go on, and is no unit of work.
+        .filter(|_| hooked.item.kind != mail::KIND)
         .filter(|life| life.work_unit.as_deref() != Some(id.as_str()))
         .map(|life| Record {
             work_unit: Some(id.to_string()),

@@ -219,7 +219,7 @@ impl<'a> Prepared<'a> {
 /// What is on the agent's hook. Whether that can be read is for the agent to find out.
 fn hooked_work(town: &Town, identity: &Identity) -> Option<String> {
     let hooked = Work::of(town).hooked(&identity.address()).ok()?;
-    // A letter to itself says how to go on, and is no work.
+    // A letter on the hook says how to go on, and is no unit of work.
     let item = hooked.map(|hooked| hooked.item);
     let work = item.filter(|item| item.kind != gt_core::mail::KIND);
     work.map(|item| item.id.to_string())

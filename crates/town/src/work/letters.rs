@@ -321,6 +321,26 @@ mod tests {
     }
 
     #[test]
+    fn what_somebody_else_wrote_is_no_note_and_stays() {
+        let (_folder, work) = work();
+        let draft = LetterDraft::new("mayor", "Do this", "");
+        let mail = work.send(&draft, &[AGENT.to_owned()]).unwrap().remove(0);
+        work.hook(AGENT, &mail.id).unwrap();
+        let task = item(&work, "Work");
+        assert!(work.hook(AGENT, &task.id).is_err(), "it is not free");
+        let note = hand_over(&work, "one", "First");
+        let hooked = work.hooked(AGENT).unwrap().unwrap();
+        assert_eq!(
+            (hooked.item.id, hooked.letter),
+            (mail.id.clone(), Some(note))
+        );
+        work.unhook(AGENT).unwrap();
+        let back = work.get(&mail.id).unwrap();
+        assert_eq!(back.status, Status::Open);
+        assert_eq!(back.assignee.as_deref(), Some(AGENT));
+    }
+
+    #[test]
     fn a_letter_that_cannot_be_sent_leaves_everything_as_it_was() {
         let (_folder, work) = work();
         let letter = hand_over(&work, "one", "First");

@@ -33,6 +33,7 @@ pub(crate) struct InboxArgs {
 /// It counts as read when who got it reads it.
 #[derive(Debug, Args)]
 pub(crate) struct ReadArgs {
+    /// The letter
     #[arg(value_name = "ID")]
     id: String,
     /// All letters that belong together, in the order in which they were written
@@ -49,6 +50,7 @@ pub(crate) struct ReadArgs {
 /// Put letters away
 #[derive(Debug, Args)]
 pub(crate) struct ArchiveArgs {
+    /// The letters: all of them, or none
     #[arg(value_name = "ID", required = true)]
     ids: Vec<String>,
     /// Whose [default: GT_ROLE, the agent that asks; else `human`]

@@ -35,6 +35,7 @@ pub(crate) struct SendArgs {
 /// Answer a letter: who wrote it gets the answer
 #[derive(Debug, Args)]
 pub(crate) struct ReplyArgs {
+    /// The letter
     #[arg(value_name = "ID")]
     id: String,
     /// What it is about [default: `Re:` and what the letter was about]
