@@ -87,6 +87,13 @@ fn replace_by(
     })
 }
 
+/// Keeps others from reading a file that something else wrote.
+pub fn make_private(path: &Path) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))
+        .map_err(|error| cannot("protect", path, &error))
+}
+
 /// Reads a file that may not be there.
 pub fn read_if_there(path: &Path) -> Result<Option<String>> {
     match fs::read_to_string(path) {

@@ -5,6 +5,7 @@ use gt_tmux::testing::wait_until;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Stdio};
 
 const MAX: &str = "gastown/crew/max";
@@ -65,6 +66,8 @@ fn a_letter_is_sent_read_answered_and_put_away() {
         assert_eq!(letter[field], expected, "{field}: {letter}");
     }
     assert!(id(&letter).starts_with("hq-"));
+    let file = fs::metadata(env.town().join(".work/items.db")).unwrap();
+    assert_eq!(file.permissions().mode() & 0o777, 0o600, "nobody else's");
     assert_eq!(subjects(&env, AMY, &["inbox", "--unread"]), ["Plan"]);
     assert_eq!(subjects(&env, MAX, &["inbox"]), [""; 0]);
     // Others may look, and it stays unread; so does its reader who says so.

@@ -236,7 +236,7 @@ fn open_as_it_is(path: &Path, sources: Sources<'_>) -> Result<Connection, Broken
     if version != 0 || !sources.is_empty()? {
         return Err(Broken::Damaged("it is of another version".to_owned()));
     }
-    private(path)?;
+    files::make_private(path)?;
     db.pragma_update(None, "journal_mode", "WAL")?;
     let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have been quicker.
@@ -334,12 +334,6 @@ pub(super) fn by_id(db: &Connection, id: &str) -> Result<Option<Record>, rusqlit
         .query_row([id], |row| row.get::<_, String>(0))
         .optional()
         .map(|text| text.and_then(|text| serde_json::from_str(&text).ok()))
-}
-
-fn private(path: &Path) -> Result<(), Problem> {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
-        .map_err(|error| files::cannot("protect", path, &error))
 }
 
 #[cfg(test)]

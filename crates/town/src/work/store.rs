@@ -1,6 +1,7 @@
 //! The database of work items: opened, and brought up to date.
 
 use super::Work;
+use crate::lock::FileLock;
 use crate::{Result, files};
 use gt_core::Problem;
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
@@ -65,18 +66,23 @@ impl Work {
             files::make_dir(folder)?;
         }
         let open = || -> rusqlite::Result<Connection> {
-            let mut db = Connection::open(&self.path)?;
+            let db = Connection::open(&self.path)?;
             db.busy_timeout(PATIENCE)?;
             // Whoever was told of a change finds it after a power failure too.
             db.pragma_update(None, "synchronous", "FULL")?;
             db.pragma_update(None, "foreign_keys", "ON")?;
-            if version(&db)? < MIGRATIONS.len() {
-                db.pragma_update(None, "journal_mode", "WAL")?;
-                migrate(&mut db)?;
-            }
             Ok(db)
         };
-        let db = open().map_err(problem)?;
+        let mut db = open().map_err(problem)?;
+        if version(&db).map_err(problem)? < MIGRATIONS.len() {
+            // Who finds another at work on the journal's mode is told at once that it is
+            // locked, whatever patience it has.
+            let _lock = FileLock::take(&self.path.with_extension("lock"), PATIENCE)?;
+            files::make_private(&self.path)?;
+            db.pragma_update(None, "journal_mode", "WAL")
+                .and_then(|()| migrate(&mut db))
+                .map_err(problem)?;
+        }
         if version(&db).map_err(problem)? > MIGRATIONS.len() {
             return Err(Problem::environment("the work items are of a newer gt")
                 .hint("use that one: this one could spoil them"));

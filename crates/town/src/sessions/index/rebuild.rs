@@ -8,7 +8,7 @@
 use super::portion::{self, Fill, Row};
 use super::position::{self, Position, how_far};
 use super::schema::{EARLY_INDEXES, LATE_INDEXES, TABLES};
-use super::{Broken, Rebuilt, Sources, archived, mark, private};
+use super::{Broken, Rebuilt, Sources, archived, mark};
 use crate::sessions::archive::Archive;
 use crate::sessions::journal::{Damage, Journal};
 use crate::{Result, files};
@@ -40,7 +40,7 @@ pub(super) fn replace(path: &Path, sources: Sources<'_>) -> Result<Rebuilt> {
 
 fn make(path: &Path, sources: Sources<'_>) -> Result<Rebuilt, Broken> {
     let db = Connection::open(path)?;
-    private(path)?;
+    files::make_private(path)?;
     for (pragma, value) in [("journal_mode", "OFF"), ("locking_mode", "EXCLUSIVE")] {
         db.pragma_update(None, pragma, value)?;
     }
