@@ -23,6 +23,7 @@ pub mod mail;
 pub mod name;
 pub mod nudge;
 pub mod overlay;
+pub mod polecat;
 pub mod price;
 pub mod prime;
 pub mod problem;

@@ -57,6 +57,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Crew(commands::crew::CrewCommand),
     #[command(subcommand)]
+    Polecat(commands::polecat::PolecatCommand),
+    #[command(subcommand)]
     Agent(commands::agent::AgentCommand),
     /// The mayor, who coordinates the whole town
     #[command(subcommand)]
@@ -74,6 +76,7 @@ pub(crate) enum Command {
     // What is to be done.
     #[command(subcommand)]
     Work(commands::work::WorkCommand),
+    Sling(commands::sling::SlingArgs),
     Hook(commands::hook::HookArgs),
     Unhook(commands::hook::UnhookArgs),
     #[command(subcommand)]

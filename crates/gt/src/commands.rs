@@ -26,6 +26,7 @@ pub(crate) mod menu;
 pub(crate) mod nudge;
 pub(crate) mod peek;
 pub(crate) mod prime;
+pub(crate) mod polecat;
 pub(crate) mod record;
 pub(crate) mod replay;
 pub(crate) mod respawn;
@@ -37,6 +38,7 @@ pub(crate) mod save;
 pub(crate) mod sessions;
 pub(crate) mod signal;
 pub(crate) mod single;
+pub(crate) mod sling;
 pub(crate) mod start;
 pub(crate) mod start_flags;
 pub(crate) mod status;
@@ -84,6 +86,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Answer {
         Command::Save(args) => save::run(&args, context),
         Command::Restore(args) => restore::run(args, context),
         Command::Work(command) => work::run(command, context),
+        Command::Sling(args) => sling::run(args, context),
         Command::Hook(args) => hook::run(&args, context),
         Command::Unhook(args) => hook::run_unhook(&args, context),
         Command::Mail(command) => mail::run(command, context),
@@ -93,6 +96,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Answer {
         Command::Keys(args) => keys::run(args, context),
         Command::Signal(args) => signal::run(args, context),
         Command::Crew(command) => crew::run(command, context),
+        Command::Polecat(command) => polecat::run(command, context),
         Command::Agent(command) => agent::run(command, context),
         Command::Mayor(command) => single::run_town(Role::Mayor, command, context),
         Command::Deacon(command) => single::run_town(Role::Deacon, command, context),

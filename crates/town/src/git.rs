@@ -16,6 +16,7 @@ pub struct Git<'a> {
     dir: &'a Path,
     around: &'a Surroundings,
     limit: Option<Duration>,
+    to_the_end: bool,
 }
 
 impl<'a> Git<'a> {
@@ -24,6 +25,7 @@ impl<'a> Git<'a> {
             dir,
             around,
             limit: None,
+            to_the_end: false,
         }
     }
 
@@ -32,6 +34,16 @@ impl<'a> Git<'a> {
     pub fn within(self, limit: Duration) -> Self {
         Git {
             limit: Some(limit),
+            ..self
+        }
+    }
+
+    /// The same, whatever anybody wants: what takes back half a change must not be cut off
+    /// by the very Ctrl-C that it answers.
+    #[must_use]
+    pub fn to_the_end(self) -> Self {
+        Git {
+            to_the_end: true,
             ..self
         }
     }
@@ -98,7 +110,7 @@ impl<'a> Git<'a> {
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     let late = self.limit.is_some_and(|limit| began.elapsed() > limit);
-                    if self.around.cancel.is_set() {
+                    if self.around.cancel.is_set() && !self.to_the_end {
                         reason = Some("interrupted");
                     } else if late {
                         reason = Some("it took too long");

@@ -18,6 +18,7 @@ pub struct Settings {
     pub harness: Option<String>,
     pub tmux: TmuxSettings,
     pub limits: Limits,
+    pub polecats: PolecatSettings,
     pub nudge: NudgeSettings,
     pub sessions: SessionSettings,
     pub krc: KrcSettings,
@@ -186,6 +187,9 @@ pub struct Limits {
     pub parallel_starts: usize,
     /// Minutes of silence after which a busy agent counts as hung.
     pub hung_after_minutes: u64,
+    /// How many polecats may be at work at the same time: in the town, and in each rig.
+    pub polecats: usize,
+    pub polecats_per_rig: usize,
 }
 
 impl Default for Limits {
@@ -193,7 +197,34 @@ impl Default for Limits {
         Limits {
             parallel_starts: 8,
             hung_after_minutes: 30,
+            polecats: 50,
+            polecats_per_rig: 25,
         }
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PolecatSettings {
+    /// What new polecats are called; empty means the built-in pool.
+    pub names: Vec<String>,
+    /// The same for one rig, by its name.
+    pub rig_names: BTreeMap<String, Vec<String>>,
+}
+
+impl PolecatSettings {
+    /// The names for a rig, which must be such as an agent can have.
+    pub fn pool(&self, rig: &str) -> Result<Vec<&str>> {
+        let own = self.rig_names.get(rig).filter(|names| !names.is_empty());
+        let names: Vec<&str> = match own.unwrap_or(&self.names).as_slice() {
+            [] => gt_core::polecat::NAMES.to_vec(),
+            names => names.iter().map(String::as_str).collect(),
+        };
+        for name in &names {
+            gt_core::name::check_agent(name)
+                .map_err(|error| Problem::from(error).hint("correct [polecats] in town.toml"))?;
+        }
+        Ok(names)
     }
 }
 

@@ -50,6 +50,7 @@ pub const KINDS: &[Kind] = &[
     row("hook", Both, 14, Slow, "{actor} took up {bead}"),
     row("unhook", Both, 14, Slow, "{actor} let go of {bead}"),
     row("sling", Both, 14, Slow, "{actor} gave {target} {bead} to do"),
+    row("spawn", Both, 14, Slow, "{actor} made {polecat}[ for {bead}]"),
     row("done", Both, 14, Slow, "{actor} finished {bead}[ on {branch}]"),
     row("error", Both, 14, Slow, "{actor} failed[: {reason}]"),
     row("escalation_*", Both, 14, Slow, "{actor}: {type}[: {reason}]"),

@@ -9,6 +9,7 @@ use gt_core::{Identity, Kind, Problem};
 use gt_town::start::{StartOptions, Started};
 use gt_town::{Town, start, target};
 use serde_json::{Value, json};
+use std::fmt::Display;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -107,23 +108,36 @@ pub(crate) fn start_many(
 
 /// One failure is told as it is; of several each is told, and the whole has failed.
 pub(crate) fn finish(failures: &[(&Identity, &Problem)], of: usize, done: &str) -> Answer {
+    let mut kinds = failures.iter().map(|(_, problem)| problem.kind());
+    let first = kinds.next().unwrap_or(Kind::Failed);
+    let kind = match kinds.all(|kind| kind == first) {
+        true => first,
+        false => Kind::Failed,
+    };
+    finish_as(kind, failures, of, done)
+}
+
+/// The same, where it is known what sort of failure the whole is.
+pub(crate) fn finish_as<T: Display>(
+    kind: Kind,
+    failures: &[(&T, &Problem)],
+    of: usize,
+    done: &str,
+) -> Answer {
     match failures {
         [] => Ok(ExitCode::SUCCESS),
         [(_, problem)] if of == 1 => Err((*problem).clone()),
         many => {
-            let first = many[0].1.kind();
-            let same = many.iter().all(|(_, problem)| problem.kind() == first);
-            let kind = if same { first } else { Kind::Failed };
             let mut whole = Problem::new(kind, format!("{} of {of} were not {done}", many.len()));
             let mut hints: Vec<&String> = Vec::new();
-            for (identity, problem) in many {
+            for (what, problem) in many {
                 let causes = problem.causes().join(": ");
                 let because = if causes.is_empty() {
                     String::new()
                 } else {
                     format!(": {causes}")
                 };
-                whole = whole.cause(format!("{identity}: {}{because}", problem.message()));
+                whole = whole.cause(format!("{what}: {}{because}", problem.message()));
                 hints.extend(problem.hints());
             }
             hints.sort();

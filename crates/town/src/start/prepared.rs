@@ -180,7 +180,9 @@ impl<'a> Prepared<'a> {
             parent_id: before.map(|before| before.id.clone()),
             chain_id: Some(before.map_or_else(|| id.clone(), |before| before.chain.clone())),
             cwd: Some(self.work_dir.to_string_lossy().into_owned()),
-            branch: is_worktree.then(|| workspace::branch(identity)),
+            branch: is_worktree
+                .then(|| workspace::current_branch(town, &self.work_dir))
+                .flatten(),
             harness: Some(self.preset.name.clone()),
             harness_session_id: conversation,
             initial_prompt: self.prompt.clone(),

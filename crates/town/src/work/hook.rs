@@ -47,6 +47,14 @@ impl Work {
         .collect()
     }
 
+    /// The agent on whose hook an item is.
+    pub fn holder(&self, id: &WorkId) -> Result<Option<String>> {
+        match self.open_if_there()? {
+            Some(db) => holder(&db, id),
+            None => Ok(None),
+        }
+    }
+
     /// Puts an item on an agent's hook. One that is there already stays; an agent's letter
     /// to itself makes room for work, and travels with it.
     pub fn hook(&self, agent: &str, id: &WorkId) -> Result<Hooked> {

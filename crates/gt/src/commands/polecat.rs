@@ -1,0 +1,273 @@
+use super::{Answer, start};
+use crate::context::Context;
+use crate::error;
+use crate::output::table::Table;
+use crate::output::{self, Paint};
+use clap::{Args, Subcommand};
+use gt_core::{Identity, Problem};
+use gt_town::polecat::{self, Nuked, Polecat, State};
+use gt_town::{Town, rig, when};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// Polecats: workers that take one work item each
+#[derive(Debug, Subcommand)]
+pub(crate) enum PolecatCommand {
+    List(ListArgs),
+    Show(ShowArgs),
+    Nuke(NukeArgs),
+    Gc(GcArgs),
+}
+
+/// List polecats, running or not
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Only this rig's
+    rig: Option<String>,
+}
+
+/// Show one polecat
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// NAME or RIG/NAME
+    name: String,
+    /// The rig [default: the one of this folder, or the only one]
+    #[arg(long)]
+    rig: Option<String>,
+}
+
+/// Remove polecats: container, worktree and branches
+///
+/// What is on its hook is open again. Work that is not committed and pushed keeps a polecat
+/// from being removed; a branch that waits to be merged stays.
+#[derive(Debug, Args)]
+pub(crate) struct NukeArgs {
+    /// NAME or RIG/NAME
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+    /// Remove it all the same; unsaved work is kept under refs/gt/saved/
+    #[arg(long)]
+    force: bool,
+    /// Only say what would be done
+    #[arg(long)]
+    dry_run: bool,
+    /// The rig [default: the one of this folder, or the only one]
+    #[arg(long)]
+    rig: Option<String>,
+}
+
+/// Remove polecats that have been free for a while
+///
+/// Those with work on their hook, with a container or with unsaved work stay.
+#[derive(Debug, Args)]
+pub(crate) struct GcArgs {
+    /// For so long
+    #[arg(long, value_name = "TIME", default_value = "24h")]
+    older_than: String,
+    /// Only say what would be done
+    #[arg(long)]
+    dry_run: bool,
+    /// Only this rig's
+    #[arg(long)]
+    rig: Option<String>,
+}
+
+pub(crate) fn run(command: PolecatCommand, context: &Context) -> Answer {
+    let town = context.town()?;
+    match command {
+        PolecatCommand::List(args) => list(&town, &args, context),
+        PolecatCommand::Show(args) => {
+            let identity = identity(&town, &args.name, args.rig.as_deref())?;
+            show(&polecat::show(&town, &identity)?, context)
+        }
+        PolecatCommand::Nuke(args) => nuke(&town, &args, context),
+        PolecatCommand::Gc(args) => gc(&town, &args, context),
+    }
+}
+
+fn list(town: &Town, args: &ListArgs, context: &Context) -> Answer {
+    let polecats = polecat::list(town, args.rig.as_deref())?;
+    if context.json {
+        output::json(&polecats.iter().map(document).collect::<Vec<Value>>())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if polecats.is_empty() {
+        output::line("There are no polecats.")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = Table::new(&["AGENT", "STATE", "ITEM", "BRANCH", "AHEAD", "CHANGED"]);
+    for polecat in &polecats {
+        let bead = polecat.bead.as_ref().map(ToString::to_string);
+        table.row([
+            polecat.identity.address().into(),
+            polecat.state.word().into(),
+            bead.unwrap_or_else(|| "-".to_owned()).into(),
+            polecat
+                .branch
+                .clone()
+                .unwrap_or_else(|| "-".to_owned())
+                .into(),
+            polecat.ahead.to_string().into(),
+            polecat.changed_files.to_string().into(),
+        ]);
+    }
+    output::print(&table.render(Paint::for_stdout()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(polecat: &Polecat, context: &Context) -> Answer {
+    if context.json {
+        output::json(&document(polecat))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    for (name, value) in [
+        ("agent", polecat.identity.address()),
+        ("state", polecat.state.word().to_owned()),
+        (
+            "item",
+            or_none(polecat.bead.as_ref().map(ToString::to_string)),
+        ),
+        ("branch", or_none(polecat.branch.clone())),
+        ("ahead", format!("{} commits", polecat.ahead)),
+        ("changed", format!("{} files", polecat.changed_files)),
+        ("container", or_none(polecat.container.clone())),
+        ("session", or_none(polecat.session.map(|id| id.to_string()))),
+        ("folder", polecat.work_dir.display().to_string()),
+    ] {
+        output::line(format!("{name:<10} {}", output::clean(&value)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn nuke(town: &Town, args: &NukeArgs, context: &Context) -> Answer {
+    let mut wanted: Vec<Identity> = Vec::new();
+    for name in &args.names {
+        let identity = identity(town, name, args.rig.as_deref())?;
+        if !wanted.contains(&identity) {
+            wanted.push(identity);
+        }
+    }
+    let results = wanted.into_iter().map(|identity| {
+        let result = polecat::nuke(town, &identity, args.force, args.dry_run);
+        (identity, result)
+    });
+    let results: Vec<Removal> = results.collect();
+    let failures = tell(&results, args.dry_run, context)?;
+    start::finish(&failures, results.len(), "removed")
+}
+
+fn gc(town: &Town, args: &GcArgs, context: &Context) -> Answer {
+    let older_than = when::seconds(&args.older_than)?;
+    let results = polecat::gc(town, args.rig.as_deref(), older_than, args.dry_run)?;
+    // Those with unsaved work stay, as they should.
+    for (_, problem) in tell(&results, args.dry_run, context)? {
+        output::warn(problem.message());
+    }
+    if results.is_empty() && !context.json {
+        output::line("There is nothing to remove.")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+type Removal = (Identity, Result<Nuked, Problem>);
+
+/// Tells what was removed, and gives back what was not.
+fn tell<'a>(
+    results: &'a [Removal],
+    dry_run: bool,
+    context: &Context,
+) -> Result<Vec<(&'a Identity, &'a Problem)>, Problem> {
+    let mut documents = Vec::new();
+    let mut failures = Vec::new();
+    for (identity, result) in results {
+        match result {
+            Ok(nuked) => {
+                documents.push(removal(nuked, dry_run));
+                if !context.json {
+                    output::line(line(nuked, dry_run))?;
+                }
+            }
+            Err(problem) => {
+                let mut document = error::as_json(problem);
+                document["agent"] = json!(identity);
+                document["removed"] = json!(false);
+                documents.push(document);
+                failures.push((identity, problem));
+            }
+        }
+    }
+    if context.json {
+        output::json(&documents)?;
+    }
+    Ok(failures)
+}
+
+fn removal(nuked: &Nuked, dry_run: bool) -> Value {
+    output::without_nulls(json!({
+        "agent": nuked.identity,
+        "removed": !dry_run,
+        "stopped": nuked.stopped,
+        "released": nuked.released,
+        "saved": nuked.saved,
+        "kept_branches": nuked.kept,
+        "changed_files": nuked.unsaved.changed_files,
+        "commits": nuked.unsaved.commits,
+    }))
+}
+
+fn line(nuked: &Nuked, dry_run: bool) -> String {
+    let mut line = match dry_run {
+        true => format!(
+            "Would remove {}; unsaved: {} changed files, {} commits.",
+            nuked.identity, nuked.unsaved.changed_files, nuked.unsaved.commits
+        ),
+        false => format!("Removed {}.", nuked.identity),
+    };
+    if let Some(id) = &nuked.released {
+        line.push_str(&match dry_run {
+            true => format!(" {id} would be open again."),
+            false => format!(" {id} is open again."),
+        });
+    }
+    for (what, names) in [
+        ("Its unsaved work is kept as", &nuked.saved),
+        ("What waits to be merged stays:", &nuked.kept),
+    ] {
+        if !names.is_empty() {
+            line.push_str(&format!(" {what} {}.", names.join(", ")));
+        }
+    }
+    line
+}
+
+fn document(polecat: &Polecat) -> Value {
+    output::without_nulls(json!({
+        "agent": polecat.identity,
+        "rig": polecat.identity.rig(),
+        "name": polecat.identity.short_name(),
+        "state": polecat.state.word(),
+        "running": polecat.state == State::Working,
+        "bead": polecat.bead,
+        "branch": polecat.branch,
+        "container": polecat.container,
+        "session": polecat.session,
+        "ahead": polecat.ahead,
+        "changed_files": polecat.changed_files,
+        "work_dir": polecat.work_dir,
+    }))
+}
+
+/// NAME, RIG/NAME or a polecat's address.
+fn identity(town: &Town, text: &str, given: Option<&str>) -> Result<Identity, Problem> {
+    let (rig, name) = match text.split_once('/') {
+        Some((rig, rest)) => {
+            let rest = rest.strip_prefix("polecats/").unwrap_or(rest);
+            (rig.to_owned(), rest)
+        }
+        None => (rig::named_or_only(town, given)?, text),
+    };
+    rig::entry(town, &rig)?;
+    gt_core::name::check_agent(name)?;
+    Ok(Identity::polecat(rig, name))
+}

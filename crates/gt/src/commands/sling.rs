@@ -1,0 +1,220 @@
+use super::{Answer, start};
+use crate::context::Context;
+use crate::error;
+use crate::output::{self, Paint};
+use clap::Args;
+use gt_core::work::WorkId;
+use gt_core::{Identity, Kind, Problem};
+use gt_town::sling::{SlingOptions, SlingTarget, Slung};
+use gt_town::work::Work;
+use gt_town::{Town, containers, directory, sling, target};
+use serde_json::{Value, json};
+
+/// Give work items to agents, and start those
+///
+/// For a rig a polecat is taken that is free, or a new one is made, with its worktree on
+/// the branch polecat/NAME/ITEM. Any other agent gets the item on its hook, and is started
+/// or, if it runs, told. Several items go to as many polecats. An item that a polecat of the
+/// rig has already is gone on with.
+#[derive(Debug, Args)]
+pub(crate) struct SlingArgs {
+    /// Work items, and a rig or an agent among them [default: the rig of each item]
+    #[arg(required = true, value_name = "ITEM|TARGET")]
+    words: Vec<String>,
+    /// The agent program [default: the role's, GT_HARNESS, the town's]
+    #[arg(long, value_name = "NAME")]
+    harness: Option<String>,
+    /// The account under which the agent program runs
+    #[arg(long, value_name = "NAME")]
+    account: Option<String>,
+    /// What to say beside the item; it is kept in its notes
+    #[arg(long, value_name = "TEXT")]
+    args: Option<String>,
+    /// Only choose the agent and put the item on its hook
+    #[arg(long)]
+    no_start: bool,
+    /// Also items that wait for others
+    #[arg(long)]
+    force: bool,
+}
+
+pub(crate) fn run(args: SlingArgs, context: &Context) -> Answer {
+    let town = context.town()?;
+    let (ids, target) = read(&town, &args.words)?;
+    let mut orders: Vec<(WorkId, SlingTarget)> = Vec::new();
+    for id in ids {
+        let target = match &target {
+            Some(target) => target.clone(),
+            None => SlingTarget::Rig(sling::rig_of(&town, &id)?),
+        };
+        orders.push((id, target));
+    }
+    let options = SlingOptions {
+        harness: args.harness,
+        account: args.account,
+        args: args.args,
+        no_start: args.no_start,
+        force: args.force,
+        sender: None,
+    };
+    context.catch_interrupts();
+    for warning in gt_town::start::pre_sync(&town, &receivers(&orders)) {
+        output::warn(warning);
+    }
+    let results = start::in_parallel(&town, "slinging", &orders, |(id, to)| {
+        sling::sling(&town, id, to, &options)
+    });
+    tell(&orders, &results, context)
+}
+
+/// Agents as those that will get the work, for what is done once for each rig.
+fn receivers(orders: &[(WorkId, SlingTarget)]) -> Vec<Identity> {
+    let receiver = |(_, to): &(WorkId, SlingTarget)| match to {
+        SlingTarget::Rig(rig) => Identity::polecat(rig, "any"),
+        SlingTarget::Agent(agent) => agent.clone(),
+    };
+    orders.iter().map(receiver).collect()
+}
+
+fn tell(
+    orders: &[(WorkId, SlingTarget)],
+    results: &[Result<Slung, Problem>],
+    context: &Context,
+) -> Answer {
+    let paint = Paint::for_stdout();
+    let mut documents: Vec<Value> = Vec::new();
+    let mut failures: Vec<(&WorkId, &Problem)> = Vec::new();
+    for ((id, _), result) in orders.iter().zip(results) {
+        match result {
+            Ok(slung) => {
+                documents.push(document(slung));
+                if !context.json {
+                    output::line(line(slung, paint))?;
+                }
+                for warning in &slung.warnings {
+                    output::warn(format!("{}: {warning}", slung.agent));
+                }
+            }
+            Err(problem) => {
+                let mut document = error::as_json(problem);
+                document["bead"] = json!(id);
+                document["started"] = json!(false);
+                documents.push(document);
+                failures.push((id, problem));
+            }
+        }
+    }
+    if context.json {
+        match (documents.as_slice(), failures.is_empty()) {
+            ([one], true) => output::json(one)?,
+            // Its error says all there is.
+            ([_], false) => {}
+            (many, _) => output::json(&many)?,
+        }
+    }
+    let kind = failures
+        .first()
+        .map_or(Kind::Failed, |(_, problem)| problem.kind());
+    start::finish_as(kind, &failures, results.len(), "slung")
+}
+
+fn document(slung: &Slung) -> Value {
+    output::without_nulls(json!({
+        "bead": slung.id,
+        "agent": slung.agent,
+        "container": slung.container,
+        "branch": slung.branch,
+        "work_dir": slung.work_dir,
+        "session": slung.session,
+        "started": slung.started,
+        "reused": slung.reused,
+        "nudged": slung.nudged,
+        "warnings": slung.warnings,
+    }))
+}
+
+fn line(slung: &Slung, paint: Paint) -> String {
+    let what = match slung {
+        _ if slung.started => format!("started in {}", slung.container),
+        _ if slung.nudged => "was told".to_owned(),
+        _ if slung.session.is_some() => "runs already".to_owned(),
+        _ => "not started".to_owned(),
+    };
+    let branch = slung
+        .branch
+        .as_ref()
+        .map_or_else(String::new, |branch| format!(", branch {branch}"));
+    format!(
+        "{} {} → {} ({what}{branch})",
+        paint.green("✓"),
+        slung.id,
+        paint.bold(&slung.agent.address()),
+    )
+}
+
+/// Which words are items, and which one says who is to do them, in any order.
+fn read(town: &Town, words: &[String]) -> Result<(Vec<WorkId>, Option<SlingTarget>), Problem> {
+    let work = Work::of(town);
+    let mut ids: Vec<WorkId> = Vec::new();
+    let mut targets: Vec<(&String, SlingTarget)> = Vec::new();
+    for word in words {
+        let id = word.parse::<WorkId>().ok();
+        let known = match &id {
+            Some(id) => match work.get(id) {
+                Ok(_) => true,
+                Err(problem) if problem.kind() == Kind::NotFound => false,
+                Err(problem) => return Err(problem),
+            },
+            None => false,
+        };
+        let target = match known {
+            true => None,
+            false => read_target(town, word, id.is_some())?,
+        };
+        match (target, id) {
+            (Some(target), _) => targets.push((word, target)),
+            (None, Some(id)) if !ids.contains(&id) => ids.push(id),
+            _ => {}
+        }
+    }
+    if let [(first, _), (second, _), ..] = targets.as_slice() {
+        return Err(Problem::usage(format!(
+            "{first} and {second} cannot both be who is to do it"
+        ))
+        .hint("name one rig or one agent"));
+    }
+    let target = targets.pop().map(|(_, target)| target);
+    if ids.is_empty() {
+        return Err(Problem::usage("it is not said which work item is meant")
+            .hint("`gt work ready` shows what can be begun"));
+    }
+    if ids.len() > 1 && matches!(target, Some(SlingTarget::Agent(_))) {
+        return Err(
+            Problem::usage("an agent has one hook").hint("name one item, or a rig for all of them")
+        );
+    }
+    Ok((ids, target))
+}
+
+/// A rig or an agent. A word that could be an item is one, unless an agent has that name:
+/// a misspelt item must not become a new polecat.
+fn read_target(
+    town: &Town,
+    word: &str,
+    could_be_an_item: bool,
+) -> Result<Option<SlingTarget>, Problem> {
+    let name = word.strip_suffix('/').unwrap_or(word);
+    if town.registry().rigs.contains_key(name) {
+        return Ok(Some(SlingTarget::Rig(name.to_owned())));
+    }
+    if !could_be_an_item {
+        let agent = target::resolve(town, word)?;
+        return Ok(Some(SlingTarget::Agent(agent)));
+    }
+    let containers = containers::list(town)?;
+    let known = directory::everybody(town, &containers)?;
+    let found = known
+        .into_iter()
+        .find(|agent| agent.container == word || agent.identity.name() == Some(word));
+    Ok(found.map(|agent| SlingTarget::Agent(agent.identity)))
+}

@@ -1,0 +1,144 @@
+//! Polecats: workers that take one work item, finish it and are free again.
+//!
+//! They are made and given work by [`crate::sling`]. Here is who they are, what each of
+//! them is at, and how they go. Nothing is written down about them: a polecat is its
+//! folder, what is on its hook, and its container.
+
+pub(crate) mod claim;
+mod house;
+mod removal;
+
+pub(crate) use house::House;
+pub use removal::{FAULT_POINTS, Nuked, gc, nuke};
+
+use crate::git::Git;
+use crate::{Result, Town, directory, rig, roles, workspace};
+use gt_core::session::SessionId;
+use gt_core::work::WorkId;
+use gt_core::{Identity, Problem, Role};
+use std::path::PathBuf;
+
+/// What a polecat is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Its container lives.
+    Working,
+    /// It has work on its hook, and does not run.
+    Stopped,
+    /// It has no work, but something in its worktree is nowhere else.
+    Dirty,
+    /// It is free.
+    Idle,
+}
+
+impl State {
+    pub fn word(self) -> &'static str {
+        match self {
+            State::Working => "working",
+            State::Stopped => "stopped",
+            State::Dirty => "dirty",
+            State::Idle => "idle",
+        }
+    }
+}
+
+/// One polecat.
+#[derive(Clone, Debug)]
+pub struct Polecat {
+    pub identity: Identity,
+    pub state: State,
+    pub bead: Option<WorkId>,
+    /// What its worktree is on; `None` where it is on no branch.
+    pub branch: Option<String>,
+    /// Its container, where it has one.
+    pub container: Option<String>,
+    pub session: Option<SessionId>,
+    /// Commits that its rig's base has not.
+    pub ahead: usize,
+    pub changed_files: usize,
+    pub work_dir: PathBuf,
+}
+
+/// The polecats of a rig, or of all rigs.
+pub fn list(town: &Town, only: Option<&str>) -> Result<Vec<Polecat>> {
+    if let Some(name) = only {
+        rig::entry(town, name)?;
+    }
+    let house = House::look(town)?;
+    let rigs = town.registry().rigs.keys();
+    let rigs = rigs.filter(|rig| only.is_none_or(|only| only == rig.as_str()));
+    rigs.flat_map(|rig| directory::workers(town, rig, Role::Polecat))
+        .map(|identity| view(town, &house, identity))
+        .collect()
+}
+
+/// One of them.
+pub fn show(town: &Town, identity: &Identity) -> Result<Polecat> {
+    let house = House::look(town)?;
+    let view = view(town, &house, identity.clone())?;
+    if view.work_dir.exists() || view.container.is_some() || view.bead.is_some() {
+        return Ok(view);
+    }
+    Err(not_found(identity))
+}
+
+/// Whether somebody still needs a branch of this agent, so that it must stay when the
+/// agent goes: one that waits to be merged.
+pub(crate) fn is_wanted(_town: &Town, _identity: &Identity, _branch: &str) -> Result<bool> {
+    // There is no merge queue yet: this is the one place that has to know of it.
+    Ok(false)
+}
+
+/// The folder of a polecat.
+pub(crate) fn work_dir(town: &Town, identity: &Identity) -> Result<PathBuf> {
+    let role = roles::resolve(town, identity.role(), identity.rig())?.value;
+    workspace::path(town, identity, &role)
+}
+
+fn view(town: &Town, house: &House, identity: Identity) -> Result<Polecat> {
+    let work_dir = work_dir(town, &identity)?;
+    let bead = house.bead(&identity);
+    let container = house.container(&identity);
+    let is_there = work_dir.join(".git").exists();
+    let git = Git::at(&work_dir, town.around());
+    let (mut ahead, mut changed_files) = (0, 0);
+    if is_there {
+        // A worktree that cannot be read is shown as what it is: not free.
+        let base = workspace::base(town, identity.rig().unwrap_or_default());
+        let count = git.run(["rev-list", "--count", "HEAD", "--not", &base]);
+        ahead = count.ok().and_then(|n| n.parse().ok()).unwrap_or(0);
+        let changes = git.run(["status", "--porcelain", "--untracked-files=all"]);
+        changed_files = changes.map_or(0, |changes| changes.lines().count());
+    }
+    let state = if house.lives(&identity) {
+        State::Working
+    } else if bead.is_some() {
+        State::Stopped
+    } else if workspace::is_settled(town, &work_dir).unwrap_or(false) {
+        State::Idle
+    } else {
+        State::Dirty
+    };
+    Ok(Polecat {
+        state,
+        bead,
+        branch: is_there
+            .then(|| workspace::current_branch(town, &work_dir))
+            .flatten(),
+        container: container.map(|container| container.name().to_owned()),
+        session: container.and_then(crate::containers::Container::life),
+        ahead,
+        changed_files,
+        work_dir,
+        identity,
+    })
+}
+
+fn not_found(identity: &Identity) -> Problem {
+    let rig = identity.rig().unwrap_or_default();
+    Problem::not_found(format!(
+        "the rig {rig} has no polecat called {:?}",
+        identity.short_name()
+    ))
+    .hint(format!("`gt polecat list {rig}` shows them"))
+}

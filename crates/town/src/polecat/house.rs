@@ -1,0 +1,73 @@
+//! One look at who runs and who holds what.
+
+use crate::containers::{self, Container};
+use crate::work::Work;
+use crate::{Result, Town};
+use gt_core::work::WorkId;
+use gt_core::{Identity, Problem, Role};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// All containers and all hooks of a town.
+pub(crate) struct House {
+    containers: Vec<Container>,
+    hooks: BTreeMap<String, WorkId>,
+}
+
+impl House {
+    pub(crate) fn look(town: &Town) -> Result<Self> {
+        Ok(House {
+            containers: containers::list(town)?,
+            hooks: Work::of(town).hooks()?.into_iter().collect(),
+        })
+    }
+
+    /// What an agent has on its hook.
+    pub(crate) fn bead(&self, identity: &Identity) -> Option<WorkId> {
+        self.hooks.get(&identity.address()).cloned()
+    }
+
+    pub(crate) fn container(&self, identity: &Identity) -> Option<&Container> {
+        let is_its = |container: &&Container| container.identity() == Some(identity);
+        self.containers.iter().find(is_its)
+    }
+
+    /// Whether an agent's container is there and its process has not ended.
+    pub(crate) fn lives(&self, identity: &Identity) -> bool {
+        self.container(identity).is_some_and(is_alive)
+    }
+
+    /// Refuses one more polecat at work than the town allows. It is at work if it has
+    /// something on its hook, or lives.
+    pub(crate) fn admit(&self, town: &Town, candidate: &Identity) -> Result<()> {
+        let hooked = self.hooks.keys();
+        let mut busy: BTreeSet<Identity> = hooked
+            .filter_map(|address| Identity::from_address(address, town.registry()))
+            .collect();
+        let alive = self
+            .containers
+            .iter()
+            .filter(|container| is_alive(container));
+        busy.extend(alive.filter_map(Container::identity).cloned());
+        busy.retain(|agent| agent.role() == Role::Polecat && agent != candidate);
+        let limits = &town.settings().limits;
+        let rig = candidate.rig().unwrap_or_default();
+        let of_rig = busy.iter().filter(|agent| agent.rig() == Some(rig)).count();
+        let refuse = |whose: &str, count: usize, setting: &str| {
+            let message = format!("{whose} has {count} polecats at work, and no more are allowed");
+            Err(Problem::conflict(message)
+                .hint("`gt polecat list` shows them; wait until one is done")
+                .hint(format!("or set `{setting}` under [limits] in town.toml")))
+        };
+        if of_rig >= limits.polecats_per_rig {
+            return refuse(&format!("the rig {rig}"), of_rig, "polecats_per_rig");
+        }
+        if busy.len() >= limits.polecats {
+            return refuse("the town", busy.len(), "polecats");
+        }
+        Ok(())
+    }
+}
+
+fn is_alive(container: &Container) -> bool {
+    !container.pane().dead && !container.lost_agent_pane()
+}

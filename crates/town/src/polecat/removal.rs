@@ -1,0 +1,178 @@
+//! Removing polecats: one that is named, or all that nobody needs any more.
+//!
+//! Every step can be taken again: the container first, so that nobody works on; then the
+//! hook; then worktree and branches. A removal that was killed is finished by the next.
+
+use super::{House, State, claim, is_wanted, not_found, work_dir};
+use crate::git::Git;
+use crate::save;
+use crate::sessions::Sessions;
+use crate::stop::{self, StopOptions};
+use crate::{Result, Town, checkpoint, fault, hook, restore, roles, workspace};
+use gt_core::work::WorkId;
+use gt_core::{Identity, Kind, Problem};
+use jiff::Timestamp;
+use std::path::Path;
+
+/// Where a test can kill us.
+pub const FAULT_POINTS: &[&str] = &["nuke.stopped", "nuke.released", "nuke.removed"];
+
+/// A polecat that was removed, or would be.
+#[derive(Clone, Debug)]
+pub struct Nuked {
+    pub identity: Identity,
+    /// Its container was ended.
+    pub stopped: bool,
+    /// What was on its hook, and is open again.
+    pub released: Option<WorkId>,
+    /// The refs under which unsaved work was kept.
+    pub saved: Vec<String>,
+    /// Branches that stay, because they wait to be merged.
+    pub kept: Vec<String>,
+    pub unsaved: workspace::Unsaved,
+}
+
+/// Removes a polecat: container, hook, worktree and branches. One with work that is nowhere
+/// else is left alone; with `force` that work is kept under `refs/gt/saved/`. With `dry_run`
+/// it only says what there is.
+pub fn nuke(town: &Town, identity: &Identity, force: bool, dry_run: bool) -> Result<Nuked> {
+    let _claim = claim::agent(town, identity)?;
+    nuke_claimed(town, identity, &House::look(town)?, force, dry_run)
+}
+
+/// The same for whoever has the claim, and has looked at the house since.
+fn nuke_claimed(
+    town: &Town,
+    identity: &Identity,
+    house: &House,
+    force: bool,
+    dry_run: bool,
+) -> Result<Nuked> {
+    let dir = work_dir(town, identity)?;
+    let branches = workspace::branches(town, identity)?;
+    let container = house.container(identity);
+    let released = house.bead(identity);
+    if !dir.exists() && branches.is_empty() && container.is_none() && released.is_none() {
+        return Err(not_found(identity));
+    }
+    // Looked at before anything is ended: a refusal must change nothing.
+    let unsaved = workspace::unsaved(town, identity, &dir)?;
+    if dry_run {
+        let kept = branches.into_iter().map(|(branch, _)| branch);
+        let kept: Result<Vec<Option<String>>> = kept
+            .map(|branch| Ok(is_wanted(town, identity, &branch)?.then_some(branch)))
+            .collect();
+        return Ok(Nuked {
+            identity: identity.clone(),
+            stopped: container.is_some(),
+            released,
+            saved: Vec::new(),
+            kept: kept?.into_iter().flatten().collect(),
+            unsaved,
+        });
+    }
+    refuse_oneself(town, identity)?;
+    if !force && !unsaved.is_nothing() {
+        // It has the words for it.
+        workspace::remove(town, identity, &dir, false)?;
+    }
+    let stopped = end(town, identity, container.is_some())?;
+    fault::point(town, "nuke.stopped");
+    if released.is_some() {
+        hook::take_off(town, identity)?;
+    }
+    fault::point(town, "nuke.released");
+    let removed = workspace::remove(town, identity, &dir, force)?;
+    fault::point(town, "nuke.removed");
+    checkpoint::clear(town, identity)?;
+    restore::forget(town, identity)?;
+    Ok(Nuked {
+        identity: identity.clone(),
+        stopped,
+        released,
+        saved: removed.saved,
+        kept: removed.kept,
+        unsaved,
+    })
+}
+
+/// Ends its container.
+fn end(town: &Town, identity: &Identity, is_there: bool) -> Result<bool> {
+    if !is_there {
+        return Ok(false);
+    }
+    let options = StopOptions {
+        force: true,
+        ..StopOptions::default()
+    };
+    for (_, result) in stop::stop_all(town, std::slice::from_ref(identity), options) {
+        match result {
+            // It ended meanwhile.
+            Err(problem) if problem.kind() == Kind::NotFound => {}
+            result => drop(result?),
+        }
+    }
+    Ok(true)
+}
+
+/// Whoever removes itself would end in the middle of it.
+fn refuse_oneself(town: &Town, identity: &Identity) -> Result<()> {
+    let around = town.around();
+    let is_here = around.var("GT_ROOT").map(Path::new) == Some(town.root());
+    let own = around.var("GT_SESSION").filter(|_| is_here);
+    if own.is_some() && own == roles::container_name(town, identity).ok().as_deref() {
+        return Err(
+            Problem::conflict(format!("{identity} cannot remove itself"))
+                .hint("somebody else has to"),
+        );
+    }
+    Ok(())
+}
+
+/// Removes polecats that are free for longer than so many seconds, with nothing of
+/// theirs unsaved. Those that were passed over because of unsaved work are told as problems.
+pub fn gc(
+    town: &Town,
+    only: Option<&str>,
+    older_than: u64,
+    dry_run: bool,
+) -> Result<Vec<(Identity, Result<Nuked>)>> {
+    let mut answers = Vec::new();
+    for polecat in super::list(town, only)? {
+        let identity = polecat.identity;
+        if matches!(polecat.state, State::Working | State::Stopped) {
+            continue;
+        }
+        let age = Timestamp::now().as_second() - last_change(town, &identity, &polecat.work_dir)?;
+        if age < i64::try_from(older_than).unwrap_or(i64::MAX) {
+            continue;
+        }
+        // Whoever has the claim is giving it work at this moment, or has just done so.
+        let Some(_claim) = claim::try_agent(town, &identity)? else {
+            continue;
+        };
+        let house = House::look(town)?;
+        if house.lives(&identity) || house.bead(&identity).is_some() {
+            continue;
+        }
+        let answer = nuke_claimed(town, &identity, &house, false, dry_run);
+        answers.push((identity, answer));
+    }
+    Ok(answers)
+}
+
+/// When something last happened to a polecat, in seconds since the epoch: its worktree went
+/// to another commit, or a life of it ended.
+fn last_change(town: &Town, identity: &Identity, dir: &Path) -> Result<i64> {
+    let own = Git::at(dir, town.around()).run(["rev-parse", "--git-dir"]);
+    let own = own.map_or_else(|_| dir.to_owned(), |own| dir.join(own));
+    let files = [own.join("HEAD"), own.join("logs/HEAD"), dir.to_owned()];
+    let changed = files.iter().filter_map(|path| {
+        let at = path.metadata().ok()?.modified().ok()?;
+        Some(Timestamp::try_from(at).ok()?.as_second())
+    });
+    let last = save::last_life(&Sessions::of(town), &identity.address())?;
+    let ended = last.and_then(|life| life.ended_at.or(life.started_at));
+    let ended = ended.and_then(|at| Some(at.parse::<Timestamp>().ok()?.as_second()));
+    Ok(changed.chain(ended).max().unwrap_or(0))
+}

@@ -1,0 +1,188 @@
+//! The first phase: which polecat gets an item, with its worktree and its hook.
+//!
+//! All of it under the rig's lock, so that of racing processes each finds what the one
+//! before has done. The worktree comes before the hook: an item is never on the hook of
+//! somebody who has no folder. A polecat that is taken stays claimed until it was started.
+
+use super::Order;
+use crate::lock::FileLock;
+use crate::polecat::{House, claim, work_dir};
+use crate::stop::{self, StopOptions};
+use crate::work::Work;
+use crate::workspace::{self, Placed};
+use crate::{Result, directory, fault, start};
+use gt_core::{Identity, Problem, Role, polecat};
+
+/// What came of it.
+pub(super) enum Allocation {
+    /// This polecat has the item on its hook now, and its worktree on the branch.
+    New {
+        agent: Identity,
+        placed: Placed,
+        reused: bool,
+        claim: FileLock,
+    },
+    /// Somebody has the item already.
+    HeldBy(String),
+    /// The polecat that was named runs.
+    Runs(Identity),
+}
+
+struct Choice {
+    agent: Identity,
+    reused: bool,
+    claim: FileLock,
+}
+
+impl Order<'_> {
+    pub(super) fn allocate(&self, rig: &str, wanted: Option<&Identity>) -> Result<Allocation> {
+        let town = self.town;
+        let _rig = claim::rig(town, rig)?;
+        town.around().cancel.check()?;
+        if let Some(holder) = Work::of(town).holder(&self.item.id)? {
+            return Ok(Allocation::HeldBy(holder));
+        }
+        let house = House::look(town)?;
+        let choice = match wanted {
+            Some(agent) if house.lives(agent) => return Ok(Allocation::Runs(agent.clone())),
+            Some(agent) => self.this_one(&house, agent)?,
+            None => self.choose(&house, rig)?,
+        };
+        let agent = &choice.agent;
+        house.admit(town, agent)?;
+        // The harness, its program, the role: all that can be told before anything is made.
+        start::check(town, agent, self.start)?;
+        fault::point(town, "sling.allocated");
+        if house.container(agent).is_some() {
+            // It died after its last item: this is no part of that chain.
+            let options = StopOptions {
+                force: true,
+                ..StopOptions::default()
+            };
+            stop::stop_all(town, std::slice::from_ref(agent), options);
+        }
+        let dir = work_dir(town, agent)?;
+        let branch = workspace::work_branch(agent, &self.item.id);
+        let placed = workspace::place(town, agent, &dir, &branch)?;
+        fault::point(town, "sling.placed");
+        if let Err(problem) = self.admit_and_hook(agent, placed.made_folder) {
+            let made = super::Made {
+                placed: Some(placed),
+                ..super::Made::default()
+            };
+            return Err(self.take_back(agent, &made, problem));
+        }
+        Ok(Allocation::New {
+            agent: choice.agent,
+            placed,
+            reused: choice.reused,
+            claim: choice.claim,
+        })
+    }
+
+    /// Counts again and hooks in one: other rigs have locks of their own.
+    fn admit_and_hook(&self, agent: &Identity, is_new: bool) -> Result<()> {
+        let _count = claim::count(self.town)?;
+        self.town.around().cancel.check()?;
+        House::look(self.town)?.admit(self.town, agent)?;
+        self.hook(agent)?;
+        if is_new {
+            self.event("spawn", "polecat", agent);
+        }
+        Ok(())
+    }
+
+    /// A polecat that is free, first of all one that has worked on this item before; or a
+    /// name that nobody has.
+    fn choose(&self, house: &House, rig: &str) -> Result<Choice> {
+        let town = self.town;
+        let mut known = directory::workers(town, rig, Role::Polecat);
+        let has_branch = |agent: &Identity| {
+            let branch = workspace::work_branch(agent, &self.item.id);
+            let branches = workspace::branches(town, agent).unwrap_or_default();
+            branches.iter().any(|(name, _)| *name == branch)
+        };
+        known.sort_by_cached_key(|agent| !has_branch(agent));
+        for agent in known {
+            if let Some(claim) = self.is_free(house, &agent)? {
+                return Ok(Choice {
+                    agent,
+                    reused: true,
+                    claim,
+                });
+            }
+        }
+        self.new_one(house, rig)
+    }
+
+    /// Claims a polecat that exists and is free.
+    fn is_free(&self, house: &House, agent: &Identity) -> Result<Option<FileLock>> {
+        let town = self.town;
+        if house.lives(agent)
+            || house.bead(agent).is_some()
+            || FileLock::is_held(&town.lock_path(agent))
+            || !workspace::is_settled(town, &work_dir(town, agent)?)?
+        {
+            return Ok(None);
+        }
+        claim::try_agent(town, agent)
+    }
+
+    fn new_one(&self, house: &House, rig: &str) -> Result<Choice> {
+        let town = self.town;
+        let pool = town.settings().polecats.pool(rig)?;
+        // `rig/name` means a crew worker first, and folders may not tell upper from lower case.
+        let mut taken: Vec<String> = [Role::Crew, Role::Polecat]
+            .iter()
+            .flat_map(|role| directory::workers(town, rig, *role))
+            .map(|agent| agent.short_name().to_ascii_lowercase())
+            .collect();
+        loop {
+            let name = polecat::free_name(&pool, |name| {
+                let agent = Identity::polecat(rig, name);
+                !taken.contains(&name.to_ascii_lowercase())
+                    && agent.check_new(town.registry()).is_ok()
+                    && house.bead(&agent).is_none()
+                    && house.container(&agent).is_none()
+            });
+            let name = name.ok_or_else(|| {
+                Problem::conflict(format!("the rig {rig} has no free name for a polecat"))
+                    .hint("`gt polecat gc` removes those that nobody needs")
+            })?;
+            let agent = Identity::polecat(rig, name.clone());
+            // Whoever has it is just removing one of that name.
+            if let Some(claim) = claim::try_agent(town, &agent)? {
+                return Ok(Choice {
+                    agent,
+                    reused: false,
+                    claim,
+                });
+            }
+            taken.push(name.to_ascii_lowercase());
+        }
+    }
+
+    /// The polecat that was named, which does not run.
+    fn this_one(&self, house: &House, agent: &Identity) -> Result<Choice> {
+        let town = self.town;
+        agent.check_new(town.registry())?;
+        if let Some(bead) = house.bead(agent) {
+            return Err(Problem::conflict(format!("{agent} has {bead} on its hook"))
+                .hint(format!("`gt unhook --agent {agent}` takes it off")));
+        }
+        let is_there = work_dir(town, agent)?.exists();
+        let claim = match is_there {
+            true => self.is_free(house, agent)?,
+            false => claim::try_agent(town, agent)?,
+        };
+        let claim = claim.ok_or_else(|| {
+            Problem::conflict(format!("{agent} is not free"))
+                .hint("`gt polecat show` tells what is in its worktree")
+        })?;
+        Ok(Choice {
+            agent: agent.clone(),
+            reused: is_there,
+            claim,
+        })
+    }
+}

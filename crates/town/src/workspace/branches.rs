@@ -1,0 +1,74 @@
+//! Which branches are an agent's, by their names.
+//!
+//! A polecat has a branch for each of its work items, `polecat/<name>/<item>`, and
+//! `polecat/<name>/idle` where it was started without one. Everybody else has the one
+//! `<role>/<name>`. Where it matters which one a worktree is on, git is asked.
+
+use crate::git::Git;
+use crate::work::Work;
+use crate::{Result, Town, rig};
+use gt_core::work::WorkId;
+use gt_core::{Identity, Role};
+use std::path::Path;
+
+/// What all branches of an agent begin with.
+pub(super) fn root(identity: &Identity) -> String {
+    format!("{}/{}", identity.role().word(), identity.short_name())
+}
+
+/// The branch of an agent that has no work item.
+pub fn branch(identity: &Identity) -> String {
+    match identity.role() {
+        // git cannot have a branch beside others that go on from its name.
+        Role::Polecat => format!("{}/idle", root(identity)),
+        _ => root(identity),
+    }
+}
+
+/// The branch on which a polecat does a work item.
+pub fn work_branch(identity: &Identity, id: &WorkId) -> String {
+    format!("{}/{id}", root(identity))
+}
+
+/// Whether a branch is one of an agent's, by its name.
+pub fn is_branch_of(identity: &Identity, branch: &str) -> bool {
+    branch
+        .strip_prefix(&root(identity))
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// The branch that a new worktree of an agent belongs on: that of its work.
+pub(super) fn due(town: &Town, identity: &Identity) -> Result<String> {
+    let hooked = match identity.role() {
+        Role::Polecat => Work::of(town).hooked(&identity.address())?,
+        _ => None,
+    };
+    Ok(hooked.map_or_else(
+        || branch(identity),
+        |hooked| work_branch(identity, &hooked.item.id),
+    ))
+}
+
+/// The branch that a worktree is on; `None` where it is on none, or is not there.
+pub fn current_branch(town: &Town, dir: &Path) -> Option<String> {
+    Git::at(dir, town.around())
+        .run(["symbolic-ref", "--quiet", "--short", "HEAD"])
+        .ok()
+        .filter(|branch| !branch.is_empty())
+}
+
+/// All branches of an agent, with the commits that they end in.
+pub fn branches(town: &Town, identity: &Identity) -> Result<Vec<(String, String)>> {
+    let repository = rig::repository(town, identity.rig().unwrap_or_default());
+    let found = Git::at(&repository, town.around()).to_the_end().run([
+        "for-each-ref",
+        "--format=%(objectname) %(refname)",
+        &format!("refs/heads/{}", root(identity)),
+    ])?;
+    let branch = |line: &str| {
+        let (commit, name) = line.split_once(' ')?;
+        let name = name.strip_prefix("refs/heads/")?;
+        Some((name.to_owned(), commit.to_owned()))
+    };
+    Ok(found.lines().filter_map(branch).collect())
+}

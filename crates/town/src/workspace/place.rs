@@ -1,0 +1,211 @@
+//! Putting an agent's worktree on a branch, and taking exactly that back.
+
+use super::branches::{branch, current_branch, root};
+use super::{PATIENCE, base, is_unfinished, repository_lock};
+use crate::git::Git;
+use crate::lock::FileLock;
+use crate::{Result, Town, files, rig};
+use gt_core::{Identity, Problem, Role};
+use std::fs;
+use std::path::Path;
+
+/// What was changed to put a worktree on its branch.
+#[derive(Clone, Debug, Default)]
+pub struct Placed {
+    pub branch: String,
+    /// The folder was made.
+    pub made_folder: bool,
+    /// The branch was made, at this commit.
+    made_at: Option<String>,
+    /// What the worktree was on before, in the words of `git switch`.
+    left: Option<Vec<String>>,
+}
+
+/// Puts an agent's worktree on a branch: one that is not there is made, one whose links
+/// are broken is repaired. A new branch begins where the rig's work begins.
+pub fn place(town: &Town, identity: &Identity, dir: &Path, branch: &str) -> Result<Placed> {
+    let rig = identity.rig().unwrap_or_default();
+    let repository = rig::repository(town, rig);
+    if !repository.is_dir() {
+        return Err(
+            Problem::failed(format!("{} is missing", repository.display()))
+                .hint("`gt doctor` looks at every rig"),
+        );
+    }
+    let _lock = FileLock::take(&repository_lock(town, rig), PATIENCE)?;
+    let git = Git::at(&repository, town.around());
+    let target = dir.to_string_lossy().into_owned();
+    if dir.join(".git").exists() && !is_usable(town, dir) {
+        // A town that was moved. Where that is not it, the next look says so.
+        let _ = git.run(["worktree", "repair", "--", &target]);
+    }
+    make_room(git, identity)?;
+    let result = match is_usable(town, dir) {
+        true => switch(town, rig, dir, branch),
+        false => add(town, rig, dir, branch),
+    };
+    result.map_err(|problem| match problem.kind() {
+        gt_core::Kind::Failed => Problem::failed(format!("cannot make the worktree of {identity}"))
+            .caused_by_problem(&problem),
+        _ => problem,
+    })
+}
+
+/// Takes back what `place` has done, as far as nobody has worked there since.
+pub fn take_back(town: &Town, identity: &Identity, dir: &Path, placed: &Placed) -> Result<()> {
+    let rig = identity.rig().unwrap_or_default();
+    let repository = rig::repository(town, rig);
+    let _lock = FileLock::take(&repository_lock(town, rig), PATIENCE)?;
+    let git = Git::at(&repository, town.around()).to_the_end();
+    if placed.made_folder {
+        let target = dir.to_string_lossy().into_owned();
+        // git itself refuses where something was changed.
+        git.run(["worktree", "remove", "--", &target])?;
+    } else if let Some(left) = &placed.left {
+        let here = Git::at(dir, town.around()).to_the_end();
+        let changes = here.run(["status", "--porcelain", "--untracked-files=all"])?;
+        if !changes.is_empty() {
+            return Err(Problem::conflict(format!(
+                "{} was changed meanwhile",
+                dir.display()
+            )));
+        }
+        here.run([&["switch".to_owned(), "--quiet".to_owned()], &left[..]].concat())?;
+    }
+    if let Some(commit) = &placed.made_at {
+        // Only if nothing was added to it.
+        let name = format!("refs/heads/{}", placed.branch);
+        git.run(["update-ref", "-d", &name, commit])?;
+    }
+    Ok(())
+}
+
+/// Whether a folder is a worktree that git knows.
+pub(super) fn is_usable(town: &Town, dir: &Path) -> bool {
+    dir.join(".git").exists() && Git::at(dir, town.around()).says(["rev-parse", "--git-dir"])
+}
+
+/// Whether a worktree can be put on another branch without losing anything: nothing is
+/// changed, nothing is half done, and every commit is on some branch.
+pub fn is_settled(town: &Town, dir: &Path) -> Result<bool> {
+    const HALF_DONE: &[&str] = &[
+        "rebase-merge",
+        "rebase-apply",
+        "MERGE_HEAD",
+        "CHERRY_PICK_HEAD",
+        "REVERT_HEAD",
+        "BISECT_LOG",
+    ];
+    if !is_usable(town, dir) || is_unfinished(town, dir) {
+        return Ok(false);
+    }
+    let git = Git::at(dir, town.around());
+    let own = dir.join(git.run(["rev-parse", "--git-dir"])?);
+    if HALF_DONE.iter().any(|name| own.join(name).exists()) {
+        return Ok(false);
+    }
+    let loose = [
+        "rev-list",
+        "--count",
+        "HEAD",
+        "--not",
+        "--branches",
+        "--remotes",
+    ];
+    let changes = git.run(["status", "--porcelain", "--untracked-files=all"])?;
+    Ok(changes.is_empty() && git.run(loose)? == "0")
+}
+
+/// Polecats once had one branch for everything. Its name is in the way of those that go
+/// on from it, so it gets the name of one without work.
+fn make_room(git: Git<'_>, identity: &Identity) -> Result<()> {
+    let old = root(identity);
+    if identity.role() == Role::Polecat && exists(git, &old) {
+        git.run(["branch", "--quiet", "-m", &old, &branch(identity)])?;
+    }
+    Ok(())
+}
+
+fn switch(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
+    let git = Git::at(dir, town.around());
+    let mut placed = Placed {
+        branch: branch.to_owned(),
+        ..Placed::default()
+    };
+    let before = current_branch(town, dir);
+    if before.as_deref() == Some(branch) {
+        return Ok(placed);
+    }
+    let left = match before {
+        Some(before) => vec![before],
+        None => vec!["--detach".to_owned(), git.run(["rev-parse", "HEAD"])?],
+    };
+    if exists(git, branch) {
+        git.run(["switch", "--quiet", "--no-guess", branch])?;
+    } else {
+        let base = base(town, rig);
+        git.run(["switch", "--quiet", "--no-track", "-c", branch, &base])?;
+        placed.made_at = Some(git.run(["rev-parse", "HEAD"])?);
+    }
+    placed.left = Some(left);
+    Ok(placed)
+}
+
+fn add(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
+    if dir.exists()
+        && dir
+            .read_dir()
+            .is_ok_and(|mut entries| entries.next().is_some())
+    {
+        return Err(Problem::conflict(format!(
+            "{} is not empty and not a worktree of {rig}",
+            dir.display()
+        ))
+        .hint("move it away; gt removes nothing that it did not make"));
+    }
+    let repository = rig::repository(town, rig);
+    let git = Git::at(&repository, town.around());
+    let target = dir.to_string_lossy().into_owned();
+    // A worktree whose folder was removed by hand is still on git's list.
+    git.run(["worktree", "prune"])?;
+    let made_folder = !dir.exists();
+    if let Some(parent) = dir.parent() {
+        files::make_dir(parent)?;
+    }
+    let is_new = !exists(git, branch);
+    let result = if is_new {
+        let base = base(town, rig);
+        let words = ["worktree", "add", "--quiet", "--no-track", "-b", branch];
+        git.run([&words[..], &["--", &target, &base]].concat())
+    } else {
+        // An earlier worktree of this agent: its work goes on where it was.
+        git.run(["worktree", "add", "--quiet", "--", &target, branch])
+    };
+    let made_at = result.and_then(|_| match is_new {
+        true => {
+            let name = format!("refs/heads/{branch}");
+            git.run(["rev-parse", "--verify", &name]).map(Some)
+        }
+        false => Ok(None),
+    });
+    match made_at {
+        Ok(made_at) => Ok(Placed {
+            branch: branch.to_owned(),
+            made_folder,
+            made_at,
+            left: None,
+        }),
+        Err(problem) => {
+            if made_folder {
+                // git takes back its own half; only an empty folder may be left.
+                let _ = fs::remove_dir(dir);
+            }
+            Err(problem)
+        }
+    }
+}
+
+fn exists(git: Git<'_>, branch: &str) -> bool {
+    let name = format!("refs/heads/{branch}");
+    git.says(["show-ref", "--verify", "--quiet", &name])
+}

@@ -1,0 +1,193 @@
+//! Removing an agent's worktree without losing its work.
+//!
+//! git runs to its end here: a removal is often the answer to a Ctrl-C.
+
+use super::branches::{branches, root};
+use crate::git::Git;
+use crate::{Result, Town, files, polecat, rig};
+use gt_core::{Identity, Problem};
+use std::fs;
+use std::path::Path;
+
+/// What would be lost with a worktree.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unsaved {
+    pub changed_files: usize,
+    pub commits: usize,
+}
+
+impl Unsaved {
+    pub fn is_nothing(&self) -> bool {
+        *self == Unsaved::default()
+    }
+}
+
+/// Changes that are not committed, and commits that no remote branch has: of the
+/// worktree as it stands and of the agent's branches, which may be elsewhere. A branch that
+/// somebody else still wants stays, so what is on it is not lost.
+pub fn unsaved(town: &Town, identity: &Identity, dir: &Path) -> Result<Unsaved> {
+    let mut unsaved = Unsaved::default();
+    if dir.join(".git").exists() && !is_unfinished(town, dir) {
+        let git = Git::at(dir, town.around()).to_the_end();
+        let changes = git.run(["status", "--porcelain", "--untracked-files=all"])?;
+        unsaved.changed_files = changes.lines().count();
+    }
+    let (tips, kept) = tips(town, identity, dir)?;
+    if let (Some(rig), false) = (identity.rig(), tips.is_empty()) {
+        let repository = rig::repository(town, rig);
+        let mut args = vec!["rev-list", "--count"];
+        args.extend(tips.iter().map(String::as_str));
+        args.extend(["--not", "--remotes"]);
+        args.extend(kept.iter().map(String::as_str));
+        let commits = Git::at(&repository, town.around()).to_the_end().run(args)?;
+        unsaved.commits = commits.parse().unwrap_or(0);
+    }
+    Ok(unsaved)
+}
+
+/// Whether git was killed while it made the worktree: then nobody has worked in it.
+pub fn is_unfinished(town: &Town, dir: &Path) -> bool {
+    let own = Git::at(dir, town.around())
+        .to_the_end()
+        .run(["rev-parse", "--git-dir"]);
+    // The index is what it writes last.
+    own.is_ok_and(|own| !dir.join(own).join("index").exists())
+}
+
+/// The commits that an agent's work ends in: its branches, and what is checked out. And
+/// those of branches that stay, because somebody else wants them.
+fn tips(town: &Town, identity: &Identity, dir: &Path) -> Result<(Vec<String>, Vec<String>)> {
+    let (mut tips, mut kept) = (Vec::new(), Vec::new());
+    for (branch, commit) in branches(town, identity)? {
+        match polecat::is_wanted(town, identity, &branch)? {
+            true => kept.push(commit),
+            false => tips.push(commit),
+        }
+    }
+    if dir.join(".git").exists() {
+        let head = ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"];
+        tips.extend(Git::at(dir, town.around()).to_the_end().run(head).ok());
+    }
+    tips.sort();
+    tips.dedup();
+    Ok((tips, kept))
+}
+
+/// What removing a worktree left behind on purpose.
+#[derive(Clone, Debug, Default)]
+pub struct Removed {
+    /// The refs under which unsaved work was kept.
+    pub saved: Vec<String>,
+    /// The branches that stay, because somebody else still wants them.
+    pub kept: Vec<String>,
+}
+
+/// Removes an agent's worktree and its branches. Work that is nowhere else is kept
+/// under `refs/gt/saved/`, and without `force` it is not removed at all.
+pub fn remove(town: &Town, identity: &Identity, dir: &Path, force: bool) -> Result<Removed> {
+    let Some(rig) = identity.rig() else {
+        return Err(Problem::usage(format!("{identity} has no worktree")));
+    };
+    let repository = rig::repository(town, rig);
+    let git = Git::at(&repository, town.around()).to_the_end();
+    let mut removed = Removed::default();
+    let unsaved = unsaved(town, identity, dir)?;
+    if !unsaved.is_nothing() {
+        if !force {
+            return Err(Problem::conflict(format!(
+                "{identity} has work that is nowhere else: {} changed files, {} commits",
+                unsaved.changed_files, unsaved.commits
+            ))
+            .hint("commit and push it, or `--force`: it is then kept under refs/gt/saved/"));
+        }
+        removed.saved = save(town, identity, dir)?;
+    }
+    if dir.join(".git").exists() {
+        let target = dir.to_string_lossy().into_owned();
+        let mut words = vec!["worktree", "remove", "--force"];
+        if is_unfinished(town, dir) {
+            // git itself has locked it, and was killed before it could unlock it.
+            words.push("--force");
+        }
+        words.extend(["--", &target]);
+        git.run(words)?;
+    } else if dir.exists() {
+        fs::remove_dir(dir).map_err(|error| files::cannot("remove", dir, &error))?;
+    }
+    git.run(["worktree", "prune"])?;
+    for (branch, _) in branches(town, identity)? {
+        if polecat::is_wanted(town, identity, &branch)? {
+            removed.kept.push(branch);
+        } else {
+            git.run(["branch", "--quiet", "-D", "--", &branch])?;
+        }
+    }
+    Ok(removed)
+}
+
+/// Keeps every tip, and what is not committed, ignored files aside, under refs of their own.
+fn save(town: &Town, identity: &Identity, dir: &Path) -> Result<Vec<String>> {
+    let stamp = jiff::Timestamp::now().as_millisecond();
+    let name = |part: &str| format!("refs/gt/saved/{}/{stamp}-{part}", root(identity));
+    let repository = rig::repository(town, identity.rig().unwrap_or_default());
+    let bare = Git::at(&repository, town.around()).to_the_end();
+    let mut saved = Vec::new();
+    let (tips, kept) = tips(town, identity, dir)?;
+    for (number, tip) in tips.iter().enumerate() {
+        let mut args = vec!["rev-list", "--count", tip, "--not", "--remotes"];
+        args.extend(kept.iter().map(String::as_str));
+        let unpushed = bare.run(args)?;
+        if unpushed != "0" {
+            let name = name(&format!("tip{number}"));
+            bare.run(["update-ref", &name, tip])?;
+            saved.push(name);
+        }
+    }
+    if dir.join(".git").exists() {
+        saved.extend(save_changes(town, identity, dir, &name("changes"))?);
+    }
+    Ok(saved)
+}
+
+fn save_changes(
+    town: &Town,
+    identity: &Identity,
+    dir: &Path,
+    name: &str,
+) -> Result<Option<String>> {
+    let git = Git::at(dir, town.around()).to_the_end();
+    let changes = git.run(["status", "--porcelain", "--untracked-files=all"])?;
+    if changes.is_empty() {
+        return Ok(None);
+    }
+    // git names a folder, even where all files are asked for, when it is a
+    // repository of its own: a commit would only keep a pointer to it.
+    let nested = changes
+        .lines()
+        .find(|line| line.starts_with("??") && line.ends_with('/'));
+    if let Some(line) = nested {
+        return Err(Problem::conflict(format!(
+            "{} holds a repository of its own: {}",
+            dir.display(),
+            line.trim_start_matches("?? ")
+        ))
+        .hint("move it away first; gt could not keep what is in it"));
+    }
+    git.run(["add", "--all"])?;
+    let tree = git.run(["write-tree"])?;
+    let message = format!("Work of {identity} kept when its worktree was removed");
+    let commit = git.run([
+        "-c",
+        "user.name=gt",
+        "-c",
+        "user.email=gt@localhost",
+        "commit-tree",
+        &tree,
+        "-p",
+        "HEAD",
+        "-m",
+        &message,
+    ])?;
+    git.run(["update-ref", name, &commit])?;
+    Ok(Some(name.to_owned()))
+}
