@@ -15,7 +15,7 @@ use crate::polecat::{House, claim, work_dir};
 use crate::start::{self, StartOptions};
 use crate::work::{Patch, Work};
 use crate::workspace::{self, Placed};
-use crate::{Result, Town, fault, hook, nudge, rig, roles};
+use crate::{Result, Town, checkpoint, fault, hook, nudge, rig, roles};
 use allocate::Allocation;
 use gt_core::event::Event;
 use gt_core::nudge::Priority;
@@ -272,6 +272,7 @@ impl Order<'_> {
             if self.options.no_start {
                 return self.present(agent, reused);
             }
+            self.forget_other_work(agent)?;
             let started = start::start(self.town, agent, self.start)?;
             fault::point(self.town, "sling.started");
             Ok(self.started(started, reused))
@@ -384,6 +385,15 @@ impl Order<'_> {
             made.noted = Some(before);
         }
         fault::point(self.town, "sling.noted");
+        Ok(())
+    }
+
+    /// A checkpoint says where the work stood; that of another item would mislead.
+    fn forget_other_work(&self, agent: &Identity) -> Result<()> {
+        let found = checkpoint::read(self.town, agent)?.and_then(|found| found.hooked_bead);
+        if found.is_some_and(|bead| bead != self.item.id.as_str()) {
+            checkpoint::clear(self.town, agent)?;
+        }
         Ok(())
     }
 

@@ -24,6 +24,7 @@ mod remembered;
 mod restored;
 mod saved;
 mod secrets;
+mod slinging;
 mod stopping;
 mod surviving;
 mod synced;

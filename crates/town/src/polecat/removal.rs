@@ -77,6 +77,7 @@ fn nuke_claimed(
         workspace::remove(town, identity, &dir, false)?;
     }
     let stopped = end(town, identity, container.is_some())?;
+    restore::forget(town, identity)?;
     fault::point(town, "nuke.stopped");
     if released.is_some() {
         hook::take_off(town, identity)?;
@@ -85,7 +86,6 @@ fn nuke_claimed(
     let removed = workspace::remove(town, identity, &dir, force)?;
     fault::point(town, "nuke.removed");
     checkpoint::clear(town, identity)?;
-    restore::forget(town, identity)?;
     Ok(Nuked {
         identity: identity.clone(),
         stopped,

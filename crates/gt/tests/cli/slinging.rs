@@ -1,0 +1,559 @@
+//! Work that is given to polecats and others, and how polecats come and go.
+
+use crate::env::{PATIENCE, TestEnv};
+use crate::remembered::lives;
+use gt_tmux::testing::wait_until;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::PathBuf;
+
+fn create(env: &TestEnv, title: &str) -> String {
+    let item = env.json(&["work", "create", title]);
+    item["id"].as_str().unwrap().to_owned()
+}
+
+fn status(env: &TestEnv, id: &str) -> String {
+    let item = env.json(&["work", "show", id]);
+    item["status"].as_str().unwrap().to_owned()
+}
+
+fn folder(env: &TestEnv, name: &str) -> PathBuf {
+    env.town().join("gastown/polecats").join(name)
+}
+
+/// The branches of the rig's polecats.
+fn branches(env: &TestEnv) -> Vec<String> {
+    let repository = env.town().join("gastown/.repo.git");
+    let format = "--format=%(refname:short)";
+    let found = env.git(&repository, &["for-each-ref", format, "refs/heads/polecat"]);
+    found.lines().map(str::to_owned).collect()
+}
+
+fn current_branch(env: &TestEnv, name: &str) -> String {
+    let branch = env.git(&folder(env, name), &["branch", "--show-current"]);
+    branch.trim().to_owned()
+}
+
+fn polecats(env: &TestEnv) -> Vec<Value> {
+    let found = env.json(&["polecat", "list"]);
+    found.as_array().unwrap().clone()
+}
+
+fn state(env: &TestEnv, name: &str) -> String {
+    let found = env.json(&["polecat", "show", name]);
+    found["state"].as_str().unwrap().to_owned()
+}
+
+/// What a polecat's worktree looks like after its work is done and told elsewhere.
+fn free(env: &TestEnv, name: &str) {
+    let address = format!("gastown/polecats/{name}");
+    env.gt(&["stop", &address]).ok();
+    let bead = env.json(&["unhook", "--agent", &address]);
+    env.gt(&["work", "close", bead["item"].as_str().unwrap()])
+        .ok();
+}
+
+/// Programs that end at once.
+fn break_polecats(env: &TestEnv) {
+    let role = "[session]\nstart_command = 'exit 3'\n";
+    fs::write(env.town().join("roles/polecat.toml"), role).unwrap();
+}
+
+fn mend_polecats(env: &TestEnv) {
+    fs::remove_file(env.town().join("roles/polecat.toml")).unwrap();
+}
+
+fn limit(env: &TestEnv, line: &str) {
+    let file = env.town().join("town.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(file, text.replace("[limits]", &format!("[limits]\n{line}"))).unwrap();
+}
+
+#[test]
+fn an_item_goes_to_a_new_polecat_that_finds_it_when_it_starts() {
+    let env = TestEnv::with_rig();
+    let id = create(&env, "Fix it");
+    let slung = env.json(&["sling", &id, "--args", "mind the gap"]);
+    let branch = format!("polecat/Toast/{id}");
+    for (field, expected) in [
+        ("bead", json!(id)),
+        ("agent", json!("gastown/polecats/Toast")),
+        ("container", json!("gt-Toast")),
+        ("branch", json!(branch)),
+        ("work_dir", json!(folder(&env, "Toast"))),
+        ("started", json!(true)),
+        ("reused", json!(false)),
+    ] {
+        assert_eq!(slung[field], expected, "{field}: {slung}");
+    }
+    assert_eq!(current_branch(&env, "Toast"), branch);
+    assert_eq!(branches(&env), [branch.as_str()]);
+    let item = env.json(&["work", "show", &id]);
+    assert_eq!(item["status"], "hooked");
+    assert_eq!(item["assignee"], "gastown/polecats/Toast");
+    assert_eq!(item["notes"], "mind the gap");
+    let life = &lives(&env, &["--work", &id])[0];
+    assert_eq!(life["id"], slung["session"], "it was there from the start");
+    assert_eq!(life["branch"], json!(branch));
+    let prompt = life["initial_prompt"].as_str().unwrap();
+    assert!(
+        prompt.contains("assigned") && prompt.contains("mind the gap"),
+        "{prompt}"
+    );
+    let told = env.json(&["events", "--type", "hook,sling,spawn"]);
+    let kinds = told.as_array().unwrap().iter();
+    let kinds: Vec<&str> = kinds.map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["hook", "sling", "spawn"]);
+    let feed = env.gt(&["feed"]).ok().stdout;
+    assert!(
+        feed.contains(&format!("human gave gastown/polecats/Toast {id} to do")),
+        "{feed}"
+    );
+    // The same again is done already; more words would not be heard.
+    let again = env.json(&["sling", &id]);
+    assert_eq!(again["session"], slung["session"]);
+    assert_eq!(again["started"], false);
+    env.gt(&["sling", &id, "--args", "more"]).fails(4);
+    // The rig may stand in front.
+    let other = create(&env, "Fix that");
+    let slung = env.json(&["sling", "gastown", &other, "--no-start"]);
+    assert_eq!(slung["agent"], "gastown/polecats/Nux");
+    assert_eq!(slung["started"], false);
+    assert_eq!(slung["session"], Value::Null);
+    assert_eq!(state(&env, "Nux"), "stopped");
+    assert_eq!(env.running(), ["gastown/polecats/Toast"]);
+    // What was only hooked is gone on with.
+    let slung = env.json(&["sling", &other, "gastown"]);
+    assert_eq!(slung["agent"], "gastown/polecats/Nux");
+    assert_eq!(slung["started"], true);
+    assert_eq!(state(&env, "Nux"), "working");
+}
+
+#[test]
+fn an_agent_that_is_named_gets_it_and_is_started_or_told() {
+    let env = TestEnv::with_crew(&["max"]);
+    let [a, b, c] = ["a", "b", "c"].map(|title| create(&env, title));
+    let slung = env.json(&["sling", &a, "gastown/max"]);
+    assert_eq!(slung["agent"], "gastown/crew/max");
+    assert_eq!(slung["started"], true);
+    assert_eq!(slung["branch"], "crew/max");
+    env.gt(&["sling", &b, "gastown/max"]).fails(4);
+    assert_eq!(status(&env, &b), "open");
+    env.gt(&["sling", &a]).fails(4);
+    env.gt(&["unhook", &a]).ok();
+    let slung = env.json(&["sling", "max", &b, "--args", "soon"]);
+    assert_eq!(slung["started"], false);
+    assert_eq!(slung["nudged"], true);
+    env.wait_screen("gastown/max", "new work on your hook");
+    env.wait_screen("gastown/max", "soon");
+    assert_eq!(lives(&env, &["--work", &b]).len(), 1, "the life that runs");
+    // A polecat by its name, whether there is one or not.
+    let slung = env.json(&["sling", &c, "gastown/polecats/Zed"]);
+    assert_eq!(slung["branch"], json!(format!("polecat/Zed/{c}")));
+    assert_eq!(state(&env, "Zed"), "working");
+    // A town's item belongs to no rig.
+    let town = env.json(&["work", "create", "t", "--rig", "hq"]);
+    let town = town["id"].as_str().unwrap();
+    env.gt(&["sling", town]).fails(2);
+    assert_eq!(env.json(&["sling", town, "mayor"])["agent"], "mayor");
+    // Nobody is made by mistake.
+    let d = create(&env, "d");
+    env.gt(&["sling", &d, "gastown/nobody"]).fails(3);
+    env.gt(&["sling", &d, "gastown/crew/nobody"]).fails(3);
+    env.gt(&["sling", &d, "gastown", "mayor"]).fails(2);
+    env.gt(&["sling", "gastown"]).fails(2);
+    env.gt(&["sling", &a, &d, "gastown/max"]).fails(2);
+    assert_eq!(status(&env, &d), "open");
+    assert_eq!(polecats(&env).len(), 1);
+}
+
+#[test]
+fn several_items_go_to_as_many_polecats_and_one_bad_one_stops_nobody() {
+    let env = TestEnv::with_rig();
+    let [a, b, c, d] = ["a", "b", "c", "d"].map(|title| create(&env, title));
+    env.gt(&["work", "dep", "add", &d, &a]).ok();
+    let answer = env.gt(&["sling", &a, &b, "gt-nosuch", &c, &d, "--json"]);
+    let answer = answer.fails(3);
+    let rows = answer.json();
+    let rows = rows.as_array().unwrap();
+    assert_eq!(rows.len(), 5);
+    let started: Vec<bool> = rows.iter().map(|row| row["started"] == true).collect();
+    assert_eq!(started, [true, true, false, true, false]);
+    assert_eq!(rows[2]["error"]["kind"], "not_found");
+    assert_eq!(rows[4]["error"]["kind"], "conflict");
+    let mut agents: Vec<&str> = rows
+        .iter()
+        .filter_map(|row| row["agent"].as_str())
+        .collect();
+    agents.sort_unstable();
+    agents.dedup();
+    assert_eq!(agents.len(), 3, "{rows:?}");
+    assert_eq!(env.running(), agents);
+    for polecat in polecats(&env) {
+        let (name, bead) = (&polecat["name"], &polecat["bead"]);
+        let branch = format!(
+            "polecat/{}/{}",
+            name.as_str().unwrap(),
+            bead.as_str().unwrap()
+        );
+        assert_eq!(polecat["branch"], json!(branch));
+        assert_eq!(polecat["state"], "working");
+    }
+    let slung = env.json(&["sling", &d, "--force", "--no-start"]);
+    assert_eq!(slung["reused"], false);
+}
+
+#[test]
+fn a_free_polecat_is_taken_again_and_one_with_work_is_not() {
+    let env = TestEnv::with_rig();
+    let [a, b, c, d] = ["a", "b", "c", "d"].map(|title| create(&env, title));
+    env.gt(&["sling", &a]).ok();
+    // Its work is committed, and waits on its branch.
+    fs::write(folder(&env, "Toast").join("work.txt"), "done").unwrap();
+    env.git(&folder(&env, "Toast"), &["add", "."]);
+    env.git(&folder(&env, "Toast"), &["commit", "--quiet", "-m", "Work"]);
+    free(&env, "Toast");
+    assert_eq!(state(&env, "Toast"), "idle");
+    let slung = env.json(&["sling", &b]);
+    assert_eq!(slung["agent"], "gastown/polecats/Toast");
+    assert_eq!(slung["reused"], true);
+    assert_eq!(current_branch(&env, "Toast"), format!("polecat/Toast/{b}"));
+    assert!(!folder(&env, "Toast").join("work.txt").exists());
+    assert_eq!(branches(&env).len(), 2, "what was done stays");
+    free(&env, "Toast");
+    // What is only in the folder is in nobody's way, and nobody's to lose.
+    fs::write(folder(&env, "Toast").join("new.txt"), "x").unwrap();
+    assert_eq!(state(&env, "Toast"), "dirty");
+    let slung = env.json(&["sling", &c]);
+    assert_eq!(slung["agent"], "gastown/polecats/Nux");
+    env.gt(&["sling", &d, "gastown/polecats/Toast"]).fails(4);
+    assert!(folder(&env, "Toast").join("new.txt").exists());
+    assert_eq!(status(&env, &d), "open");
+    // Commits that are on no branch.
+    fs::remove_file(folder(&env, "Toast").join("new.txt")).unwrap();
+    let commit = ["commit", "--quiet", "--allow-empty", "-m", "Loose"];
+    env.git(&folder(&env, "Toast"), &["checkout", "--quiet", "--detach"]);
+    env.git(&folder(&env, "Toast"), &commit);
+    assert_eq!(state(&env, "Toast"), "dirty");
+    let slung = env.json(&["sling", &d, "--no-start"]);
+    assert_eq!(slung["agent"], "gastown/polecats/Furiosa");
+}
+
+#[test]
+fn one_that_worked_on_an_item_before_gets_it_again() {
+    let env = TestEnv::with_rig();
+    let [a, b] = ["a", "b"].map(|title| create(&env, title));
+    env.gt(&["sling", &a, "--no-start"]).ok();
+    env.gt(&["sling", &b, "--no-start"]).ok();
+    for id in [&a, &b] {
+        env.gt(&["unhook", id]).ok();
+    }
+    let slung = env.json(&["sling", &b, "--no-start"]);
+    assert_eq!(slung["agent"], "gastown/polecats/Nux");
+    assert_eq!(branches(&env).len(), 2);
+}
+
+#[test]
+fn no_more_polecats_work_than_are_allowed() {
+    let env = TestEnv::with_rig();
+    env.add_rig("other", "ot");
+    limit(&env, "polecats = 2\npolecats_per_rig = 1");
+    let [a, b] = ["a", "b"].map(|title| {
+        let item = env.json(&["work", "create", title, "--rig", "gastown"]);
+        item["id"].as_str().unwrap().to_owned()
+    });
+    env.gt(&["sling", &a, "--no-start"]).ok();
+    let refused = env.gt(&["sling", &b]).fails(4);
+    assert!(refused.stderr.contains("polecats_per_rig"), "{refused:?}");
+    assert_eq!(status(&env, &b), "open");
+    env.gt(&["sling", &b, "other", "--no-start"]).ok();
+    let c = create(&env, "c");
+    let file = env.town().join("town.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(
+        &file,
+        text.replace("polecats_per_rig = 1", "polecats_per_rig = 9"),
+    )
+    .unwrap();
+    let refused = env.gt(&["sling", &c, "gastown"]).fails(4);
+    assert!(refused.stderr.contains("the town has 2"), "{refused:?}");
+    assert_eq!(polecats(&env).len(), 2);
+    // Names of the town's own.
+    let names = "[polecats]\nnames = ['Ann']\nrig_names = { other = ['Bob'] }\n";
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(
+        &file,
+        format!("{}\n{names}", text.replace("polecats = 2", "polecats = 9")),
+    )
+    .unwrap();
+    let slung = env.json(&["sling", &c, "other", "--no-start"]);
+    assert_eq!(slung["agent"], "other/polecats/Bob");
+    let d = create(&env, "d");
+    let slung = env.json(&["sling", &d, "gastown", "--no-start"]);
+    assert_eq!(slung["agent"], "gastown/polecats/Ann");
+}
+
+#[test]
+fn what_cannot_be_begun_is_refused_before_anything_is_made() {
+    let env = TestEnv::with_rig();
+    let [a, b, c] = ["a", "b", "c"].map(|title| create(&env, title));
+    env.gt(&["work", "dep", "add", &b, &a]).ok();
+    env.gt(&["work", "close", &c]).ok();
+    let blocked = env.gt(&["sling", &b]).fails(4);
+    assert!(blocked.stderr.contains(&a), "{blocked:?}");
+    env.gt(&["sling", &c]).fails(4);
+    env.gt(&["sling", "gt-nosuch"]).fails(3);
+    env.gt(&["sling", &a, "nowhere"]).fails(3);
+    env.gt(&["sling", &a, "--harness", "claude"]).fails(5);
+    env.gt(&["sling", &a, "--account", "nobody"]).fails(3);
+    env.gt(&["rig", "park", "gastown"]).ok();
+    env.gt(&["sling", &a]).fails(4);
+    assert_eq!(polecats(&env), Vec::<Value>::new());
+    assert_eq!(branches(&env), [""; 0]);
+    assert_eq!(status(&env, &a), "open");
+}
+
+#[test]
+fn a_start_that_fails_takes_back_what_was_made_and_nothing_else() {
+    let env = TestEnv::with_crew(&["max"]);
+    let [a, b, c] = ["a", "b", "c"].map(|title| create(&env, title));
+    env.gt(&["work", "update", &b, "--notes", "old"]).ok();
+    break_polecats(&env);
+    env.gt(&["sling", &b, "--args", "new"]).fails(1);
+    assert_eq!(polecats(&env), Vec::<Value>::new());
+    assert_eq!(branches(&env), [""; 0]);
+    let item = env.json(&["work", "show", &b]);
+    assert_eq!(item["status"], "open");
+    assert_eq!(item["notes"], "old");
+    assert_eq!(item["assignee"], Value::Null);
+    mend_polecats(&env);
+    // One that was there before is what it was.
+    env.gt(&["sling", &a]).ok();
+    free(&env, "Toast");
+    break_polecats(&env);
+    env.gt(&["sling", &b]).fails(1);
+    assert_eq!(current_branch(&env, "Toast"), format!("polecat/Toast/{a}"));
+    assert_eq!(branches(&env), [format!("polecat/Toast/{a}")]);
+    assert_eq!(state(&env, "Toast"), "idle");
+    assert_eq!(status(&env, &b), "open");
+    // An item that was hooked before stays there.
+    env.gt(&["sling", &b, "--no-start"]).ok();
+    env.gt(&["sling", &b]).fails(1);
+    assert_eq!(status(&env, &b), "hooked");
+    assert_eq!(state(&env, "Toast"), "stopped");
+    // The same for others.
+    let role = "[session]\nstart_command = 'exit 3'\n";
+    fs::write(env.town().join("roles/crew.toml"), role).unwrap();
+    env.gt(&["sling", &c, "gastown/max"]).fails(1);
+    assert_eq!(status(&env, &c), "open");
+    assert!(env.town().join("gastown/crew/max").exists());
+    assert_eq!(env.running(), [""; 0]);
+}
+
+#[test]
+fn an_interrupt_takes_back_what_was_made() {
+    let env = TestEnv::with_rig();
+    let demo = "[command]\nargs = ['demo-agent', '--startup-delay', '10000']\n";
+    fs::write(env.town().join("harnesses/demo.toml"), demo).unwrap();
+    let id = create(&env, "a");
+    let child = env.spawn(&["sling", &id]);
+    wait_until("it is being started", PATIENCE, || {
+        (!env.sessions().is_empty()).then_some(())
+    });
+    let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert_eq!(status(&env, &id), "open");
+    assert_eq!(polecats(&env), Vec::<Value>::new());
+    assert_eq!(branches(&env), [""; 0]);
+    assert_eq!(env.running(), [""; 0]);
+}
+
+#[test]
+fn killed_anywhere_the_same_call_finishes_the_job() {
+    for point in gt_town::sling::FAULT_POINTS {
+        let env = TestEnv::with_rig();
+        let id = create(&env, "a");
+        let args = ["sling", &id, "--args", "mind the gap"];
+        let killed = env.gt_command(&args).env("GT_FAULT", point).output();
+        assert_eq!(killed.unwrap().status.code(), None, "{point}");
+        // What has no hook is free, and what has one has a worktree.
+        let found = polecats(&env);
+        for polecat in &found {
+            assert_ne!(polecat["state"], "dirty", "{point}: {polecat}");
+            assert!(folder(&env, "Toast").join("README.md").exists(), "{point}");
+        }
+        assert_eq!(
+            status(&env, &id) == "hooked",
+            !matches!(*point, "sling.allocated" | "sling.placed"),
+            "{point}"
+        );
+        let args = if *point == "sling.started" {
+            &args[..2]
+        } else {
+            &args[..]
+        };
+        let slung = env.json(args);
+        assert_eq!(slung["agent"], "gastown/polecats/Toast", "{point}");
+        assert_eq!(env.running(), ["gastown/polecats/Toast"], "{point}");
+        assert_eq!(polecats(&env).len(), 1, "{point}");
+        assert_eq!(branches(&env), [format!("polecat/Toast/{id}")], "{point}");
+        assert_eq!(current_branch(&env, "Toast"), branches(&env)[0], "{point}");
+        let item = env.json(&["work", "show", &id]);
+        assert_eq!(item["assignee"], "gastown/polecats/Toast", "{point}");
+        assert_eq!(item["notes"], "mind the gap", "{point}");
+    }
+}
+
+#[test]
+fn racing_processes_give_each_item_away_once_and_keep_to_the_limit() {
+    const ITEMS: usize = 20;
+    const LIMIT: usize = 5;
+    let env = TestEnv::with_rig();
+    limit(&env, &format!("polecats_per_rig = {LIMIT}"));
+    let items: Vec<String> = (0..ITEMS).map(|n| create(&env, &format!("i{n}"))).collect();
+    // The first ones twice: those who want the same item must not get two.
+    let wanted = items.iter().chain(items.iter().take(4));
+    let racers: Vec<_> = wanted
+        .map(|id| (id, env.spawn(&["sling", id, "--json"])))
+        .collect();
+    let mut given = Vec::new();
+    for (id, racer) in racers {
+        let output = racer.wait_with_output().unwrap();
+        match output.status.code() {
+            Some(0) => {
+                let slung: Value = serde_json::from_slice(&output.stdout).unwrap();
+                given.push((id.clone(), slung["agent"].as_str().unwrap().to_owned()));
+            }
+            code => assert_eq!(code, Some(4), "{id}: {output:?}"),
+        }
+    }
+    given.sort();
+    given.dedup();
+    assert_eq!(given.len(), LIMIT, "{given:?}");
+    let mut agents: Vec<String> = given.iter().map(|(_, agent)| agent.clone()).collect();
+    agents.sort();
+    agents.dedup();
+    assert_eq!(agents.len(), LIMIT, "{given:?}");
+    assert_eq!(env.running(), agents);
+    for id in &items {
+        let is_given = given.iter().any(|(given, _)| given == id);
+        assert_eq!(status(&env, id) == "hooked", is_given, "{id}");
+    }
+    assert_eq!(
+        polecats(&env).len(),
+        LIMIT,
+        "those who were refused left nothing"
+    );
+    assert_eq!(branches(&env).len(), LIMIT);
+}
+
+#[test]
+fn a_polecat_goes_only_when_nothing_is_lost_with_it() {
+    let env = TestEnv::with_rig();
+    let id = create(&env, "a");
+    env.gt(&["sling", &id]).ok();
+    let dir = folder(&env, "Toast");
+    fs::write(dir.join("new.txt"), "x").unwrap();
+    let dry = env.json(&["polecat", "nuke", "Toast", "--dry-run"]);
+    assert_eq!(dry[0]["changed_files"], 1);
+    assert_eq!(dry[0]["released"], json!(id));
+    assert_eq!(dry[0]["removed"], false);
+    env.gt(&["polecat", "nuke", "Toast"]).fails(4);
+    env.git(&dir, &["add", "."]);
+    env.git(&dir, &["commit", "--quiet", "-m", "Work"]);
+    env.gt(&["polecat", "nuke", "Toast"]).fails(4);
+    assert_eq!(
+        env.running(),
+        ["gastown/polecats/Toast"],
+        "nothing was ended"
+    );
+    assert_eq!(status(&env, &id), "hooked");
+    fs::write(dir.join("more.txt"), "y").unwrap();
+    let gone = env.json(&["polecat", "nuke", "gastown/Toast", "--force"]);
+    assert_eq!(gone[0]["removed"], true);
+    assert_eq!(gone[0]["stopped"], true);
+    assert_eq!(gone[0]["saved"].as_array().unwrap().len(), 2, "{gone}");
+    let repository = env.town().join("gastown/.repo.git");
+    let kept = env.git(
+        &repository,
+        &["for-each-ref", "refs/gt/saved/polecat/Toast"],
+    );
+    assert_eq!(kept.lines().count(), 2);
+    assert_eq!(status(&env, &id), "open");
+    assert_eq!(env.running(), [""; 0]);
+    assert_eq!(branches(&env), [""; 0]);
+    assert!(!dir.exists());
+    env.gt(&["polecat", "nuke", "Toast"]).fails(3);
+    env.gt(&["polecat", "show", "Toast"]).fails(3);
+    // Killed anywhere, the same call finishes the job.
+    for point in gt_town::polecat::FAULT_POINTS {
+        env.gt(&["sling", &id]).ok();
+        let nuke = ["polecat", "nuke", "Toast"];
+        let killed = env.gt_command(&nuke).env("GT_FAULT", point).output();
+        assert_eq!(killed.unwrap().status.code(), None, "{point}");
+        if *point == "nuke.removed" {
+            env.gt(&nuke).fails(3);
+        } else {
+            env.gt(&nuke).ok();
+        }
+        assert_eq!(polecats(&env), Vec::<Value>::new(), "{point}");
+        assert_eq!(branches(&env), [""; 0], "{point}");
+        assert_eq!(status(&env, &id), "open", "{point}");
+    }
+}
+
+#[test]
+fn those_that_nobody_needs_any_more_are_removed() {
+    let env = TestEnv::with_rig();
+    let ids = ["a", "b", "c", "d"].map(|title| create(&env, title));
+    for id in &ids {
+        env.gt(&["sling", id, "--no-start"]).ok();
+    }
+    // Toast is free, Nux has changes, Furiosa has work, Slit was only half made.
+    for id in [&ids[0], &ids[1], &ids[3]] {
+        env.gt(&["unhook", id]).ok();
+    }
+    fs::write(folder(&env, "Nux").join("new.txt"), "x").unwrap();
+    let own = env.git(&folder(&env, "Slit"), &["rev-parse", "--git-dir"]);
+    let own = PathBuf::from(own.trim());
+    fs::remove_file(own.join("index")).unwrap();
+    fs::write(own.join("locked"), "initializing").unwrap();
+    assert_eq!(state(&env, "Slit"), "dirty");
+    let names = || -> Vec<String> {
+        let found = polecats(&env).into_iter();
+        found
+            .map(|polecat| polecat["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(env.json(&["polecat", "gc"]), json!([]), "too new");
+    let gc = ["polecat", "gc", "--older-than", "0s"];
+    let dry = env.json(&[&gc[..], &["--dry-run"]].concat());
+    assert_eq!(dry.as_array().unwrap().len(), 3, "{dry}");
+    assert_eq!(names().len(), 4);
+    let answer = env.gt(&gc).ok();
+    assert!(answer.stderr.contains("Nux has work"), "{answer:?}");
+    assert_eq!(names(), ["Furiosa", "Nux"]);
+    assert_eq!(branches(&env).len(), 2);
+}
+
+#[test]
+fn a_branch_of_old_makes_room_for_those_of_items() {
+    let env = TestEnv::with_rig();
+    let id = create(&env, "a");
+    env.gt(&["start", "--create", "gastown/polecats/Toast"])
+        .ok();
+    assert_eq!(current_branch(&env, "Toast"), "polecat/Toast/idle");
+    env.gt(&["stop", "gastown/polecats/Toast"]).ok();
+    let rename = ["branch", "-m", "polecat/Toast/idle", "polecat/Toast"];
+    env.git(&folder(&env, "Toast"), &rename);
+    let slung = env.json(&["sling", &id]);
+    assert_eq!(slung["agent"], "gastown/polecats/Toast");
+    let expected = [
+        format!("polecat/Toast/{id}"),
+        "polecat/Toast/idle".to_owned(),
+    ];
+    assert_eq!(branches(&env), expected);
+    assert_eq!(current_branch(&env, "Toast"), expected[0]);
+}
