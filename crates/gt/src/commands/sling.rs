@@ -41,14 +41,14 @@ pub(crate) struct SlingArgs {
 pub(crate) fn run(args: SlingArgs, context: &Context) -> Answer {
     let town = context.town()?;
     let (ids, target) = read(&town, &args.words)?;
-    let mut orders: Vec<(WorkId, SlingTarget)> = Vec::new();
-    for id in ids {
-        let target = match &target {
-            Some(target) => target.clone(),
-            None => SlingTarget::Rig(sling::rig_of(&town, &id)?),
+    let orders = ids.into_iter().map(|id| {
+        let to = match &target {
+            Some(target) => Ok(target.clone()),
+            None => sling::rig_of(&town, &id).map(SlingTarget::Rig),
         };
-        orders.push((id, target));
-    }
+        (id, to)
+    });
+    let orders: Vec<Order> = orders.collect();
     let options = SlingOptions {
         harness: args.harness,
         account: args.account,
@@ -62,25 +62,24 @@ pub(crate) fn run(args: SlingArgs, context: &Context) -> Answer {
         output::warn(warning);
     }
     let results = start::in_parallel(&town, "slinging", &orders, |(id, to)| {
-        sling::sling(&town, id, to, &options)
+        sling::sling(&town, id, to.as_ref().map_err(Problem::clone)?, &options)
     });
     tell(&orders, &results, context)
 }
 
+/// An item, and who is to do it.
+type Order = (WorkId, Result<SlingTarget, Problem>);
+
 /// Agents as those that will get the work, for what is done once for each rig.
-fn receivers(orders: &[(WorkId, SlingTarget)]) -> Vec<Identity> {
-    let receiver = |(_, to): &(WorkId, SlingTarget)| match to {
-        SlingTarget::Rig(rig) => Identity::polecat(rig, "any"),
-        SlingTarget::Agent(agent) => agent.clone(),
+fn receivers(orders: &[Order]) -> Vec<Identity> {
+    let receiver = |(_, to): &Order| match to.as_ref().ok()? {
+        SlingTarget::Rig(rig) => Some(Identity::polecat(rig, "any")),
+        SlingTarget::Agent(agent) => Some(agent.clone()),
     };
-    orders.iter().map(receiver).collect()
+    orders.iter().filter_map(receiver).collect()
 }
 
-fn tell(
-    orders: &[(WorkId, SlingTarget)],
-    results: &[Result<Slung, Problem>],
-    context: &Context,
-) -> Answer {
+fn tell(orders: &[Order], results: &[Result<Slung, Problem>], context: &Context) -> Answer {
     let paint = Paint::for_stdout();
     let mut documents: Vec<Value> = Vec::new();
     let mut failures: Vec<(&WorkId, &Problem)> = Vec::new();

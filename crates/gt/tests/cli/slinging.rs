@@ -199,8 +199,13 @@ fn several_items_go_to_as_many_polecats_and_one_bad_one_stops_nobody() {
         assert_eq!(polecat["branch"], json!(branch));
         assert_eq!(polecat["state"], "working");
     }
-    let slung = env.json(&["sling", &d, "--force", "--no-start"]);
-    assert_eq!(slung["reused"], false);
+    let town = env.json(&["work", "create", "t", "--rig", "hq"]);
+    let town = town["id"].as_str().unwrap();
+    let both = ["sling", town, &d, "--force", "--no-start", "--json"];
+    let rows = env.gt(&both).fails(2).json();
+    assert_eq!(rows[0]["error"]["kind"], "usage", "{rows}");
+    assert_eq!(rows[1]["reused"], false, "{rows}");
+    assert_eq!(status(&env, &d), "hooked");
 }
 
 #[test]

@@ -4,7 +4,8 @@
 //! before has done. The worktree comes before the hook: an item is never on the hook of
 //! somebody who has no folder. A polecat that is taken stays claimed until it was started.
 
-use super::Order;
+use super::order::Order;
+use super::steps::Made;
 use crate::lock::FileLock;
 use crate::polecat::{House, claim, work_dir};
 use crate::stop::{self, StopOptions};
@@ -66,9 +67,9 @@ impl Order<'_> {
         let placed = workspace::place(town, agent, &dir, &branch)?;
         fault::point(town, "sling.placed");
         if let Err(problem) = self.admit_and_hook(agent, placed.made_folder) {
-            let made = super::Made {
+            let made = Made {
                 placed: Some(placed),
-                ..super::Made::default()
+                ..Made::default()
             };
             return Err(self.take_back(agent, &made, problem));
         }

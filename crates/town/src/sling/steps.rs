@@ -1,0 +1,102 @@
+//! The steps that change something beside worktree and container, and how all of them are
+//! taken back.
+
+use super::order::Order;
+use crate::events::Events;
+use crate::polecat::work_dir;
+use crate::work::{Patch, Work};
+use crate::workspace::{self, Placed};
+use crate::{Result, checkpoint, fault, hook};
+use gt_core::event::Event;
+use gt_core::{Identity, Problem};
+
+/// What was made on the way, and is taken back if it fails.
+#[derive(Default)]
+pub(super) struct Made {
+    pub(super) hooked: bool,
+    /// The item's notes as they were before.
+    pub(super) noted: Option<String>,
+    pub(super) placed: Option<Placed>,
+}
+
+impl Order<'_> {
+    /// Puts the item on the hook, and says whether it was not there.
+    pub(super) fn hook(&self, agent: &Identity) -> Result<bool> {
+        let id = &self.item.id;
+        let was_there = Work::of(self.town).holder(id)? == Some(agent.address());
+        hook::put(self.town, agent, id)?;
+        fault::point(self.town, "sling.hooked");
+        if !was_there {
+            self.event("sling", "target", agent);
+        }
+        Ok(!was_there)
+    }
+
+    pub(super) fn event(&self, kind: &str, field: &str, agent: &Identity) {
+        let event = Event::new(kind, self.sender().to_owned())
+            .with(field, agent.address())
+            .with("bead", self.item.id.to_string());
+        Events::of(self.town).note(vec![event]);
+    }
+
+    pub(super) fn sender(&self) -> &str {
+        let given = self.options.sender.as_deref();
+        given
+            .or_else(|| self.town.around().var("GT_ROLE"))
+            .unwrap_or("human")
+    }
+
+    /// Keeps what was said with the item, so that a later life sees it; once.
+    pub(super) fn note(&self, made: &mut Made) -> Result<()> {
+        let Some(args) = self.options.args.as_deref().map(str::trim) else {
+            return Ok(());
+        };
+        let work = Work::of(self.town);
+        let before = work.get(&self.item.id)?.notes;
+        if !args.is_empty() && !before.contains(args) {
+            let patch = Patch {
+                append_notes: Some(args.to_owned()),
+                ..Patch::default()
+            };
+            work.update(&self.item.id, &patch)?;
+            made.noted = Some(before);
+        }
+        fault::point(self.town, "sling.noted");
+        Ok(())
+    }
+
+    /// A checkpoint says where the work stood; that of another item would mislead.
+    pub(super) fn forget_other_work(&self, agent: &Identity) -> Result<()> {
+        let found = checkpoint::read(self.town, agent)?.and_then(|found| found.hooked_bead);
+        if found.is_some_and(|bead| bead != self.item.id.as_str()) {
+            checkpoint::clear(self.town, agent)?;
+        }
+        Ok(())
+    }
+
+    /// Takes back what was made, the last first. What cannot be is told.
+    pub(super) fn take_back(&self, agent: &Identity, made: &Made, mut problem: Problem) -> Problem {
+        let work = Work::of(self.town);
+        let id = &self.item.id;
+        let mut failures = Vec::new();
+        if let Some(before) = &made.noted {
+            let patch = Patch {
+                notes: Some(before.clone()),
+                ..Patch::default()
+            };
+            failures.extend(work.update(id, &patch).err());
+        }
+        if made.hooked && work.holder(id).ok().flatten() == Some(agent.address()) {
+            failures.extend(hook::take_off_item(self.town, id).err());
+        }
+        if let Some(placed) = &made.placed {
+            let back = work_dir(self.town, agent)
+                .and_then(|dir| workspace::take_back(self.town, agent, &dir, placed));
+            failures.extend(back.err());
+        }
+        for failure in failures {
+            problem = problem.cause(format!("and not all could be taken back: {failure}"));
+        }
+        problem
+    }
+}
