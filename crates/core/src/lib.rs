@@ -15,6 +15,7 @@ pub mod checkpoint;
 pub mod environment;
 pub mod event;
 pub mod handoff;
+pub mod formula;
 pub mod harness;
 pub mod health;
 pub mod identity;

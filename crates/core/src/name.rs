@@ -62,6 +62,7 @@ const RIG_WORDS: &[&str] = &[
     "deacon",
     "dog",
     "dogs",
+    "formulas",
     "harnesses",
     "hq",
     "logs",

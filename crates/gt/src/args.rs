@@ -83,6 +83,10 @@ pub(crate) enum Command {
     Mail(commands::mail::MailCommand),
     #[command(subcommand)]
     Checkpoint(commands::checkpoint::CheckpointCommand),
+    #[command(subcommand)]
+    Mol(commands::mol::MolCommand),
+    #[command(subcommand)]
+    Formula(commands::formula::FormulaCommand),
 
     Prime(commands::prime::PrimeArgs),
     Handoff(commands::handoff::HandoffArgs),

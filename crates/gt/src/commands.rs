@@ -16,6 +16,7 @@ pub(crate) mod down;
 pub(crate) mod events;
 pub(crate) mod feed;
 pub(crate) mod handoff;
+pub(crate) mod formula;
 pub(crate) mod harness;
 pub(crate) mod hook;
 pub(crate) mod init;
@@ -23,6 +24,7 @@ pub(crate) mod keys;
 pub(crate) mod krc;
 pub(crate) mod mail;
 pub(crate) mod menu;
+pub(crate) mod mol;
 pub(crate) mod nudge;
 pub(crate) mod peek;
 pub(crate) mod polecat;
@@ -93,6 +95,8 @@ pub(crate) fn run(command: Command, context: &Context) -> Answer {
         Command::Checkpoint(command) => checkpoint::run(command, context),
         Command::Handoff(args) => handoff::run(args, context),
         Command::Prime(args) => prime::run(&args, context),
+        Command::Mol(command) => mol::run(command, context),
+        Command::Formula(command) => formula::run(command, context),
         Command::Keys(args) => keys::run(args, context),
         Command::Signal(args) => signal::run(args, context),
         Command::Crew(command) => crew::run(command, context),

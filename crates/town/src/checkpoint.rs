@@ -83,7 +83,7 @@ pub fn age(checkpoint: &Checkpoint) -> i64 {
     at.map_or(i64::MAX, |at| Timestamp::now().as_second() - at.as_second())
 }
 
-fn running_life(town: &Town, agent: &Identity) -> Result<Option<Record>> {
+pub(crate) fn running_life(town: &Town, agent: &Identity) -> Result<Option<Record>> {
     let lives = Sessions::of(town).find(&Query {
         agent: Some(agent.address()),
         status: Some(Status::Running.word().to_owned()),

@@ -10,6 +10,7 @@ mod exchange;
 mod hook;
 mod letters;
 mod mailbox;
+mod molecules;
 mod read;
 mod store;
 
@@ -18,6 +19,8 @@ pub use exchange::Imported;
 pub use hook::Hooked;
 pub use letters::LetterDraft;
 pub use mailbox::LetterQuery;
+pub(crate) use molecules::step_id;
+pub use molecules::{Molecule, Moved, Pour};
 pub use read::Query;
 
 use crate::Town;

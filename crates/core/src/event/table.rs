@@ -52,6 +52,8 @@ pub const KINDS: &[Kind] = &[
     row("sling", Both, 14, Slow, "{actor} gave {target} {bead} to do"),
     row("spawn", Both, 14, Slow, "{actor} made {polecat}[ for {bead}]"),
     row("done", Both, 14, Slow, "{actor} finished {bead}[ on {branch}]"),
+    row("molecule_attached", Both, 14, Slow, "{actor} took up the molecule {molecule} ({formula})[ for {bead}]"),
+    row("molecule_*", Both, 14, Slow, "{actor}: {type} {molecule}[ ({formula})][, {done} of {total} steps done]"),
     row("error", Both, 14, Slow, "{actor} failed[: {reason}]"),
     row("escalation_*", Both, 14, Slow, "{actor}: {type}[: {reason}]"),
     row("mail", Both, 30, Flat, "{actor} wrote to {to}[: {subject}]"),

@@ -19,6 +19,7 @@ mod listing;
 mod look;
 mod mailing;
 mod priming;
+mod molecules;
 mod recorded;
 mod remembered;
 mod restored;

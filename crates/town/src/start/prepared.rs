@@ -176,7 +176,7 @@ impl<'a> Prepared<'a> {
             role: Some(identity.role().word().to_owned()),
             started_at: Some(sessions::timestamp(None)),
             work_unit: hooked_work(town, identity),
-            molecule_id: self.options.molecule.clone(),
+            molecule_id: molecule(town, identity).or_else(|| self.options.molecule.clone()),
             parent_id: before.map(|before| before.id.clone()),
             chain_id: Some(before.map_or_else(|| id.clone(), |before| before.chain.clone())),
             cwd: Some(self.work_dir.to_string_lossy().into_owned()),
@@ -225,6 +225,11 @@ fn hooked_work(town: &Town, identity: &Identity) -> Option<String> {
     let item = hooked.map(|hooked| hooked.item);
     let work = item.filter(|item| item.kind != gt_core::mail::KIND);
     work.map(|item| item.id.to_string())
+}
+
+/// The molecule that is attached to the agent.
+fn molecule(town: &Town, identity: &Identity) -> Option<String> {
+    crate::molecule::id(town, identity).ok()?
 }
 
 /// The name of this machine.

@@ -46,44 +46,8 @@ pub struct Patch {
 
 impl Work {
     pub fn create(&self, draft: &Draft) -> Result<Item> {
-        check_title(&draft.title)?;
-        let kind = draft.kind.as_deref().unwrap_or(USUAL_KIND);
-        check_word("type", kind)?;
-        check_no_letter(kind)?;
-        let priority = draft.priority.unwrap_or(USUAL_PRIORITY);
-        check_priority(priority)?;
-        for label in &draft.labels {
-            check_word("label", label)?;
-        }
-        self.change(|db| {
-            let id = match &draft.parent {
-                Some(parent) => next_child(db, &must_have(db, parent)?.id)?,
-                None => free_id(db, &draft.prefix)?,
-            };
-            let now = timestamp(None);
-            db.execute(
-                "INSERT INTO items (id, title, description, type, priority, status, assignee,
-                 parent, ephemeral, created_at, updated_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, 'open', ?6, ?7, ?8, ?9, ?9)",
-                params![
-                    id.as_str(),
-                    draft.title,
-                    draft.description,
-                    kind,
-                    priority,
-                    draft.assignee,
-                    draft.parent.as_ref().map(WorkId::as_str),
-                    draft.ephemeral,
-                    now,
-                ],
-            )
-            .map_err(problem)?;
-            add_labels(db, &id, &draft.labels)?;
-            for blocker in &draft.deps {
-                super::dependencies::add(db, &id, blocker)?;
-            }
-            must_have(db, &id)
-        })
+        check_no_letter(draft.kind.as_deref().unwrap_or_default())?;
+        self.change(|db| insert(db, draft))
     }
 
     pub fn update(&self, id: &WorkId, patch: &Patch) -> Result<Item> {
@@ -149,14 +113,7 @@ impl Work {
             if item.status == Status::Closed {
                 return Ok(item);
             }
-            super::hook::take_off(db, id)?;
-            let now = timestamp(None);
-            db.execute(
-                "UPDATE items SET status = 'closed', closed_at = ?2, close_reason = ?3,
-                 updated_at = ?2 WHERE id = ?1",
-                params![id.as_str(), now, reason],
-            )
-            .map_err(problem)?;
+            close(db, id, reason)?;
             must_have(db, id)
         })
     }
@@ -188,6 +145,56 @@ fn check_no_letter(kind: &str) -> Result<()> {
         return Ok(());
     }
     Err(Problem::usage("a letter is written, and stays a letter").hint("`gt mail send`"))
+}
+
+/// Writes a new item.
+pub(super) fn insert(db: &Connection, draft: &Draft) -> Result<Item> {
+    check_title(&draft.title)?;
+    let kind = draft.kind.as_deref().unwrap_or(USUAL_KIND);
+    check_word("type", kind)?;
+    let priority = draft.priority.unwrap_or(USUAL_PRIORITY);
+    check_priority(priority)?;
+    for label in &draft.labels {
+        check_word("label", label)?;
+    }
+    let id = match &draft.parent {
+        Some(parent) => next_child(db, &must_have(db, parent)?.id)?,
+        None => free_id(db, &draft.prefix)?,
+    };
+    db.execute(
+        "INSERT INTO items (id, title, description, type, priority, status, assignee,
+         parent, ephemeral, created_at, updated_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, 'open', ?6, ?7, ?8, ?9, ?9)",
+        params![
+            id.as_str(),
+            draft.title,
+            draft.description,
+            kind,
+            priority,
+            draft.assignee,
+            draft.parent.as_ref().map(WorkId::as_str),
+            draft.ephemeral,
+            timestamp(None),
+        ],
+    )
+    .map_err(problem)?;
+    add_labels(db, &id, &draft.labels)?;
+    for blocker in &draft.deps {
+        super::dependencies::add(db, &id, blocker)?;
+    }
+    must_have(db, &id)
+}
+
+/// Closes an item that is not closed.
+pub(super) fn close(db: &Connection, id: &WorkId, reason: Option<&str>) -> Result<()> {
+    super::hook::take_off(db, id)?;
+    db.execute(
+        "UPDATE items SET status = 'closed', closed_at = ?2, close_reason = ?3,
+         updated_at = ?2 WHERE id = ?1",
+        params![id.as_str(), timestamp(None), reason],
+    )
+    .map(drop)
+    .map_err(problem)
 }
 
 /// Hooks and closings have commands of their own, which do more than set a word.

@@ -116,6 +116,10 @@ fn find(db: &Connection, query: &Query) -> Result<Vec<Item>> {
             .as_ref()
             .map(|text| Value::from(format!("%{}%", escaped(text)))),
     );
+    if query.ready && query.kind.is_none() && query.parent.is_none() {
+        // The steps of a molecule belong to the agent that it was poured for.
+        conditions.push(format!("type <> '{}'", super::molecules::STEP));
+    }
     if query.ready {
         conditions.push(
             "status = 'open' AND NOT EXISTS (SELECT 1 FROM dependencies JOIN items AS blockers
@@ -136,10 +140,19 @@ fn find(db: &Connection, query: &Query) -> Result<Vec<Item>> {
     let limit = query
         .limit
         .map_or(-1, |limit| i64::try_from(limit).unwrap_or(-1));
-    let statement = format!(
-        "SELECT {COLUMNS} FROM items {filter} ORDER BY priority, created_at, id LIMIT {limit}"
-    );
-    let mut statement = db.prepare(&statement).map_err(problem)?;
+    let rest = format!("{filter} ORDER BY priority, created_at, id LIMIT {limit}");
+    select(db, &rest, values)
+}
+
+/// The items of a query that goes on so.
+pub(super) fn select(
+    db: &Connection,
+    rest: &str,
+    values: impl IntoIterator<Item = Value>,
+) -> Result<Vec<Item>> {
+    let mut statement = db
+        .prepare(&format!("SELECT {COLUMNS} FROM items {rest}"))
+        .map_err(problem)?;
     let rows = statement
         .query_map(rusqlite::params_from_iter(values), |row| Ok(item(row)))
         .map_err(problem)?;

@@ -1,0 +1,170 @@
+use super::Answer;
+use super::hook::whose;
+use crate::context::Context;
+use crate::output;
+use clap::{Args, Subcommand};
+use gt_core::Problem;
+use gt_core::work::{Item, Status};
+use gt_town::Town;
+use gt_town::molecule::{self, MoleculeStatus, Wish};
+use serde_json::json;
+use std::process::ExitCode;
+
+/// Molecules: a formula poured for one agent, and the way through its steps
+#[derive(Debug, Subcommand)]
+pub(crate) enum MolCommand {
+    Attach(AttachArgs),
+    Status(WhoseArgs),
+    /// Say which step begins, and which is done
+    #[command(subcommand)]
+    Step(StepCommand),
+    /// Give up an agent's molecule: what is open of it is closed
+    Detach(WhoseArgs),
+}
+
+/// Pour a formula for an agent
+///
+/// Its steps become work items that wait for each other. An agent has one molecule at a
+/// time.
+#[derive(Debug, Args)]
+pub(crate) struct AttachArgs {
+    /// Its name; `gt formula list` shows which there are
+    formula: String,
+    /// A variable of the formula; may be given several times
+    #[arg(long = "var", value_name = "NAME=VALUE")]
+    vars: Vec<String>,
+    /// The work item that it is about; fills in the variables `bead` and `title`
+    #[arg(long, value_name = "ITEM")]
+    on: Option<String>,
+    #[command(flatten)]
+    whose: WhoseArgs,
+}
+
+/// Show an agent's molecule: its steps, and what comes next
+#[derive(Debug, Args)]
+pub(crate) struct WhoseArgs {
+    /// Whose [default: GT_ROLE, the agent that asks]
+    #[arg(long, value_name = "TARGET")]
+    agent: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StepCommand {
+    /// Say that a step begins
+    Start(StepArgs),
+    Done(DoneArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StepArgs {
+    /// Its id in the formula, or that of its work item
+    step: String,
+    #[command(flatten)]
+    whose: WhoseArgs,
+}
+
+/// Say that a step is done; with the last one the molecule is
+#[derive(Debug, Args)]
+pub(crate) struct DoneArgs {
+    #[command(flatten)]
+    step: StepArgs,
+    /// What was learned, for the notes of the step
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+}
+
+pub(crate) fn run(command: MolCommand, context: &Context) -> Answer {
+    let town = context.town()?;
+    let agent = |args: &WhoseArgs| whose(&town, args.agent.as_deref(), context);
+    match command {
+        MolCommand::Attach(args) => attach(&args, &town, context)?,
+        MolCommand::Status(args) => {
+            let agent = agent(&args)?;
+            match molecule::status(&town, &agent)? {
+                Some(status) => show(&status, context)?,
+                None if context.json => output::json(&serde_json::Value::Null)?,
+                None => output::line(format!("{agent} has no molecule."))?,
+            }
+        }
+        MolCommand::Step(StepCommand::Start(args)) => {
+            let agent = agent(&args.whose)?;
+            let (status, step) = molecule::start_step(&town, &agent, &args.step)?;
+            told(&status, &step, context)?;
+        }
+        MolCommand::Step(StepCommand::Done(args)) => {
+            let agent = agent(&args.step.whose)?;
+            let (name, note) = (&args.step.step, args.note.as_deref());
+            let (status, step) = molecule::finish_step(&town, &agent, name, note)?;
+            told(&status, &step, context)?;
+        }
+        MolCommand::Detach(args) => {
+            let agent = agent(&args)?;
+            let before = molecule::detach(&town, &agent)?;
+            if context.json {
+                let answer = before.as_ref().map(|before| {
+                    json!({
+                        "agent": before.agent,
+                        "molecule": before.molecule,
+                        "formula": before.formula,
+                        "done": before.done,
+                        "total": before.total,
+                    })
+                });
+                output::json(&answer)?;
+            } else {
+                output::line(match before {
+                    Some(before) => format!("{}, and given up.", before.line()),
+                    None => format!("{agent} has no molecule."),
+                })?;
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn attach(args: &AttachArgs, town: &Town, context: &Context) -> Result<(), Problem> {
+    let agent = whose(town, args.whose.agent.as_deref(), context)?;
+    let vars: Result<_, Problem> = args
+        .vars
+        .iter()
+        .map(|text| molecule::variable(text))
+        .collect();
+    let wish = Wish {
+        formula: &args.formula,
+        vars: vars?,
+        on: args.on.as_deref().map(str::parse).transpose()?,
+    };
+    show(&molecule::attach(town, &agent, wish)?, context)
+}
+
+fn show(status: &MoleculeStatus, context: &Context) -> Result<(), Problem> {
+    if context.json {
+        return output::json(status);
+    }
+    for line in status.text().lines() {
+        output::line(output::clean(line))?;
+    }
+    Ok(())
+}
+
+/// What became of a step, and what comes after it.
+fn told(status: &MoleculeStatus, step: &Item, context: &Context) -> Result<(), Problem> {
+    if context.json {
+        return output::json(status);
+    }
+    let word = match step.status {
+        Status::Closed => "Done with",
+        _ => "Began",
+    };
+    output::line(output::clean(&format!(
+        "{word} {}: {}",
+        step.id, step.title
+    )))?;
+    if status.status == Status::Closed {
+        return output::line(format!("{}. The molecule is done.", status.line()));
+    }
+    for step in &status.ready {
+        output::line(format!("Next: `gt mol step start {step}`"))?;
+    }
+    Ok(())
+}

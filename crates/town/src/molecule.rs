@@ -1,0 +1,213 @@
+//! Molecules: a formula poured for one agent, and the way through its steps.
+//!
+//! The work items say where an agent is ([`crate::work`], which changes them in one
+//! transaction each); what an agent tells of its steps goes along with it on the record of
+//! its life ([`crate::steps`]), where it has one. All of it can be said twice.
+
+mod status;
+
+pub use status::{MoleculeStatus, StepState, StepStatus};
+
+use crate::checkpoint::running_life;
+use crate::events::Events;
+use crate::sessions::Sessions;
+use crate::work::{Molecule, Moved, Pour, Work, step_id};
+use crate::{Result, Town, fault, formulas, rig, steps};
+use gt_core::event::Event;
+use gt_core::record::Record;
+use gt_core::work::{Item, WorkId};
+use gt_core::{Identity, Problem};
+use std::collections::BTreeMap;
+
+/// Where a test can kill us: what was written stays, and the same command goes on.
+pub const FAULT_POINTS: &[&str] = &["mol.poured", "mol.begun", "mol.finished", "mol.detached"];
+
+/// What is poured for an agent.
+#[derive(Clone, Debug)]
+pub struct Wish<'a> {
+    pub formula: &'a str,
+    /// Values for the formula's variables.
+    pub vars: BTreeMap<String, String>,
+    /// The work item that it is about.
+    pub on: Option<WorkId>,
+}
+
+/// Pours a formula for an agent, which must have no molecule yet.
+pub fn attach(town: &Town, agent: &Identity, wish: Wish<'_>) -> Result<MoleculeStatus> {
+    let formula = formulas::resolve(town, wish.formula, agent.rig())?.formula;
+    let work = Work::of(town);
+    let mut vars = wish.vars;
+    let mut title = formula.name.clone();
+    if let Some(on) = &wish.on {
+        let item = work.get(on)?;
+        title = format!("{title}: {}", item.title);
+        // A formula that wants to know what it is about is told.
+        for (name, value) in [("bead", on.to_string()), ("title", item.title)] {
+            if formula.vars.contains_key(name) {
+                vars.entry(name.to_owned()).or_insert(value);
+            }
+        }
+    }
+    let molecule = work.pour(&Pour {
+        agent: agent.address(),
+        prefix: prefix(town, agent)?,
+        title: title.chars().take(LONGEST_TITLE).collect(),
+        description: formula.description.clone(),
+        steps: formula.fill(&vars)?,
+        formula: formula.name,
+        on: wish.on.clone(),
+    })?;
+    fault::point(town, "mol.poured");
+    note_on_life(town, agent, &molecule.item.id)?;
+    let event = Event::new("molecule_attached", agent.address())
+        .with("molecule", molecule.item.id.to_string())
+        .with("formula", molecule.formula.clone())
+        .with("bead", wish.on.map(|on| on.to_string()));
+    Events::of(town).note(vec![event]);
+    Ok(MoleculeStatus::of(&molecule))
+}
+
+/// A title of an item and the name before it may be longer than a title.
+const LONGEST_TITLE: usize = 500;
+
+/// The molecule of an agent, if it has one.
+pub fn status(town: &Town, agent: &Identity) -> Result<Option<MoleculeStatus>> {
+    let molecule = Work::of(town).molecule(&agent.address())?;
+    Ok(molecule.as_ref().map(MoleculeStatus::of))
+}
+
+/// The id of an agent's molecule, for the record of its lives.
+pub(crate) fn id(town: &Town, agent: &Identity) -> Result<Option<String>> {
+    let molecule = Work::of(town).molecule(&agent.address())?;
+    Ok(molecule.map(|molecule| molecule.item.id.to_string()))
+}
+
+/// The pinned record of an agent, made when it is first needed.
+pub fn handoff_bead(town: &Town, agent: &Identity) -> Result<Item> {
+    Work::of(town).handoff_bead(&agent.address(), &prefix(town, agent)?)
+}
+
+/// An agent begins a step.
+pub fn start_step(town: &Town, agent: &Identity, step: &str) -> Result<(MoleculeStatus, Item)> {
+    let moved = Work::of(town).start_step(&agent.address(), step)?;
+    fault::point(town, "mol.begun");
+    tell_step(town, agent, &moved, What::Begins)?;
+    Ok((MoleculeStatus::of(&moved.molecule), moved.step))
+}
+
+/// An agent is done with a step.
+pub fn finish_step(
+    town: &Town,
+    agent: &Identity,
+    step: &str,
+    note: Option<&str>,
+) -> Result<(MoleculeStatus, Item)> {
+    let moved = Work::of(town).finish_step(&agent.address(), step, note)?;
+    fault::point(town, "mol.finished");
+    tell_step(town, agent, &moved, What::Ends)?;
+    if moved.changed && moved.molecule.is_done() {
+        tell_end(town, "molecule_done", &moved.molecule);
+    }
+    Ok((MoleculeStatus::of(&moved.molecule), moved.step))
+}
+
+/// Gives up an agent's molecule. Gives it as it was.
+pub fn detach(town: &Town, agent: &Identity) -> Result<Option<MoleculeStatus>> {
+    let before = Work::of(town).detach(&agent.address())?;
+    fault::point(town, "mol.detached");
+    if let Some(before) = &before {
+        tell_end(town, "molecule_detached", before);
+    }
+    Ok(before.as_ref().map(MoleculeStatus::of))
+}
+
+/// What a handoff does with an agent's molecule: a step that was begun is open again, with
+/// a note, for the successor to begin anew; one that is done is taken off.
+pub fn clean_up_on_handoff(town: &Town, agent: &Identity) -> Result<()> {
+    Work::of(town).hand_off_molecule(&agent.address()).map(drop)
+}
+
+fn prefix(town: &Town, agent: &Identity) -> Result<String> {
+    rig::work_prefix(town, agent.rig().unwrap_or("hq"))
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum What {
+    Begins,
+    Ends,
+}
+
+/// Tells a step on the life that runs; without one, in the log of events.
+fn tell_step(town: &Town, agent: &Identity, moved: &Moved, what: What) -> Result<()> {
+    let (name, item) = (step_id(&moved.step), moved.step.id.as_str());
+    let Some(life) = running_life(town, agent)? else {
+        let kind = match what {
+            What::Begins => "session_step_started",
+            What::Ends => "session_step_completed",
+        };
+        if moved.changed {
+            let event = Event::new(kind, agent.address())
+                .with("step", name)
+                .with("ref", item);
+            Events::of(town).note(vec![event]);
+        }
+        return Ok(());
+    };
+    note_on_life(town, agent, &moved.molecule.item.id)?;
+    let told = Sessions::of(town).steps(&life.id)?;
+    let same = |step: &&gt_core::record::Step| step.reference.as_deref() == Some(item);
+    let is_ended = told
+        .iter()
+        .filter(same)
+        .any(|step| step.completed_at.is_some());
+    let is_begun = told
+        .iter()
+        .filter(same)
+        .any(|step| step.completed_at.is_none());
+    let of_another = told
+        .iter()
+        .any(|step| step.name == name && step.completed_at.is_none() && !same(&step));
+    if of_another {
+        // Of a molecule that was given up: it ends where the next of its name begins.
+        steps::done(town, &life.id, name)?;
+    }
+    if what == What::Begins && !is_begun {
+        steps::start(town, &life.id, name, Some(item))?;
+    }
+    if what == What::Ends && (is_begun || !is_ended) {
+        if !is_begun {
+            steps::start(town, &life.id, name, Some(item))?;
+        }
+        steps::done(town, &life.id, name)?;
+    }
+    Ok(())
+}
+
+/// The life that runs works on this molecule.
+fn note_on_life(town: &Town, agent: &Identity, molecule: &WorkId) -> Result<()> {
+    match running_life(town, agent)? {
+        Some(life) if life.molecule_id.as_deref() != Some(molecule.as_str()) => Sessions::of(town)
+            .record(&[Record {
+                molecule_id: Some(molecule.to_string()),
+                ..Record::about(life.id)
+            }]),
+        _ => Ok(()),
+    }
+}
+
+fn tell_end(town: &Town, kind: &str, molecule: &Molecule) {
+    let event = Event::new(kind, molecule.agent.clone())
+        .with("molecule", molecule.item.id.to_string())
+        .with("formula", molecule.formula.clone())
+        .with("done", molecule.done())
+        .with("total", molecule.steps.len());
+    Events::of(town).note(vec![event]);
+}
+
+/// A pair such as `name=value`.
+pub fn variable(text: &str) -> Result<(String, String)> {
+    let (name, value) = text
+        .split_once('=')
+        .ok_or_else(|| Problem::usage(format!("{text:?} is not NAME=VALUE")))?;
+    Ok((name.trim().to_owned(), value.to_owned()))
+}

@@ -1,0 +1,66 @@
+//! The handoff bead of an agent: a pinned item that stays, to which molecules are
+//! attached.
+
+use super::{set_notes, set_status, with_line};
+use crate::Result;
+use crate::sessions::timestamp;
+use crate::work::change::{Draft, insert};
+use crate::work::read::{must_have, select};
+use crate::work::store::problem;
+use gt_core::work::{Item, Status, WorkId};
+use rusqlite::types::Value;
+use rusqlite::{Connection, params};
+
+const HANDOFF: &str = "handoff";
+const LABEL: &str = "gt:handoff";
+/// So much of its history does it keep, the newest.
+const MOST_LINES: usize = 1000;
+
+/// The pinned record of an agent.
+pub(super) fn handoff(db: &Connection, agent: &str) -> Result<Option<Item>> {
+    let found = select(
+        db,
+        "WHERE assignee = ?1 AND status = 'pinned' AND EXISTS
+         (SELECT 1 FROM labels WHERE item = items.id AND label = ?2) ORDER BY id LIMIT 1",
+        [agent, LABEL].map(|text| Value::from(text.to_owned())),
+    )?;
+    Ok(found.into_iter().next())
+}
+
+/// The same, made when it is first needed.
+pub(super) fn get_or_create(db: &Connection, agent: &str, prefix: &str) -> Result<Item> {
+    if let Some(present) = handoff(db, agent)? {
+        return Ok(present);
+    }
+    let draft = Draft {
+        prefix: prefix.to_owned(),
+        title: format!("{agent} Handoff"),
+        description: "The record of an agent: which molecules it was given.".to_owned(),
+        kind: Some(HANDOFF.to_owned()),
+        assignee: Some(agent.to_owned()),
+        labels: vec![LABEL.to_owned()],
+        ..Draft::default()
+    };
+    let item = insert(db, &draft)?;
+    set_status(db, &item.id, Status::Pinned)?;
+    must_have(db, &item.id)
+}
+
+/// Takes a molecule off it.
+pub(super) fn unlink(db: &Connection, handoff: &WorkId, molecule: &WorkId) -> Result<()> {
+    db.execute(
+        "DELETE FROM dependencies WHERE item = ?1 AND blocker = ?2",
+        params![handoff.as_str(), molecule.as_str()],
+    )
+    .map(drop)
+    .map_err(problem)
+}
+
+/// Adds a line to a handoff bead, and drops the oldest of very many.
+pub(super) fn add_history(db: &Connection, handoff: &Item, line: &str) -> Result<()> {
+    let line = format!("{} {line}", timestamp(None));
+    let notes = with_line(&handoff.notes, &line);
+    let too_many = notes.lines().count().saturating_sub(MOST_LINES);
+    let kept: Vec<&str> = notes.lines().skip(too_many).collect();
+    set_notes(db, &handoff.id, &kept.join("\n"))
+}
