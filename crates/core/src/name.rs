@@ -110,6 +110,11 @@ pub fn check_slug(slug: &str) -> Result<(), NameError> {
     check("slug", slug)
 }
 
+/// Checks the name of an account.
+pub fn check_account(name: &str) -> Result<(), NameError> {
+    check("account's name", name)
+}
+
 /// Checks a work item's id. Child items have dotted ids, which tmux cannot carry
 /// in a name; the container maps the dots and a tag keeps the id as it is.
 pub fn check_work_id(id: &str) -> Result<(), NameError> {

@@ -109,6 +109,8 @@ pub(crate) enum Command {
     Role(commands::role::RoleCommand),
     #[command(subcommand)]
     Harness(commands::harness::HarnessCommand),
+    #[command(subcommand)]
+    Account(commands::account::AccountCommand),
 
     // For shells, status lines and hooks.
     Completions(commands::completions::CompletionsArgs),

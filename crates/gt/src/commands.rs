@@ -1,5 +1,6 @@
 //! The commands, one file each, and what several of them share.
 
+pub(crate) mod account;
 pub(crate) mod agent;
 pub(crate) mod agents;
 pub(crate) mod answer;
@@ -108,6 +109,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Answer {
         Command::Refinery(command) => single::run_rig(Role::Refinery, command, context),
         Command::Role(command) => role::run(command, context),
         Command::Harness(command) => harness::run(command, context),
+        Command::Account(command) => account::run(command, context),
         Command::Completions(args) => completions::run(&args),
         Command::StatusLine(args) => status_line::run(args, context),
         Command::Demo(args) => demo::run(args, context),

@@ -7,6 +7,7 @@
 //! [`Town`] is the way in. [`start`] and [`stop`] are the one way an agent
 //! begins and ends; [`containers`] reads all of tmux in one call.
 
+pub mod account;
 pub mod agents;
 pub mod answer;
 pub mod checkpoint;

@@ -56,6 +56,9 @@ pub(crate) struct StartFlags {
     /// The agent program's configuration folder
     #[arg(long, value_name = "PATH")]
     config_dir: Option<String>,
+    /// The account to use: its configuration folder (`gt account list`)
+    #[arg(long, value_name = "NAME", conflicts_with = "config_dir")]
+    account: Option<String>,
     /// The colours of the status line: a palette, `rig`, `mayor`, `deacon` or `none`
     #[arg(long)]
     theme: Option<String>,
@@ -125,6 +128,7 @@ impl StartFlags {
             conversation: self.conversation(),
             extra_env: self.extra_env(context)?,
             config_dir: self.config_dir.clone(),
+            account: self.account.clone(),
             theme: self.theme.clone(),
             wait_for_agent: off(self.no_wait),
             keep_on_timeout: self.keep_on_timeout,

@@ -307,7 +307,7 @@ pub(super) fn make(
         .then(look::respawn_hook())
         .then_all(tmux_hooks::commands(town));
     // Wishes are text from outside; as a tag's value they are only ever data.
-    batch = batch.then(set(tag::START, &prepared.options.to_tag()));
+    batch = batch.then(set(tag::START, &prepared.start_tag()));
     for command in look::options(
         town,
         name,

@@ -38,6 +38,8 @@ pub struct StartOptions {
     pub extra_env: Vec<(String, String)>,
     /// The program's configuration folder.
     pub config_dir: Option<String>,
+    /// The account whose folder it is; where both are set, the folder counts.
+    pub account: Option<String>,
     /// Another theme than the role's.
     pub theme: Option<String>,
     pub wait_for_agent: Option<bool>,

@@ -4,7 +4,7 @@ use super::StartOptions;
 use super::container::Previous;
 use crate::hooks::Wiring;
 use crate::work::Work;
-use crate::{Result, Town, directory, harnesses, rig, roles, seeds, sessions, workspace};
+use crate::{Result, Town, account, directory, harnesses, rig, roles, seeds, sessions, workspace};
 use gt_core::beacon::Beacon;
 use gt_core::harness::Preset;
 use gt_core::record::{Record, Status};
@@ -84,11 +84,7 @@ impl<'a> Prepared<'a> {
             .filter_map(|name| Some((name.to_owned(), around.var(name)?.to_owned())))
             .chain(around.agents_path().map(|path| ("PATH".to_owned(), path)))
             .collect();
-        let variable = preset.env.config_dir.as_deref();
-        let config_dir = options
-            .config_dir
-            .clone()
-            .or_else(|| around.var(variable?).map(str::to_owned));
+        let config_dir = config_dir(town, options, &preset)?;
         Ok(Prepared {
             identity,
             options,
@@ -186,11 +182,21 @@ impl<'a> Prepared<'a> {
             harness: Some(self.preset.name.clone()),
             harness_session_id: conversation,
             initial_prompt: self.prompt.clone(),
-            start: Some(self.options.to_tag()),
+            start: Some(self.start_tag()),
             status: Some(Status::Running),
             host: Some(host()),
             ..Record::about(id)
         }
+    }
+
+    /// The wishes for a respawn. The conversation is in the folder that was used now,
+    /// whichever is the usual one by then.
+    pub(super) fn start_tag(&self) -> String {
+        let options = StartOptions {
+            config_dir: self.config_dir.clone(),
+            ..self.options.clone()
+        };
+        options.to_tag()
     }
 
     pub(super) fn plan(&self, town: &Town, session: SessionId, chain: Option<&str>) -> Plan {
@@ -216,6 +222,24 @@ impl<'a> Prepared<'a> {
             now: jiff::Timestamp::now().as_second(),
         })
     }
+}
+
+/// The program's configuration folder: as given, the account's, that of the account for
+/// new starts, the one that is set here.
+fn config_dir(town: &Town, options: &StartOptions, preset: &Preset) -> Result<Option<String>> {
+    if options.config_dir.is_some() {
+        return Ok(options.config_dir.clone());
+    }
+    let folder = match &options.account {
+        Some(name) => Some(account::dir(town, name, preset)?),
+        None => account::default_for(town, preset)?,
+    };
+    if let Some(folder) = folder {
+        return Ok(Some(folder.to_string_lossy().into_owned()));
+    }
+    let variable = preset.env.config_dir.as_deref();
+    let set = variable.and_then(|name| town.around().var(name));
+    Ok(set.map(str::to_owned))
 }
 
 /// What is on the agent's hook. Whether that can be read is for the agent to find out.

@@ -1,0 +1,138 @@
+//! Accounts: configuration folders under names.
+
+use crate::env::TestEnv;
+use crate::remembered::lives;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+fn mode(path: &Path) -> u32 {
+    path.metadata().unwrap().permissions().mode() & 0o777
+}
+
+/// The folder that the newest life was started with.
+fn folder(env: &TestEnv) -> Value {
+    let life = &lives(env, &[])[0];
+    let start: Value = serde_json::from_str(life["start"].as_str().unwrap()).unwrap();
+    start["config_dir"].clone()
+}
+
+/// The conversation of the newest life is in this folder: the program itself uses it.
+fn assert_conversation(env: &TestEnv, folder: &Path) {
+    let life = lives(env, &[])[0]["id"].as_str().unwrap().to_owned();
+    let file = folder.join(format!("sessions/{life}.jsonl"));
+    assert!(file.is_file(), "{} is not there", file.display());
+}
+
+#[test]
+fn accounts_are_made_used_and_removed() {
+    let env = TestEnv::with_town();
+    assert_eq!(env.json(&["account", "list"]), json!([]));
+    let work = env.json(&["account", "add", "work"]);
+    let own = env.town().join(".accounts/work/demo");
+    assert_eq!(work["folders"]["demo"], json!(own));
+    assert_eq!(work["default_for"], json!([]));
+    assert_eq!((mode(&own), mode(own.parent().unwrap())), (0o700, 0o700));
+    assert_eq!(mode(&env.town().join("accounts.toml")), 0o600);
+    env.gt(&["account", "add", "work"]).fails(4);
+    env.gt(&["account", "add", "../x"]).fails(2);
+    // Another program of the same account, in a folder of the person's own.
+    let given = env.json(&[
+        "account",
+        "add",
+        "work",
+        "--harness",
+        "codex",
+        "--config-dir",
+        "x/../my-codex",
+    ]);
+    assert_eq!(given["folders"]["codex"], json!(env.path("my-codex")));
+    let refused = env
+        .gt(&["account", "add", "g", "--harness", "gemini"])
+        .fails(2);
+    assert!(
+        refused.stderr.contains("claude, codex"),
+        "{}",
+        refused.stderr
+    );
+    env.gt(&["account", "use", "nosuch"]).fails(3);
+    env.gt(&["account", "use", "work", "--harness", "claude"])
+        .fails(3);
+    let used = env.json(&["account", "use", "work", "--harness", "codex"]);
+    assert_eq!(used["default_for"], json!(["codex"]));
+    let used = env.json(&["account", "use", "work"]);
+    assert_eq!(used["default_for"], json!(["codex", "demo"]));
+    let shown = env.gt(&["account", "list"]).ok().stdout;
+    assert!(shown.contains("my-codex"), "{shown}");
+    // A look changes nothing; what the person has chosen is never deleted.
+    let args = ["account", "remove", "work", "--purge"];
+    let look = env.json(&[&args[..], &["--dry-run"]].concat());
+    assert_eq!(look["purged"], json!([own]));
+    assert_eq!(look["kept"], json!([env.path("my-codex")]));
+    assert!(own.is_dir());
+    assert_eq!(env.json(&["account", "list"]).as_array().unwrap().len(), 1);
+    env.gt(&args).ok();
+    assert!(!own.parent().unwrap().exists() && env.path("my-codex").is_dir());
+    assert_eq!(env.json(&["account", "list"]), json!([]));
+    env.gt(&args).fails(3);
+    // Without it the folder stays, and is there again for whoever comes back.
+    env.gt(&["account", "add", "home"]).ok();
+    env.gt(&["account", "remove", "home"]).ok();
+    assert!(env.town().join(".accounts/home/demo").is_dir());
+    fs::write(env.town().join("accounts.toml"), "nonsense").unwrap();
+    let broken = env.gt(&["account", "list"]).fails(2);
+    assert!(
+        broken.stderr.contains("accounts.toml:1"),
+        "{}",
+        broken.stderr
+    );
+}
+
+#[test]
+fn an_agent_starts_with_an_account_and_comes_back_with_it() {
+    let env = TestEnv::with_crew(&["max"]);
+    for name in ["work", "home"] {
+        env.gt(&["account", "add", name]).ok();
+    }
+    let of = |name: &str| env.town().join(format!(".accounts/{name}/demo"));
+    env.gt(&["crew", "start", "max"]).ok();
+    assert_eq!(folder(&env), Value::Null, "none was chosen");
+    env.gt(&["stop", "gastown/max"]).ok();
+    env.gt(&["account", "use", "work"]).ok();
+    env.gt(&["crew", "start", "max"]).ok();
+    assert_eq!(folder(&env), json!(of("work")));
+    assert_conversation(&env, &of("work"));
+    let refused = env.gt(&["account", "remove", "work", "--purge"]).fails(4);
+    assert!(
+        refused.stderr.contains("gastown/crew/max"),
+        "{}",
+        refused.stderr
+    );
+    env.gt(&["stop", "gastown/max"]).ok();
+    env.gt(&[
+        "crew",
+        "start",
+        "max",
+        "--account",
+        "home",
+        "--auto-respawn",
+    ])
+    .ok();
+    assert_eq!(folder(&env), json!(of("home")));
+    assert_conversation(&env, &of("home"));
+    // One that dies comes back where its conversations are.
+    crate::env::signal(env.pid("gastown/crew/max"), Signal::KILL);
+    gt_tmux::testing::wait_until("the next life", crate::env::PATIENCE, || {
+        (lives(&env, &["--status", "running"]).len() == 1 && lives(&env, &[]).len() == 4)
+            .then_some(())
+    });
+    assert_eq!(folder(&env), json!(of("home")));
+    env.gt(&["stop", "gastown/max"]).ok();
+    let both = ["--account", "home", "--config-dir", "/x"];
+    env.gt(&[&["crew", "start", "max"][..], &both].concat())
+        .fails(2);
+    env.gt(&["crew", "start", "max", "--account", "nosuch"])
+        .fails(3);
+}
