@@ -114,6 +114,8 @@ pub struct Command {
     pub resume: Vec<String>,
     pub r#continue: Vec<String>,
     pub fork: Vec<String>,
+    /// Given after `fork` to answer one prompt, `{prompt}`, and end.
+    pub print: Vec<String>,
 }
 
 /// How the first prompt reaches the program.

@@ -94,6 +94,7 @@ pub(crate) enum Command {
     // What is remembered of them.
     #[command(subcommand)]
     Sessions(commands::sessions::SessionsCommand),
+    Seance(commands::seance::SeanceArgs),
     Sync(commands::sync::SyncArgs),
     Events(commands::events::EventsArgs),
     Feed(commands::feed::FeedArgs),

@@ -38,6 +38,7 @@ pub(crate) mod restore;
 pub(crate) mod rig;
 pub(crate) mod role;
 pub(crate) mod save;
+pub(crate) mod seance;
 pub(crate) mod sessions;
 pub(crate) mod signal;
 pub(crate) mod single;
@@ -80,6 +81,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Answer {
         Command::Wait(args) => wait::run(args, context),
         Command::Answer(args) => answer::run(args, context),
         Command::Sessions(command) => sessions::run(command, context),
+        Command::Seance(args) => seance::run(&args, context),
         Command::Sync(args) => sync::run(args, context),
         Command::TmuxConf(args) => tmux_conf::run(args, context),
         Command::Events(args) => events::run(args, context),

@@ -72,6 +72,10 @@ pub(crate) struct DemoArgs {
     #[arg(long)]
     fork_session: bool,
 
+    /// Answer in plain text until the input ends, as in a pipe
+    #[arg(long, short)]
+    print: bool,
+
     /// Read hooks from this file, in Claude Code's format
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
@@ -202,7 +206,7 @@ fn start(args: DemoArgs) -> Result<u8, String> {
     let exit_at = args
         .exit_after
         .map(|after| started + Duration::from_millis(after));
-    if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
+    if args.print || !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
         let plain = Plain::new(conversation, signals, io::stdout(), exit_at);
         return Ok(plain.run(source, args.prompt, script));
     }

@@ -49,6 +49,7 @@ pub mod restore;
 pub mod rig;
 pub mod roles;
 pub mod save;
+pub mod seance;
 pub mod seeds;
 pub mod sessions;
 pub mod settings;

@@ -277,6 +277,26 @@ fn window(life: &Record, id: SessionId) -> Option<Window> {
     })
 }
 
+/// The folder under which a program keeps its transcripts, for an agent with this
+/// configuration folder.
+pub(crate) fn folder_of(
+    town: &Town,
+    preset: &Preset,
+    config_dir: Option<&Path>,
+) -> Option<PathBuf> {
+    let own = preset.env.config_dir.as_deref();
+    program_folder(town, preset, |name| match Some(name) == own {
+        // What is set here is ours, and not that agent's.
+        true => config_dir.and_then(Path::to_str),
+        false => town.around().var(name),
+    })
+}
+
+/// The transcripts of a conversation under such a folder.
+pub(crate) fn conversation(root: &Path, preset: &Preset, id: &str) -> Vec<PathBuf> {
+    find::of_conversation(root, preset, id)
+}
+
 /// The folder under which a program keeps its transcripts, by the variables of an agent.
 fn program_folder<'v>(
     town: &Town,

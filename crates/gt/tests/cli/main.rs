@@ -25,6 +25,7 @@ mod recorded;
 mod remembered;
 mod restored;
 mod saved;
+mod seances;
 mod secrets;
 mod slinging;
 mod stopping;

@@ -99,6 +99,18 @@ fn search(
         .collect()
 }
 
+/// The transcripts that are called by the whole id of a conversation.
+pub(super) fn of_conversation(root: &Path, preset: &Preset, id: &str) -> Vec<PathBuf> {
+    if !is_plain(id) {
+        return Vec::new();
+    }
+    let patterns = preset.usage.files.iter();
+    patterns
+        .filter(|pattern| pattern.contains("{id}"))
+        .flat_map(|pattern| matching(root, &pattern.replace("{id}", id)))
+        .collect()
+}
+
 /// The file of that pattern that was read before: it need not be looked for.
 fn again(known: &[PathBuf], filled: &str) -> Vec<PathBuf> {
     let pattern = filled.rsplit('/').next().unwrap_or(filled);

@@ -1,0 +1,182 @@
+use super::Answer;
+use super::role;
+use crate::context::Context;
+use crate::output::table::Table;
+use crate::output::{self, Paint};
+use clap::Args;
+use gt_core::Problem;
+use gt_town::rig;
+use gt_town::seance::{self, Offered, Talk, Wanted};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+use serde_json::json;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::{SigId, flag, low_level};
+use std::io::{IsTerminal, Read};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::sync::Arc;
+
+/// Talk to earlier lives of agents
+///
+/// Without `--talk` the lives are listed, the newest first. With it, a copy of that
+/// conversation is gone on with, here in this terminal; the conversation itself stays as
+/// it is.
+#[derive(Debug, Args)]
+pub(crate) struct SeanceArgs {
+    /// Only lives of this role
+    #[arg(long, conflicts_with = "talk")]
+    role: Option<String>,
+    /// Only lives of this rig
+    #[arg(long, conflicts_with = "talk")]
+    rig: Option<String>,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    recent: usize,
+    /// Talk to this one: the beginning of the id of a life, or of a conversation
+    #[arg(long, value_name = "ID")]
+    talk: Option<String>,
+    /// Ask one thing and print the answer
+    #[arg(long, short, value_name = "TEXT", requires = "talk")]
+    prompt: Option<String>,
+    /// Talk under another account than the one of that life
+    #[arg(long, value_name = "NAME", requires = "talk")]
+    account: Option<String>,
+}
+
+pub(crate) fn run(args: &SeanceArgs, context: &Context) -> Answer {
+    let town = context.town()?;
+    let Some(id) = &args.talk else {
+        if let Some(name) = &args.role {
+            role::parse(name)?;
+        }
+        if let Some(name) = &args.rig {
+            rig::entry(&town, name)?;
+        }
+        let lives = seance::list(
+            &town,
+            Wanted {
+                role: args.role.clone(),
+                rig: args.rig.clone(),
+                recent: args.recent,
+            },
+        )?;
+        show(&lives, context)?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    if args.prompt.is_none() && (context.json || !is_terminal) {
+        return Err(Problem::usage("a talk needs a terminal").hint("or one question: `--prompt`"));
+    }
+    let term = catch_signals()?;
+    let mut talk = seance::prepare(&town, id, args.account.as_deref(), args.prompt.as_deref())?;
+    let mut command = command(&talk);
+    if args.prompt.is_some() {
+        command.stdin(Stdio::null());
+    }
+    if context.json {
+        command.stdout(Stdio::piped());
+    }
+    let child = command.spawn().map_err(|error| {
+        Problem::environment(format!("cannot run {}", talk.program.display())).caused_by(error)
+    })?;
+    let (status, answer) = wait(child, term)?;
+    // Whatever became of it, the other account gives back what it was lent.
+    drop(talk.lent.take());
+    if !status.success() {
+        return Err(Problem::failed(format!("the talk ended with {status}")));
+    }
+    if context.json {
+        output::json(&json!({
+            "life": talk.life,
+            "agent": talk.agent,
+            "conversation": talk.conversation,
+            "answer": answer,
+        }))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn command(talk: &Talk) -> Command {
+    let mut command = Command::new(&talk.program);
+    command.args(&talk.args).current_dir(&talk.cwd);
+    for name in &talk.unset {
+        command.env_remove(name);
+    }
+    command.envs(talk.set.iter().map(|(name, value)| (name, value)));
+    command
+}
+
+/// What is written to when somebody wants us alone to end.
+struct Term {
+    wake: UnixStream,
+    id: SigId,
+}
+
+/// From here on Ctrl-C ends the program, which gets it from the terminal as we do, and we
+/// stay to clear up.
+fn catch_signals() -> Result<Term, Problem> {
+    let catch = || -> std::io::Result<Term> {
+        for signal in [SIGINT, SIGHUP, SIGQUIT] {
+            flag::register(signal, Arc::default())?;
+        }
+        let (wake, write) = UnixStream::pair()?;
+        let id = low_level::pipe::register(SIGTERM, write)?;
+        Ok(Term { wake, id })
+    };
+    catch().map_err(|error| Problem::failed("cannot wait for signals").caused_by(error))
+}
+
+/// Waits for the program, and reads what it prints if that is asked for. A TERM for us
+/// alone is passed on to it.
+fn wait(mut child: Child, term: Term) -> Result<(ExitStatus, String), Problem> {
+    let failed = |error: std::io::Error| Problem::failed("cannot wait for it").caused_by(error);
+    let pid = Pid::from_child(&child);
+    let Term { mut wake, id } = term;
+    let forward = std::thread::spawn(move || {
+        // Ends when the handler is gone, and the other end of the pair with it.
+        while wake.read(&mut [0]).is_ok_and(|count| count > 0) {
+            // It is not reaped before this thread has ended, so the pid is its own.
+            let _ = kill_process(pid, Signal::TERM);
+        }
+    });
+    let mut answer = String::new();
+    let read = match child.stdout.take() {
+        Some(mut stdout) => stdout.read_to_string(&mut answer).map(drop),
+        None => Ok(()),
+    };
+    let exited = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(pid), exited) {}
+    low_level::unregister(id);
+    let _ = forward.join();
+    let status = child.wait().map_err(failed)?;
+    read.map_err(failed)?;
+    Ok((status, answer.trim_end().to_owned()))
+}
+
+fn show(lives: &[Offered], context: &Context) -> Result<(), Problem> {
+    if context.json {
+        return output::json(&lives);
+    }
+    if lives.is_empty() {
+        return output::line("There are no such lives.");
+    }
+    let mut table = Table::new(&[
+        "ID", "AGENT", "STARTED", "OUTCOME", "HARNESS", "TALK", "TOPIC",
+    ]);
+    for life in lives {
+        let text = |value: &Option<String>| value.clone().unwrap_or_default();
+        let topic: String = text(&life.topic).chars().take(60).collect();
+        table.row([
+            life.id.clone().into(),
+            text(&life.agent).into(),
+            text(&life.started_at).into(),
+            life.outcome
+                .map_or("running", |outcome| outcome.word())
+                .into(),
+            text(&life.harness).into(),
+            if life.can_talk { "yes" } else { "" }.into(),
+            topic.into(),
+        ]);
+    }
+    output::print(&table.render(Paint::for_stdout()))
+}

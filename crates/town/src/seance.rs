@@ -1,0 +1,301 @@
+//! Seances: talking to a life that is over, or to one that should not be disturbed.
+//!
+//! What a life said is in its program's own conversation. A *fork* of it is asked, in the
+//! folder where it was held: the original is never written to, and nothing of what follows
+//! is the agent's, because the fork has none of the variables by which one is known and
+//! none of our hooks. Here is who can be talked to and what has to be run; whoever has the
+//! terminal runs it.
+
+mod across;
+
+pub use across::{FAULT_POINTS, Lent};
+
+use crate::harnesses::{self, Presets};
+use crate::sessions::{Query, Sessions};
+use crate::start::StartOptions;
+use crate::{Result, Town, account, usage};
+use gt_core::Problem;
+use gt_core::environment::belongs_to_an_agent;
+use gt_core::harness::Preset;
+use gt_core::problem::Kind;
+use gt_core::record::{Outcome, Record};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// Variables of an agent's that say where it is, and not who it is.
+const KEPT: &[&str] = &["GT_HARNESS", "GT_TMUX_SOCKET"];
+
+/// A life, as it is offered.
+#[derive(Clone, Debug, Serialize)]
+pub struct Offered {
+    pub id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rig: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<String>,
+    /// Absent while it goes on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub harness: Option<String>,
+    /// The program's own name for the conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<String>,
+    /// The account under which it ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+    /// The first line of its first prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topic: Option<String>,
+    pub can_talk: bool,
+    /// Why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Which lives are asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    pub role: Option<String>,
+    pub rig: Option<String>,
+    /// At most so many, the newest.
+    pub recent: usize,
+}
+
+/// The newest lives, and whether they can be talked to.
+pub fn list(town: &Town, wanted: Wanted) -> Result<Vec<Offered>> {
+    across::clean_up(town)?;
+    let lives = Sessions::of(town).find(&Query {
+        role: wanted.role,
+        rig: wanted.rig,
+        limit: Some(wanted.recent),
+        ..Query::default()
+    })?;
+    let accounts = account::list(town)?;
+    let mut presets = Presets::default();
+    let offered = lives.into_iter().map(|life| {
+        let preset = presets.get(town, life.harness.as_deref().unwrap_or_default());
+        let folder = config_dir(&life);
+        let reason = match preset {
+            Some(preset) => conversation(town, &life, preset).err(),
+            None => Some(Problem::not_found("its harness is not known any more")),
+        };
+        let named = accounts.iter().find(|account| {
+            let mut folders = account.folders.values();
+            folder
+                .as_ref()
+                .is_some_and(|own| folders.any(|one| one == own))
+        });
+        Offered {
+            account: named.map(|account| account.account.clone()),
+            topic: topic(&life),
+            can_talk: reason.is_none(),
+            reason: reason.map(|problem| problem.to_string()),
+            id: life.id,
+            agent: life.agent,
+            role: life.role,
+            rig: life.rig,
+            started_at: life.started_at,
+            ended_at: life.ended_at,
+            outcome: life.outcome,
+            harness: life.harness,
+            conversation: life.harness_session_id,
+        }
+    });
+    Ok(offered.collect())
+}
+
+fn topic(life: &Record) -> Option<String> {
+    let mut lines = life.initial_prompt.as_deref()?.lines();
+    let first = lines.find(|line| !line.trim().is_empty())?;
+    Some(first.trim().to_owned())
+}
+
+/// What has to be run to talk to a life.
+#[derive(Debug)]
+pub struct Talk {
+    pub life: String,
+    pub agent: Option<String>,
+    pub conversation: String,
+    pub program: PathBuf,
+    pub args: Vec<String>,
+    /// The folder in which the conversation was held.
+    pub cwd: PathBuf,
+    /// Variables that the program must not have.
+    pub unset: Vec<String>,
+    pub set: Vec<(String, String)>,
+    /// What another account was lent for the time of the talk; given back when dropped.
+    pub lent: Option<Lent>,
+}
+
+/// Gets a talk ready: by the beginning of the id of a life, or of a conversation. Without
+/// a prompt it is for a person at a terminal.
+pub fn prepare(
+    town: &Town,
+    id: &str,
+    other_account: Option<&str>,
+    prompt: Option<&str>,
+) -> Result<Talk> {
+    across::clean_up(town)?;
+    let life = find(town, id)?;
+    let harness = life.harness.as_deref().unwrap_or_default();
+    let preset = harnesses::resolve(town, harness)?.value;
+    let conversation = conversation(town, &life, &preset)?;
+    let command = &preset.command;
+    let mut args = command.args.clone();
+    let fork = command.fork.iter();
+    args.extend(fork.map(|word| word.replace("{id}", &conversation)));
+    if let Some(prompt) = prompt {
+        if command.print.is_empty() {
+            return Err(unable(
+                town,
+                &preset,
+                "cannot answer one prompt of a fork",
+                |able| !able.command.print.is_empty(),
+            )
+            .hint("without `--prompt` it can be talked to at a terminal"));
+        }
+        // One that begins with a dash would be an option.
+        let dash = if prompt.starts_with('-') { " " } else { "" };
+        let filled = command.print.iter();
+        args.extend(filled.map(|word| word.replace("{prompt}", &format!("{dash}{prompt}"))));
+    }
+    let cwd = PathBuf::from(life.cwd.as_deref().unwrap_or_default());
+    if !cwd.is_dir() {
+        return Err(Problem::not_found(format!(
+            "the folder of that life is gone: {}",
+            cwd.display()
+        ))
+        .hint("the program looks for a conversation by its folder"));
+    }
+    let own = config_dir(&life);
+    let wanted = match other_account {
+        Some(name) => Some(account::dir(town, name, &preset)?),
+        None => own.clone(),
+    };
+    let lent = match &wanted {
+        Some(folder) if wanted != own => {
+            let files = transcripts(town, &life, &preset, &conversation);
+            let from = usage::folder_of(town, &preset, own.as_deref());
+            across::lend(town, &preset, &files, from.as_deref(), folder)?
+        }
+        _ => None,
+    };
+    let (unset, set) = environment(town, &preset, wanted.as_deref());
+    Ok(Talk {
+        life: life.id,
+        agent: life.agent,
+        conversation,
+        program: harnesses::locate(town, &preset)?,
+        args,
+        cwd,
+        unset,
+        set,
+        lent,
+    })
+}
+
+/// Nobody must take the fork for an agent, and it uses its account's folder.
+fn environment(
+    town: &Town,
+    preset: &Preset,
+    folder: Option<&Path>,
+) -> (Vec<String>, Vec<(String, String)>) {
+    let names = town.around().env.keys();
+    let foreign = names.filter(|name| belongs_to_an_agent(name) && !KEPT.contains(&name.as_str()));
+    let unset = foreign
+        .chain(&preset.env.clear)
+        .chain(&preset.env.config_dir)
+        .cloned()
+        .collect();
+    let mut set = vec![("GT_ROOT".to_owned(), town.root_text().to_owned())];
+    let fixed = preset.env.set.iter();
+    set.extend(fixed.map(|(name, value)| (name.clone(), value.clone())));
+    if let (Some(variable), Some(folder)) = (&preset.env.config_dir, folder) {
+        set.push((variable.clone(), folder.to_string_lossy().into_owned()));
+    }
+    (unset, set)
+}
+
+/// The life whose id begins so, or the newest with a conversation that does.
+fn find(town: &Town, id: &str) -> Result<Record> {
+    let sessions = Sessions::of(town);
+    let missing = match sessions.get(id) {
+        Err(problem) if problem.kind() == Kind::NotFound && !id.is_empty() => problem,
+        found => return found,
+    };
+    let all = sessions.find(&Query::default())?;
+    let begins = |life: &&Record| {
+        let conversation = life.harness_session_id.as_deref();
+        conversation.is_some_and(|conversation| conversation.starts_with(id))
+    };
+    let fitting: Vec<&Record> = all.iter().filter(begins).collect();
+    let Some(newest) = fitting.first() else {
+        return Err(missing.hint("`gt seance` shows who can be talked to"));
+    };
+    let same = |life: &&Record| life.harness_session_id == newest.harness_session_id;
+    if !fitting.iter().all(same) {
+        return Err(
+            Problem::usage(format!("{id} is the beginning of several conversations"))
+                .hint("give more of the id"),
+        );
+    }
+    Ok((*newest).clone())
+}
+
+/// The conversation of a life, if a fork of it can be asked.
+fn conversation(town: &Town, life: &Record, preset: &Preset) -> Result<String> {
+    if preset.command.fork.is_empty() {
+        return Err(unable(town, preset, "cannot fork a conversation", |able| {
+            !able.command.fork.is_empty()
+        }));
+    }
+    let start = StartOptions::from_tag(life.start.as_deref().unwrap_or_default());
+    if start.command.is_some() {
+        return Err(Problem::not_found(
+            "it ran another command than its harness",
+        ));
+    }
+    let Some(id) = &life.harness_session_id else {
+        return Err(Problem::not_found("its conversation is not known"));
+    };
+    let has_files = preset.usage.files.iter().any(|file| file.contains("{id}"));
+    if has_files && transcripts(town, life, preset, id).is_empty() {
+        return Err(Problem::not_found(
+            "it has said nothing, or its conversation is gone",
+        ));
+    }
+    Ok(id.clone())
+}
+
+fn transcripts(town: &Town, life: &Record, preset: &Preset, id: &str) -> Vec<PathBuf> {
+    let root = usage::folder_of(town, preset, config_dir(life).as_deref());
+    root.map_or_else(Vec::new, |root| usage::conversation(&root, preset, id))
+}
+
+/// The configuration folder with which a life was started.
+fn config_dir(life: &Record) -> Option<PathBuf> {
+    let start = StartOptions::from_tag(life.start.as_deref()?);
+    start.config_dir.map(PathBuf::from)
+}
+
+fn unable(town: &Town, preset: &Preset, what: &str, able: impl Fn(&Preset) -> bool) -> Problem {
+    let names = harnesses::names(town)
+        .into_iter()
+        .filter(|name| harnesses::resolve(town, name).is_ok_and(|resolved| able(&resolved.value)));
+    let names: Vec<String> = names.collect();
+    Problem::usage(format!(
+        "{} {what}",
+        match preset.title.as_str() {
+            "" => &preset.name,
+            title => title,
+        }
+    ))
+    .hint(format!("these can: {}", names.join(", ")))
+}
