@@ -13,6 +13,7 @@
 #![expect(clippy::print_stdout, reason = "what was skipped must be seen")]
 
 mod program;
+mod seance;
 #[expect(dead_code, reason = "the benchmark uses more of it")]
 mod stage;
 mod usage;
