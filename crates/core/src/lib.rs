@@ -21,6 +21,7 @@ pub mod health;
 pub mod identity;
 pub mod keepalive;
 pub mod mail;
+pub mod merge;
 pub mod name;
 pub mod nudge;
 pub mod overlay;

@@ -87,6 +87,9 @@ pub(crate) enum Command {
     Mol(commands::mol::MolCommand),
     #[command(subcommand)]
     Formula(commands::formula::FormulaCommand),
+    Done(commands::done::DoneArgs),
+    #[command(subcommand)]
+    Mq(commands::mq::MqCommand),
 
     Prime(commands::prime::PrimeArgs),
     Handoff(commands::handoff::HandoffArgs),

@@ -13,6 +13,7 @@ pub(crate) mod crew;
 pub(crate) mod cycle;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod done;
 pub(crate) mod down;
 pub(crate) mod events;
 pub(crate) mod feed;
@@ -26,6 +27,7 @@ pub(crate) mod krc;
 pub(crate) mod mail;
 pub(crate) mod menu;
 pub(crate) mod mol;
+pub(crate) mod mq;
 pub(crate) mod nudge;
 pub(crate) mod peek;
 pub(crate) mod polecat;
@@ -100,6 +102,8 @@ pub(crate) fn run(command: Command, context: &Context) -> Answer {
         Command::Prime(args) => prime::run(&args, context),
         Command::Mol(command) => mol::run(command, context),
         Command::Formula(command) => formula::run(command, context),
+        Command::Done(args) => done::run(args, context),
+        Command::Mq(command) => mq::run(command, context),
         Command::Keys(args) => keys::run(args, context),
         Command::Signal(args) => signal::run(args, context),
         Command::Crew(command) => crew::run(command, context),

@@ -54,6 +54,38 @@ impl<'a> Git<'a> {
         I: IntoIterator<Item = S>,
         S: AsRef<OsStr>,
     {
+        let (command, shown) = self.command(args);
+        let output = self.output(command, &shown)?;
+        if output.status.success() {
+            let text = String::from_utf8_lossy(&output.stdout);
+            return Ok(text.trim_end().to_owned());
+        }
+        Err(failure(&shown, &output))
+    }
+
+    /// The same for a command that says no by exit code 1: whether it said yes, and its
+    /// output.
+    pub fn ask<I, S>(&self, args: I) -> Result<(bool, String)>
+    where
+        I: IntoIterator<Item = S>,
+        S: AsRef<OsStr>,
+    {
+        let (command, shown) = self.command(args);
+        let output = self.output(command, &shown)?;
+        match output.status.code() {
+            Some(code @ (0 | 1)) => {
+                let text = String::from_utf8_lossy(&output.stdout).into_owned();
+                Ok((code == 0, text))
+            }
+            _ => Err(failure(&shown, &output)),
+        }
+    }
+
+    fn command<I, S>(&self, args: I) -> (Command, String)
+    where
+        I: IntoIterator<Item = S>,
+        S: AsRef<OsStr>,
+    {
         let mut command = Command::new("git");
         command.arg("-C").arg(self.dir);
         // Nothing of ours may go on in the background after we have answered.
@@ -69,16 +101,7 @@ impl<'a> Git<'a> {
             // Ctrl-C at the terminal must not cut git off in the middle of a change.
             .process_group(0);
         let shown = describe(&command);
-        let output = self.output(command, &shown)?;
-        if output.status.success() {
-            let text = String::from_utf8_lossy(&output.stdout);
-            return Ok(text.trim_end().to_owned());
-        }
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        Err(
-            Problem::failed(format!("`{shown}` failed ({})", output.status))
-                .cause(stderr.trim().to_owned()),
-        )
+        (command, shown)
     }
 
     /// Runs it to its end, to its time limit, or until somebody wants it to stop. It
@@ -133,8 +156,14 @@ impl<'a> Git<'a> {
     }
 }
 
-/// Variables that would make git look at another repository than the one named.
-fn passes(name: &str) -> bool {
+fn failure(shown: &str, output: &Output) -> Problem {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    Problem::failed(format!("`{shown}` failed ({})", output.status)).cause(stderr.trim().to_owned())
+}
+
+/// Whether a variable may stay: not those that would make git look at another repository
+/// than the one named.
+pub(crate) fn passes(name: &str) -> bool {
     !matches!(
         name,
         "GIT_DIR"

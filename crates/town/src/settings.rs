@@ -25,6 +25,45 @@ pub struct Settings {
     pub save: SaveSettings,
     pub prime: PrimeSettings,
     pub handoff: HandoffSettings,
+    /// What is set for one rig, by its name.
+    pub rigs: BTreeMap<String, RigSettings>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RigSettings {
+    pub merge: MergeSettings,
+}
+
+/// How a rig's merge queue works.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MergeSettings {
+    /// Shell lines that must succeed before the base moves.
+    pub validate: Vec<String>,
+    /// Minutes that each of them may take.
+    pub timeout_minutes: u64,
+    /// Where merged work goes; absent means: as the rig's remote allows.
+    pub into: Option<MergeInto>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MergeInto {
+    /// The remote's default branch.
+    Origin,
+    /// The town's own copy of it, and a branch that the remote's owner can take.
+    Own,
+}
+
+impl Default for MergeSettings {
+    fn default() -> Self {
+        MergeSettings {
+            validate: Vec::new(),
+            timeout_minutes: 30,
+            into: None,
+        }
+    }
 }
 
 /// How long events are kept.
@@ -240,6 +279,14 @@ impl Settings {
         settings.limits.parallel_starts = settings.limits.parallel_starts.clamp(1, 64);
         settings.save.keep = settings.save.keep.max(1);
         Ok(settings)
+    }
+
+    /// How this rig's work is merged.
+    pub fn merge_of(&self, rig: &str) -> MergeSettings {
+        self.rigs
+            .get(rig)
+            .map(|rig| rig.merge.clone())
+            .unwrap_or_default()
     }
 
     /// The text of a new town's file.

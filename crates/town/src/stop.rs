@@ -34,6 +34,9 @@ pub struct StopOptions {
     /// Do not ask first.
     pub force: bool,
     pub grace: Duration,
+    /// What their lives end as, where that is known before: it is written before
+    /// anything is ended, so that nobody can take it for something else.
+    pub outcome: Option<Outcome>,
 }
 
 impl Default for StopOptions {
@@ -41,6 +44,7 @@ impl Default for StopOptions {
         StopOptions {
             force: false,
             grace: GRACE,
+            outcome: None,
         }
     }
 }
@@ -142,6 +146,10 @@ fn end(town: &Town, victims: &[Container], options: StopOptions) -> Result<Vec<S
         return Ok(Vec::new());
     }
     disarm(town, victims);
+    if options.outcome.is_some() {
+        remember(town, victims, options.outcome)?;
+        crate::fault::point(town, "stop.remembered");
+    }
     let asked = if options.force {
         Duration::ZERO
     } else {
@@ -169,7 +177,8 @@ fn end(town: &Town, victims: &[Container], options: StopOptions) -> Result<Vec<S
         });
     }
     remove_containers(town, victims)?;
-    remember(town, victims)?;
+    // Once more: whoever looked meanwhile may have taken it for one that lives.
+    remember(town, victims, options.outcome)?;
     for container in victims {
         // A file that stays only makes the next `gt doctor` look at it.
         let _ = pidfile::remove(town, container.name());
@@ -178,19 +187,21 @@ fn end(town: &Town, victims: &[Container], options: StopOptions) -> Result<Vec<S
     Ok(stopped)
 }
 
-/// Writes the ends of these lives into the journal: stopped by somebody, or dead before.
-fn remember(town: &Town, victims: &[Container]) -> Result<()> {
+/// Writes the ends of these lives into the journal: as is known, stopped by somebody, or
+/// dead before.
+fn remember(town: &Town, victims: &[Container], known: Option<Outcome>) -> Result<()> {
     let lines: Vec<Record> = victims
         .iter()
         .filter_map(|container| {
             let pane = container.pane();
-            let end = match pane.dead || container.lost_agent_pane() {
-                true => End {
+            let end = match (known, pane.dead || container.lost_agent_pane()) {
+                (Some(outcome), _) => End::of(outcome),
+                (None, true) => End {
                     outcome: Outcome::Crash,
                     at: pane.died_at,
                     exit_code: pane.exit_status,
                 },
-                false => End::of(Outcome::Killed),
+                (None, false) => End::of(Outcome::Killed),
             };
             Some(Sessions::ending(container.life()?.to_string(), end))
         })

@@ -7,20 +7,24 @@
 mod change;
 mod dependencies;
 mod exchange;
+mod finish;
 mod hook;
 mod letters;
 mod mailbox;
 mod molecules;
+mod merges;
 mod read;
 mod store;
 
 pub use change::{Draft, Patch};
 pub use exchange::Imported;
+pub use finish::{Finish, Finished};
 pub use hook::Hooked;
 pub use letters::LetterDraft;
 pub use mailbox::LetterQuery;
 pub(crate) use molecules::step_id;
 pub use molecules::{Molecule, Moved, Pour};
+pub use merges::{Handed, Rejection};
 pub use read::Query;
 
 use crate::Town;

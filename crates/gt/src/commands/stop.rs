@@ -120,13 +120,25 @@ pub(crate) fn own_container<'a>(town: &Town, context: &'a Context) -> Option<&'a
 }
 
 fn stop_from_outside(town: &Town, own: &Identity, force: bool) -> Result<(), Problem> {
+    let address = own.address();
+    let mut words = vec!["stop", &address];
+    if force {
+        words.push("--force");
+    }
+    from_outside(town, &words)
+}
+
+/// Lets tmux run a command of ours that ends the agent which asks for it.
+pub(crate) fn from_outside(town: &Town, words: &[&str]) -> Result<(), Problem> {
     let gt = shell::quote(&town.around().gt.to_string_lossy());
     let root = shell::quote(town.root_text());
-    let agent = shell::quote(&own.address());
-    let flag = if force { " --force" } else { "" };
+    let words: Vec<String> = words.iter().map(|word| shell::quote(word)).collect();
     // Without these it would take itself for a part of the agent, and so would the stop.
     let unset = "env -u GT_SESSION -u GT_SESSION_UUID";
-    let line = format!("{unset} {gt} --town {root} stop {agent}{flag} >/dev/null 2>&1");
+    let line = format!(
+        "{unset} {gt} --town {root} {} >/dev/null 2>&1",
+        words.join(" ")
+    );
     town.server()
         .run(Command::new("run-shell").args(["-b", &format::escape(&line)]))
         .map(drop)

@@ -46,7 +46,6 @@ pub struct Patch {
 
 impl Work {
     pub fn create(&self, draft: &Draft) -> Result<Item> {
-        check_no_letter(draft.kind.as_deref().unwrap_or_default())?;
         self.change(|db| insert(db, draft))
     }
 
@@ -70,8 +69,7 @@ impl Work {
             }
             let notes = match (&patch.notes, &patch.append_notes) {
                 (Some(notes), _) => Some(notes.clone()),
-                (None, Some(more)) if item.notes.is_empty() => Some(more.clone()),
-                (None, Some(more)) => Some(format!("{}\n{more}", item.notes)),
+                (None, Some(more)) => Some(appended(&item.notes, more)),
                 (None, None) => None,
             };
             db.execute(
@@ -108,14 +106,7 @@ impl Work {
     /// Closes an item and takes it from whoever's hook it is on. One that is closed
     /// already stays as it is.
     pub fn close(&self, id: &WorkId, reason: Option<&str>) -> Result<Item> {
-        self.change(|db| {
-            let item = must_have(db, id)?;
-            if item.status == Status::Closed {
-                return Ok(item);
-            }
-            close(db, id, reason)?;
-            must_have(db, id)
-        })
+        self.change(|db| close(db, id, reason))
     }
 
     pub fn reopen(&self, id: &WorkId) -> Result<Item> {
@@ -147,11 +138,12 @@ fn check_no_letter(kind: &str) -> Result<()> {
     Err(Problem::usage("a letter is written, and stays a letter").hint("`gt mail send`"))
 }
 
-/// Writes a new item.
+/// Makes an item, as a part of a greater change.
 pub(super) fn insert(db: &Connection, draft: &Draft) -> Result<Item> {
     check_title(&draft.title)?;
     let kind = draft.kind.as_deref().unwrap_or(USUAL_KIND);
     check_word("type", kind)?;
+    check_no_letter(kind)?;
     let priority = draft.priority.unwrap_or(USUAL_PRIORITY);
     check_priority(priority)?;
     for label in &draft.labels {
@@ -161,6 +153,7 @@ pub(super) fn insert(db: &Connection, draft: &Draft) -> Result<Item> {
         Some(parent) => next_child(db, &must_have(db, parent)?.id)?,
         None => free_id(db, &draft.prefix)?,
     };
+    let now = timestamp(None);
     db.execute(
         "INSERT INTO items (id, title, description, type, priority, status, assignee,
          parent, ephemeral, created_at, updated_at)
@@ -174,7 +167,7 @@ pub(super) fn insert(db: &Connection, draft: &Draft) -> Result<Item> {
             draft.assignee,
             draft.parent.as_ref().map(WorkId::as_str),
             draft.ephemeral,
-            timestamp(None),
+            now,
         ],
     )
     .map_err(problem)?;
@@ -185,16 +178,21 @@ pub(super) fn insert(db: &Connection, draft: &Draft) -> Result<Item> {
     must_have(db, &id)
 }
 
-/// Closes an item that is not closed.
-pub(super) fn close(db: &Connection, id: &WorkId, reason: Option<&str>) -> Result<()> {
+/// Closes an item, as a part of a greater change.
+pub(super) fn close(db: &Connection, id: &WorkId, reason: Option<&str>) -> Result<Item> {
+    let item = must_have(db, id)?;
+    if item.status == Status::Closed {
+        return Ok(item);
+    }
     super::hook::take_off(db, id)?;
+    let now = timestamp(None);
     db.execute(
         "UPDATE items SET status = 'closed', closed_at = ?2, close_reason = ?3,
          updated_at = ?2 WHERE id = ?1",
-        params![id.as_str(), timestamp(None), reason],
+        params![id.as_str(), now, reason],
     )
-    .map(drop)
-    .map_err(problem)
+    .map_err(problem)?;
+    must_have(db, id)
 }
 
 /// Hooks and closings have commands of their own, which do more than set a word.
@@ -232,17 +230,29 @@ pub(super) fn add_labels(db: &Connection, id: &WorkId, labels: &[String]) -> Res
     Ok(())
 }
 
+/// Notes with a line more.
+pub(super) fn appended(notes: &str, more: &str) -> String {
+    match notes {
+        "" => more.to_owned(),
+        notes => format!("{notes}\n{more}"),
+    }
+}
+
 /// An id that nothing has: five random letters, and others if they are taken.
 pub(super) fn free_id(db: &Connection, prefix: &str) -> Result<WorkId> {
     loop {
-        let random = uuid::Uuid::new_v4().into_bytes();
-        let mut letters = [0; LENGTH];
-        letters.copy_from_slice(&random[..LENGTH]);
-        let id: WorkId = WorkId::new(prefix, letters).as_str().parse()?;
+        let id = random_id(prefix)?;
         if by_id(db, &id)?.is_none() {
             return Ok(id);
         }
     }
+}
+
+pub(super) fn random_id(prefix: &str) -> Result<WorkId> {
+    let random = uuid::Uuid::new_v4().into_bytes();
+    let mut letters = [0; LENGTH];
+    letters.copy_from_slice(&random[..LENGTH]);
+    WorkId::new(prefix, letters).as_str().parse()
 }
 
 fn next_child(db: &Connection, parent: &WorkId) -> Result<WorkId> {

@@ -50,6 +50,24 @@ CREATE INDEX letters_by_thread ON letters (thread, sent_at);
 ALTER TABLE hooks ADD COLUMN letter TEXT REFERENCES items (id);
 CREATE UNIQUE INDEX hooks_by_letter ON hooks (letter) WHERE letter IS NOT NULL;
 ",
+    "
+CREATE TABLE merges (
+    id TEXT PRIMARY KEY, rig TEXT NOT NULL, item TEXT NOT NULL REFERENCES items (id),
+    branch TEXT NOT NULL, commit_id TEXT NOT NULL, base TEXT NOT NULL, worker TEXT NOT NULL,
+    status TEXT NOT NULL, attempts INTEGER NOT NULL DEFAULT 0, reason TEXT,
+    files TEXT NOT NULL DEFAULT '[]', log TEXT, repair TEXT REFERENCES items (id),
+    handed INTEGER NOT NULL DEFAULT 0, merged_as TEXT,
+    created_at TEXT NOT NULL, updated_at TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX merges_by_rig ON merges (rig, status);
+CREATE INDEX merges_by_item ON merges (item);
+CREATE INDEX merges_by_repair ON merges (repair) WHERE repair IS NOT NULL;
+CREATE TABLE finishes (
+    agent TEXT PRIMARY KEY, life TEXT, item TEXT REFERENCES items (id), leaving TEXT NOT NULL,
+    branch TEXT, merge TEXT REFERENCES merges (id), at TEXT NOT NULL,
+    ended INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+",
 ];
 
 impl Work {

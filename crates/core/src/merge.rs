@@ -1,0 +1,301 @@
+//! What waits to be merged, and what is said of it.
+//!
+//! A worker that is done leaves a branch; the merge queue of its rig takes the branches
+//! one after the other. Here are its values and its words; the engine merges
+//! (`town::merge`) and keeps the queue (`town::work`).
+
+use crate::problem::Problem;
+use crate::work::{Item, WorkId};
+use serde::Serialize;
+use std::fmt::Write;
+use std::str::FromStr;
+
+/// The prefix of the ids of merges, which otherwise look like those of work items.
+pub const PREFIX: &str = "mr";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    Queued,
+    /// Somebody is at it, or was killed while at it.
+    Merging,
+    Merged,
+    /// It and the base change the same places.
+    Conflict,
+    /// A command that must succeed did not.
+    Failed,
+    /// Somebody does not want it.
+    Rejected,
+}
+
+impl Status {
+    pub const ALL: [Status; 6] = [
+        Status::Queued,
+        Status::Merging,
+        Status::Merged,
+        Status::Conflict,
+        Status::Failed,
+        Status::Rejected,
+    ];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Status::Queued => "queued",
+            Status::Merging => "merging",
+            Status::Merged => "merged",
+            Status::Conflict => "conflict",
+            Status::Failed => "failed",
+            Status::Rejected => "rejected",
+        }
+    }
+
+    /// Whether nothing more will come of it.
+    pub fn is_settled(self) -> bool {
+        matches!(self, Status::Merged | Status::Rejected)
+    }
+
+    /// Whether it waits for a repair.
+    pub fn is_broken(self) -> bool {
+        matches!(self, Status::Conflict | Status::Failed)
+    }
+}
+
+impl FromStr for Status {
+    type Err = Problem;
+
+    fn from_str(text: &str) -> Result<Self, Problem> {
+        let found = Self::ALL.into_iter().find(|status| status.word() == text);
+        found.ok_or_else(|| Problem::usage(format!("{text:?} is no status of a merge")))
+    }
+}
+
+/// One entry of the queue. Times are RFC 3339, in UTC.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Merge {
+    pub id: WorkId,
+    pub rig: String,
+    /// What the branch was made for.
+    pub item: WorkId,
+    pub branch: String,
+    /// What is merged: the branch as it was when its worker was done.
+    pub commit: String,
+    /// The branch that it is merged into.
+    pub base: String,
+    pub worker: String,
+    pub status: Status,
+    pub attempts: u32,
+    /// Why it is not merged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The files in conflict.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+    /// What the commands said that failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
+    /// The item by which somebody repairs it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repair: Option<WorkId>,
+    /// The commit that brought it into the base; while it is merging, the one that would.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub merged_as: Option<String>,
+    pub created_at: String,
+    pub updated_at: String,
+}
+
+impl Merge {
+    /// What the merge commit says.
+    pub fn message(&self, title: &str) -> String {
+        format!(
+            "Merge {}: {title}\n\nItem: {}\nWorker: {}\nMerge: {}\n",
+            self.branch, self.item, self.worker, self.id
+        )
+    }
+
+    /// Why its item is closed.
+    pub fn close_reason(&self, merged_as: &str) -> String {
+        format!("merged into {} as {}", self.base, short(merged_as))
+    }
+}
+
+/// The first digits of a commit's id.
+pub fn short(commit: &str) -> &str {
+    commit.get(..12).unwrap_or(commit)
+}
+
+/// How a worker leaves its item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Leaving {
+    /// It is done.
+    Completed,
+    /// It cannot be done without somebody's help.
+    Escalated,
+    /// Somebody else, or the same later, goes on with it.
+    Deferred,
+}
+
+impl Leaving {
+    pub const ALL: [Leaving; 3] = [Leaving::Completed, Leaving::Escalated, Leaving::Deferred];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Leaving::Completed => "completed",
+            Leaving::Escalated => "escalated",
+            Leaving::Deferred => "deferred",
+        }
+    }
+
+    /// The note for those who come after, where the item is not finished.
+    pub fn note(self, worker: &str, branch: Option<&str>, said: Option<&str>) -> Option<String> {
+        let verb = match self {
+            Leaving::Completed => return said.map(|said| format!("{worker}: {said}")),
+            Leaving::Escalated => "escalated by",
+            Leaving::Deferred => "left by",
+        };
+        let mut note = format!("{verb} {worker}");
+        if let Some(branch) = branch {
+            let _ = write!(note, " on the branch {branch}");
+        }
+        if let Some(said) = said {
+            let _ = write!(note, ": {said}");
+        }
+        Some(note)
+    }
+}
+
+impl FromStr for Leaving {
+    type Err = Problem;
+
+    fn from_str(text: &str) -> Result<Self, Problem> {
+        // The documents write it in capitals.
+        let wanted = text.to_ascii_lowercase();
+        let found = Self::ALL.into_iter().find(|one| one.word() == wanted);
+        found.ok_or_else(|| {
+            Problem::usage(format!("nobody can leave an item as {text:?}"))
+                .hint("completed, escalated or deferred")
+        })
+    }
+}
+
+/// Why a branch could not be merged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub status: Status,
+    pub reason: String,
+    pub files: Vec<String>,
+    /// The file with what the commands said, and its end.
+    pub log: Option<(String, String)>,
+}
+
+impl Refusal {
+    /// The title of the item by which somebody repairs it.
+    pub fn title(&self, item: &Item) -> String {
+        const LONGEST: usize = 200;
+        let title: String = item.title.chars().take(LONGEST).collect();
+        format!("Repair the merge of {}: {title}", item.id)
+    }
+
+    /// What whoever repairs it has to know.
+    pub fn description(&self, merge: &Merge, base_commit: &str) -> String {
+        let Merge {
+            branch, base, item, ..
+        } = merge;
+        let mut text = format!(
+            "The branch {branch} ({}) of {item} could not be merged into {base} ({}): {}.\n",
+            short(&merge.commit),
+            short(base_commit),
+            self.reason
+        );
+        for file in &self.files {
+            let _ = writeln!(text, "- {file}");
+        }
+        let _ = write!(
+            text,
+            "\nOn a branch of your own that begins at {base}, take over the work with\n\
+             `git merge {}`, repair it, commit, and run `gt done`: your branch is then\n\
+             merged in place of that one, and {item} is closed with it.\n",
+            merge.commit
+        );
+        if let Some((file, tail)) = &self.log {
+            let _ = write!(text, "\nThe end of {file}:\n\n{tail}\n");
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn merge() -> Merge {
+        Merge {
+            id: "mr-00000".parse().unwrap(),
+            rig: "gastown".into(),
+            item: "gt-abc".parse().unwrap(),
+            branch: "polecat/Toast/gt-abc".into(),
+            commit: "0123456789abcdef0123456789abcdef01234567".into(),
+            base: "main".into(),
+            worker: "gastown/polecats/Toast".into(),
+            status: Status::Queued,
+            attempts: 0,
+            reason: None,
+            files: Vec::new(),
+            log: None,
+            repair: None,
+            merged_as: None,
+            created_at: String::new(),
+            updated_at: String::new(),
+        }
+    }
+
+    #[test]
+    fn words_are_read_back() {
+        for status in Status::ALL {
+            assert_eq!(status.word().parse::<Status>().unwrap(), status);
+        }
+        for leaving in Leaving::ALL {
+            assert_eq!(leaving.word().parse::<Leaving>().unwrap(), leaving);
+        }
+        assert_eq!(
+            "DEFERRED".parse::<Leaving>().unwrap(),
+            Leaving::Deferred,
+            "as the documents write it"
+        );
+        assert!("done".parse::<Leaving>().is_err());
+    }
+
+    #[test]
+    fn whoever_comes_after_reads_who_left_it_and_where() {
+        let note = |leaving: Leaving, branch, said| leaving.note("max", branch, said);
+        assert_eq!(note(Leaving::Completed, Some("b"), None), None);
+        assert_eq!(
+            note(Leaving::Deferred, Some("crew/max"), Some("half")).as_deref(),
+            Some("left by max on the branch crew/max: half")
+        );
+        assert_eq!(
+            note(Leaving::Escalated, None, None).as_deref(),
+            Some("escalated by max")
+        );
+    }
+
+    #[test]
+    fn a_repair_names_branch_base_files_and_log() {
+        let refusal = Refusal {
+            status: Status::Conflict,
+            reason: "2 files are in conflict".into(),
+            files: vec!["a b.rs".into(), "c.rs".into()],
+            log: Some(("x.log".into(), "red".into())),
+        };
+        let text = refusal.description(&merge(), "fedcba9876543210");
+        for expected in [
+            "polecat/Toast/gt-abc (0123456789ab)",
+            "main (fedcba987654)",
+            "- a b.rs\n- c.rs\n",
+            "git merge 0123456789abcdef0123456789abcdef01234567",
+            "The end of x.log:\n\nred",
+        ] {
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
+    }
+}

@@ -1,0 +1,134 @@
+use super::Answer;
+use super::hook::whose;
+use super::stop::{from_outside, own_container};
+use crate::context::Context;
+use crate::output::{self, Paint};
+use clap::Args;
+use gt_core::Problem;
+use gt_core::merge::{Leaving, short};
+use gt_core::work::WorkId;
+use gt_town::done::{self, Done, DoneOptions};
+use gt_town::work::Work;
+use gt_town::{Town, roles};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// Hand in what is on the hook: queued for merging, and the life is over
+///
+/// The branch of the worktree is pushed and queued, the hook is empty, and the item is
+/// closed once it is merged, or at once if there is nothing to merge. A polecat's
+/// session ends with it; its worktree stays. One that was killed is finished by running
+/// it again.
+#[derive(Debug, Args)]
+pub(crate) struct DoneArgs {
+    /// How it is left: completed, escalated (it needs somebody's help) or deferred
+    #[arg(long, value_name = "STATUS", default_value = "completed")]
+    status: String,
+    /// What whoever comes after should know
+    #[arg(long, short, value_name = "TEXT")]
+    message: Option<String>,
+    /// Do not push the branch; it is merged all the same
+    #[arg(long)]
+    no_push: bool,
+    /// Done although changes are not committed: they are kept under refs/gt/saved/
+    #[arg(long)]
+    force: bool,
+    /// End the session of one that would stay, such as crew
+    #[arg(long)]
+    exit: bool,
+    /// Who is done [default: GT_ROLE, the agent that asks]
+    #[arg(long, value_name = "TARGET")]
+    agent: Option<String>,
+    /// End the session of one that has left its work: the last step, by itself
+    #[arg(long, hide = true, requires = "agent")]
+    end: bool,
+}
+
+pub(crate) fn run(args: DoneArgs, context: &Context) -> Answer {
+    let town = context.town()?;
+    let agent = whose(&town, args.agent.as_deref(), context)?;
+    if args.end {
+        done::end(&town, &agent, true)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let options = DoneOptions {
+        leaving: args.status.parse()?,
+        said: args.message,
+        push: !args.no_push,
+        force: args.force,
+        exit: args.exit,
+    };
+    let done = done::done(&town, &agent, &options)?;
+    for warning in &done.warnings {
+        output::warn(output::clean(warning));
+    }
+    // Told before the end: an agent that ends itself hears nothing afterwards.
+    show(&town, &done, context)?;
+    let own = own_container(&town, context);
+    let is_own = own.is_some() && roles::container_name(&town, &agent).ok().as_deref() == own;
+    if done.ends && is_own {
+        from_outside(&town, &["done", "--end", "--agent", &agent.address()])?;
+    } else {
+        done::end(&town, &agent, done.ends)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(town: &Town, done: &Done, context: &Context) -> Result<(), Problem> {
+    let finished = &done.finished;
+    let item = match &finished.item {
+        Some(id) => Some(Work::of(town).get(id)?),
+        None => None,
+    };
+    if context.json {
+        return output::json(&output::without_nulls(json!({
+            "agent": finished.agent,
+            "status": finished.leaving,
+            "item": finished.item,
+            "item_status": item.as_ref().map(|item| item.status),
+            "branch": finished.branch,
+            "commit": done.commit,
+            "merge": finished.merge,
+            "pushed": done.is_pushed,
+            "saved": done.saved,
+            "resumed": done.is_resumed,
+            "ends": done.ends,
+            "warnings": Some(&done.warnings).filter(|all| !all.is_empty()).map_or(Value::Null, |all| json!(all)),
+        })));
+    }
+    let paint = Paint::for_stdout();
+    let on = |branch: &Option<String>| {
+        branch
+            .as_ref()
+            .map_or_else(String::new, |branch| format!(" on {branch}"))
+    };
+    let line = match (&finished.item, finished.leaving, &finished.merge) {
+        (None, ..) => "Nothing was on the hook.".to_owned(),
+        (Some(id), Leaving::Completed, Some(merge)) => {
+            format!(
+                "{id} is done{}: queued for merging as {merge}.",
+                on(&finished.branch)
+            )
+        }
+        (Some(id), Leaving::Completed, None) => format!("{id} is done, with nothing to merge."),
+        (Some(id), Leaving::Escalated, _) => {
+            format!("{id} is blocked, and waits for somebody's help.")
+        }
+        (Some(id), Leaving::Deferred, _) => format!("{id} is open again{}.", on(&finished.branch)),
+    };
+    output::line(format!("{} {}", paint.green("✓"), output::clean(&line)))?;
+    if let (Some(commit), true) = (&done.commit, done.is_pushed) {
+        output::line(format!("  {} was pushed.", short(commit)))?;
+    }
+    if let Some(saved) = &done.saved {
+        output::line(format!("  What was not committed is kept as {saved}."))?;
+    }
+    if let Some(merge) = &finished.merge {
+        output::line(later(merge))?;
+    }
+    Ok(())
+}
+
+fn later(merge: &WorkId) -> String {
+    format!("  `gt mq run` merges it; `gt mq status {merge}` says how it stands.")
+}

@@ -1,0 +1,159 @@
+//! `gt mq run`.
+
+use super::super::Answer;
+use crate::context::Context;
+use crate::output::{self, Paint};
+use clap::Args;
+use gt_core::merge::{Merge, Refusal, Status};
+use gt_core::problem::Kind;
+use gt_core::work::WorkId;
+use gt_core::{Problem, merge::PREFIX};
+use gt_town::merge::{self, Ran, RunOptions};
+use gt_town::work::Work;
+use gt_town::{Town, rig};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+/// Merge what waits: checked for conflicts, validated, and then into the base
+///
+/// The rig's commands (`validate` under [rigs.RIG.merge] in town.toml) must succeed on the
+/// merged state before the base moves to it. What cannot be merged becomes an item.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Rigs, or entries of the queue [default: all rigs]
+    #[arg(value_name = "RIG|ID")]
+    what: Vec<String>,
+    /// One of each rig, and no more
+    #[arg(long)]
+    once: bool,
+    /// Only say what would come of it: no command is run and nothing is changed
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(super) fn run(args: &RunArgs, town: &Town, context: &Context) -> Answer {
+    let wanted = wanted(args, town)?;
+    if args.dry_run {
+        return foresee(&wanted, town, context);
+    }
+    context.catch_interrupts();
+    // Lines for people; where JSON is wanted, stdout is for that alone.
+    let tell = |text: &str| {
+        if !context.json {
+            // Whoever does not read any more misses nothing that is not written down.
+            let _ = output::line(output::clean(text));
+        }
+    };
+    let mut all: Vec<Ran> = Vec::new();
+    let mut failed: Option<Problem> = None;
+    for (rig, only) in wanted {
+        let options = RunOptions {
+            only,
+            once: args.once,
+        };
+        let result = merge::run(town, &rig, &options, &tell, |ran| {
+            for warning in &ran.warnings {
+                output::warn(output::clean(warning));
+            }
+            all.push(ran);
+        });
+        if let Err(problem) = result {
+            let is_over = town.around().cancel.is_set();
+            failed.get_or_insert(problem);
+            if is_over {
+                break;
+            }
+        }
+    }
+    let broken = all.iter().filter(|ran| ran.merge.status != Status::Merged);
+    let broken = broken.count();
+    if context.json {
+        let merges: Vec<&Merge> = all.iter().map(|ran| &ran.merge).collect();
+        output::json(&merges)?;
+    } else if all.is_empty() && failed.is_none() {
+        output::line("Nothing waits to be merged.")?;
+    } else {
+        let paint = Paint::for_stdout();
+        let merged = all.len() - broken;
+        output::line(paint.bold(&format!("{merged} merged, {broken} not.")))?;
+    }
+    match failed {
+        Some(problem) => Err(problem),
+        None if broken > 0 => Err(Problem::failed(format!(
+            "{broken} of {} could not be merged",
+            all.len()
+        ))
+        .hint("`gt mq list` says why, and names the items of their repairs")),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// What is meant, by rig. Parked rigs are left out where none is named.
+fn wanted(args: &RunArgs, town: &Town) -> Result<BTreeMap<String, Vec<WorkId>>, Problem> {
+    let mut wanted: BTreeMap<String, Vec<WorkId>> = BTreeMap::new();
+    if args.what.is_empty() {
+        let rigs = town.registry().rigs.iter();
+        let at_work = rigs.filter(|(_, entry)| !entry.parked);
+        wanted.extend(at_work.map(|(name, _)| (name.clone(), Vec::new())));
+    }
+    let mut whole: Vec<&String> = Vec::new();
+    for word in &args.what {
+        if town.registry().rigs.contains_key(word) {
+            whole.push(word);
+            continue;
+        }
+        let is_id = word.starts_with(&format!("{PREFIX}-"));
+        if !is_id {
+            // Says which rigs there are.
+            rig::entry(town, word)?;
+        }
+        let merge = Work::of(town).merge(&word.parse()?)?;
+        if !matches!(merge.status, Status::Queued | Status::Merging) {
+            return Err(Problem::new(
+                Kind::Conflict,
+                format!("{} is {}", merge.id, merge.status.word()),
+            )
+            .hint(format!("`gt mq retry {}` queues it again", merge.id)));
+        }
+        wanted.entry(merge.rig).or_default().push(merge.id);
+    }
+    for rig in whole {
+        wanted.insert(rig.clone(), Vec::new());
+    }
+    Ok(wanted)
+}
+
+fn foresee(wanted: &BTreeMap<String, Vec<WorkId>>, town: &Town, context: &Context) -> Answer {
+    let mut foreseen: Vec<(Merge, Option<Refusal>)> = Vec::new();
+    for (rig, only) in wanted {
+        foreseen.extend(merge::foresee(town, rig, only)?);
+    }
+    if context.json {
+        let documents: Vec<Value> = foreseen
+            .iter()
+            .map(|(merge, refusal)| {
+                let mut document = json!(merge);
+                document["would"] = json!(refusal.as_ref().map_or("merge", |no| no.status.word()));
+                if let Some(refusal) = refusal {
+                    document["reason"] = json!(refusal.reason);
+                    document["files"] = json!(refusal.files);
+                }
+                document
+            })
+            .collect();
+        output::json(&documents)?;
+    } else if foreseen.is_empty() {
+        output::line("Nothing waits to be merged.")?;
+    } else {
+        for (merge, refusal) in &foreseen {
+            let what = match refusal {
+                None => "would be validated and merged".to_owned(),
+                Some(refusal) => format!("{}: {}", refusal.reason, refusal.files.join(", ")),
+            };
+            let line = format!("{} {}: {what}", merge.id, merge.branch);
+            output::line(output::clean(&line))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,308 @@
+//! The end of a piece of work: checked, pushed, queued, told, and the life ended.
+//!
+//! What counts is one transaction (`Work::finish`): the branch is queued, the hook is
+//! empty and the item has its new status. Everything before it can be done again, and
+//! everything after it is done by whoever comes next: `gt done` once more finishes what
+//! a killed one has begun. The end comes last, because an agent ends itself by it.
+
+use crate::checkpoint::{self, changed_files, running_life};
+use crate::events::Events;
+use crate::git::Git;
+use crate::merge::{Base, queued_ref};
+use crate::stop::{self, StopOptions};
+use crate::work::{Finish, Finished, Handed, Work};
+use crate::{Result, Town, fault, roles, workspace};
+use gt_core::event::Event;
+use gt_core::merge::Leaving;
+use gt_core::problem::Kind;
+use gt_core::record::Outcome;
+use gt_core::work::WorkId;
+use gt_core::{Identity, Problem, Role};
+use std::path::PathBuf;
+
+/// Where a test kills a `gt done`; each is what was just done.
+pub const FAULT_POINTS: &[&str] = &[
+    "done.checked",
+    "done.pushed",
+    "done.queued",
+    "done.told",
+    "stop.remembered",
+    "done.stopped",
+];
+
+/// So many files are named.
+const MOST_FILES: usize = 10;
+
+#[derive(Clone, Debug)]
+pub struct DoneOptions {
+    pub leaving: Leaving,
+    /// What whoever comes after should know.
+    pub said: Option<String>,
+    pub push: bool,
+    /// Done although there are changes that are not committed: they are kept.
+    pub force: bool,
+    /// End the life of one that would stay.
+    pub exit: bool,
+}
+
+/// What was done.
+#[derive(Clone, Debug)]
+pub struct Done {
+    pub finished: Finished,
+    /// A `gt done` before this one had got so far.
+    pub is_resumed: bool,
+    pub commit: Option<String>,
+    pub is_pushed: bool,
+    /// The ref under which uncommitted changes were kept.
+    pub saved: Option<String>,
+    /// Whether the life is to be ended.
+    pub ends: bool,
+    pub warnings: Vec<String>,
+}
+
+/// Hands in what an agent has done. Its life is ended by [`end`], afterwards.
+pub fn done(town: &Town, agent: &Identity, options: &DoneOptions) -> Result<Done> {
+    let work = Work::of(town);
+    let address = agent.address();
+    let life = running_life(town, agent)?.map(|life| life.id);
+    let hooked = work.hooked(&address)?.map(|hooked| hooked.item.id);
+    let ends = options.exit || agent.role() == Role::Polecat;
+    let begun = work.finished(&address)?.filter(|begun| !begun.is_ended);
+    // The life that has left its work ends, whatever it was given since.
+    let is_leaving = |begun: &Finished| ends && begun.life.is_some() && begun.life == life;
+    if let Some(finished) = begun.filter(|begun| hooked.is_none() || is_leaving(begun)) {
+        after(town, agent, &finished, options)?;
+        return Ok(Done {
+            finished,
+            is_resumed: true,
+            commit: None,
+            is_pushed: false,
+            saved: None,
+            ends,
+            warnings: Vec::new(),
+        });
+    }
+    let mut warnings = Vec::new();
+    let state = Worktree::of(town, agent)?;
+    let saved = check(town, agent, state.as_ref(), hooked.as_ref(), options)?;
+    fault::point(town, "done.checked");
+    let mut is_pushed = false;
+    if let Some(state) = state.as_ref().filter(|state| state.commits > 0) {
+        if let Some(item) = &hooked {
+            state.keep(town, item)?;
+        }
+        if options.push {
+            match state.push(town, agent) {
+                Ok(pushed) => is_pushed = pushed,
+                Err(problem) => {
+                    warnings.push(format!("{problem}: {}", problem.causes().join(": ")))
+                }
+            }
+        }
+    }
+    fault::point(town, "done.pushed");
+    let branch = state.as_ref().and_then(|state| state.branch.as_deref());
+    let note = options
+        .leaving
+        .note(&address, branch, options.said.as_deref());
+    let handed = state
+        .as_ref()
+        .filter(|_| options.leaving == Leaving::Completed)
+        .and_then(Worktree::handed);
+    let finished = work.finish(&Finish {
+        agent: &address,
+        life: life.as_deref(),
+        item: hooked.as_ref(),
+        leaving: options.leaving,
+        branch,
+        note: note.as_deref(),
+        handed: handed.as_ref(),
+    })?;
+    fault::point(town, "done.queued");
+    after(town, agent, &finished, options)?;
+    Ok(Done {
+        finished,
+        is_resumed: false,
+        commit: state.map(|state| state.commit),
+        is_pushed,
+        saved,
+        ends,
+        warnings,
+    })
+}
+
+/// Ends the life of an agent that has left its work, with its container; or notes that
+/// it stays.
+pub fn end(town: &Town, agent: &Identity, ends: bool) -> Result<()> {
+    if ends {
+        let options = StopOptions {
+            outcome: Some(Outcome::Done),
+            ..StopOptions::default()
+        };
+        for (_, stopped) in stop::stop_all(town, std::slice::from_ref(agent), options) {
+            match stopped {
+                Err(problem) if problem.kind() != Kind::NotFound => return Err(problem),
+                // Where nothing runs, nothing has to be ended.
+                _ => {}
+            }
+        }
+        fault::point(town, "done.stopped");
+    }
+    Work::of(town).finish_is_ended(&agent.address())
+}
+
+/// What follows from a transaction that went through; it may be done twice.
+fn after(town: &Town, agent: &Identity, finished: &Finished, options: &DoneOptions) -> Result<()> {
+    if finished.leaving == Leaving::Completed {
+        checkpoint::clear(town, agent)?;
+    }
+    tell(town, finished, options.said.as_deref());
+    fault::point(town, "done.told");
+    Ok(())
+}
+
+fn tell(town: &Town, finished: &Finished, said: Option<&str>) {
+    let kind = match finished.leaving {
+        Leaving::Completed => "done",
+        Leaving::Escalated => "escalation_raised",
+        Leaving::Deferred => "unhook",
+    };
+    let Some(item) = &finished.item else {
+        return;
+    };
+    let event = Event::new(kind, finished.agent.clone())
+        .with("bead", item.to_string())
+        .with("status", finished.leaving.word())
+        .with("branch", finished.branch.clone())
+        .with("merge", finished.merge.as_ref().map(WorkId::to_string))
+        .with("reason", said.map(str::to_owned));
+    Events::of(town).note(vec![event]);
+}
+
+/// Refuses what would be lost or cannot be merged. Gives the ref under which changes
+/// that are not committed were kept.
+fn check(
+    town: &Town,
+    agent: &Identity,
+    state: Option<&Worktree<'_>>,
+    item: Option<&WorkId>,
+    options: &DoneOptions,
+) -> Result<Option<String>> {
+    let completes = options.leaving == Leaving::Completed;
+    let has_commits = state.is_some_and(|state| state.commits > 0);
+    let needs_item = match options.leaving {
+        Leaving::Completed => has_commits,
+        Leaving::Escalated => true,
+        Leaving::Deferred => false,
+    };
+    if item.is_none() && needs_item {
+        return Err(
+            Problem::conflict(format!("nothing is on the hook of {agent}"))
+                .hint("`gt work create TITLE` makes an item, `gt hook ITEM` takes it up")
+                .hint("`gt done --status deferred` leaves everything where it is"),
+        );
+    }
+    let (Some(state), true) = (state, completes) else {
+        return Ok(None);
+    };
+    if has_commits && state.branch.is_none() {
+        return Err(Problem::conflict(format!(
+            "{} is on no branch, and has commits that are nowhere else",
+            state.dir.display()
+        ))
+        .hint("`git switch -c NAME` puts them on one"));
+    }
+    if state.changed.is_empty() {
+        return Ok(None);
+    }
+    if options.force {
+        return workspace::save_uncommitted(town, agent, &state.dir);
+    }
+    let count = state.changed.len();
+    let mut problem = Problem::conflict(format!("{count} changed files are not committed"));
+    for file in state.changed.iter().take(MOST_FILES) {
+        problem = problem.cause(file.clone());
+    }
+    if count > MOST_FILES {
+        problem = problem.cause(format!("and {} more", count - MOST_FILES));
+    }
+    Err(problem
+        .hint("commit what belongs to the work, and remove the rest")
+        .hint("`--force` keeps them under refs/gt/saved/ and goes on"))
+}
+
+/// An agent's worktree, as it stands.
+struct Worktree<'a> {
+    base: Base<'a>,
+    rig: &'a str,
+    dir: PathBuf,
+    branch: Option<String>,
+    commit: String,
+    /// Commits that are not in the base.
+    commits: usize,
+    changed: Vec<String>,
+}
+
+impl<'a> Worktree<'a> {
+    /// `None` for one that works in no worktree of a rig.
+    fn of(town: &'a Town, agent: &'a Identity) -> Result<Option<Self>> {
+        let Some(rig) = agent.rig().filter(|_| workspace::is_worktree(agent.role())) else {
+            return Ok(None);
+        };
+        let role = roles::resolve(town, agent.role(), Some(rig))?.value;
+        let dir = workspace::path(town, agent, &role)?;
+        if !dir.join(".git").exists() {
+            return Ok(None);
+        }
+        let base = Base::of(town, rig)?;
+        let git = Git::at(&dir, town.around());
+        let commit = git.run(["rev-parse", "--verify", "HEAD^{commit}"])?;
+        let tip = base.tip()?;
+        let count = git.run(["rev-list", "--count", &commit, &format!("^{tip}")])?;
+        let status = git.run(["status", "--porcelain", "-z", "--untracked-files=all"])?;
+        Ok(Some(Worktree {
+            branch: git.run(["symbolic-ref", "--quiet", "--short", "HEAD"]).ok(),
+            commits: count.parse().unwrap_or(usize::MAX),
+            changed: changed_files(&status),
+            base,
+            rig,
+            dir,
+            commit,
+        }))
+    }
+
+    /// What there is to merge.
+    fn handed(&self) -> Option<Handed> {
+        Some(Handed {
+            rig: self.rig.to_owned(),
+            branch: self.branch.clone().filter(|_| self.commits > 0)?,
+            commit: self.commit.clone(),
+            base: self.base.branch.clone(),
+        })
+    }
+
+    /// Keeps the commit for the queue, whatever becomes of its branch.
+    fn keep(&self, town: &Town, item: &WorkId) -> Result<()> {
+        let git = Git::at(&self.dir, town.around());
+        git.run(["update-ref", &queued_ref(item), &self.commit])
+            .map(drop)
+    }
+
+    /// Pushes the branch to the rig's remote, if it is the agent's own. The queue works
+    /// from the rig's own copy, so nothing depends on it.
+    fn push(&self, town: &Town, agent: &Identity) -> Result<bool> {
+        let own = workspace::branch(agent);
+        let branch = self.branch.as_deref().filter(|branch| {
+            let rest = branch.strip_prefix(own.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        });
+        let Some(branch) = branch.filter(|_| self.base.has_remote()) else {
+            return Ok(false);
+        };
+        let _lock = workspace::lock_repository(town, self.rig)?;
+        self.base.push(&self.commit, branch).map_err(|problem| {
+            Problem::failed(format!("{branch} could not be pushed")).caused_by_problem(&problem)
+        })?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,264 @@
+//! The branch that a rig's work is merged into, and how it is moved.
+//!
+//! Where the rig's remote takes pushes, that branch is the remote's own. A repository
+//! with somebody's files in it is another matter: a branch that is checked out there
+//! must not move under its owner. Then the branch is kept in the rig's own copy, as
+//! `refs/gt/merged/<branch>`, and offered there as `gt/merged/<branch>`.
+
+use crate::git::Git;
+use crate::settings::MergeInto;
+use crate::{Result, Town, rig, workspace};
+use gt_core::Problem;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a remote may take to accept what is pushed.
+const PUSH_LIMIT: Duration = Duration::from_secs(120);
+
+/// A rig's base.
+#[derive(Debug)]
+pub(crate) struct Base<'a> {
+    town: &'a Town,
+    rig: &'a str,
+    repository: PathBuf,
+    pub(crate) branch: String,
+    into: MergeInto,
+    remote: Remote,
+}
+
+/// What became of a move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Advance {
+    Done,
+    /// Somebody else was quicker.
+    Moved,
+}
+
+/// What the rig was copied from.
+#[derive(Debug)]
+enum Remote {
+    None,
+    /// A repository on this machine.
+    Folder(PathBuf),
+    Elsewhere,
+}
+
+impl<'a> Base<'a> {
+    pub(crate) fn of(town: &'a Town, rig: &'a str) -> Result<Self> {
+        let repository = rig::repository(town, rig);
+        let entry = rig::entry(town, rig)?;
+        let branch = match &entry.default_branch {
+            Some(branch) => branch.clone(),
+            None => Git::at(&repository, town.around()).run(["symbolic-ref", "--short", "HEAD"])?,
+        };
+        let remote = Remote::of(town, &repository);
+        let wanted = town.settings().merge_of(rig).into;
+        let into = wanted.unwrap_or_else(|| match &remote {
+            Remote::None => MergeInto::Own,
+            Remote::Folder(path) if has_files(town, path, &branch) => MergeInto::Own,
+            _ => MergeInto::Origin,
+        });
+        Ok(Base {
+            town,
+            rig,
+            repository,
+            branch,
+            into,
+            remote,
+        })
+    }
+
+    pub(crate) fn git(&self) -> Git<'_> {
+        Git::at(&self.repository, self.town.around())
+    }
+
+    /// Looks what the remote has. Without it nothing can be merged into its branch; one
+    /// that is only taken from can wait.
+    pub(crate) fn fetch(&self) -> Result<()> {
+        let fetched = match self.remote {
+            Remote::None => return Ok(()),
+            _ => workspace::fetch(self.town, self.rig),
+        };
+        match self.into {
+            MergeInto::Own => Ok(()),
+            MergeInto::Origin => fetched.map_err(|problem| {
+                Problem::failed(format!("the remote of {} cannot be asked", self.rig))
+                    .caused_by_problem(&problem)
+                    .hint("nothing was merged; `gt mq run` goes on when it can be reached")
+            }),
+        }
+    }
+
+    /// The commit that it stands at.
+    pub(crate) fn tip(&self) -> Result<String> {
+        let name = match self.into {
+            MergeInto::Origin => self.theirs(),
+            MergeInto::Own => workspace::base(self.town, self.rig),
+        };
+        self.commit(&name).ok_or_else(|| {
+            Problem::failed(format!(
+                "the rig {} has no branch {}",
+                self.rig, self.branch
+            ))
+            .hint("`gt doctor` looks at every rig")
+        })
+    }
+
+    /// What the remote's owner has committed and the base lacks.
+    pub(crate) fn behind(&self) -> Result<Option<String>> {
+        let Some(theirs) = self.commit(&self.theirs()) else {
+            return Ok(None);
+        };
+        let is_in = self.contains(&self.tip()?, &theirs);
+        Ok((!is_in).then_some(theirs))
+    }
+
+    /// Whether a commit is a part of another's history.
+    pub(crate) fn contains(&self, whole: &str, part: &str) -> bool {
+        self.git()
+            .says(["merge-base", "--is-ancestor", part, whole])
+    }
+
+    pub(crate) fn commit(&self, name: &str) -> Option<String> {
+        let name = format!("{name}^{{commit}}");
+        self.git()
+            .run([
+                "rev-parse",
+                "--verify",
+                "--quiet",
+                "--end-of-options",
+                &name,
+            ])
+            .ok()
+    }
+
+    /// Moves it from one commit to another, unless it is not there any more.
+    pub(crate) fn advance(&self, from: &str, to: &str) -> Result<Advance> {
+        match self.into {
+            MergeInto::Own => self.advance_own(to),
+            MergeInto::Origin => self.advance_origin(from, to),
+        }
+    }
+
+    fn advance_own(&self, to: &str) -> Result<Advance> {
+        let name = workspace::merged_ref(&self.branch);
+        let before = self.commit(&name);
+        // Never back, whatever happened since the look.
+        if let Some(before) = &before
+            && !self.contains(to, before)
+        {
+            return Ok(Advance::Moved);
+        }
+        // To git an empty text is a ref that must not be there yet.
+        let before = before.unwrap_or_default();
+        self.git().run(["update-ref", &name, to, &before])?;
+        Ok(Advance::Done)
+    }
+
+    fn advance_origin(&self, from: &str, to: &str) -> Result<Advance> {
+        let pushed = self.push(to, &self.branch);
+        let Err(problem) = pushed else {
+            return Ok(Advance::Done);
+        };
+        // It may have been refused because others were quicker, and it may have gone
+        // through although nobody could tell us.
+        self.fetch()?;
+        let now = self.tip()?;
+        if self.contains(&now, to) {
+            return Ok(Advance::Done);
+        }
+        if now != from {
+            return Ok(Advance::Moved);
+        }
+        Err(
+            Problem::failed(format!("the remote does not take {}", self.branch))
+                .caused_by_problem(&problem)
+                .hint(format!(
+                    "where {} may not be pushed to: `into = \"own\"` under [rigs.{}.merge]",
+                    self.branch, self.rig
+                )),
+        )
+    }
+
+    /// Offers the remote's owner what was merged, where the branch itself may not be
+    /// moved. Says what came of it, if there was anything to do.
+    pub(crate) fn publish(&self) -> Result<Option<String>> {
+        let offered = format!("gt/merged/{}", self.branch);
+        let merged = self.commit(&workspace::merged_ref(&self.branch));
+        let (MergeInto::Own, Some(merged)) = (self.into, merged) else {
+            return Ok(None);
+        };
+        let there = self.commit(&format!("refs/remotes/origin/{offered}"));
+        if matches!(self.remote, Remote::None) || there.as_ref() == Some(&merged) {
+            return Ok(None);
+        }
+        self.push(&merged, &offered).map_err(|problem| {
+            Problem::failed(format!("the remote's {offered} could not be moved"))
+                .caused_by_problem(&problem)
+        })?;
+        Ok(Some(offered))
+    }
+
+    /// Pushes a commit to a branch of the remote, forwards only, and never to one that
+    /// somebody has checked out there.
+    pub(crate) fn push(&self, commit: &str, branch: &str) -> Result<()> {
+        self.check_not_checked_out(branch)?;
+        let refspec = format!("{commit}:refs/heads/{branch}");
+        let git = self.git().within(PUSH_LIMIT);
+        git.run(["push", "--quiet", "origin", &refspec]).map(drop)
+    }
+
+    /// Removes a branch of the remote, if it still is at that commit.
+    pub(crate) fn remove_remote(&self, branch: &str, commit: &str) -> Result<()> {
+        self.check_not_checked_out(branch)?;
+        let name = format!("refs/heads/{branch}");
+        let lease = format!("--force-with-lease={name}:{commit}");
+        let git = self.git().within(PUSH_LIMIT);
+        git.run(["push", "--quiet", &lease, "origin", &format!(":{name}")])
+            .map(drop)
+    }
+
+    pub(crate) fn has_remote(&self) -> bool {
+        !matches!(self.remote, Remote::None)
+    }
+
+    fn check_not_checked_out(&self, branch: &str) -> Result<()> {
+        match &self.remote {
+            Remote::Folder(path) if is_checked_out(self.town, path, branch) => Err(
+                Problem::conflict(format!("{branch} is checked out in {}", path.display())),
+            ),
+            Remote::None => Err(Problem::not_found(format!("{} has no remote", self.rig))),
+            _ => Ok(()),
+        }
+    }
+
+    fn theirs(&self) -> String {
+        format!("refs/remotes/origin/{}", self.branch)
+    }
+}
+
+impl Remote {
+    fn of(town: &Town, repository: &Path) -> Self {
+        let git = Git::at(repository, town.around());
+        let Ok(url) = git.run(["config", "--get", "remote.origin.url"]) else {
+            return Remote::None;
+        };
+        let path = repository.join(url.strip_prefix("file://").unwrap_or(&url));
+        match path.is_dir() {
+            true => Remote::Folder(path),
+            false => Remote::Elsewhere,
+        }
+    }
+}
+
+/// Whether somebody works in that repository itself. One that cannot be asked counts.
+fn has_files(town: &Town, path: &Path, branch: &str) -> bool {
+    let bare = Git::at(path, town.around()).run(["rev-parse", "--is-bare-repository"]);
+    !bare.is_ok_and(|answer| answer == "true") || is_checked_out(town, path, branch)
+}
+
+fn is_checked_out(town: &Town, path: &Path, branch: &str) -> bool {
+    let line = format!("branch refs/heads/{branch}");
+    let worktrees = Git::at(path, town.around()).run(["worktree", "list", "--porcelain"]);
+    worktrees.is_ok_and(|text| text.lines().any(|found| found == line))
+}

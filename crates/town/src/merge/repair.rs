@@ -1,0 +1,38 @@
+//! Giving repairs to agents.
+
+use crate::work::Work;
+use crate::{Result, Town};
+use gt_core::Problem;
+use gt_core::work::{Item, WorkId};
+
+/// Gives the repairs of a rig to agents that nobody was given yet, all or that of one
+/// entry. What could not be given stays open, and is tried again by the next run. Gives
+/// what did not go well.
+pub(super) fn hand_out(town: &Town, rig: &str, only: Option<&WorkId>) -> Vec<String> {
+    let work = Work::of(town);
+    let waiting = match work.repairs_to_hand_out(rig) {
+        Ok(waiting) => waiting,
+        Err(problem) => return vec![problem.to_string()],
+    };
+    let mut warnings = Vec::new();
+    for (merge, item) in waiting {
+        if only.is_some_and(|only| *only != merge) {
+            continue;
+        }
+        let handed = hand_to_an_agent(town, rig, &item);
+        if let Err(problem) = handed.and_then(|()| work.repair_is_handed_out(&merge)) {
+            warnings.push(unhanded(&item, &problem));
+        }
+    }
+    warnings
+}
+
+fn unhanded(item: &Item, problem: &Problem) -> String {
+    format!("the repair {} waits for an agent: {problem}", item.id)
+}
+
+/// Gives an item to an agent of the rig.
+fn hand_to_an_agent(_town: &Town, _rig: &str, _item: &Item) -> Result<()> {
+    // It is ready: whoever looks for work finds it first.
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! Removing what is not needed any more once a branch is merged.
+//!
+//! Nothing depends on it: what fails, or is checked out in a worktree, is left for the
+//! next time.
+
+use super::Base;
+use crate::work::Work;
+use crate::{Town, workspace};
+use gt_core::merge::Status;
+use gt_core::work::WorkId;
+
+/// Under this ref a queued commit is kept, whatever becomes of its branch.
+pub(crate) fn queued_ref(item: &WorkId) -> String {
+    format!("refs/gt/queued/{item}")
+}
+
+/// Removes merged branches, here and at the remote, if nobody works on them.
+pub(super) fn sweep(town: &Town, rig: &str, base: &Base<'_>) {
+    let Ok(merges) = Work::of(town).merges(Some(rig), true) else {
+        return;
+    };
+    let Ok(_lock) = workspace::lock_repository(town, rig) else {
+        return;
+    };
+    let git = base.git();
+    let Ok(refs) = git.run([
+        "for-each-ref",
+        "--format=%(refname) %(objectname) %(worktreepath)",
+        "refs/heads",
+        "refs/remotes/origin",
+        "refs/gt/queued",
+    ]) else {
+        return;
+    };
+    // The name and the commit of each; of a branch that is checked out it is said where.
+    let find = |wanted: &str| {
+        refs.lines().find_map(|line| {
+            let (name, rest) = line.split_once(' ')?;
+            let (commit, worktree) = rest.split_once(' ').unwrap_or((rest, ""));
+            (name == wanted).then_some((commit, worktree))
+        })
+    };
+    let remove = |name: &str, commit: &str| git.says(["update-ref", "-d", name, commit]);
+    for merge in merges.iter().filter(|merge| merge.status.is_settled()) {
+        for item in [Some(&merge.item), merge.repair.as_ref()]
+            .into_iter()
+            .flatten()
+        {
+            let kept = queued_ref(item);
+            if let Some((commit, _)) = find(&kept)
+                && !merges
+                    .iter()
+                    .any(|other| !other.status.is_settled() && other.commit == commit)
+            {
+                remove(&kept, commit);
+            }
+        }
+        if merge.status != Status::Merged || merge.branch == base.branch {
+            continue;
+        }
+        let local = format!("refs/heads/{}", merge.branch);
+        let is_free = match find(&local) {
+            Some((commit, "")) => commit == merge.commit && remove(&local, commit),
+            Some(_) => false,
+            None => true,
+        };
+        let remote = format!("refs/remotes/origin/{}", merge.branch);
+        if is_free && find(&remote).is_some_and(|(commit, _)| commit == merge.commit) {
+            // Only ours, and only as it was when it was merged.
+            let _ = base.remove_remote(&merge.branch, &merge.commit);
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! The commands that must succeed before the base moves.
+//!
+//! They are shell lines of `town.toml`, and never of the repository, which agents change.
+//! They run in a worktree of their own, `.runtime/merge/<rig>/tree`. It stays for the
+//! next time, and so do files that git ignores: what was built is built once.
+
+use crate::git::{self, Git};
+use crate::{Result, Town, files, processes, rig, workspace};
+use gt_core::environment::belongs_to_an_agent;
+use gt_core::merge::Merge;
+use gt_core::{Problem, merge};
+use rustix::process::Signal;
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// Between TERM and KILL.
+const GRACE: Duration = Duration::from_secs(2);
+/// So much of the end of a log is shown.
+const TAIL: u64 = 4_000;
+
+/// What the commands say of a commit.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    Green,
+    Red {
+        reason: String,
+        log: PathBuf,
+        tail: String,
+    },
+}
+
+/// What is merged, for the commands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Candidate<'a> {
+    pub(super) rig: &'a str,
+    /// The entry of the queue; none where only the remote's own work is taken over.
+    pub(super) merge: Option<&'a Merge>,
+    pub(super) base: &'a str,
+    pub(super) commit: &'a str,
+}
+
+/// Runs the rig's commands on a commit.
+pub(super) fn validate(
+    town: &Town,
+    candidate: Candidate<'_>,
+    tell: &dyn Fn(&str),
+) -> Result<Verdict> {
+    let settings = town.settings().merge_of(candidate.rig);
+    if settings.validate.is_empty() {
+        return Ok(Verdict::Green);
+    }
+    let limit = Duration::from_secs(60 * settings.timeout_minutes);
+    // What a killed run has left would work in the same folder.
+    end_leftovers(town, candidate.rig);
+    let tree = prepare(town, candidate)?;
+    let log = log_path(town, candidate);
+    files::make_dir(log.parent().unwrap_or(town.root()))?;
+    files::remove_if_there(&log)?;
+    for line in &settings.validate {
+        tell(&format!("running {line}"));
+        let mut output = append(&log)?;
+        writeln!(output, "$ {line}").map_err(|error| files::cannot("write", &log, &error))?;
+        let ended = run(town, candidate, &tree, line, &output, limit);
+        end_leftovers(town, candidate.rig);
+        let reason = match ended? {
+            Ended::By(status) if status.success() => continue,
+            Ended::By(status) => format!("`{line}` failed ({status})"),
+            Ended::TooLate => format!(
+                "`{line}` took longer than {} minutes",
+                settings.timeout_minutes
+            ),
+        };
+        let tail = tail(&log)?;
+        return Ok(Verdict::Red { reason, log, tail });
+    }
+    files::remove_if_there(&log)?;
+    Ok(Verdict::Green)
+}
+
+enum Ended {
+    By(ExitStatus),
+    TooLate,
+}
+
+fn run(
+    town: &Town,
+    candidate: Candidate<'_>,
+    tree: &Path,
+    line: &str,
+    output: &File,
+    limit: Duration,
+) -> Result<Ended> {
+    let around = town.around();
+    let cannot = |error: std::io::Error| {
+        Problem::environment("cannot run a shell for the rig's commands").caused_by(error)
+    };
+    let inherited = around
+        .env
+        .iter()
+        .filter(|(name, _)| git::passes(name) && !belongs_to_an_agent(name));
+    let mut command = Command::new("/bin/sh");
+    command
+        .args(["-c", line])
+        .current_dir(tree)
+        .env_clear()
+        .envs(inherited)
+        .env("GT_MERGE_BASE", candidate.base)
+        .env("GT_MERGE_COMMIT", candidate.commit)
+        .envs(marks(town, candidate.rig))
+        .stdin(Stdio::null())
+        .stdout(output.try_clone().map_err(cannot)?)
+        .stderr(output.try_clone().map_err(cannot)?)
+        // Ctrl-C at the terminal is for us: we end it, with all that it has started.
+        .process_group(0);
+    if let Some(merge) = candidate.merge {
+        command
+            .env("GT_MERGE_ID", merge.id.as_str())
+            .env("GT_MERGE_ITEM", merge.item.as_str())
+            .env("GT_MERGE_BRANCH", &merge.branch);
+    }
+    let mut child = command.spawn().map_err(cannot)?;
+    let began = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().map_err(cannot)? {
+            return Ok(Ended::By(status));
+        }
+        let late = began.elapsed() > limit;
+        if late || around.cancel.is_set() {
+            end(town, candidate.rig, &mut child);
+            around.cancel.check()?;
+            return Ok(Ended::TooLate);
+        }
+        // A child has no end that could be awaited together with Ctrl-C.
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Ends a command and everything that it has started.
+fn end(town: &Town, rig: &str, child: &mut Child) {
+    let table = processes::snapshot();
+    let mut all = table.descendants(child.id());
+    all.extend(carrying(town, rig));
+    signal(&table, &all);
+    // It has ended, or cannot be ended by anybody.
+    let _ = child.try_wait();
+}
+
+/// Ends what carries the marks of this rig's commands: they have ended, or whoever
+/// waited for them was killed.
+fn end_leftovers(town: &Town, rig: &str) {
+    let left = carrying(town, rig);
+    if !left.is_empty() {
+        signal(&processes::snapshot(), &left);
+    }
+}
+
+fn signal(table: &gt_core::process::Table, pids: &BTreeSet<u32>) {
+    let handles = processes::hold(table, pids);
+    processes::signal_all(&handles, Signal::TERM);
+    let left = processes::wait_all(handles, GRACE);
+    processes::signal_all(&left, Signal::KILL);
+    let _ = processes::wait_all(left, GRACE);
+}
+
+fn carrying(town: &Town, rig: &str) -> BTreeSet<u32> {
+    let marks = marks(town, rig).map(|(name, value)| format!("{name}={value}"));
+    let table = processes::snapshot();
+    let own = std::process::id();
+    // A tmux server holds what is not the command's.
+    let others = table
+        .iter()
+        .filter(|process| process.pid != own && !process.name.starts_with("tmux"));
+    let pids: Vec<u32> = others.map(|process| process.pid).collect();
+    processes::carrying(&pids, &[marks])
+}
+
+/// By these variables everything that a rig's commands start is known.
+fn marks(town: &Town, rig: &str) -> [(&'static str, String); 3] {
+    let tree = tree(town, rig);
+    [
+        ("GT_ROOT", town.root_text().to_owned()),
+        ("GT_MERGE_RIG", rig.to_owned()),
+        ("GT_MERGE_TREE", tree.to_string_lossy().into_owned()),
+    ]
+}
+
+/// The worktree at this commit, without what an earlier run has left.
+fn prepare(town: &Town, candidate: Candidate<'_>) -> Result<PathBuf> {
+    let tree = tree(town, candidate.rig);
+    let _lock = workspace::lock_repository(town, candidate.rig)?;
+    // Nobody's hooks have to do with this.
+    const QUIET: [&str; 2] = ["-c", "core.hooksPath=/dev/null"];
+    let commit = candidate.commit;
+    if tree.join(".git").exists() {
+        let git = Git::at(&tree, town.around());
+        let checkout = ["checkout", "--quiet", "--force", "--detach", commit];
+        let is_ready = git
+            .run(QUIET.iter().chain(&checkout))
+            .and_then(|_| git.run(["clean", "--quiet", "-ffd"]));
+        if is_ready.is_ok() {
+            return Ok(tree);
+        }
+    }
+    // It is not there, or a run was killed while git wrote it: ours alone, so anew.
+    if tree.exists() {
+        fs::remove_dir_all(&tree).map_err(|error| files::cannot("remove", &tree, &error))?;
+    }
+    if let Some(folder) = tree.parent() {
+        files::make_dir(folder)?;
+    }
+    let repository = rig::repository(town, candidate.rig);
+    let git = Git::at(&repository, town.around());
+    git.run(["worktree", "prune"])?;
+    let target = tree.to_string_lossy().into_owned();
+    let add = [
+        "worktree", "add", "--quiet", "--force", "--detach", "--", &target, commit,
+    ];
+    git.run(QUIET.iter().chain(&add)).map_err(|problem| {
+        Problem::failed("cannot make the worktree of the merge queue").caused_by_problem(&problem)
+    })?;
+    Ok(tree)
+}
+
+fn tree(town: &Town, rig: &str) -> PathBuf {
+    folder(town, rig).join("tree")
+}
+
+fn folder(town: &Town, rig: &str) -> PathBuf {
+    town.runtime_dir().join("merge").join(rig)
+}
+
+fn log_path(town: &Town, candidate: Candidate<'_>) -> PathBuf {
+    let name = match candidate.merge {
+        Some(merge) => format!("{}.log", merge.id),
+        None => format!("{}.log", merge::short(candidate.commit)),
+    };
+    folder(town, candidate.rig).join(name)
+}
+
+fn append(path: &Path) -> Result<File> {
+    OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(|error| files::cannot("write", path, &error))
+}
+
+/// The end of a log, without what would drive a terminal.
+fn tail(path: &Path) -> Result<String> {
+    let read = || -> std::io::Result<String> {
+        let mut file = File::open(path)?;
+        let length = file.metadata()?.len();
+        let from = length.saturating_sub(TAIL);
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        let text = String::from_utf8_lossy(&bytes);
+        // A line that was cut in two says nothing.
+        let whole = match (from, text.split_once('\n')) {
+            (1.., Some((_, rest))) => rest,
+            _ => &text,
+        };
+        let is_shown = |c: &char| !c.is_control() || *c == '\n' || *c == '\t';
+        Ok(whole.chars().filter(is_shown).collect())
+    };
+    read().map_err(|error| files::cannot("read", path, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_log_is_whole_lines_without_escapes() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.log");
+        let text = format!("{}\n\u{1b}[31mred\u{1b}[0m\r\nend\n", "x".repeat(5_000));
+        fs::write(&path, text).unwrap();
+        assert_eq!(tail(&path).unwrap(), "[31mred[0m\nend\n");
+        fs::write(&path, "short\n").unwrap();
+        assert_eq!(tail(&path).unwrap(), "short\n");
+    }
+}
