@@ -1,0 +1,203 @@
+//! `gt done`: what is on the hook is handed in, and the life is over.
+
+use crate::env::{PATIENCE, TestEnv};
+use crate::merging::{commit, item, repository};
+use crate::remembered::lives;
+use gt_tmux::testing::wait_until;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::PathBuf;
+
+const TOAST: &str = "gastown/polecats/Toast";
+
+/// A polecat that runs, with an item on its hook.
+fn with_polecat() -> (TestEnv, PathBuf, String) {
+    let env = TestEnv::with_rig();
+    env.gt(&["start", "--create", TOAST]).ok();
+    let id = item(&env, &["The work"]);
+    env.gt(&["hook", &id, "--agent", TOAST]).ok();
+    let dir = env.town().join("gastown/polecats/Toast");
+    (env, dir, id)
+}
+
+#[track_caller]
+fn assert_idle(env: &TestEnv, id: &str) {
+    wait_until("its session is over", PATIENCE, || {
+        env.running().is_empty().then_some(())
+    });
+    assert_eq!(env.json(&["hook", "--agent", TOAST]), Value::Null);
+    wait_until("its life is remembered as done", PATIENCE, || {
+        let life = &lives(env, &["--agent", TOAST])[0];
+        (life["outcome"] == "done" && life["status"] == "stopped").then_some(())
+    });
+    let life = &lives(env, &["--agent", TOAST])[0];
+    assert_eq!(life["work_unit"], json!(id), "{life}");
+}
+
+#[test]
+fn a_polecat_that_is_done_ends_itself_and_leaves_its_worktree() {
+    let (env, dir, id) = with_polecat();
+    env.gt_in(&dir, &["checkpoint", "write", "--agent", TOAST])
+        .ok();
+    let tip = commit(&env, &dir, "a.txt", "a\n");
+    // By itself, in its own pane.
+    env.gt(&[
+        "nudge",
+        TOAST,
+        &format!("[[tool={} done -m finished]]", env!("CARGO_BIN_EXE_gt")),
+    ])
+    .ok();
+    assert_idle(&env, &id);
+    let queue = env.json(&["mq", "list"]);
+    assert_eq!(queue[0]["item"], json!(id));
+    assert_eq!(queue[0]["commit"], json!(tip));
+    assert_eq!(queue[0]["branch"], "polecat/Toast");
+    assert_eq!(queue[0]["worker"], TOAST);
+    let shown = env.json(&["work", "show", &id]);
+    assert_eq!(shown["notes"], format!("{TOAST}: finished"));
+    assert_eq!(
+        env.json(&["checkpoint", "read", "--agent", TOAST]),
+        Value::Null
+    );
+    // Its worktree is as it was, and it can be started again.
+    assert_eq!(env.git(&dir, &["rev-parse", "HEAD"]).trim(), tip);
+    env.gt(&["start", TOAST]).ok();
+    env.gt(&["stop", TOAST]).ok();
+    let outcomes: Vec<Value> = lives(&env, &[])
+        .iter()
+        .map(|life| life["outcome"].clone())
+        .collect();
+    assert_eq!(outcomes, [json!("killed"), json!("done")]);
+}
+
+#[test]
+fn changes_that_are_not_committed_are_named_and_kept() {
+    let (env, dir, id) = with_polecat();
+    commit(&env, &dir, "a.txt", "a\n");
+    fs::write(dir.join("not yet.txt"), "x\n").unwrap();
+    let answer = env.gt(&["done", "--agent", TOAST]).fails(4);
+    assert!(answer.stderr.contains("not yet.txt"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("--force"), "{}", answer.stderr);
+    assert_eq!(env.json(&["hook", "--agent", TOAST])["id"], json!(id));
+    assert_eq!(env.running(), [TOAST]);
+    let done = env.json(&["done", "--agent", TOAST, "--force"]);
+    let saved = done["saved"].as_str().unwrap();
+    let text = env.git(
+        &repository(&env),
+        &["show", &format!("{saved}:not yet.txt")],
+    );
+    assert_eq!(text, "x\n");
+    assert!(dir.join("not yet.txt").exists(), "and it stays where it is");
+    assert_idle(&env, &id);
+}
+
+#[test]
+fn work_can_be_left_for_others_or_for_help() {
+    let (env, dir, id) = with_polecat();
+    commit(&env, &dir, "a.txt", "a\n");
+    fs::write(dir.join("half.txt"), "half\n").unwrap();
+    let done = env.json(&[
+        "done", "--agent", TOAST, "--status", "DEFERRED", "-m", "tired",
+    ]);
+    assert_eq!(done["item_status"], "open", "{done}");
+    assert_idle(&env, &id);
+    let shown = env.json(&["work", "show", &id]);
+    assert_eq!(shown["status"], "open");
+    assert_eq!(shown.get("assignee"), None, "{shown}");
+    assert_eq!(
+        shown["notes"],
+        format!("left by {TOAST} on the branch polecat/Toast: tired")
+    );
+    assert!(dir.join("half.txt").exists());
+    assert_eq!(env.json(&["mq", "list"]), json!([]));
+    // The next one cannot go on either.
+    env.gt(&["hook", &id, "--agent", TOAST]).ok();
+    env.gt(&["start", TOAST]).ok();
+    env.gt(&["done", "--agent", TOAST, "--status", "stuck"])
+        .fails(2);
+    let done = env.json(&[
+        "done",
+        "--agent",
+        TOAST,
+        "--status",
+        "escalated",
+        "-m",
+        "help",
+    ]);
+    assert_eq!(done["item_status"], "blocked", "{done}");
+    let shown = env.json(&["work", "show", &id]);
+    assert_eq!(shown["labels"], json!(["escalated"]));
+    assert!(
+        shown["notes"].as_str().unwrap().contains("escalated by"),
+        "{shown}"
+    );
+    assert_idle(&env, &id);
+    let events = env.json(&["events", "--type", "escalation_*"]);
+    assert_eq!(events[0]["payload"]["reason"], "help", "{events}");
+}
+
+#[test]
+fn one_that_stays_goes_on_with_the_next_item() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["crew", "start", "max"]).ok();
+    env.gt(&["done"]).fails(2);
+    let max = ["--agent", "gastown/max"];
+    let done = |more: &[&str]| env.gt(&[&["done", "--json"], &max[..], more].concat());
+    // Nothing was done, and nothing is lost by saying so.
+    assert_eq!(done(&[]).ok().json().get("item"), None);
+    let dir = env.town().join("gastown/crew/max");
+    let id = item(&env, &["Nothing to merge"]);
+    env.gt(&["hook", &id, "--agent", "gastown/max"]).ok();
+    let answer = done(&[]).ok().json();
+    assert_eq!(answer["item_status"], "closed", "{answer}");
+    assert_eq!(answer.get("merge"), None);
+    assert_eq!(env.running(), ["gastown/crew/max"]);
+    commit(&env, &dir, "a.txt", "a\n");
+    let answer = done(&[]).fails(4);
+    assert!(
+        answer.stderr.contains("nothing is on the hook"),
+        "{}",
+        answer.stderr
+    );
+    let id = item(&env, &["Something to merge"]);
+    env.gt(&["hook", &id, "--agent", "gastown/max"]).ok();
+    env.git(&dir, &["switch", "--quiet", "--detach"]);
+    done(&[]).fails(4);
+    env.git(&dir, &["switch", "--quiet", "crew/max"]);
+    let answer = done(&["--exit"]).ok().json();
+    assert_eq!(answer["pushed"], true, "{answer}");
+    assert_eq!(answer["ends"], true);
+    assert_eq!(env.running(), [""; 0]);
+    assert_eq!(lives(&env, &[])[0]["outcome"], "done");
+}
+
+#[test]
+fn a_done_that_is_killed_anywhere_is_finished_by_the_next() {
+    for point in gt_town::done::FAULT_POINTS {
+        let (env, dir, id) = with_polecat();
+        let tip = commit(&env, &dir, "a.txt", "a\n");
+        let done = ["done", "--agent", TOAST, "-m", "finished"];
+        let killed = env
+            .gt_command(&done)
+            .env("GT_FAULT", point)
+            .output()
+            .unwrap();
+        assert_eq!(killed.status.code(), None, "{point}: {killed:?}");
+        // Whoever looks now sees it before or after, and never in between.
+        let hooked = env.json(&["hook", "--agent", TOAST]);
+        let queue = env.json(&["mq", "list"]);
+        let is_queued = queue.as_array().unwrap().len() == 1;
+        assert_eq!(hooked.is_null(), is_queued, "{point}: {hooked} {queue}");
+        env.gt(&["sync"]).ok();
+        env.gt(&done).ok();
+        assert_idle(&env, &id);
+        let queue = env.json(&["mq", "list"]);
+        assert_eq!(queue.as_array().unwrap().len(), 1, "{point}: {queue}");
+        assert_eq!(queue[0]["commit"], json!(tip), "{point}");
+        let shown = env.json(&["work", "show", &id]);
+        assert_eq!(shown["status"], "in_progress", "{point}");
+        assert_eq!(shown["notes"], format!("{TOAST}: finished"), "{point}");
+        env.gt(&["mq", "run"]).ok();
+        assert_eq!(env.json(&["work", "show", &id])["status"], "closed");
+    }
+}
