@@ -5,20 +5,20 @@
 //! everything after it is done by whoever comes next: `gt done` once more finishes what
 //! a killed one has begun. The end comes last, because an agent ends itself by it.
 
-use crate::checkpoint::{self, changed_files, running_life};
+mod worktree;
+
+use crate::checkpoint::{self, running_life};
 use crate::events::Events;
-use crate::git::Git;
-use crate::merge::{Base, queued_ref};
 use crate::stop::{self, StopOptions};
-use crate::work::{Finish, Finished, Handed, Work};
-use crate::{Result, Town, fault, roles, workspace};
+use crate::work::{Finish, Finished, Work};
+use crate::{Result, Town, fault, workspace};
 use gt_core::event::Event;
 use gt_core::merge::Leaving;
 use gt_core::problem::Kind;
 use gt_core::record::Outcome;
 use gt_core::work::WorkId;
-use gt_core::{Identity, Problem, Role};
-use std::path::PathBuf;
+use gt_core::{Identity, Problem, Role, mail};
+use worktree::Worktree;
 
 /// Where a test kills a `gt done`; each is what was just done.
 pub const FAULT_POINTS: &[&str] = &[
@@ -65,7 +65,10 @@ pub fn done(town: &Town, agent: &Identity, options: &DoneOptions) -> Result<Done
     let work = Work::of(town);
     let address = agent.address();
     let life = running_life(town, agent)?.map(|life| life.id);
-    let hooked = work.hooked(&address)?.map(|hooked| hooked.item.id);
+    let hooked = work.hooked(&address)?.map(|hooked| hooked.item);
+    // A letter alone is nothing that could be done.
+    let hooked = hooked.filter(|item| item.kind != mail::KIND);
+    let hooked = hooked.map(|item| item.id);
     let ends = options.exit || agent.role() == Role::Polecat;
     let begun = work.finished(&address)?.filter(|begun| !begun.is_ended);
     // The life that has left its work ends, whatever it was given since.
@@ -229,80 +232,4 @@ fn check(
     Err(problem
         .hint("commit what belongs to the work, and remove the rest")
         .hint("`--force` keeps them under refs/gt/saved/ and goes on"))
-}
-
-/// An agent's worktree, as it stands.
-struct Worktree<'a> {
-    base: Base<'a>,
-    rig: &'a str,
-    dir: PathBuf,
-    branch: Option<String>,
-    commit: String,
-    /// Commits that are not in the base.
-    commits: usize,
-    changed: Vec<String>,
-}
-
-impl<'a> Worktree<'a> {
-    /// `None` for one that works in no worktree of a rig.
-    fn of(town: &'a Town, agent: &'a Identity) -> Result<Option<Self>> {
-        let Some(rig) = agent.rig().filter(|_| workspace::is_worktree(agent.role())) else {
-            return Ok(None);
-        };
-        let role = roles::resolve(town, agent.role(), Some(rig))?.value;
-        let dir = workspace::path(town, agent, &role)?;
-        if !dir.join(".git").exists() {
-            return Ok(None);
-        }
-        let base = Base::of(town, rig)?;
-        let git = Git::at(&dir, town.around());
-        let commit = git.run(["rev-parse", "--verify", "HEAD^{commit}"])?;
-        let tip = base.tip()?;
-        let count = git.run(["rev-list", "--count", &commit, &format!("^{tip}")])?;
-        let status = git.run(["status", "--porcelain", "-z", "--untracked-files=all"])?;
-        Ok(Some(Worktree {
-            branch: git.run(["symbolic-ref", "--quiet", "--short", "HEAD"]).ok(),
-            commits: count.parse().unwrap_or(usize::MAX),
-            changed: changed_files(&status),
-            base,
-            rig,
-            dir,
-            commit,
-        }))
-    }
-
-    /// What there is to merge.
-    fn handed(&self) -> Option<Handed> {
-        Some(Handed {
-            rig: self.rig.to_owned(),
-            branch: self.branch.clone().filter(|_| self.commits > 0)?,
-            commit: self.commit.clone(),
-            base: self.base.branch.clone(),
-        })
-    }
-
-    /// Keeps the commit for the queue, whatever becomes of its branch.
-    fn keep(&self, town: &Town, item: &WorkId) -> Result<()> {
-        let git = Git::at(&self.dir, town.around());
-        git.run(["update-ref", &queued_ref(item), &self.commit])
-            .map(drop)
-    }
-
-    /// Pushes the branch to the rig's remote, if it is the agent's own. The queue works
-    /// from the rig's own copy, so nothing depends on it.
-    fn push(&self, town: &Town, agent: &Identity) -> Result<bool> {
-        let own = workspace::branch(agent);
-        let branch = self.branch.as_deref().filter(|branch| {
-            let rest = branch.strip_prefix(own.as_str());
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        });
-        let Some(branch) = branch.filter(|_| self.base.has_remote()) else {
-            return Ok(false);
-        };
-        let _lock = workspace::lock_repository(town, self.rig)?;
-        self.base.push(&self.commit, branch).map_err(|problem| {
-            Problem::failed(format!("{branch} could not be pushed")).caused_by_problem(&problem)
-        })?;
-        Ok(true)
-    }
 }

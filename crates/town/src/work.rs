@@ -13,6 +13,7 @@ mod letters;
 mod mailbox;
 mod molecules;
 mod merges;
+mod merging;
 mod read;
 mod store;
 
@@ -25,6 +26,8 @@ pub use mailbox::LetterQuery;
 pub(crate) use molecules::step_id;
 pub use molecules::{Molecule, Moved, Pour};
 pub use merges::{Handed, Rejection};
+pub use merges::Handed;
+pub use merging::Rejection;
 pub use read::Query;
 
 use crate::Town;

@@ -1,7 +1,8 @@
 //! The merge queue: what is finished gets into the base, validated, and nothing else does.
 
-use crate::env::{PATIENCE, TestEnv};
+use crate::env::{PATIENCE, TestEnv, signal};
 use gt_tmux::testing::wait_until;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -314,6 +315,51 @@ fn commands_that_take_too_long_are_ended_with_all_they_started() {
             (!crate::env::lives(pid)).then_some(())
         });
     }
+}
+
+#[test]
+fn a_run_that_is_stopped_leaves_the_queue_as_it_was() {
+    let env = TestEnv::with_crew(&["max"]);
+    let pid = env.path("pid");
+    let line = format!("setsid sleep 300 & echo $! > {}; wait", pid.display());
+    validate_with(&env, &line);
+    let (_, merge) = finish(&env, "max", "a.txt", "a\n");
+    let begun = || {
+        let mut run = env.spawn(&["mq", "run"]);
+        let sleeper: u32 = wait_until("its commands run", PATIENCE, || {
+            fs::read_to_string(&pid).ok()?.trim().parse().ok()
+        });
+        fs::remove_file(&pid).unwrap();
+        let other = env.json(&["mq", "status", &merge]);
+        assert_eq!(other["status"], "merging");
+        let refused = env.gt(&["mq", "reject", &merge, "--reason", "x"]).fails(4);
+        let holder = format!("({})", run.id());
+        assert!(refused.stderr.contains(&holder), "{}", refused.stderr);
+        assert!(run.try_wait().unwrap().is_none());
+        (run, sleeper)
+    };
+    // Ctrl-C: what its commands have started ends with them.
+    let (run, sleeper) = begun();
+    signal(run.id(), Signal::INT);
+    let output = run.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(!crate::env::lives(sleeper));
+    assert_eq!(env.json(&["mq", "status", &merge])["status"], "queued");
+    // Killed: the next run ends them first, and begins anew.
+    let (run, sleeper) = begun();
+    signal(run.id(), Signal::KILL);
+    run.wait_with_output().unwrap();
+    assert!(crate::env::lives(sleeper));
+    let marks = validate_with(&env, "test ! -e left.txt");
+    let tree = env.town().join(".runtime/merge/gastown/tree");
+    fs::write(tree.join("left.txt"), "x").unwrap();
+    fs::write(tree.join("README.md"), "x").unwrap();
+    env.gt(&["mq", "run"]).ok();
+    assert!(!crate::env::lives(sleeper));
+    assert_eq!(fs::read_to_string(&marks).unwrap().lines().count(), 1);
+    let settled = env.json(&["mq", "status", &merge]);
+    assert_eq!(settled["status"], "merged", "{settled}");
+    assert_eq!(settled["attempts"], 3);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::Result;
 use crate::git::Git;
+use gt_core::merge::{Refusal, Status};
 
 /// What comes of two commits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,6 +12,27 @@ pub(super) enum Combined {
     Conflict(Vec<String>),
     /// They have no history in common.
     Strangers,
+}
+
+impl Combined {
+    /// Why it cannot be merged into this branch, if it cannot.
+    pub(super) fn refusal(self, branch: &str) -> Option<Refusal> {
+        let (reason, files) = match self {
+            Combined::Commit(_) => return None,
+            Combined::Conflict(files) => {
+                let count = files.len();
+                let are = if count == 1 { "file is" } else { "files are" };
+                (format!("{count} {are} in conflict with {branch}"), files)
+            }
+            Combined::Strangers => (format!("it has no history in common with {branch}"), vec![]),
+        };
+        Some(Refusal {
+            status: Status::Conflict,
+            reason,
+            files,
+            log: None,
+        })
+    }
 }
 
 /// Makes the commit that has both of these.

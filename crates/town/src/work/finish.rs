@@ -47,7 +47,11 @@ impl Work {
         self.change(|db| {
             let merge = match finish.item {
                 Some(id) => leave(db, id, finish)?,
-                None => None,
+                None => {
+                    // A letter that hangs there alone is no work, and has done its service.
+                    super::hook::release_all(db, finish.agent)?;
+                    None
+                }
             };
             db.execute(
                 "INSERT OR REPLACE INTO finishes (agent, life, item, leaving, branch, merge, at)

@@ -102,13 +102,7 @@ impl Work {
         if !self.exists() {
             return Ok(None);
         }
-        self.change(|db| {
-            let present = of_agent(db, agent)?;
-            if let Some(present) = &present {
-                release(db, &present.item.id)?;
-            }
-            Ok(present)
-        })
+        self.change(|db| release_all(db, agent))
     }
 
     /// The same by the item, which may be a letter that travels with another.
@@ -180,6 +174,15 @@ fn mark(db: &Connection, agent: &str, id: &WorkId) -> Result<()> {
     )
     .map(drop)
     .map_err(problem)
+}
+
+/// Takes off what an agent has on its hook, and gives it.
+pub(super) fn release_all(db: &Connection, agent: &str) -> Result<Option<Hooked>> {
+    let present = of_agent(db, agent)?;
+    if let Some(present) = &present {
+        release(db, &present.item.id)?;
+    }
+    Ok(present)
 }
 
 /// Takes an item off, and opens it again. A letter to oneself has then done its service;

@@ -8,7 +8,7 @@ use gt_core::merge::{Merge, Refusal, Status};
 use gt_core::problem::Kind;
 use gt_core::work::WorkId;
 use gt_core::{Problem, merge::PREFIX};
-use gt_town::merge::{self, Ran, RunOptions};
+use gt_town::merge::{self, Note, RunOptions};
 use gt_town::work::Work;
 use gt_town::{Town, rig};
 use serde_json::{Value, json};
@@ -39,38 +39,31 @@ pub(super) fn run(args: &RunArgs, town: &Town, context: &Context) -> Answer {
     }
     context.catch_interrupts();
     // Lines for people; where JSON is wanted, stdout is for that alone.
-    let tell = |text: &str| {
-        if !context.json {
-            // Whoever does not read any more misses nothing that is not written down.
-            let _ = output::line(output::clean(text));
-        }
+    let tell = |note: Note<'_>| match note {
+        Note::Warning(text) => output::warn(output::clean(text)),
+        Note::Progress(_) if context.json => {}
+        // Whoever does not read any more misses nothing that is not written down.
+        Note::Progress(text) => drop(output::line(output::clean(text))),
     };
-    let mut all: Vec<Ran> = Vec::new();
+    let mut all: Vec<Merge> = Vec::new();
     let mut failed: Option<Problem> = None;
     for (rig, only) in wanted {
         let options = RunOptions {
             only,
             once: args.once,
         };
-        let result = merge::run(town, &rig, &options, &tell, |ran| {
-            for warning in &ran.warnings {
-                output::warn(output::clean(warning));
-            }
-            all.push(ran);
-        });
+        let result = merge::run(town, &rig, &options, &tell, |merge| all.push(merge));
         if let Err(problem) = result {
-            let is_over = town.around().cancel.is_set();
             failed.get_or_insert(problem);
-            if is_over {
+            if town.around().cancel.is_set() {
                 break;
             }
         }
     }
-    let broken = all.iter().filter(|ran| ran.merge.status != Status::Merged);
+    let broken = all.iter().filter(|merge| merge.status != Status::Merged);
     let broken = broken.count();
     if context.json {
-        let merges: Vec<&Merge> = all.iter().map(|ran| &ran.merge).collect();
-        output::json(&merges)?;
+        output::json(&all)?;
     } else if all.is_empty() && failed.is_none() {
         output::line("Nothing waits to be merged.")?;
     } else {

@@ -1,0 +1,86 @@
+//! What an agent leaves in its worktree.
+
+use crate::checkpoint::changed_files;
+use crate::git::Git;
+use crate::merge::{Base, queued_ref};
+use crate::work::Handed;
+use crate::{Result, Town, roles, workspace};
+use gt_core::work::WorkId;
+use gt_core::{Identity, Problem};
+use std::path::PathBuf;
+
+/// An agent's worktree, as it stands.
+pub(super) struct Worktree<'a> {
+    base: Base<'a>,
+    rig: &'a str,
+    pub(super) dir: PathBuf,
+    pub(super) branch: Option<String>,
+    pub(super) commit: String,
+    /// Commits that are not in the base.
+    pub(super) commits: usize,
+    pub(super) changed: Vec<String>,
+}
+
+impl<'a> Worktree<'a> {
+    /// `None` for one that works in no worktree of a rig.
+    pub(super) fn of(town: &'a Town, agent: &'a Identity) -> Result<Option<Self>> {
+        let Some(rig) = agent.rig().filter(|_| workspace::is_worktree(agent.role())) else {
+            return Ok(None);
+        };
+        let role = roles::resolve(town, agent.role(), Some(rig))?.value;
+        let dir = workspace::path(town, agent, &role)?;
+        if !dir.join(".git").exists() {
+            return Ok(None);
+        }
+        let base = Base::of(town, rig)?;
+        let git = Git::at(&dir, town.around());
+        let commit = git.run(["rev-parse", "--verify", "HEAD^{commit}"])?;
+        let tip = base.tip()?;
+        let count = git.run(["rev-list", "--count", &commit, &format!("^{tip}")])?;
+        let status = git.run(["status", "--porcelain", "-z", "--untracked-files=all"])?;
+        Ok(Some(Worktree {
+            branch: git.run(["symbolic-ref", "--quiet", "--short", "HEAD"]).ok(),
+            commits: count.parse().unwrap_or(usize::MAX),
+            changed: changed_files(&status),
+            base,
+            rig,
+            dir,
+            commit,
+        }))
+    }
+
+    /// What there is to merge.
+    pub(super) fn handed(&self) -> Option<Handed> {
+        Some(Handed {
+            rig: self.rig.to_owned(),
+            branch: self.branch.clone().filter(|_| self.commits > 0)?,
+            commit: self.commit.clone(),
+            base: self.base.branch.clone(),
+        })
+    }
+
+    /// Keeps the commit for the queue, whatever becomes of its branch.
+    pub(super) fn keep(&self, town: &Town, item: &WorkId) -> Result<()> {
+        let git = Git::at(&self.dir, town.around());
+        git.run(["update-ref", &queued_ref(item), &self.commit])
+            .map(drop)
+    }
+
+    /// Pushes the branch to the rig's remote, if it is the agent's own. The queue works
+    /// from the rig's own copy, so nothing depends on it.
+    pub(super) fn push(&self, town: &Town, agent: &Identity) -> Result<bool> {
+        let own = workspace::branch(agent);
+        let branch = self.branch.as_deref().filter(|branch| {
+            let rest = branch.strip_prefix(own.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        });
+        let Some(branch) = branch.filter(|_| self.base.has_remote()) else {
+            return Ok(false);
+        };
+        let _lock = workspace::lock_repository(town, self.rig)?;
+        self.base.push(&self.commit, branch).map_err(|problem| {
+            Problem::failed(format!("{branch} could not be pushed")).caused_by_problem(&problem)
+        })?;
+        Ok(true)
+    }
+}

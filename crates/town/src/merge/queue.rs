@@ -1,0 +1,210 @@
+//! One entry of the queue after the other.
+
+use super::base::{Advance, Base};
+use super::combine::{Combined, combine};
+use super::validate::{Candidate, Verdict, validate};
+use super::{Note, Tell, repair, sweep, tell_of};
+use crate::work::Work;
+use crate::{Result, Town, fault};
+use gt_core::Problem;
+use gt_core::merge::{Merge, Refusal, Status, short};
+use gt_core::work::WorkId;
+
+/// How often it is tried to be quicker than others who move the base.
+const TRIES: usize = 5;
+
+/// A rig's queue, while its lock is held.
+pub(super) struct Queue<'a> {
+    pub(super) town: &'a Town,
+    pub(super) rig: &'a str,
+    pub(super) work: &'a Work,
+    pub(super) base: &'a Base<'a>,
+    pub(super) tell: Tell<'a>,
+}
+
+/// What came of an attempt to bring a commit into the base.
+enum Landed {
+    As(String),
+    Refused(Refusal, String),
+    /// Others moved the base too often.
+    Outrun,
+}
+
+impl Queue<'_> {
+    /// Merges one entry. `None` if it does not wait any more.
+    pub(super) fn one(&self, merge: &Merge) -> Result<Option<Merge>> {
+        self.base.fetch()?;
+        if let Some(landed) = self.landed_already(merge)? {
+            return self.settle(merge, &landed).map(Some);
+        }
+        self.catch_up()?;
+        let Some(merge) = self.work.begin_merge(&merge.id)? else {
+            return Ok(None);
+        };
+        fault::point(self.town, "mq.begun");
+        self.say(&merge, &format!("merging into {}", self.base.branch));
+        let title = self.work.get(&merge.item)?.title;
+        let landed = self.land(&merge.commit, &merge.message(&title), Some(&merge));
+        match landed {
+            Ok(Landed::As(commit)) => self.settle(&merge, &commit).map(Some),
+            Ok(Landed::Refused(refusal, tip)) => self.refuse(&merge, &refusal, &tip).map(Some),
+            Ok(Landed::Outrun) => {
+                let reason = format!("{} moved {TRIES} times meanwhile", self.base.branch);
+                let merge = self.work.put_back_merge(&merge.id, &reason)?;
+                self.say(&merge, &reason);
+                Ok(Some(merge))
+            }
+            Err(problem) => {
+                // Where even that fails, the next run finds it as it is.
+                let _ = self.work.put_back_merge(&merge.id, problem.message());
+                Err(problem)
+            }
+        }
+    }
+
+    /// The commit by which an entry is in the base although nobody has noted it: whoever
+    /// moved the base was killed.
+    fn landed_already(&self, merge: &Merge) -> Result<Option<String>> {
+        if merge.status != Status::Merging {
+            return Ok(None);
+        }
+        let tip = self.base.tip()?;
+        let planned = merge.merged_as.clone();
+        let planned = planned.filter(|commit| self.base.contains(&tip, commit));
+        Ok(planned.or_else(|| {
+            let is_in = self.base.contains(&tip, &merge.commit);
+            is_in.then_some(tip)
+        }))
+    }
+
+    /// Takes over what the remote's owner has committed since.
+    fn catch_up(&self) -> Result<()> {
+        let Some(theirs) = self.base.behind()? else {
+            return Ok(());
+        };
+        let branch = &self.base.branch;
+        self.progress(&format!(
+            "taking over what is new in {branch} of the remote"
+        ));
+        let message = format!("Merge {branch} of the remote\n");
+        match self.land(&theirs, &message, None)? {
+            Landed::As(_) => Ok(()),
+            Landed::Outrun => Err(Problem::conflict(format!("{branch} moved too often"))),
+            Landed::Refused(refusal, _) => {
+                let offered = format!("gt/merged/{branch}");
+                let files = refusal.files.join(", ");
+                let problem = Problem::conflict(format!(
+                    "{branch} of the remote and what was merged here do not go together: {}",
+                    refusal.reason
+                ));
+                let problem = match (files.is_empty(), &refusal.log) {
+                    (false, _) => problem.cause(files),
+                    (true, Some((log, _))) => problem.cause(format!("see {log}")),
+                    (true, None) => problem,
+                };
+                Err(problem.hint(format!(
+                    "in the repository itself: `git merge {offered}` on {branch}, and repair it"
+                )))
+            }
+        }
+    }
+
+    /// Brings a commit into the base: combined, validated, and then moved in one step.
+    fn land(&self, commit: &str, message: &str, merge: Option<&Merge>) -> Result<Landed> {
+        for _ in 0..TRIES {
+            let tip = self.base.tip()?;
+            if self.base.contains(&tip, commit) {
+                return Ok(Landed::As(tip));
+            }
+            let new = match combine(self.base.git(), &tip, commit, message)? {
+                Combined::Commit(new) => new,
+                other => {
+                    let refusal = other.refusal(&self.base.branch);
+                    let refusal = refusal.ok_or_else(|| Problem::failed("nothing was combined"))?;
+                    return Ok(Landed::Refused(refusal, tip));
+                }
+            };
+            if let Some(merge) = merge {
+                self.work.plan_merge(&merge.id, &new)?;
+                fault::point(self.town, "mq.built");
+            }
+            let candidate = Candidate {
+                rig: self.rig,
+                merge,
+                base: &tip,
+                commit: &new,
+            };
+            let say = |text: &str| match merge {
+                Some(merge) => self.say(merge, text),
+                None => self.progress(text),
+            };
+            if let Verdict::Red { reason, log, tail } = validate(self.town, candidate, &say)? {
+                let refusal = Refusal {
+                    status: Status::Failed,
+                    reason,
+                    files: Vec::new(),
+                    log: Some((log.display().to_string(), tail)),
+                };
+                return Ok(Landed::Refused(refusal, tip));
+            }
+            fault::point(self.town, "mq.validated");
+            if self.base.advance(&tip, &new)? == Advance::Done {
+                fault::point(self.town, "mq.advanced");
+                return Ok(Landed::As(new));
+            }
+            say(&format!(
+                "{} has moved meanwhile: once more",
+                self.base.branch
+            ));
+            self.base.fetch()?;
+        }
+        Ok(Landed::Outrun)
+    }
+
+    fn settle(&self, merge: &Merge, merged_as: &str) -> Result<Merge> {
+        let merge = self.work.settle_merge(&merge.id, merged_as)?;
+        fault::point(self.town, "mq.recorded");
+        self.say(&merge, &format!("merged as {}", short(merged_as)));
+        tell_of(self.town, &merge);
+        Ok(merge)
+    }
+
+    fn refuse(&self, merge: &Merge, refusal: &Refusal, tip: &str) -> Result<Merge> {
+        let merge = self.work.refuse_merge(&merge.id, refusal, tip)?;
+        fault::point(self.town, "mq.refused");
+        self.say(&merge, &refusal.reason);
+        tell_of(self.town, &merge);
+        self.hand_out(Some(&merge.id));
+        fault::point(self.town, "mq.handed");
+        Ok(merge)
+    }
+
+    fn hand_out(&self, only: Option<&WorkId>) {
+        for warning in repair::hand_out(self.town, self.rig, only) {
+            (self.tell)(Note::Warning(&warning));
+        }
+    }
+
+    /// What can be done at any time, and by whoever comes next.
+    pub(super) fn finish_up(&self) {
+        self.hand_out(None);
+        match self.base.publish() {
+            Ok(Some(branch)) => self.progress(&format!("the remote has it as {branch}")),
+            Ok(None) => {}
+            Err(problem) => {
+                let text = format!("{problem}: {}", problem.causes().join(": "));
+                (self.tell)(Note::Warning(&text));
+            }
+        }
+        sweep::sweep(self.town, self.rig, self.base);
+        fault::point(self.town, "mq.swept");
+    }
+
+    fn say(&self, merge: &Merge, text: &str) {
+        self.progress(&format!("{} {}: {text}", merge.id, merge.branch));
+    }
+
+    fn progress(&self, text: &str) {
+        (self.tell)(Note::Progress(text));
+    }
+}

@@ -1,0 +1,236 @@
+//! The steps by which the merge queue is worked off.
+//!
+//! Whoever takes them holds the lock of the rig's queue (`crate::merge`). Each is one
+//! transaction, in which the items change together with the queue: an item is closed
+//! only when its branch is in the base.
+
+use super::change::{appended, close, insert};
+use super::merges::{find, must_find, set_queued};
+use super::read::{by_id, must_have};
+use super::store::problem;
+use super::{Draft, Work};
+use crate::Result;
+use crate::sessions::timestamp;
+use gt_core::Problem;
+use gt_core::merge::{Merge, Refusal, Status};
+use gt_core::work::{self, Item, WorkId};
+use rusqlite::{Connection, params};
+
+/// What a person does with an entry of the queue.
+#[derive(Clone, Debug)]
+pub struct Rejection<'a> {
+    pub reason: &'a str,
+    /// The item is open again, and not closed.
+    pub reopen: bool,
+}
+
+impl Work {
+    /// Takes an entry up. `None` if it does not wait any more.
+    pub fn begin_merge(&self, id: &WorkId) -> Result<Option<Merge>> {
+        self.change(|db| {
+            let merge = must_find(db, id)?;
+            if !matches!(merge.status, Status::Queued | Status::Merging) {
+                return Ok(None);
+            }
+            db.execute(
+                "UPDATE merges SET status = 'merging', attempts = attempts + 1, reason = NULL,
+                 files = '[]', log = NULL, merged_as = NULL, updated_at = ?2 WHERE id = ?1",
+                params![id.as_str(), timestamp(None)],
+            )
+            .map_err(problem)?;
+            find(db, id)
+        })
+    }
+
+    /// Notes which commit would bring it into the base, before that is tried.
+    pub fn plan_merge(&self, id: &WorkId, merged_as: &str) -> Result<()> {
+        self.change(|db| {
+            db.execute(
+                "UPDATE merges SET merged_as = ?2, updated_at = ?3 WHERE id = ?1",
+                params![id.as_str(), merged_as, timestamp(None)],
+            )
+            .map(drop)
+            .map_err(problem)
+        })
+    }
+
+    /// Puts back what could not be merged for reasons that are not its own.
+    pub fn put_back_merge(&self, id: &WorkId, reason: &str) -> Result<Merge> {
+        self.change(|db| set_queued(db, id, Some(reason)))
+    }
+
+    /// It is in the base: what it was made for is closed.
+    pub fn settle_merge(&self, id: &WorkId, merged_as: &str) -> Result<Merge> {
+        self.change(|db| {
+            let merge = must_find(db, id)?;
+            db.execute(
+                "UPDATE merges SET status = 'merged', merged_as = ?2, reason = NULL, files = '[]',
+                 log = NULL, updated_at = ?3 WHERE id = ?1",
+                params![id.as_str(), merged_as, timestamp(None)],
+            )
+            .map_err(problem)?;
+            let reason = merge.close_reason(merged_as);
+            for item in [Some(&merge.item), merge.repair.as_ref()]
+                .into_iter()
+                .flatten()
+            {
+                close(db, item, Some(&reason))?;
+            }
+            must_find(db, id)
+        })
+    }
+
+    /// It cannot be merged as it is: an item says what is to be repaired.
+    pub fn refuse_merge(&self, id: &WorkId, refusal: &Refusal, base_commit: &str) -> Result<Merge> {
+        self.change(|db| {
+            let merge = must_find(db, id)?;
+            let item = must_have(db, &merge.item)?;
+            let repair = repair(db, &merge, &item, refusal, base_commit)?;
+            let files = serde_json::to_string(&refusal.files).unwrap_or_default();
+            db.execute(
+                "UPDATE merges SET status = ?2, reason = ?3, files = ?4, log = ?5, repair = ?6,
+                 handed = 0, merged_as = NULL, updated_at = ?7 WHERE id = ?1",
+                params![
+                    id.as_str(),
+                    refusal.status.word(),
+                    refusal.reason,
+                    files,
+                    refusal.log.as_ref().map(|(file, _)| file),
+                    repair.as_str(),
+                    timestamp(None),
+                ],
+            )
+            .map_err(problem)?;
+            must_find(db, id)
+        })
+    }
+
+    /// The repairs of a rig that nobody was given yet.
+    pub fn repairs_to_hand_out(&self, rig: &str) -> Result<Vec<(WorkId, Item)>> {
+        let Some(db) = self.open_if_there()? else {
+            return Ok(Vec::new());
+        };
+        let mut query = db
+            .prepare(
+                "SELECT merges.id, repair FROM merges JOIN items ON items.id = repair
+                 WHERE rig = ?1 AND merges.status IN ('conflict', 'failed') AND handed = 0
+                 AND items.status = 'open' ORDER BY priority, merges.created_at",
+            )
+            .map_err(problem)?;
+        let rows = query
+            .query_map([rig], |row| {
+                Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+            })
+            .map_err(problem)?;
+        rows.map(|row| {
+            let (id, repair) = row.map_err(problem)?;
+            Ok((id.parse()?, must_have(&db, &repair.parse()?)?))
+        })
+        .collect()
+    }
+
+    /// Somebody has the repair now.
+    pub fn repair_is_handed_out(&self, id: &WorkId) -> Result<()> {
+        self.change(|db| {
+            db.execute("UPDATE merges SET handed = 1 WHERE id = ?1", [id.as_str()])
+                .map(drop)
+                .map_err(problem)
+        })
+    }
+
+    /// Queues again what could not be merged, as it is now if its branch went on.
+    pub fn retry_merge(&self, id: &WorkId, commit: &str) -> Result<Merge> {
+        self.change(|db| {
+            let merge = must_find(db, id)?;
+            if !merge.status.is_broken() {
+                return Err(Problem::conflict(format!(
+                    "{id} is {}, and not waiting for another try",
+                    merge.status.word()
+                )));
+            }
+            db.execute(
+                "UPDATE merges SET commit_id = ?2 WHERE id = ?1",
+                params![id.as_str(), commit],
+            )
+            .map_err(problem)?;
+            set_queued(db, id, None)
+        })
+    }
+
+    /// It will not be merged; its item is closed, or open again.
+    pub fn reject_merge(&self, id: &WorkId, rejection: &Rejection<'_>) -> Result<Merge> {
+        self.change(|db| {
+            let merge = must_find(db, id)?;
+            if merge.status.is_settled() {
+                return Err(Problem::conflict(format!(
+                    "{id} is {} already",
+                    merge.status.word()
+                )));
+            }
+            let now = timestamp(None);
+            db.execute(
+                "UPDATE merges SET status = 'rejected', reason = ?2, updated_at = ?3
+                 WHERE id = ?1",
+                params![id.as_str(), rejection.reason, now],
+            )
+            .map_err(problem)?;
+            let words = format!("{} was not merged: {}", merge.branch, rejection.reason);
+            if let Some(repair) = &merge.repair {
+                close(db, repair, Some(&words))?;
+            }
+            let item = must_have(db, &merge.item)?;
+            match rejection.reopen && item.status == work::Status::InProgress {
+                true => {
+                    db.execute(
+                        "UPDATE items SET status = 'open', assignee = NULL, notes = ?2,
+                         updated_at = ?3 WHERE id = ?1",
+                        params![item.id.as_str(), appended(&item.notes, &words), now],
+                    )
+                    .map_err(problem)?;
+                }
+                false if rejection.reopen => {}
+                false => drop(close(db, &merge.item, Some(&words))?),
+            }
+            must_find(db, id)
+        })
+    }
+}
+
+/// The item of a repair: the one that was made before, or a new one.
+fn repair(
+    db: &Connection,
+    merge: &Merge,
+    item: &Item,
+    refusal: &Refusal,
+    base_commit: &str,
+) -> Result<WorkId> {
+    let description = refusal.description(merge, base_commit);
+    let before = match &merge.repair {
+        Some(id) => by_id(db, id)?.filter(|before| before.status != work::Status::Closed),
+        None => None,
+    };
+    let Some(before) = before else {
+        let made = insert(
+            db,
+            &Draft {
+                parent: Some(merge.item.clone()),
+                title: refusal.title(item),
+                description,
+                kind: Some("bug".to_owned()),
+                priority: Some(item.priority.saturating_sub(1)),
+                ..Draft::default()
+            },
+        )?;
+        return Ok(made.id);
+    };
+    // Whoever has it on the hook goes on with it.
+    db.execute(
+        "UPDATE items SET description = ?2, updated_at = ?3,
+         assignee = CASE WHEN status = 'in_progress' THEN NULL ELSE assignee END,
+         status = CASE WHEN status = 'in_progress' THEN 'open' ELSE status END
+         WHERE id = ?1",
+        params![before.id.as_str(), description, timestamp(None)],
+    )
+    .map_err(problem)?;
+    Ok(before.id)
+}
