@@ -98,7 +98,7 @@ pub fn done(town: &Town, agent: &Identity, options: &DoneOptions) -> Result<Done
             match state.push(town, agent) {
                 Ok(pushed) => is_pushed = pushed,
                 Err(problem) => {
-                    warnings.push(format!("{problem}: {}", problem.causes().join(": ")))
+                    warnings.push(format!("{problem}: {}", problem.causes().join(": ")));
                 }
             }
         }

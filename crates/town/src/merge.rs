@@ -85,7 +85,7 @@ pub fn run(
                 && !seen.contains(&merge.id)
                 && (options.only.is_empty() || options.only.contains(&merge.id))
         });
-        let Some(next) = next.filter(|_| !(options.once && !seen.is_empty())) else {
+        let Some(next) = next.filter(|_| !options.once || seen.is_empty()) else {
             break Ok(());
         };
         seen.push(next.id.clone());

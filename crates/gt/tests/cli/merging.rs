@@ -522,7 +522,11 @@ fn words_from_outside_are_no_code() {
     env.git(&dir, &["branch", "-m", &branch]);
     commit(&env, &dir, "$(touch trap).txt", "of max\n");
     // One in conflict with it, whose files are named in an item.
-    let other = item(&env, &["--", &title]);
+    let other = env
+        .gt(&["--json", "work", "create", "--", &title])
+        .ok()
+        .json();
+    let other = other["id"].as_str().unwrap().to_owned();
     env.gt(&["hook", &other, "--agent", "gastown/amy"]).ok();
     commit(
         &env,
