@@ -83,10 +83,7 @@ pub fn age(checkpoint: &Checkpoint) -> i64 {
     at.map_or(i64::MAX, |at| Timestamp::now().as_second() - at.as_second())
 }
 
-<<<<<<< HEAD
-=======
 /// The life of an agent that runs now.
->>>>>>> 8d745a0 (gt: hand in finished work, and merge it)
 pub(crate) fn running_life(town: &Town, agent: &Identity) -> Result<Option<Record>> {
     let lives = Sessions::of(town).find(&Query {
         agent: Some(agent.address()),

@@ -20,7 +20,7 @@ use crate::events::Events;
 use crate::sessions::{Sessions, timestamp};
 use crate::start::{self, StartOptions, Started};
 use crate::work::{LetterDraft, Work};
-use crate::{Result, Town, checkpoint, fault, harnesses, hook, respawn, save};
+use crate::{Result, Town, checkpoint, fault, harnesses, hook, molecule, respawn, save};
 use gt_core::event::Event;
 use gt_core::handoff::{Collected, Marker, Mode, too_soon};
 use gt_core::record::Record;
@@ -124,6 +124,7 @@ pub fn leave(town: &Town, intent: &Intent, options: &HandoffOptions) -> Result<L
     if let Some(item) = &options.item {
         hook::put(town, agent, item)?;
     }
+    molecule::clean_up_on_handoff(town, agent)?;
     let sender = options.sender.as_deref().unwrap_or(&address);
     let draft = LetterDraft {
         priority: 1,

@@ -12,6 +12,7 @@ pub(crate) use house::House;
 pub use removal::{FAULT_POINTS, Nuked, gc, nuke};
 
 use crate::git::Git;
+use crate::work::Work;
 use crate::{Result, Town, directory, rig, roles, workspace};
 use gt_core::session::SessionId;
 use gt_core::work::WorkId;
@@ -84,9 +85,11 @@ pub fn show(town: &Town, identity: &Identity) -> Result<Polecat> {
 
 /// Whether somebody still needs a branch of this agent, so that it must stay when the
 /// agent goes: one that waits to be merged.
-pub(crate) fn is_wanted(_town: &Town, _identity: &Identity, _branch: &str) -> Result<bool> {
-    // There is no merge queue yet: this is the one place that has to know of it.
-    Ok(false)
+pub(crate) fn is_wanted(town: &Town, identity: &Identity, branch: &str) -> Result<bool> {
+    match identity.rig() {
+        Some(rig) => Work::of(town).is_waiting_to_merge(rig, branch),
+        None => Ok(false),
+    }
 }
 
 /// The folder of a polecat.

@@ -78,7 +78,7 @@ pub struct Slung {
 /// Gives an item to an agent, and starts that.
 pub fn sling(town: &Town, id: &WorkId, to: &SlingTarget, options: &SlingOptions) -> Result<Slung> {
     let item = Work::of(town).get(id)?;
-    let start = start_options(town, options)?;
+    let start = start_options(options);
     check(town, &item, options)?;
     let order = Order {
         town,
@@ -122,24 +122,14 @@ fn check(town: &Town, item: &Item, options: &SlingOptions) -> Result<()> {
     Err(Problem::conflict(message).hint("`--force` gives it to an agent all the same"))
 }
 
-fn start_options(town: &Town, options: &SlingOptions) -> Result<StartOptions> {
-    let config_dir = match &options.account {
-        Some(name) => account_dir(town, name)?,
-        None => None,
-    };
-    Ok(StartOptions {
+fn start_options(options: &SlingOptions) -> StartOptions {
+    StartOptions {
         harness: options.harness.clone(),
         create: true,
         sender: options.sender.clone(),
         topic: Some("assigned".to_owned()),
         instructions: options.args.clone(),
-        config_dir,
+        account: options.account.clone(),
         ..StartOptions::default()
-    })
-}
-
-/// The configuration folder of an account.
-fn account_dir(_town: &Town, name: &str) -> Result<Option<String>> {
-    // There are no accounts yet: this is the one place that has to know of them.
-    Err(Problem::not_found(format!("there is no account {name:?}")))
+    }
 }

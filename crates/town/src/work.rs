@@ -11,9 +11,9 @@ mod finish;
 mod hook;
 mod letters;
 mod mailbox;
-mod molecules;
 mod merges;
 mod merging;
+mod molecules;
 mod read;
 mod store;
 
@@ -23,11 +23,10 @@ pub use finish::{Finish, Finished};
 pub use hook::Hooked;
 pub use letters::LetterDraft;
 pub use mailbox::LetterQuery;
-pub(crate) use molecules::step_id;
-pub use molecules::{Molecule, Moved, Pour};
-pub use merges::{Handed, Rejection};
 pub use merges::Handed;
 pub use merging::Rejection;
+pub(crate) use molecules::step_id;
+pub use molecules::{Molecule, Moved, Pour};
 pub use read::Query;
 
 use crate::Town;

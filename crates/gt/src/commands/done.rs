@@ -4,9 +4,9 @@ use super::stop::{from_outside, own_container};
 use crate::context::Context;
 use crate::output::{self, Paint};
 use clap::Args;
-use gt_core::Problem;
 use gt_core::merge::{Leaving, short};
 use gt_core::work::WorkId;
+use gt_core::{Identity, Problem};
 use gt_town::done::{self, Done, DoneOptions};
 use gt_town::work::Work;
 use gt_town::{Town, roles};
@@ -58,18 +58,28 @@ pub(crate) fn run(args: DoneArgs, context: &Context) -> Answer {
         force: args.force,
         exit: args.exit,
     };
-    let done = done::done(&town, &agent, &options)?;
+    finish(&town, &agent, &options, context)
+}
+
+/// Hands in what an agent has done, and ends its life where that is due.
+pub(super) fn finish(
+    town: &Town,
+    agent: &Identity,
+    options: &DoneOptions,
+    context: &Context,
+) -> Answer {
+    let done = done::done(town, agent, options)?;
     for warning in &done.warnings {
         output::warn(output::clean(warning));
     }
     // Told before the end: an agent that ends itself hears nothing afterwards.
-    show(&town, &done, context)?;
-    let own = own_container(&town, context);
-    let is_own = own.is_some() && roles::container_name(&town, &agent).ok().as_deref() == own;
+    show(town, &done, context)?;
+    let own = own_container(town, context);
+    let is_own = own.is_some() && roles::container_name(town, agent).ok().as_deref() == own;
     if done.ends && is_own {
-        from_outside(&town, &["done", "--end", "--agent", &agent.address()])?;
+        from_outside(town, &["done", "--end", "--agent", &agent.address()])?;
     } else {
-        done::end(&town, &agent, done.ends)?;
+        done::end(town, agent, done.ends)?;
     }
     Ok(ExitCode::SUCCESS)
 }

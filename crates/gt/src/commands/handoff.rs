@@ -1,10 +1,12 @@
-use super::{Answer, attach};
+use super::{Answer, attach, done};
 use crate::context::Context;
 use crate::output;
 use clap::Args;
 use gt_core::handoff::Mode;
+use gt_core::merge::Leaving;
 use gt_core::work::WorkId;
-use gt_core::{Identity, Problem};
+use gt_core::{Identity, Problem, Role};
+use gt_town::done::DoneOptions;
 use gt_town::handoff::{self, HandoffOptions, Intent};
 use gt_town::work::Work;
 use gt_town::{Town, hook_log, prime, target};
@@ -87,6 +89,9 @@ pub(crate) fn run(args: HandoffArgs, context: &Context) -> Answer {
         force: args.force,
         sender: own.filter(|own| *own != agent).map(|own| own.address()),
     };
+    if agent.role() == Role::Polecat && options.mode == Mode::Normal && !args.dry_run {
+        return put_back(&town, &agent, options, context);
+    }
     let intent = handoff::intend(&town, &agent, &options)?;
     if !args.no_git_check {
         for warning in intent.collected.warnings() {
@@ -129,6 +134,20 @@ pub(crate) fn run(args: HandoffArgs, context: &Context) -> Answer {
         true => attach::go(&town, &started.container, false, context),
         false => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// A polecat has one item and one life for it: what it hands over goes back to where it
+/// came from.
+fn put_back(town: &Town, agent: &Identity, options: HandoffOptions, context: &Context) -> Answer {
+    let said: Vec<String> = options.subject.into_iter().chain(options.message).collect();
+    let options = DoneOptions {
+        leaving: Leaving::Deferred,
+        said: Some(said.join("\n")).filter(|said| !said.is_empty()),
+        push: true,
+        force: false,
+        exit: false,
+    };
+    done::finish(town, agent, &options, context)
 }
 
 /// What a word stands for: an item to hook, another agent, or a role of the agent's own.

@@ -2,9 +2,10 @@
 
 use crate::git::Git;
 use crate::work::{Query, Work};
-use crate::{Result, Town, checkpoint};
+use crate::{Result, Town, checkpoint, mail, molecule};
 use gt_core::Identity;
 use gt_core::handoff::Collected;
+use gt_core::mail::Letter;
 use gt_core::record::Record;
 use gt_core::work::{Item, Status};
 use std::path::Path;
@@ -30,7 +31,7 @@ pub(super) fn state(town: &Town, agent: &Identity, life: &Record) -> Result<Coll
         hooked: work.hooked(&address)?.map(|hooked| line(&hooked.item)),
         in_progress: lines(Query {
             status: Some(Status::InProgress),
-            assignee: Some(address),
+            assignee: Some(address.clone()),
             ..Query::default()
         })?,
         ready: lines(Query {
@@ -38,13 +39,21 @@ pub(super) fn state(town: &Town, agent: &Identity, life: &Record) -> Result<Coll
             prefix: prefix.map(str::to_owned),
             ..Query::default()
         })?,
-        molecule: life.molecule_id.clone(),
+        molecule: molecule::status(town, agent)?.map(|status| status.line()),
+        inbox: inbox(town, &agent.address())?,
         ..Collected::default()
     };
     if let Some(dir) = &life.cwd {
         repository(town, Path::new(dir), &mut collected);
     }
     Ok(collected)
+}
+
+fn inbox(town: &Town, address: &str) -> Result<Vec<String>> {
+    let unread = mail::unread_summary(town, address)?;
+    let line =
+        |letter: &Letter| format!("{} from {}: {}", letter.id, letter.sender, letter.subject);
+    Ok(unread.iter().take(MOST).map(line).collect())
 }
 
 /// Where there is no repository there is nothing to say of one.

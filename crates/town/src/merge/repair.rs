@@ -1,5 +1,6 @@
 //! Giving repairs to agents.
 
+use crate::sling::{SlingOptions, SlingTarget, sling};
 use crate::work::Work;
 use crate::{Result, Town};
 use gt_core::Problem;
@@ -32,7 +33,11 @@ fn unhanded(item: &Item, problem: &Problem) -> String {
 }
 
 /// Gives an item to an agent of the rig.
-fn hand_to_an_agent(_town: &Town, _rig: &str, _item: &Item) -> Result<()> {
-    // It is ready: whoever looks for work finds it first.
-    Ok(())
+fn hand_to_an_agent(town: &Town, rig: &str, item: &Item) -> Result<()> {
+    let target = SlingTarget::Rig(rig.to_owned());
+    let options = SlingOptions {
+        sender: Some("gt".to_owned()),
+        ..SlingOptions::default()
+    };
+    sling(town, &item.id, &target, &options).map(drop)
 }

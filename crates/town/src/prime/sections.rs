@@ -1,10 +1,11 @@
 //! The parts of what an agent is told.
 
 use super::Primed;
-use crate::{Result, Town, files, roles, workspace};
+use crate::molecule::{self, MoleculeStatus};
+use crate::{Result, Town, files, mail, roles, workspace};
 use gt_core::checkpoint::Checkpoint;
 use gt_core::handoff::Marker;
-use gt_core::mail;
+use gt_core::mail::KIND;
 use gt_core::prime::{self, Section, State, Weight};
 use gt_core::record::{Outcome, Record};
 use gt_core::work::Item;
@@ -20,7 +21,7 @@ pub(super) fn of(town: &Town, primed: &Primed) -> Result<Vec<Section>> {
         sections.push(role(town, primed)?);
     }
     if let Some(hooked) = &primed.hooked {
-        sections.push(match (primed.is_brief, hooked.item.kind == mail::KIND) {
+        sections.push(match (primed.is_brief, hooked.item.kind == KIND) {
             (_, true) => letter_of_before(&hooked.item),
             (true, false) => reminder(&hooked.item),
             (false, false) => work(&hooked.item),
@@ -34,6 +35,9 @@ pub(super) fn of(town: &Town, primed: &Primed) -> Result<Vec<Section>> {
     if primed.state == State::CrashRecovery {
         sections.push(in_flight(primed));
     }
+    let molecule = molecule::status(town, &primed.agent)?;
+    sections.extend(molecule.map(|status| steps(&status, primed.is_brief)));
+    sections.extend(letters(town, primed)?);
     sections.push(directive(primed));
     Ok(sections)
 }
@@ -203,6 +207,52 @@ fn checkpoint_lines(text: &mut String, checkpoint: &Checkpoint, age: i64) {
     for file in &checkpoint.modified_files {
         let _ = writeln!(text, "- {file}");
     }
+}
+
+fn steps(status: &MoleculeStatus, is_brief: bool) -> Section {
+    let text = match is_brief {
+        true => format!("{}. `gt mol status` shows its steps.", status.line()),
+        false => format!("## Your molecule\n{}", status.text()),
+    };
+    section(
+        "molecule",
+        Weight::Middle,
+        "the molecule",
+        "gt mol status",
+        text,
+    )
+}
+
+/// What waits in the mailbox. What came before this life began is marked: another life may
+/// have dealt with it.
+fn letters(town: &Town, primed: &Primed) -> Result<Option<Section>> {
+    const MOST: usize = 10;
+    let unread = mail::unread_summary(town, &primed.agent.address())?;
+    if unread.is_empty() {
+        return Ok(None);
+    }
+    let life = primed.life.as_ref().and_then(|life| life.id.parse().ok());
+    let mut text = format!("## Mail: {} unread\n", unread.len());
+    for letter in unread.iter().take(MOST) {
+        let stale = life
+            .as_ref()
+            .and_then(|life| mail::stale_reason(letter, life))
+            .map_or("", |_| ", from before this life");
+        let _ = writeln!(
+            text,
+            "- {} from {}: {} (priority {}{stale})",
+            letter.id, letter.sender, letter.subject, letter.priority
+        );
+    }
+    text.push_str("`gt mail read ID` shows one.\n");
+    let whole = "gt mail inbox";
+    Ok(Some(section(
+        "mail",
+        Weight::Middle,
+        "the mailbox",
+        whole,
+        text,
+    )))
 }
 
 /// What to do now.

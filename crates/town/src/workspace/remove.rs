@@ -9,6 +9,9 @@ use gt_core::{Identity, Problem};
 use std::fs;
 use std::path::Path;
 
+/// For `git rev-list`: all but what the remote has, or what was merged here.
+const ELSEWHERE: [&str; 3] = ["--not", "--remotes", "--glob=refs/gt/merged"];
+
 /// What would be lost with a worktree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unsaved {
@@ -37,7 +40,7 @@ pub fn unsaved(town: &Town, identity: &Identity, dir: &Path) -> Result<Unsaved> 
         let repository = rig::repository(town, rig);
         let mut args = vec!["rev-list", "--count"];
         args.extend(tips.iter().map(String::as_str));
-        args.extend(["--not", "--remotes"]);
+        args.extend(ELSEWHERE);
         args.extend(kept.iter().map(String::as_str));
         let commits = Git::at(&repository, town.around()).to_the_end().run(args)?;
         unsaved.commits = commits.parse().unwrap_or(0);
@@ -134,7 +137,8 @@ fn save(town: &Town, identity: &Identity, dir: &Path) -> Result<Vec<String>> {
     let mut saved = Vec::new();
     let (tips, kept) = tips(town, identity, dir)?;
     for (number, tip) in tips.iter().enumerate() {
-        let mut args = vec!["rev-list", "--count", tip, "--not", "--remotes"];
+        let mut args = vec!["rev-list", "--count", tip];
+        args.extend(ELSEWHERE);
         args.extend(kept.iter().map(String::as_str));
         let unpushed = bare.run(args)?;
         if unpushed != "0" {
@@ -147,6 +151,13 @@ fn save(town: &Town, identity: &Identity, dir: &Path) -> Result<Vec<String>> {
         saved.extend(save_changes(town, identity, dir, &name("changes"))?);
     }
     Ok(saved)
+}
+
+/// Keeps what is not committed under a ref of its own, and leaves it where it is.
+pub fn save_uncommitted(town: &Town, identity: &Identity, dir: &Path) -> Result<Option<String>> {
+    let stamp = jiff::Timestamp::now().as_millisecond();
+    let name = format!("refs/gt/saved/{}/{stamp}-changes", root(identity));
+    save_changes(town, identity, dir, &name)
 }
 
 fn save_changes(
@@ -175,7 +186,7 @@ fn save_changes(
     }
     git.run(["add", "--all"])?;
     let tree = git.run(["write-tree"])?;
-    let message = format!("Work of {identity} kept when its worktree was removed");
+    let message = format!("Work of {identity} that it had not committed");
     let commit = git.run([
         "-c",
         "user.name=gt",
