@@ -106,12 +106,9 @@ pub fn settle(town: &Town, primed: &Primed) -> Result<()> {
     if primed.marker.is_some() {
         handoff::remove_marker(town, &primed.agent)?;
     }
+    // Without the life's id: it is a part of every beginning, and worth no line in one.
     let event = Event::new("prime", primed.agent.address())
         .with("state", primed.state.word())
-        .with(
-            "session_id",
-            primed.life.as_ref().map(|life| life.id.clone()),
-        )
         .with("characters", primed.composed.text.chars().count());
     Events::of(town).note(vec![event]);
     Ok(())

@@ -25,7 +25,7 @@ pub(crate) struct DoneArgs {
     #[arg(long, value_name = "STATUS", default_value = "completed")]
     status: String,
     /// What whoever comes after should know
-    #[arg(long, short, value_name = "TEXT")]
+    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
     message: Option<String>,
     /// Do not push the branch; it is merged all the same
     #[arg(long)]

@@ -25,10 +25,10 @@ pub(crate) struct HandoffArgs {
     #[arg(value_name = "ITEM|TARGET")]
     what: Option<String>,
     /// The subject of the letter
-    #[arg(short, long, value_name = "TEXT")]
+    #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     subject: Option<String>,
     /// What the next life should know
-    #[arg(short, long, value_name = "TEXT")]
+    #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     message: Option<String>,
     /// Read the message from standard input
     #[arg(long, conflicts_with = "message")]

@@ -51,7 +51,7 @@ fn a_polecat_that_is_done_ends_itself_and_leaves_its_worktree() {
     let queue = env.json(&["mq", "list"]);
     assert_eq!(queue[0]["item"], json!(id));
     assert_eq!(queue[0]["commit"], json!(tip));
-    assert_eq!(queue[0]["branch"], "polecat/Toast");
+    assert_eq!(queue[0]["branch"], "polecat/Toast/idle");
     assert_eq!(queue[0]["worker"], TOAST);
     let shown = env.json(&["work", "show", &id]);
     assert_eq!(shown["notes"], format!("{TOAST}: finished"));
@@ -106,7 +106,7 @@ fn work_can_be_left_for_others_or_for_help() {
     assert_eq!(shown.get("assignee"), None, "{shown}");
     assert_eq!(
         shown["notes"],
-        format!("left by {TOAST} on the branch polecat/Toast: tired")
+        format!("left by {TOAST} on the branch polecat/Toast/idle: tired")
     );
     assert!(dir.join("half.txt").exists());
     assert_eq!(env.json(&["mq", "list"]), json!([]));
