@@ -52,7 +52,7 @@ pub(crate) struct RejectArgs {
     #[arg(value_name = "ID")]
     id: String,
     /// Why
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     reason: String,
     /// The work is still to be done: its item is open again, and not closed
     #[arg(long)]
