@@ -59,6 +59,11 @@ fn a_polecat_that_is_done_ends_itself_and_leaves_its_worktree() {
         env.json(&["checkpoint", "read", "--agent", TOAST]),
         Value::Null
     );
+    let there = env.git(
+        &env.path("source-gastown"),
+        &["branch", "--list", "polecat/*"],
+    );
+    assert_eq!(there.trim(), "polecat/Toast/idle", "it was pushed");
     // Its worktree is as it was, and it can be started again.
     assert_eq!(env.git(&dir, &["rev-parse", "HEAD"]).trim(), tip);
     env.gt(&["start", TOAST]).ok();
@@ -68,6 +73,15 @@ fn a_polecat_that_is_done_ends_itself_and_leaves_its_worktree() {
         .map(|life| life["outcome"].clone())
         .collect();
     assert_eq!(outcomes, [json!("killed"), json!("done")]);
+    // Whoever removes it leaves what is to be merged.
+    let nuked = env.json(&["polecat", "nuke", "gastown/Toast"]);
+    assert_eq!(nuked[0]["kept_branches"], json!(["polecat/Toast/idle"]), "{nuked}");
+    env.gt(&["mq", "run"]).ok();
+    assert_eq!(env.json(&["work", "show", &id])["status"], "closed");
+    for dir in [env.path("source-gastown"), repository(&env)] {
+        let left = env.git(&dir, &["branch", "--list", "polecat/*"]);
+        assert_eq!(left, "", "{}", dir.display());
+    }
 }
 
 #[test]

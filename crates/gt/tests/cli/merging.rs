@@ -210,6 +210,10 @@ fn a_conflict_names_the_files_and_its_repair_is_merged_instead() {
     assert_eq!(made["type"], "bug");
     assert_eq!(made["priority"], 1, "one above its item");
     assert_eq!(made["parent"], json!(id));
+    // A polecat has it already, on a branch of its own.
+    assert_eq!(made["status"], "hooked", "{made}");
+    assert_eq!(made["assignee"], "gastown/polecats/Toast");
+    assert_eq!(env.running(), ["gastown/polecats/Toast"]);
     let text = made["description"].as_str().unwrap();
     assert!(
         text.contains("same file.txt") && text.contains("crew/amy"),
@@ -228,21 +232,20 @@ fn a_conflict_names_the_files_and_its_repair_is_merged_instead() {
     let again = env.json(&["mq", "status", &merge]);
     assert_eq!(again["repair"], json!(repair));
     assert_eq!(again["attempts"], 2);
-    // Somebody repairs it.
-    env.gt(&["unhook", repair]).ok();
-    env.gt(&["hook", repair, "--agent", "gastown/max"]).ok();
-    let dir = worktree(&env, "max");
+    // It repairs it.
+    let dir = env.town().join("gastown/polecats/Toast");
     let theirs = again["commit"].as_str().unwrap();
     env.git(
         &dir,
         &["merge", "--quiet", "-X", "theirs", "-m", "Both", theirs],
     );
-    let done = env.json(&["done", "--agent", "gastown/max"]);
+    let done = env.json(&["done", "--agent", "gastown/polecats/Toast"]);
     assert_eq!(done["merge"], json!(merge), "the same entry: {done}");
+    assert_eq!(env.running(), [""; 0]);
     env.gt(&["mq", "run"]).ok();
     let settled = env.json(&["mq", "status", &merge]);
     assert_eq!(settled["status"], "merged", "{settled}");
-    assert_eq!(settled["branch"], "crew/max");
+    assert_eq!(settled["branch"], format!("polecat/Toast/{repair}"));
     assert_eq!(status(&env, &id), "closed");
     assert_eq!(status(&env, repair), "closed");
     let text = env.git(
@@ -619,6 +622,8 @@ fn a_refusal_that_is_killed_anywhere_makes_one_repair() {
         let repairs = env.json(&["work", "list", "--all", "--parent", &id]);
         assert_eq!(repairs.as_array().unwrap().len(), 1, "{point}");
         assert_eq!(repairs[0]["id"], found["repair"], "{point}");
+        assert_eq!(repairs[0]["status"], "hooked", "{point}: somebody has it");
+        assert_eq!(env.running(), ["gastown/polecats/Toast"], "{point}");
         assert_eq!(status(&env, &id), "in_progress", "{point}");
         let refs = env.git(&repository(&env), &["for-each-ref", "refs/gt/merged"]);
         assert_eq!(refs, "", "{point}: the base is where it was, {begin}");

@@ -69,11 +69,8 @@ impl<'a> Worktree<'a> {
     /// Pushes the branch to the rig's remote, if it is the agent's own. The queue works
     /// from the rig's own copy, so nothing depends on it.
     pub(super) fn push(&self, town: &Town, agent: &Identity) -> Result<bool> {
-        let own = workspace::branch(agent);
-        let branch = self.branch.as_deref().filter(|branch| {
-            let rest = branch.strip_prefix(own.as_str());
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        });
+        let branch = self.branch.as_deref();
+        let branch = branch.filter(|branch| workspace::is_branch_of(agent, branch));
         let Some(branch) = branch.filter(|_| self.base.has_remote()) else {
             return Ok(false);
         };

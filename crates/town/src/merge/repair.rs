@@ -3,8 +3,8 @@
 use crate::sling::{SlingOptions, SlingTarget, sling};
 use crate::work::Work;
 use crate::{Result, Town};
-use gt_core::Problem;
-use gt_core::work::{Item, WorkId};
+use gt_core::work::{Item, Status, WorkId};
+use gt_core::{Kind, Problem};
 
 /// Gives the repairs of a rig to agents that nobody was given yet, all or that of one
 /// entry. What could not be given stays open, and is tried again by the next run. Gives
@@ -20,7 +20,13 @@ pub(super) fn hand_out(town: &Town, rig: &str, only: Option<&WorkId>) -> Vec<Str
         if only.is_some_and(|only| *only != merge) {
             continue;
         }
-        let handed = hand_to_an_agent(town, rig, &item);
+        let handed = match hand_to_an_agent(town, rig, &item) {
+            // Somebody else has taken it up.
+            Err(problem) if problem.kind() == Kind::Conflict && item.status == Status::Hooked => {
+                Ok(())
+            }
+            handed => handed,
+        };
         if let Err(problem) = handed.and_then(|()| work.repair_is_handed_out(&merge)) {
             warnings.push(unhanded(&item, &problem));
         }

@@ -89,7 +89,8 @@ impl Work {
             let files = serde_json::to_string(&refusal.files).unwrap_or_default();
             db.execute(
                 "UPDATE merges SET status = ?2, reason = ?3, files = ?4, log = ?5, repair = ?6,
-                 handed = 0, merged_as = NULL, updated_at = ?7 WHERE id = ?1",
+                 handed = EXISTS (SELECT 1 FROM hooks WHERE hooks.item = ?6),
+                 merged_as = NULL, updated_at = ?7 WHERE id = ?1",
                 params![
                     id.as_str(),
                     refusal.status.word(),
@@ -105,7 +106,7 @@ impl Work {
         })
     }
 
-    /// The repairs of a rig that nobody was given yet.
+    /// The repairs of a rig that nobody was given yet, or not to the end.
     pub fn repairs_to_hand_out(&self, rig: &str) -> Result<Vec<(WorkId, Item)>> {
         let Some(db) = self.open_if_there()? else {
             return Ok(Vec::new());
@@ -114,7 +115,7 @@ impl Work {
             .prepare(
                 "SELECT merges.id, repair FROM merges JOIN items ON items.id = repair
                  WHERE rig = ?1 AND merges.status IN ('conflict', 'failed') AND handed = 0
-                 AND items.status = 'open' ORDER BY priority, merges.created_at",
+                 AND items.status IN ('open', 'hooked') ORDER BY priority, merges.created_at",
             )
             .map_err(problem)?;
         let rows = query
