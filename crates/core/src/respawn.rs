@@ -15,6 +15,8 @@ pub enum Decision {
     After { seconds: u64 },
     /// Leave it dead, and its last screen to be read.
     GiveUp { deaths: usize },
+    /// The same, because of the work that it died over so often.
+    LeaveItem { deaths: usize },
 }
 
 /// The deaths that still count: an agent that lived long enough starts afresh.
@@ -32,11 +34,26 @@ pub fn recent_deaths(deaths: &[u64], now: u64) -> Vec<u64> {
     recent
 }
 
-/// Decides from the recent deaths, the one just now included.
-pub fn decide(recent: &[u64]) -> Decision {
+/// What the deaths over one work item are: how many, and how many it may be.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OverItem {
+    pub deaths: usize,
+    /// 0 means any number.
+    pub most: usize,
+}
+
+/// Decides from the recent deaths, the one just now included, and from those over the
+/// work that the agent holds: an item that kills whoever takes it up would do so for ever,
+/// however long each of them lives.
+pub fn decide(recent: &[u64], over_item: OverItem) -> Decision {
     let deaths = recent.len();
     if deaths > MOST_DEATHS {
         return Decision::GiveUp { deaths };
+    }
+    if over_item.most > 0 && over_item.deaths >= over_item.most {
+        return Decision::LeaveItem {
+            deaths: over_item.deaths,
+        };
     }
     let doublings = u32::try_from(deaths.saturating_sub(1))
         .unwrap_or(u32::MAX)
@@ -52,7 +69,9 @@ mod tests {
 
     #[test]
     fn waits_double_and_end() {
-        let waits: Vec<Decision> = (1..=9).map(|n| decide(&vec![0; n])).collect();
+        let waits: Vec<Decision> = (1..=9)
+            .map(|n| decide(&vec![0; n], OverItem::default()))
+            .collect();
         let seconds = |seconds| Decision::After { seconds };
         assert_eq!(
             waits,
@@ -68,6 +87,16 @@ mod tests {
                 Decision::GiveUp { deaths: 9 },
             ]
         );
+    }
+
+    #[test]
+    fn an_item_that_kills_is_left() {
+        let check = |deaths, most, expected| {
+            assert_eq!(decide(&[0], OverItem { deaths, most }), expected);
+        };
+        check(4, 5, Decision::After { seconds: 3 });
+        check(5, 5, Decision::LeaveItem { deaths: 5 });
+        check(99, 0, Decision::After { seconds: 3 });
     }
 
     #[test]

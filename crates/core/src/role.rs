@@ -141,6 +141,7 @@ pub struct RoleConfig {
     pub start: StartConfig,
     pub look: LookConfig,
     pub record: RecordConfig,
+    pub handoff: HandoffConfig,
     /// Variables for every agent of the role, beside the standard ones.
     pub env: BTreeMap<String, String>,
 }
@@ -176,6 +177,8 @@ pub struct StartConfig {
     pub wait_ready: bool,
     /// Start it again when it dies.
     pub auto_respawn: bool,
+    /// After so many deaths over one work item it is not started again; 0 means any number.
+    pub deaths_per_item: usize,
     /// Keep the pane of a dead agent, with its last lines.
     pub remain_on_exit: bool,
     /// Write a PID file.
@@ -197,6 +200,24 @@ pub struct LookConfig {
     /// palette, or `none` to leave the status line alone.
     pub theme: String,
     pub icon: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HandoffConfig {
+    pub on_compact: OnCompact,
+}
+
+/// What happens before a program compacts its context.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnCompact {
+    /// The state is saved, and the session goes on.
+    #[default]
+    Auto,
+    /// Another life goes on with the conversation.
+    Cycle,
+    Nothing,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

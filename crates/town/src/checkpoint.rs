@@ -19,6 +19,9 @@ const MOST_FILES: usize = 100;
 /// A repository that does not answer must hold up nobody.
 const LIMIT: Duration = Duration::from_secs(10);
 
+/// So old a checkpoint may be when an agent ends a turn.
+const OLD: Duration = Duration::from_secs(5 * 60);
+
 /// What the agent itself says.
 #[derive(Clone, Debug, Default)]
 pub struct Said {
@@ -61,6 +64,34 @@ pub fn write(town: &Town, agent: &Identity, dir: &Path, said: Said) -> Result<Ch
         .map_err(|error| Problem::failed("cannot write a checkpoint").caused_by(error))?;
     files::write_whole(&path(town, agent), format!("{text}\n").as_bytes())?;
     Ok(checkpoint)
+}
+
+/// Writes it anew for a life that goes on: what that life said itself stays said.
+pub fn refresh(town: &Town, agent: &Identity, life: &str, dir: &Path) -> Result<Checkpoint> {
+    let known = read(town, agent)?.filter(|known| known.session_id.as_deref() == Some(life));
+    let said = known.map(|known| Said {
+        molecule: known.molecule_id,
+        step: known.current_step,
+        notes: known.notes,
+    });
+    write(town, agent, dir, said.unwrap_or_default())
+}
+
+/// The same for an agent that has work, unless it was done a moment ago. It is asked for
+/// at the end of a turn, as nobody is awake who could look at the clock.
+pub fn refresh_if_old(town: &Town, agent: &Identity) -> Result<()> {
+    let written = path(town, agent)
+        .metadata()
+        .and_then(|meta| meta.modified());
+    let is_young = written.is_ok_and(|at| at.elapsed().is_ok_and(|age| age < OLD));
+    let life = town.around().var("GT_SESSION_UUID");
+    let (Some(life), false) = (life, is_young) else {
+        return Ok(());
+    };
+    if Work::of(town).hooked(&agent.address())?.is_none() {
+        return Ok(());
+    }
+    refresh(town, agent, life, &town.around().current_dir).map(drop)
 }
 
 /// The checkpoint of an agent. One that cannot be read is none: it is only a help.

@@ -152,7 +152,7 @@ pub fn leave(town: &Town, intent: &Intent, options: &HandoffOptions) -> Result<L
         event = event.with("mode", "auto");
         // The other modes end the life, and what follows is told by its successor.
         let dir = intent.life.cwd.clone().unwrap_or_default();
-        checkpoint::write(town, agent, dir.as_ref(), checkpoint::Said::default())?;
+        checkpoint::refresh(town, agent, &intent.life.id, dir.as_ref())?;
     }
     Events::of(town).note(vec![event]);
     Ok(Left { letter, marker })

@@ -10,7 +10,9 @@ mod codex;
 mod opencode;
 
 use crate::{Result, Town};
+use gt_core::handoff::COMPACTION;
 use gt_core::harness::Preset;
+use gt_core::role::OnCompact;
 use gt_core::shell;
 
 /// What a program is started with, so that it calls us.
@@ -21,9 +23,9 @@ pub struct Wiring {
 }
 
 /// Wires a program that has hooks and whose preset says how.
-pub fn wire(town: &Town, preset: &Preset) -> Result<Wiring> {
+pub fn wire(town: &Town, preset: &Preset, on_compact: OnCompact) -> Result<Wiring> {
     match preset.hooks.installer.as_deref() {
-        Some("claude") => claude::wire(town, preset),
+        Some("claude") => claude::wire(town, preset, on_compact),
         Some("codex") => Ok(codex::wire(town)),
         Some("opencode") => opencode::wire(town),
         _ => Ok(Wiring::default()),
@@ -42,8 +44,14 @@ fn prime_line(town: &Town) -> String {
 }
 
 /// The same before a context is compacted.
-fn compact_line(town: &Town) -> String {
-    calling(town, "handoff --auto --reason compaction >/dev/null 2>&1")
+fn compact_line(town: &Town, on_compact: OnCompact) -> Option<String> {
+    let mode = match on_compact {
+        OnCompact::Auto => "--auto",
+        OnCompact::Cycle => "--cycle",
+        OnCompact::Nothing => return None,
+    };
+    let command = format!("handoff {mode} --reason {COMPACTION} >/dev/null 2>&1");
+    Some(calling(town, &command))
 }
 
 fn calling(town: &Town, command: &str) -> String {

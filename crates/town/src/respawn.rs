@@ -6,9 +6,15 @@
 //! meanwhile is left alone.
 
 use crate::containers::{self, Container, tmux_problem};
+use crate::events::Events;
+use crate::sessions::{Query, Sessions};
 use crate::start::{self, StartOptions, Started};
-use crate::{Result, Town};
-use gt_core::respawn::{self, Decision};
+use crate::work::Work;
+use crate::{Result, Town, roles};
+use gt_core::Identity;
+use gt_core::event::Event;
+use gt_core::record::Outcome as Ended;
+use gt_core::respawn::{self, Decision, OverItem};
 use gt_core::startup::tag;
 use gt_tmux::{Command, PaneId};
 
@@ -41,9 +47,15 @@ pub fn respawn(town: &Town, container: &str, pane: PaneId, due: bool) -> Result<
         let now = u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or_default();
         let recent = respawn::recent_deaths(&deaths(&row.tag_deaths), now);
         note_deaths(town, &found, &recent)?;
-        match respawn::decide(&recent) {
+        match respawn::decide(&recent, over_item(town, &identity, &found)?) {
             Decision::GiveUp { deaths } => {
-                give_up(town, &found, deaths)?;
+                let reason = format!("died {deaths} times in a row; not started again");
+                give_up(town, &found, &identity, &reason)?;
+                return Ok(Outcome::GaveUp { deaths });
+            }
+            Decision::LeaveItem { deaths } => {
+                let reason = format!("died {deaths} times over its work; not started again");
+                give_up(town, &found, &identity, &reason)?;
                 return Ok(Outcome::GaveUp { deaths });
             }
             // The hook has waited for the first try already.
@@ -97,10 +109,39 @@ fn note_deaths(town: &Town, container: &Container, recent: &[u64]) -> Result<()>
     set(town, container, tag::DEATHS, &text.join(","))
 }
 
-fn give_up(town: &Town, container: &Container, deaths: usize) -> Result<()> {
+/// How often the agent has died over what is on its hook, this death included.
+fn over_item(town: &Town, identity: &Identity, container: &Container) -> Result<OverItem> {
+    let role = roles::resolve(town, identity.role(), identity.rig())?.value;
+    let most = role.start.deaths_per_item;
+    let hooked = match most {
+        0 => None,
+        _ => Work::of(town).hooked(&identity.address())?,
+    };
+    let Some(hooked) = hooked else {
+        return Ok(OverItem::default());
+    };
+    let crashes = Sessions::of(town).find(&Query {
+        agent: Some(identity.address()),
+        work: Some(hooked.item.id.to_string()),
+        outcome: Some(Ended::Crash.word().to_owned()),
+        limit: Some(most + 1),
+        ..Query::default()
+    })?;
+    // Whether this one is in the journal already depends on who was quicker.
+    let now = &container.pane().tag_session;
+    let before = crashes.iter().filter(|life| life.id != *now).count();
+    Ok(OverItem {
+        deaths: before + 1,
+        most,
+    })
+}
+
+fn give_up(town: &Town, container: &Container, identity: &Identity, reason: &str) -> Result<()> {
     set(town, container, tag::AUTO_RESPAWN, "")?;
-    let reason = format!("died {deaths} times in a row; not started again");
-    set(town, container, tag::STATE_REASON, &reason)
+    set(town, container, tag::STATE_REASON, reason)?;
+    let event = Event::new("escalation_raised", identity.address()).with("reason", reason);
+    Events::of(town).note(vec![event]);
+    Ok(())
 }
 
 fn set(town: &Town, container: &Container, option: &str, value: &str) -> Result<()> {

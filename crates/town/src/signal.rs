@@ -9,7 +9,7 @@ use crate::containers::{self, Container, tmux_problem};
 use crate::harnesses::Presets;
 use crate::queue::{self, Queue};
 use crate::sessions::Sessions;
-use crate::{Result, Town, save, usage};
+use crate::{Result, Town, checkpoint, save, usage};
 use gt_core::record::Record;
 use gt_core::signal::{self, Event};
 use gt_core::startup::tag;
@@ -72,11 +72,19 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
         .around()
         .var("GT_ROLE")
         .and_then(|address| Identity::from_address(address, town.registry()));
-    if signal::ends_a_turn(event) && own.is_none_or(|own| !Queue::of(town, &own).is_empty()) {
+    if signal::ends_a_turn(event)
+        && own
+            .as_ref()
+            .is_none_or(|own| !Queue::of(town, own).is_empty())
+    {
         wake_delivery(town, &target)?;
     }
     if signal::ends_a_turn(event) {
         save::request_if_old(town);
+        // One that only begins has yet to read what another life left.
+        if let Some(own) = own.as_ref().filter(|_| event != Event::SessionStart) {
+            checkpoint::refresh_if_old(town, own)?;
+        }
     }
     conversation.map_or(Ok(()), |id| remember_conversation(town, &before, id))?;
     noted

@@ -68,7 +68,7 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
     }
     let new_folder = prepared.make_workspace(town)?;
     let mut warnings: Vec<String> = Vec::new();
-    prepared.wiring = hooks::wire(town, &prepared.preset)?;
+    prepared.wiring = hooks::wire(town, &prepared.preset, prepared.role.handoff.on_compact)?;
     let session = SessionId::new(uuid::Uuid::now_v7());
     let restored = options.restored.as_ref().map(Previous::from);
     let previous = existing.previous.or(restored);

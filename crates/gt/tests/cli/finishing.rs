@@ -75,7 +75,11 @@ fn a_polecat_that_is_done_ends_itself_and_leaves_its_worktree() {
     assert_eq!(outcomes, [json!("killed"), json!("done")]);
     // Whoever removes it leaves what is to be merged.
     let nuked = env.json(&["polecat", "nuke", "gastown/Toast"]);
-    assert_eq!(nuked[0]["kept_branches"], json!(["polecat/Toast/idle"]), "{nuked}");
+    assert_eq!(
+        nuked[0]["kept_branches"],
+        json!(["polecat/Toast/idle"]),
+        "{nuked}"
+    );
     env.gt(&["mq", "run"]).ok();
     assert_eq!(env.json(&["work", "show", &id])["status"], "closed");
     for dir in [env.path("source-gastown"), repository(&env)] {

@@ -8,6 +8,7 @@
 
 mod accounts;
 mod attaching;
+mod contract;
 mod crowd;
 mod env;
 mod faults;

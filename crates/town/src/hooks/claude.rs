@@ -3,6 +3,7 @@
 use super::{Wiring, compact_line, prime_line, shell_line};
 use crate::{Result, Town, files};
 use gt_core::harness::Preset;
+use gt_core::role::OnCompact;
 use serde_json::{Map, json};
 
 /// Seconds after which the program goes on without us.
@@ -22,21 +23,31 @@ const EVENTS: &[&str] = &[
     "SessionEnd",
 ];
 
-pub(super) fn wire(town: &Town, preset: &Preset) -> Result<Wiring> {
+pub(super) fn wire(town: &Town, preset: &Preset, on_compact: OnCompact) -> Result<Wiring> {
     let command = |line: String| json!({"type": "command", "command": line, "timeout": LIMIT});
     let hooks: Map<String, _> = EVENTS
         .iter()
         .map(|event| {
             let commands = match *event {
                 "SessionStart" => vec![command(prime_line(town))],
-                "PreCompact" => vec![command(shell_line(town)), command(compact_line(town))],
+                "PreCompact" => [Some(shell_line(town)), compact_line(town, on_compact)]
+                    .into_iter()
+                    .flatten()
+                    .map(command)
+                    .collect(),
                 _ => vec![command(shell_line(town))],
             };
             ((*event).to_owned(), json!([{"hooks": commands}]))
         })
         .collect();
     let text = format!("{:#}\n", json!({"hooks": hooks}));
-    let path = town.runtime_dir().join("hooks/claude.json");
+    // One for each way, so that agents of different roles do not write over each other's.
+    let file = match on_compact {
+        OnCompact::Auto => "claude.json",
+        OnCompact::Cycle => "claude-cycle.json",
+        OnCompact::Nothing => "claude-plain.json",
+    };
+    let path = town.runtime_dir().join("hooks").join(file);
     files::write_if_changed(&path, &text)?;
     let path = path.display().to_string();
     let words = preset.command.settings.iter();

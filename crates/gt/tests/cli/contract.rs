@@ -1,0 +1,150 @@
+//! The whole contract, from a wish to merged work, through several lives of one agent.
+
+use crate::env::{PATIENCE, TestEnv, signal};
+use crate::remembered::lives;
+use gt_tmux::testing::wait_until;
+use rustix::process::Signal;
+use serde_json::Value;
+use std::fs;
+
+const MAX: &str = "gastown/crew/max";
+
+/// Lets the agent itself run a command, as its model would.
+fn let_it_run(env: &TestEnv, command: &str) {
+    env.gt(&["nudge", MAX, &format!("[[tool={command}]]")]).ok();
+}
+
+fn await_life(env: &TestEnv, number: usize) -> Value {
+    wait_until("the next life", PATIENCE, || {
+        let all = lives(env, &["--agent", MAX]);
+        (all.len() == number && all[0]["status"] == "running").then(|| all[0].clone())
+    })
+}
+
+#[test]
+fn from_a_wish_to_merged_work_over_a_handoff_and_a_crash() {
+    let env = TestEnv::with_crew(&["max"]);
+    let item = env.json(&[
+        "work",
+        "create",
+        "Write a poem",
+        "-d",
+        "Four lines.",
+        "--rig",
+        "gastown",
+    ]);
+    let id = item["id"].as_str().unwrap();
+
+    let slung = env.json(&["sling", id, MAX]);
+    assert_eq!(slung["agent"], MAX, "{slung}");
+    env.wait_screen(MAX, "Begin now");
+    let first = await_life(&env, 1);
+    assert_eq!(first["work_unit"], id);
+    let state = |env: &TestEnv, life: &Value| {
+        let mut command = env.gt_command(&["prime", "--state", "--json"]);
+        command
+            .env("GT_ROLE", MAX)
+            .env("GT_SESSION_UUID", life["id"].as_str().unwrap());
+        crate::env::run(&mut command).ok().json()["state"].clone()
+    };
+    assert_eq!(state(&env, &first), "autonomous");
+
+    let dir = env.town().join("gastown/crew/max");
+    for (name, value) in [("user.name", "max"), ("user.email", "max@localhost")] {
+        env.git(&dir, &["config", name, value]);
+    }
+    fs::write(dir.join("poem.txt"), "one\ntwo\n").unwrap();
+    let_it_run(&env, "git add -A && git commit -q -m 'Half a poem'");
+    let_it_run(&env, "gt checkpoint write --notes 'two lines are there'");
+    wait_until("the checkpoint", PATIENCE, || {
+        let read = env.json(&["checkpoint", "read", "--agent", MAX]);
+        (read["notes"] == "two lines are there").then_some(())
+    });
+    let_it_run(
+        &env,
+        "gt handoff --force -s 'Half a poem' -m 'Two lines are missing.'",
+    );
+    let second = await_life(&env, 2);
+    env.wait_screen(MAX, "Two lines are missing.");
+    assert_eq!(second["parent_id"], first["id"]);
+    assert_eq!(state(&env, &second), "autonomous", "it has read its marker");
+
+    fs::write(dir.join("poem.txt"), "one\ntwo\nthree\nfour\n").unwrap();
+    let_it_run(&env, "gt checkpoint write --notes 'to be committed'");
+    wait_until("the checkpoint", PATIENCE, || {
+        let read = env.json(&["checkpoint", "read", "--agent", MAX]);
+        (read["notes"] == "to be committed").then_some(())
+    });
+    signal(env.pid(MAX), Signal::KILL);
+    let third = await_life(&env, 3);
+    env.wait_screen(MAX, "It noted: to be committed");
+    assert_eq!(third["parent_id"], second["id"]);
+    assert_eq!(state(&env, &third), "crash-recovery");
+
+    let_it_run(
+        &env,
+        "git commit -q -a -m 'The rest'; gt done --exit -m 'four lines'",
+    );
+    wait_until("it is done", PATIENCE, || {
+        let life = env.json(&["sessions", "show", third["id"].as_str().unwrap()]);
+        (life["outcome"] == "done").then_some(())
+    });
+    assert_eq!(
+        env.json(&["work", "show", id])["status"],
+        "in_progress",
+        "not merged yet"
+    );
+    let merged = env.json(&["mq", "run", "gastown"]);
+    assert_eq!(merged[0]["status"], "merged", "{merged}");
+    let item = env.json(&["work", "show", id]);
+    assert_eq!(item["status"], "closed", "{item}");
+    let commit = merged[0]["merged_as"].as_str().unwrap();
+    let poem = env.git(&dir, &["show", &format!("{commit}:poem.txt")]);
+    assert_eq!(poem.lines().count(), 4, "{poem}");
+
+    let chain = env.json(&["sessions", "chain", id]);
+    let outcomes: Vec<&str> = chain["sessions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|life| life["outcome"].as_str().unwrap())
+        .collect();
+    assert_eq!(outcomes, ["handoff", "crash", "done"], "{chain}");
+    assert_eq!(chain["totals"]["lives"], 3);
+    let drawn = env.gt(&["sessions", "chain", id]).ok().stdout;
+    for word in outcomes {
+        assert!(drawn.contains(word), "{drawn}");
+    }
+    assert!(env.running().is_empty());
+}
+
+#[test]
+fn an_item_that_kills_whoever_takes_it_up_is_left_after_a_while() {
+    let env = TestEnv::with_crew(&["max"]);
+    let role = env.town().join("roles/crew.toml");
+    fs::create_dir_all(role.parent().unwrap()).unwrap();
+    fs::write(role, "[start]\ndeaths_per_item = 2\n").unwrap();
+    let item = env.json(&["work", "create", "Deadly", "--rig", "gastown"]);
+    let id = item["id"].as_str().unwrap();
+    env.gt(&["sling", id, MAX]).ok();
+    for number in 1..=2 {
+        await_life(&env, number);
+        signal(env.pid(MAX), Signal::KILL);
+    }
+    let events = wait_until("it is given up", PATIENCE, || {
+        let events = env
+            .gt(&["events", "--type", "escalation_raised"])
+            .ok()
+            .stdout;
+        events
+            .contains("died 2 times over its work")
+            .then_some(events)
+    });
+    assert!(events.contains(MAX), "{events}");
+    assert_eq!(
+        env.json(&["hook", "--agent", MAX])["id"],
+        id,
+        "its work stays its own"
+    );
+    assert_eq!(lives(&env, &["--agent", MAX]).len(), 2);
+}
