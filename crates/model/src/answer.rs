@@ -103,6 +103,7 @@ pub(crate) fn decide(
             hash: turn.hash(),
             user: turn.user,
             prompts: turn.prompts,
+            asides: turn.asides,
             prompt: turn.prompt,
             history: turn.history,
             tool_results: turn.tool_results,

@@ -5,7 +5,7 @@
 
 use crate::typed::typed;
 
-/// One entry of a conversation. What only instructs the model (system, developer) is none.
+/// One entry of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Item<'a> {
     /// A text of the user's. `joined`: the program ended it with a line break, because it put
@@ -13,6 +13,8 @@ pub(crate) enum Item<'a> {
     User { text: &'a str, joined: bool },
     /// A text that stands in the user's turn, but is known to be the program's.
     Program(&'a str),
+    /// What only instructs the model: a system or developer message among the others.
+    Aside(&'a str),
     /// What a tool returned.
     ToolResult,
     /// Anything that the model said or asked for.
@@ -37,6 +39,8 @@ pub(crate) struct Turn {
     pub(crate) prompts: Vec<String>,
     /// The last text that was typed, in this turn or an earlier one.
     pub(crate) prompt: String,
+    /// All that instructs the model among the messages, oldest first.
+    pub(crate) asides: Vec<String>,
     /// The tool results of the last user turn.
     pub(crate) tool_results: usize,
     /// The tool results since the last typed text: how many calls it has led to.
@@ -53,6 +57,10 @@ impl Turn {
         // with the beginning of the model's answer.
         let mut model_spoke = false;
         for item in items {
+            if let Item::Aside(text) = *item {
+                turn.asides.push(text.to_owned());
+                continue;
+            }
             let begins = *item != Item::Model && std::mem::take(&mut model_spoke);
             if begins {
                 turn.user.clear();
@@ -61,6 +69,7 @@ impl Turn {
             }
             match *item {
                 Item::Model => model_spoke = true,
+                Item::Aside(_) => {}
                 Item::Program(text) => turn.user.push(text.to_owned()),
                 Item::ToolResult => {
                     turn.tool_results += 1;

@@ -34,6 +34,9 @@ pub struct Request {
     pub user: Vec<String>,
     /// Those of them that a person typed, without what the program wrote around them.
     pub prompts: Vec<String>,
+    /// All that instructs the model among the messages (system, developer), oldest first.
+    #[serde(default)]
+    pub asides: Vec<String>,
     /// The last text that was typed, in this turn or an earlier one.
     pub prompt: String,
     pub prompt_bytes: usize,

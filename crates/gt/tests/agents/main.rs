@@ -12,6 +12,7 @@
 )]
 #![expect(clippy::print_stdout, reason = "what was skipped must be seen")]
 
+mod contract;
 mod program;
 mod seance;
 #[expect(dead_code, reason = "the benchmark uses more of it")]

@@ -29,7 +29,7 @@ fn items(message: &Value) -> Vec<Item<'_>> {
         "user" => {}
         "assistant" => return vec![Item::Model],
         // Claude Code puts system messages into the conversation, too.
-        _ => return typed_items(message),
+        _ => return aside_items(message),
     }
     if let Some(text) = message.get("content").and_then(Value::as_str) {
         return vec![Item::user(text)];
@@ -52,12 +52,16 @@ fn items(message: &Value) -> Vec<Item<'_>> {
     items.collect()
 }
 
-/// The person's messages in a system message.
-fn typed_items(message: &Value) -> Vec<Item<'_>> {
+/// A system message, and the person's messages that stand in it.
+fn aside_items(message: &Value) -> Vec<Item<'_>> {
     let content = &message["content"];
     let parts = list(message, "content").iter();
     let texts = parts.map(|part| text(part, "text")).chain(content.as_str());
-    texts.flat_map(typed_in_system).map(Item::user).collect()
+    let items = texts.flat_map(|text| {
+        let typed = typed_in_system(text).into_iter().map(Item::user);
+        std::iter::once(Item::Aside(text)).chain(typed)
+    });
+    items.collect()
 }
 
 fn usage(usage: Usage) -> Value {
@@ -187,6 +191,7 @@ mod tests {
                     joined: true
                 },
                 Item::user("hello"),
+                Item::Aside("# Environment"),
                 Item::Model,
                 Item::ToolResult,
                 Item::user("more"),

@@ -32,16 +32,16 @@ fn items(message: &Value) -> Vec<Item<'_>> {
     }
 }
 
-/// The texts of a user's message, in either format of OpenAI's.
+/// A user's message, in either format of OpenAI's.
 pub(super) fn user_items(message: &Value) -> Vec<Item<'_>> {
-    if let Some(text) = message.get("content").and_then(Value::as_str) {
-        return vec![Item::user(text)];
-    }
-    list(message, "content")
-        .iter()
-        .filter_map(|part| part.get("text")?.as_str())
-        .map(Item::user)
-        .collect()
+    texts(message).map(Item::user).collect()
+}
+
+/// The texts of a message.
+pub(super) fn texts(message: &Value) -> impl Iterator<Item = &str> {
+    let parts = list(message, "content").iter();
+    let parts = parts.filter_map(|part| part.get("text")?.as_str());
+    parts.chain(message["content"].as_str())
 }
 
 fn head(answer: &Answer<'_>, object: &str) -> Value {

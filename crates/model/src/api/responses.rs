@@ -39,6 +39,7 @@ fn items(entry: &Value) -> Vec<Item<'_>> {
     match text(entry, "role") {
         "user" => super::chat::user_items(entry),
         "assistant" => vec![Item::Model],
+        "developer" | "system" => super::chat::texts(entry).map(Item::Aside).collect(),
         _ => vec![],
     }
 }
@@ -168,6 +169,7 @@ mod tests {
             {"role": "user", "content": "more"},
         ]});
         let expected = [
+            Item::Aside("be good"),
             Item::user("hello"),
             Item::Model,
             Item::Model,

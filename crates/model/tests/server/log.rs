@@ -35,6 +35,7 @@ fn a_line_says_all_about_its_request() {
             "has_tools": true,
             "user": [prompt],
             "prompts": [prompt],
+            "asides": [],
             "prompt": prompt,
             "prompt_bytes": prompt.len(),
             "hash": fingerprint(prompt),

@@ -1,0 +1,200 @@
+//! The whole contract with a real program: its own hooks tell it how things stand, and
+//! its own tools hand over and hand in.
+
+use crate::each;
+use crate::stage::{PATIENCE, Stage};
+use gt_tmux::testing::wait_until;
+use rustix::process::{Pid, Signal};
+use serde_json::{Value, json};
+use std::fs;
+use std::time::{Duration, Instant};
+
+const MAX: &str = "gastown/crew/max";
+
+fn read(stage: &Stage, args: &[&str]) -> Value {
+    serde_json::from_str(&stage.ok(&[args, &["--json"]].concat())).unwrap()
+}
+
+/// Waits until the model was given these words after so many requests, whoever wrote them.
+#[track_caller]
+fn told(stage: &Stage, after: usize, words: &str) {
+    const PATIENCE: Duration = Duration::from_secs(30);
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        let requests = stage.requests();
+        let mut texts = requests
+            .iter()
+            .skip(after)
+            .flat_map(|request| request.user.iter().chain(&request.asides));
+        if texts.any(|text| text.contains(words)) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let asked: Vec<String> = stage.requests()[after..]
+        .iter()
+        .map(|request| format!("{:#?} {:#?}", request.user, request.asides))
+        .collect();
+    panic!(
+        "the model was not told {words:?}\n{}\n{}",
+        asked.join("\n"),
+        stage.screen()
+    );
+}
+
+/// Lets the model call its shell.
+fn let_it_run(stage: &Stage, command: &str) {
+    let call = json!({"command": command, "description": "as asked"});
+    stage.nudge(&format!("[[tool=Bash {call}]]"));
+}
+
+fn await_life(stage: &Stage, number: usize) -> Value {
+    wait_until("the next life", PATIENCE, || {
+        let all = read(stage, &["sessions", "list", "--agent", MAX]);
+        let all = all.as_array().unwrap();
+        (all.len() == number && all[0]["status"] == "running").then(|| all[0].clone())
+    })
+}
+
+#[test]
+#[ignore = "needs the real programs: make test-agents"]
+fn from_a_wish_to_merged_work_over_a_handoff_and_a_crash() {
+    each("contract", |stage| {
+        if stage.program().harness != "claude" {
+            return;
+        }
+        // A key that a role gives is meant to be used.
+        stage.write(
+            "gt/roles/crew.toml",
+            "[env]\nANTHROPIC_API_KEY = '{key}'\nANTHROPIC_BASE_URL = '{url}'\n\
+             GIT_COMMITTER_NAME = 'max'\nGIT_COMMITTER_EMAIL = 'm@localhost'\nGIT_AUTHOR_EMAIL = 'm@localhost'\n",
+        );
+        let item = read(
+            stage,
+            &[
+                "work",
+                "create",
+                "Write a poem",
+                "-d",
+                "Four lines.",
+                "--rig",
+                "gastown",
+            ],
+        );
+        let id = item["id"].as_str().unwrap();
+        stage.ok(&["sling", id, MAX]);
+        told(stage, 0, "# You are gastown/crew/max");
+        told(stage, 0, &format!("## Your work: {id} Write a poem"));
+        told(stage, 0, "Begin now");
+        let first = await_life(stage, 1);
+        assert_eq!(first["work_unit"], id);
+
+        let dir = stage.path("gt/gastown/crew/max");
+        fs::write(dir.join("poem.txt"), "one\ntwo\n").unwrap();
+        let_it_run(
+            stage,
+            "git add -A && git commit -q -m Half && gt checkpoint write --notes 'two lines'",
+        );
+        wait_until("the checkpoint", PATIENCE, || {
+            (read(stage, &["checkpoint", "read", "--agent", MAX])["notes"] == "two lines")
+                .then_some(())
+        });
+        let before = stage.requests().len();
+        let_it_run(
+            stage,
+            "gt handoff --force -s 'Half a poem' -m 'Two lines are missing.'",
+        );
+        let second = await_life(stage, 2);
+        assert_eq!(second["parent_id"], first["id"]);
+        told(stage, before, "The handoff is DONE");
+        told(stage, before, "Two lines are missing.");
+
+        stage.ok(&["wait", MAX, "--timeout", "60"]);
+        fs::write(dir.join("poem.txt"), "one\ntwo\nthree\nfour\n").unwrap();
+        let_it_run(stage, "gt checkpoint write --notes 'to be committed'");
+        wait_until("the checkpoint", PATIENCE, || {
+            (read(stage, &["checkpoint", "read", "--agent", MAX])["notes"] == "to be committed")
+                .then_some(())
+        });
+        let before = stage.requests().len();
+        let agents = read(stage, &["agents"]);
+        let pid = i32::try_from(agents[0]["pid"].as_i64().unwrap()).unwrap();
+        rustix::process::kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+        let third = await_life(stage, 3);
+        assert_eq!(third["parent_id"], second["id"]);
+        told(stage, before, "It noted: to be committed");
+
+        stage.ok(&["wait", MAX, "--timeout", "60"]);
+        let_it_run(
+            stage,
+            "git commit -q -a -m Rest && gt done --exit -m 'four lines'",
+        );
+        wait_until("it is done", PATIENCE, || {
+            let life = read(stage, &["sessions", "show", third["id"].as_str().unwrap()]);
+            (life["outcome"] == "done").then_some(())
+        });
+        let merged = read(stage, &["mq", "run", "gastown"]);
+        assert_eq!(merged[0]["status"], "merged", "{merged}");
+        assert_eq!(read(stage, &["work", "show", id])["status"], "closed");
+        let chain = read(stage, &["sessions", "chain", id]);
+        let lives = chain["sessions"].as_array().unwrap().iter();
+        let outcomes: Vec<&str> = lives
+            .map(|life| life["outcome"].as_str().unwrap())
+            .collect();
+        assert_eq!(outcomes, ["handoff", "crash", "done"], "{chain}");
+        stage.nothing_is_left();
+    });
+}
+
+#[test]
+#[ignore = "needs the real programs: make test-agents"]
+fn what_a_hook_says_reaches_the_model() {
+    each("prime", |stage| {
+        if !matches!(stage.program().harness, "claude" | "codex") {
+            return;
+        }
+        let item = read(
+            stage,
+            &["work", "create", "Write a poem", "--rig", "gastown"],
+        );
+        stage.ok(&["hook", item["id"].as_str().unwrap(), "--agent", MAX]);
+        stage.start(&[]);
+        told(stage, 0, "# You are gastown/crew/max");
+        told(stage, 0, "Write a poem");
+    });
+}
+
+#[test]
+#[ignore = "needs the real programs: make test-agents"]
+fn state_is_saved_when_its_context_is_compacted() {
+    each("compaction", |stage| {
+        if stage.program().harness != "claude" {
+            return;
+        }
+        let item = read(
+            stage,
+            &["work", "create", "Write a poem", "--rig", "gastown"],
+        );
+        stage.ok(&["hook", item["id"].as_str().unwrap(), "--agent", MAX]);
+        stage.start(&[]);
+        stage.nudge("some words to compact");
+        stage.ok(&["wait", MAX, "--timeout", "60"]);
+        let life = await_life(stage, 1);
+        let before = stage.requests().len();
+        stage.type_by_hand(&["-l", "/compact"]);
+        std::thread::sleep(Duration::from_millis(500)); // its menu of commands opens
+        stage.type_by_hand(&["Enter"]);
+        wait_until("the letter", PATIENCE, || {
+            let hook = read(stage, &["hook", "--agent", MAX]);
+            (hook["letter"]["title"] == "Handoff: compaction").then_some(())
+        });
+        stage.ok(&["wait", MAX, "--timeout", "60"]);
+        stage.nudge("and now");
+        told(stage, before, "Continue your previous task");
+        assert_eq!(
+            await_life(stage, 1)["id"],
+            life["id"],
+            "the same life goes on"
+        );
+    });
+}
