@@ -148,3 +148,111 @@ fn an_item_that_kills_whoever_takes_it_up_is_left_after_a_while() {
     );
     assert_eq!(lives(&env, &["--agent", MAX]).len(), 2);
 }
+
+/// What each polecat does with its item: a file of its own, committed and handed in.
+const WORK: &str = r#"#!/bin/sh
+set -e
+id=$(gt hook --json | sed -n 's/^ *"id": "\(gt-[^"]*\)".*/\1/p' | head -1)
+echo "$id" >> "$DONE_LOG"
+echo "$id" > "$id.txt"
+git add "$id.txt"
+git commit -q -m "$id"
+gt done
+"#;
+
+#[test]
+fn a_hundred_items_over_ten_polecats_are_each_done_once() {
+    const ITEMS: usize = 100;
+    const RACERS: usize = 8;
+    let mut env = TestEnv::with_rig();
+    let settings = env.town().join("town.toml");
+    let text = fs::read_to_string(&settings).unwrap();
+    fs::write(
+        &settings,
+        text.replace("[limits]\n", "[limits]\npolecats_per_rig = 10\n"),
+    )
+    .unwrap();
+    let (log, script) = (env.path("done.log"), env.path("work.sh"));
+    fs::write(&script, WORK).unwrap();
+    let role = env.town().join("roles/polecat.toml");
+    fs::create_dir_all(role.parent().unwrap()).unwrap();
+    let variables = [
+        ("DONE_LOG", log.to_str().unwrap()),
+        ("GIT_AUTHOR_EMAIL", "p@localhost"),
+        ("GIT_COMMITTER_NAME", "p"),
+        ("GIT_COMMITTER_EMAIL", "p@localhost"),
+    ];
+    let lines: Vec<String> = variables
+        .iter()
+        .map(|(name, value)| format!("{name} = '{value}'"))
+        .collect();
+    fs::write(role, format!("[env]\n{}\n", lines.join("\n"))).unwrap();
+    env.set("GT_HARNESS", "demo");
+    let ids: Vec<String> = (0..ITEMS)
+        .map(|number| {
+            let item = env.json(&[
+                "work",
+                "create",
+                &format!("Item {number}"),
+                "--rig",
+                "gastown",
+            ]);
+            item["id"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    let args = format!("[[tool=sh {}]]", script.display());
+    // Every racer tries every item, so each item is wanted by many at once.
+    std::thread::scope(|scope| {
+        for racer in 0..RACERS {
+            let (env, ids, args) = (&env, &ids, &args);
+            scope.spawn(move || {
+                for turn in 0..ids.len() {
+                    let id = &ids[(turn + racer * ids.len() / RACERS) % ids.len()];
+                    wait_until("the item is in somebody's hands", PATIENCE * 4, || {
+                        let status = env.json(&["work", "show", id])["status"].clone();
+                        if status != "open" {
+                            return Some(());
+                        }
+                        let slung = env.gt(&["sling", id, "--args", args]);
+                        assert!(matches!(slung.code, 0 | 4), "{slung:?}");
+                        (slung.code == 0).then_some(())
+                    });
+                }
+            });
+        }
+    });
+    wait_until("all are handed in", PATIENCE * 4, || {
+        let queue = env.json(&["mq", "list"]);
+        (queue.as_array().unwrap().len() == ITEMS).then_some(())
+    });
+    let done = fs::read_to_string(&log).unwrap();
+    let mut done: Vec<&str> = done.lines().collect();
+    done.sort_unstable();
+    let mut expected: Vec<&str> = ids.iter().map(String::as_str).collect();
+    expected.sort_unstable();
+    assert_eq!(done, expected, "each once");
+    let polecats = fs::read_dir(env.town().join("gastown/polecats"))
+        .unwrap()
+        .count();
+    assert!((1..=10).contains(&polecats), "{polecats}");
+    let merged = env.json(&["mq", "run", "gastown"]);
+    let merged = merged.as_array().unwrap();
+    assert_eq!(merged.len(), ITEMS);
+    assert!(
+        merged.iter().all(|merge| merge["status"] == "merged"),
+        "{merged:?}"
+    );
+    let commit = merged.last().unwrap()["merged_as"].as_str().unwrap();
+    let repository = env.town().join("gastown/polecats");
+    let any = fs::read_dir(repository)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    let files = env.git(&any, &["ls-tree", "--name-only", commit]);
+    let there = files.lines().filter(|file| file.starts_with("gt-")).count();
+    assert_eq!(there, ITEMS);
+    let left = env.json(&["work", "list", "--rig", "gastown"]);
+    assert_eq!(left.as_array().unwrap().len(), 0, "{left}");
+}

@@ -79,6 +79,14 @@ impl Work {
                         .hint(format!("`gt unhook {id}` takes it off")),
                 );
             }
+            // Handed in, and waiting to be merged: whoever saw it open a moment ago is late.
+            let other = item.assignee.as_deref().filter(|other| *other != agent);
+            if let (Status::InProgress, Some(other)) = (item.status, other) {
+                return Err(
+                    Problem::conflict(format!("{id} is in the hands of {other}"))
+                        .hint(format!("`gt work update {id} --status open` frees it")),
+                );
+            }
             if matches!(item.status, Status::Closed | Status::Pinned) {
                 return Err(Problem::conflict(format!("{id} is {}", item.status.word())));
             }
