@@ -38,6 +38,9 @@ pub struct Marker {
     pub letter: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
+    /// What its worktree is on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
     /// RFC 3339, in UTC.
     pub at: String,
 }

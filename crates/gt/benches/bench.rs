@@ -6,11 +6,13 @@
 
 #![expect(clippy::print_stdout, reason = "printing is what it is for")]
 
+#[path = "shared/home.rs"]
+mod home;
 #[path = "shared/measure.rs"]
 mod measure;
 
+use home::Home;
 use measure::{compare, median, report, time};
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -35,83 +37,26 @@ fn main() {
 }
 
 struct Stage {
-    home: PathBuf,
-    gt: PathBuf,
+    home: Home,
 }
 
 impl Stage {
     fn new() -> Self {
-        let home = PathBuf::from(format!("/tmp/gtb{}", std::process::id()));
-        std::fs::create_dir_all(home.join("source")).expect("a folder");
-        let stage = Stage {
-            home,
-            gt: PathBuf::from(env!("CARGO_BIN_EXE_gt")),
-        };
-        stage.ok(&["init", "--harness", "demo"]);
-        let source = stage.home.join("source");
-        for args in [
-            &["init", "--quiet", "--initial-branch=main"][..],
-            &[
-                "-c",
-                "user.name=b",
-                "-c",
-                "user.email=b@localhost",
-                "commit",
-                "--quiet",
-                "--allow-empty",
-                "-m",
-                "Begin",
-            ],
-        ] {
-            let status = stage
-                .command("git")
-                .args(args)
-                .current_dir(&source)
-                .status();
-            assert!(status.is_ok_and(|status| status.success()));
-        }
-        stage.ok(&["rig", "add", "gastown", "source", "--prefix", "gt"]);
-        let names: Vec<String> = (0..50).map(|n| format!("w{n:02}")).collect();
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        stage.ok(&[&["crew", "add"], names.as_slice()].concat());
-        stage
-    }
-
-    fn command(&self, program: impl AsRef<Path>) -> Command {
-        let mut command = Command::new(program.as_ref());
-        command
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .env("HOME", &self.home)
-            .env("TERM", "xterm-256color")
-            .env("LANG", "C.UTF-8")
-            .env("GT_TMUX_SOCKET", self.home.join("s"))
-            .current_dir(&self.home)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null());
-        command
+        let home = Home::new("gtb");
+        home.add_rig(50);
+        Stage { home }
     }
 
     fn gt(&self, args: &[&str]) -> Command {
-        let mut command = self.command(&self.gt);
-        command.args(args);
-        command
+        self.home.gt(args)
     }
 
     fn tmux(&self, args: &[&str]) -> Command {
-        let mut command = self.command("tmux");
-        command
-            .arg("-u")
-            .arg("-S")
-            .arg(self.home.join("s"))
-            .args(["-f", "/dev/null"])
-            .args(args);
-        command
+        self.home.tmux(args)
     }
 
     fn ok(&self, args: &[&str]) {
-        let status = self.gt(args).status().expect("gt runs");
-        assert!(status.success(), "gt {args:?}");
+        self.home.ok(args);
     }
 
     fn start_up(&self) {
@@ -130,7 +75,7 @@ impl Stage {
         for n in have..containers {
             // Named and tagged like agents of the town, running next to nothing.
             let name = format!("gt-filler{n}");
-            let root = self.home.join("gt");
+            let root = self.home.path("gt");
             let root = root.canonicalize().unwrap_or(root);
             let root = root.to_string_lossy();
             let agent = format!("gastown/polecats/filler{n}");
@@ -200,15 +145,16 @@ impl Stage {
     /// How many processes `gt agents` starts, counted by the kernel.
     fn processes_spawned(&self) {
         let strace = self
+            .home
             .command("strace")
             .args(["-f", "-qq", "-e", "trace=execve", "-o"])
-            .arg(self.home.join("trace"))
-            .arg(&self.gt)
+            .arg(self.home.path("trace"))
+            .arg(home::gt())
             .args(["agents", "--all"])
             .status();
         match strace {
             Ok(status) if status.success() => {
-                let trace = std::fs::read_to_string(self.home.join("trace")).unwrap_or_default();
+                let trace = std::fs::read_to_string(self.home.path("trace")).unwrap_or_default();
                 let spawned = trace
                     .lines()
                     .filter(|line| line.contains("execve("))
@@ -228,20 +174,20 @@ impl Stage {
         let _ = self.tmux(&["kill-server"]).status();
         // A server that is just ending still holds its socket for a moment.
         while self.is_listening() {}
-        let _ = std::fs::remove_file(self.home.join("s"));
+        let _ = std::fs::remove_file(self.home.path("s"));
         // A session of somebody's own keeps the server alive for both sides.
         time(&mut self.tmux(&["new-session", "-d", "-s", "mine", "sleep 100000"]));
         println!();
     }
 
     fn is_listening(&self) -> bool {
-        std::os::unix::net::UnixStream::connect(self.home.join("s")).is_ok()
+        std::os::unix::net::UnixStream::connect(self.home.path("s")).is_ok()
     }
 
     fn start_and_stop(&self) {
         let runs = 20;
-        let gt = self.gt.to_string_lossy().into_owned();
-        let bare_start = || self.tmux(&["new-session", "-d", "-s", "bare", &gt, "demo-agent"]);
+        let gt = home::gt();
+        let bare_start = || self.tmux(&["new-session", "-d", "-s", "bare", gt, "demo-agent"]);
         let bare_stop = || self.tmux(&["kill-session", "-t", "=bare"]);
         let list = || self.tmux(&["list-panes", "-a", "-F", "#{session_name} #{pane_pid}"]);
         let same_start = self.the_same_start();
@@ -325,10 +271,7 @@ impl Stage {
         for variable in environment.lines().filter(|line| line.starts_with("GT_")) {
             line.extend(["-e".to_owned(), variable.to_owned()]);
         }
-        line.extend([
-            self.gt.to_string_lossy().into_owned(),
-            "demo-agent".to_owned(),
-        ]);
+        line.extend([home::gt().to_owned(), "demo-agent".to_owned()]);
         for (name, value) in options.lines().filter_map(|line| line.split_once(' ')) {
             let set = [
                 ";",
@@ -344,11 +287,11 @@ impl Stage {
     }
 
     fn stop_fifty(&self) {
-        let gt = self.gt.to_string_lossy().into_owned();
+        let gt = home::gt();
         let names: Vec<String> = (0..50).map(|n| format!("bare{n}")).collect();
         let bare = (0..5).map(|_| {
             for name in &names {
-                time(&mut self.tmux(&["new-session", "-d", "-s", name, &gt, "demo-agent"]));
+                time(&mut self.tmux(&["new-session", "-d", "-s", name, gt, "demo-agent"]));
             }
             let targets: Vec<String> = names.iter().map(|name| format!("={name}")).collect();
             let kill: Vec<&str> = targets
@@ -378,7 +321,7 @@ impl Stage {
     /// Agents that leave only at TERM: the time they are given to leave by
     /// themselves is spent once, and not once for each.
     fn one_that_stays(&self) {
-        let preset = self.home.join("gt/harnesses/demo.toml");
+        let preset = self.home.path("gt/harnesses/demo.toml");
         std::fs::write(preset, "[quit]\nkeys = ['x']\nseconds = 1\n").expect("a preset");
         self.ok(&["crew", "start", "w00"]);
         let one = time(&mut self.gt(&["crew", "stop", "--all"]));
@@ -398,12 +341,5 @@ impl Stage {
             .output()
             .expect("tmux runs");
         String::from_utf8_lossy(&output.stdout).contains(text)
-    }
-}
-
-impl Drop for Stage {
-    fn drop(&mut self) {
-        let _ = self.tmux(&["kill-server"]).stderr(Stdio::null()).status();
-        let _ = std::fs::remove_dir_all(&self.home);
     }
 }

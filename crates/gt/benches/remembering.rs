@@ -6,16 +6,20 @@
 
 #![expect(clippy::print_stdout, reason = "printing is what it is for")]
 
+#[path = "shared/home.rs"]
+#[expect(dead_code, reason = "the others use more of it")]
+mod home;
 #[path = "shared/measure.rs"]
 mod measure;
 
+use home::Home;
 use measure::{compare, report, time};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Instant;
 
 const LIVES: u64 = 1_000_000;
 const CONTAINERS: usize = 500;
@@ -32,50 +36,26 @@ fn main() {
 }
 
 struct Stage {
-    home: PathBuf,
+    home: Home,
 }
 
 impl Stage {
     fn new() -> Self {
-        let home = PathBuf::from(format!("/tmp/gtr{}", std::process::id()));
-        std::fs::create_dir_all(&home).expect("a folder");
-        let stage = Stage { home };
-        assert!(time(&mut stage.gt(&["init", "--harness", "demo"])) > Duration::ZERO);
-        stage
+        Stage {
+            home: Home::new("gtr"),
+        }
     }
 
     fn journal(&self) -> PathBuf {
-        self.home.join("gt/.sessions/index.jsonl")
-    }
-
-    fn command(&self, program: impl AsRef<Path>) -> Command {
-        let mut command = Command::new(program.as_ref());
-        command
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .env("HOME", &self.home)
-            .env("LANG", "C.UTF-8")
-            .env("GT_TMUX_SOCKET", self.home.join("s"))
-            .current_dir(&self.home)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null());
-        command
+        self.home.path("gt/.sessions/index.jsonl")
     }
 
     fn gt(&self, args: &[&str]) -> Command {
-        let mut command = self.command(env!("CARGO_BIN_EXE_gt"));
-        command.args(args);
-        command
+        self.home.gt(args)
     }
 
     fn tmux(&self, args: &[&str]) -> Command {
-        let mut command = self.command("tmux");
-        command
-            .arg("-S")
-            .arg(self.home.join("s"))
-            .args(["-f", "/dev/null"])
-            .args(args);
-        command
+        self.home.tmux(args)
     }
 
     /// A million lives of four thousand agents, most of them over.
@@ -155,7 +135,7 @@ impl Stage {
     fn sync(&self) {
         // The lives of the journal are on no server of ours.
         std::fs::remove_file(self.journal()).expect("the journal");
-        let root = self.home.join("gt");
+        let root = self.home.path("gt");
         let root = root.canonicalize().unwrap_or(root);
         let mut script = String::new();
         for number in 0..CONTAINERS {
@@ -171,7 +151,7 @@ impl Stage {
                 script += &format!("set-option -t ={name}: {tag} '{value}'\n");
             }
         }
-        let file = self.home.join("containers");
+        let file = self.home.path("containers");
         std::fs::write(&file, script).expect("a script");
         time(&mut self.tmux(&["source-file", &file.to_string_lossy()]));
         time(&mut self.gt(&["sync"]));
@@ -182,13 +162,6 @@ impl Stage {
             bare,
             ours,
         );
-    }
-}
-
-impl Drop for Stage {
-    fn drop(&mut self) {
-        let _ = self.tmux(&["kill-server"]).stderr(Stdio::null()).status();
-        let _ = std::fs::remove_dir_all(&self.home);
     }
 }
 

@@ -18,12 +18,13 @@ pub use marker::{read as read_marker, remove as remove_marker};
 use crate::containers::{self, Container, tmux_problem};
 use crate::events::Events;
 use crate::sessions::{Sessions, timestamp};
-use crate::start::{self, StartOptions, Started};
+use crate::start::{self, StartOptions, Started, TakeOver};
 use crate::work::{LetterDraft, Work};
-use crate::{Result, Town, checkpoint, fault, harnesses, hook, molecule, respawn, save};
+use crate::{Result, Town, checkpoint, fault, harnesses, hook, molecule, respawn};
 use gt_core::event::Event;
 use gt_core::handoff::{Collected, Marker, Mode, too_soon};
 use gt_core::record::Record;
+use gt_core::startup::Conversation;
 use gt_core::work::{Item, WorkId};
 use gt_core::{Identity, Problem, save as saved};
 use gt_tmux::{Command, SessionName};
@@ -139,6 +140,7 @@ pub fn leave(town: &Town, intent: &Intent, options: &HandoffOptions) -> Result<L
         mode: options.mode,
         letter: Some(letter.id.to_string()),
         subject: Some(intent.subject.clone()),
+        branch: intent.collected.branch.clone(),
         at: timestamp(None),
     };
     marker::write(town, agent, &marker)?;
@@ -169,28 +171,56 @@ pub fn take_over(town: &Town, agent: &Identity) -> Result<Started> {
         Problem::not_found(format!("{agent} is not running any more"))
             .hint(format!("`gt start {agent}`: its work is still on its hook"))
     })?;
+    let life = life_of(town, &container)?;
+    replace(town, agent, &marker, &container, &life)
+}
+
+/// The same right after [`leave`], with what is known from there.
+pub fn go_on(town: &Town, intent: &Intent, left: &Left) -> Result<Started> {
+    let Intent {
+        agent,
+        container,
+        life,
+        ..
+    } = intent;
+    replace(town, agent, &left.marker, container, life)
+}
+
+fn replace(
+    town: &Town,
+    agent: &Identity,
+    marker: &Marker,
+    container: &Container,
+    life: &Record,
+) -> Result<Started> {
+    let harness = &container.pane().tag_harness;
     let conversation = match marker.mode {
         Mode::Cycle => {
-            let life = life_of(town, &container)?;
-            let harness = &container.pane().tag_harness;
             let preset = harnesses::resolve(town, harness)?.value;
             saved::conversation(&preset, life.harness_session_id.as_deref(), true)
         }
-        _ => gt_core::startup::Conversation::New,
+        _ => Conversation::New,
+    };
+    // As the life before it was started; the journal has that, and tmux.
+    let wishes = match &life.start {
+        Some(start) => StartOptions::from_tag(start),
+        None => respawn::first_wishes(town, container)?,
     };
     let options = StartOptions {
+        harness: Some(harness.clone()).filter(|name| !name.is_empty()),
         sender: Some("self".to_owned()),
         topic: Some("handoff".to_owned()),
         conversation,
-        takes_over: Some(marker.session.clone()),
+        takes_over: Some(TakeOver {
+            life: marker.session.clone(),
+            branch: marker.branch.clone(),
+        }),
         // One that does not come up has died, and is dealt with as such.
         keep_on_timeout: true,
         keep_container: true,
-        ..respawn::first_wishes(town, &container)?
+        ..wishes
     };
-    let started = start::start(town, agent, &options)?;
-    save::request(town);
-    Ok(started)
+    start::start(town, agent, &options)
 }
 
 /// Asks tmux to let the next life take over, and waits. Where all goes well the caller,

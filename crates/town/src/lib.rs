@@ -15,6 +15,7 @@ pub mod chronicle;
 pub mod claim;
 pub mod commits;
 pub mod containers;
+mod database;
 pub mod directory;
 pub mod doctor;
 pub mod done;

@@ -13,7 +13,7 @@ mod options;
 mod prepared;
 pub(crate) mod restored;
 
-pub use options::StartOptions;
+pub use options::{StartOptions, TakeOver};
 pub(crate) use prepared::host;
 pub use restored::Restored;
 

@@ -123,7 +123,7 @@ pub(crate) fn run(args: HandoffArgs, context: &Context) -> Answer {
         return Err(Problem::failed("the next life has not taken over")
             .hint("why stands in the town's .runtime/hooks.log; the letter is on the hook"));
     }
-    let started = handoff::take_over(&town, &agent)?;
+    let started = handoff::go_on(&town, &intent, &left)?;
     for warning in &started.warnings {
         output::warn(warning);
     }

@@ -59,28 +59,57 @@ fn inbox(town: &Town, address: &str) -> Result<Vec<String>> {
 /// Where there is no repository there is nothing to say of one.
 fn repository(town: &Town, dir: &Path, collected: &mut Collected) {
     let git = Git::at(dir, town.around()).within(LIMIT);
-    // One call for the branch and the files: it is a program each time.
-    let Ok(status) = git.run(["status", "--porcelain", "--branch", "-z"]) else {
-        return;
-    };
-    let (head, files) = status.split_once('\0').unwrap_or((status.as_str(), ""));
-    let branch = head
-        .trim_start_matches("## ")
-        .trim_start_matches("No commits yet on ");
-    let branch = branch.split("...").next().unwrap_or(branch);
-    collected.branch = Some(branch.to_owned()).filter(|branch| !branch.is_empty());
-    collected.changed_files = checkpoint::changed_files(files);
-    let log = git.run([
+    let log = [
         "log",
         "--format=%h %s",
         "--max-count=21",
         "HEAD",
         "--not",
         "--remotes",
-    ]);
-    collected.unpushed = log.unwrap_or_default().lines().map(str::to_owned).collect();
+    ];
+    // Each is a process, and they do not need each other.
+    let (status, log) = std::thread::scope(|scope| {
+        let log = scope.spawn(|| git.run(log));
+        let status = git.run(["status", "--porcelain", "--branch", "-z"]);
+        (status, log.join())
+    });
+    let Ok(status) = status else {
+        return;
+    };
+    let (head, files) = status.split_once('\0').unwrap_or((status.as_str(), ""));
+    collected.branch = branch(head);
+    collected.changed_files = checkpoint::changed_files(files);
+    let log = log.map(Result::unwrap_or_default).unwrap_or_default();
+    collected.unpushed = log.lines().map(str::to_owned).collect();
+}
+
+/// The branch of the first line of `git status --branch`.
+fn branch(head: &str) -> Option<String> {
+    let words = head.strip_prefix("## ")?;
+    let name = words.strip_prefix("No commits yet on ").unwrap_or(words);
+    let name = name.split("...").next().unwrap_or(name);
+    // One without a branch says so in words.
+    (!name.is_empty() && !name.contains(' ')).then(|| name.to_owned())
 }
 
 fn line(item: &Item) -> String {
     format!("{} {}", item.id, item.title)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::branch;
+
+    #[test]
+    fn a_branch_is_read_as_git_says_it() {
+        for (head, expected) in [
+            ("## main", Some("main")),
+            ("## main...origin/main [ahead 1]", Some("main")),
+            ("## No commits yet on crew/max", Some("crew/max")),
+            ("## HEAD (no branch)", None),
+            ("", None),
+        ] {
+            assert_eq!(branch(head).as_deref(), expected, "{head}");
+        }
+    }
 }

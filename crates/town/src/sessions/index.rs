@@ -16,7 +16,7 @@ pub(super) use broken::Broken;
 use super::archive::Archive;
 use super::journal::{Damage, Journal};
 use crate::lock::FileLock;
-use crate::{Result, files};
+use crate::{Result, database, files};
 use gt_core::Problem;
 use gt_core::record::Record;
 use portion::{Fill, Row};
@@ -228,6 +228,9 @@ enum Repair {
 fn open_as_it_is(path: &Path, sources: Sources<'_>) -> Result<Connection, Broken> {
     let mut db = Connection::open(path)?;
     db.busy_timeout(PATIENCE)?;
+    database::keep_log(&db)?;
+    // The journal is on the disk before: what is lost here is read again from there.
+    db.pragma_update(None, "synchronous", "NORMAL")?;
     let version: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if version == VERSION {
         return Ok(db);

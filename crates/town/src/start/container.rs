@@ -111,8 +111,8 @@ pub(super) fn existing(
             )));
         }
     }
-    if let Some(life) = &prepared.options.takes_over {
-        return taken_over(own, identity, life, keys_tag);
+    if let Some(before) = &prepared.options.takes_over {
+        return taken_over(own, identity, &before.life, keys_tag);
     }
     let mut place = Place::New;
     let mut previous = None;

@@ -52,9 +52,9 @@ pub struct StartOptions {
     /// Only if this pane's agent is still dead, and still wanted back.
     #[serde(skip)]
     pub respawn_of: Option<PaneId>,
-    /// It takes the place of this life, which has handed over and may still run.
+    /// It takes the place of a life that has handed over, and may still run.
     #[serde(skip)]
-    pub takes_over: Option<String>,
+    pub takes_over: Option<TakeOver>,
     /// It goes on from a life that was lost with its container.
     #[serde(skip)]
     pub restored: Option<Restored>,
@@ -70,6 +70,13 @@ pub struct StartOptions {
     pub skip_permissions: Option<bool>,
     /// Give the beacon as the first prompt.
     pub prompt: Option<bool>,
+}
+
+/// The life whose place is taken, and the branch that its worktree is on.
+#[derive(Clone, Debug, Default)]
+pub struct TakeOver {
+    pub life: String,
+    pub branch: Option<String>,
 }
 
 impl StartOptions {

@@ -176,9 +176,7 @@ impl<'a> Prepared<'a> {
             parent_id: before.map(|before| before.id.clone()),
             chain_id: Some(before.map_or_else(|| id.clone(), |before| before.chain.clone())),
             cwd: Some(self.work_dir.to_string_lossy().into_owned()),
-            branch: is_worktree
-                .then(|| workspace::current_branch(town, &self.work_dir))
-                .flatten(),
+            branch: is_worktree.then(|| self.branch(town)).flatten(),
             harness: Some(self.preset.name.clone()),
             harness_session_id: conversation,
             initial_prompt: self.prompt.clone(),
@@ -187,6 +185,13 @@ impl<'a> Prepared<'a> {
             host: Some(host()),
             ..Record::about(id)
         }
+    }
+
+    /// What its worktree is on; whoever handed over has just looked.
+    fn branch(&self, town: &Town) -> Option<String> {
+        let before = self.options.takes_over.as_ref();
+        let known = before.and_then(|before| before.branch.clone());
+        known.or_else(|| workspace::current_branch(town, &self.work_dir))
     }
 
     /// The wishes for a respawn. The conversation is in the folder that was used now,

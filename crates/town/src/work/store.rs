@@ -2,7 +2,7 @@
 
 use super::Work;
 use crate::lock::FileLock;
-use crate::{Result, files};
+use crate::{Result, database, files};
 use gt_core::Problem;
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 use std::time::Duration;
@@ -89,6 +89,7 @@ impl Work {
             // Whoever was told of a change finds it after a power failure too.
             db.pragma_update(None, "synchronous", "FULL")?;
             db.pragma_update(None, "foreign_keys", "ON")?;
+            database::keep_log(&db)?;
             Ok(db)
         };
         let mut db = open().map_err(problem)?;

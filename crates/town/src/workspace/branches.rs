@@ -9,6 +9,7 @@ use crate::work::Work;
 use crate::{Result, Town, rig};
 use gt_core::work::WorkId;
 use gt_core::{Identity, Role};
+use std::fs;
 use std::path::Path;
 
 /// What all branches of an agent begin with.
@@ -51,6 +52,46 @@ pub(super) fn due(town: &Town, identity: &Identity) -> Result<String> {
 
 /// The branch that a worktree is on; `None` where it is on none, or is not there.
 pub fn current_branch(town: &Town, dir: &Path) -> Option<String> {
+    match written_branch(dir) {
+        Written::Branch(branch) => Some(branch),
+        Written::None => None,
+        Written::Elsewhere => asked_branch(town, dir),
+    }
+}
+
+/// What the files of a repository say of its branch.
+enum Written {
+    Branch(String),
+    None,
+    /// It is kept in a form that only git reads.
+    Elsewhere,
+}
+
+/// Reads the branch where git has written it down. Every start wants to know it, and two
+/// small files are read in no time where a process is not.
+fn written_branch(dir: &Path) -> Written {
+    let git = dir.join(".git");
+    let folder = match fs::read_to_string(&git) {
+        Ok(text) => match text.strip_prefix("gitdir: ") {
+            Some(folder) => dir.join(folder.trim_end()),
+            None => return Written::Elsewhere,
+        },
+        // In a repository of its own it is a folder.
+        Err(_) => git,
+    };
+    let Ok(head) = fs::read_to_string(folder.join("HEAD")) else {
+        return Written::Elsewhere;
+    };
+    match head.trim_end().strip_prefix("ref: ") {
+        None => Written::None,
+        Some(name) => match name.strip_prefix("refs/heads/") {
+            Some(branch) if branch != ".invalid" => Written::Branch(branch.to_owned()),
+            _ => Written::Elsewhere,
+        },
+    }
+}
+
+fn asked_branch(town: &Town, dir: &Path) -> Option<String> {
     Git::at(dir, town.around())
         .run(["symbolic-ref", "--quiet", "--short", "HEAD"])
         .ok()
