@@ -6,7 +6,7 @@
 
 mod compose;
 
-pub use compose::{Composed, Cut, Section, Weight, compose};
+pub use compose::{Composed, Cut, Section, Weight, compose, plain};
 
 use crate::handoff::Marker;
 use crate::record::Outcome;

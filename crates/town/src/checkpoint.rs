@@ -69,12 +69,12 @@ pub fn write(town: &Town, agent: &Identity, dir: &Path, said: Said) -> Result<Ch
 /// Writes it anew for a life that goes on: what that life said itself stays said.
 pub fn refresh(town: &Town, agent: &Identity, life: &str, dir: &Path) -> Result<Checkpoint> {
     let known = read(town, agent)?.filter(|known| known.session_id.as_deref() == Some(life));
-    let said = known.map(|known| Said {
-        molecule: known.molecule_id,
-        step: known.current_step,
-        notes: known.notes,
-    });
-    write(town, agent, dir, said.unwrap_or_default())
+    // Steps go on: what was true of them then may be long over.
+    let said = Said {
+        notes: known.and_then(|known| known.notes),
+        ..Said::default()
+    };
+    write(town, agent, dir, said)
 }
 
 /// The same for an agent that has work, unless it was done a moment ago. It is asked for

@@ -30,6 +30,14 @@ pub fn on_disk(town: &Town) -> Vec<Identity> {
     found
 }
 
+/// Whether there is such an agent: one that nobody has to make first. A task's is made
+/// with its work.
+pub fn has(town: &Town, identity: &Identity) -> bool {
+    identity.role() == Role::Task
+        || identity.role() == Role::Overseer
+        || on_disk(town).contains(identity)
+}
+
 /// The crew workers or polecats of a rig, by their folders.
 pub fn workers(town: &Town, rig: &str, role: Role) -> Vec<Identity> {
     let (folder, make): (_, fn(&str, String) -> Identity) = match role {

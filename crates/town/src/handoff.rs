@@ -52,8 +52,8 @@ pub struct HandoffOptions {
     pub item: Option<WorkId>,
     /// Whatever the cooldown says.
     pub force: bool,
-    /// Who asks for it; the agent itself where nobody else does.
-    pub sender: Option<String>,
+    /// Who asks for it, where it is not the agent itself.
+    pub asked_by: Option<String>,
 }
 
 /// A handoff that is about to happen: nothing has been touched yet.
@@ -101,7 +101,11 @@ pub fn intend(town: &Town, agent: &Identity, options: &HandoffOptions) -> Result
         });
     let wants_state = options.collect || options.mode != Mode::Normal || options.message.is_none();
     let message = options.message.as_deref().unwrap_or_default().trim_end();
-    let body = match (message, wants_state) {
+    let message = match &options.asked_by {
+        Some(who) => format!("{who} asked for this handoff.\n\n{message}"),
+        None => message.to_owned(),
+    };
+    let body = match (message.trim_end(), wants_state) {
         (message, false) => message.to_owned(),
         ("", true) => collected.text(),
         (message, true) => format!("{message}\n\n{}", collected.text()),
@@ -116,6 +120,15 @@ pub fn intend(town: &Town, agent: &Identity, options: &HandoffOptions) -> Result
     })
 }
 
+/// How things stand for an agent that runs.
+pub fn state(town: &Town, agent: &Identity) -> Result<Collected> {
+    let life = match containers::of_agent(town, agent)? {
+        Some(container) => life_of(town, &container)?,
+        None => Record::default(),
+    };
+    collect::state(town, agent, &life)
+}
+
 /// Writes down what the next life needs: the letter, hooked, and the marker. For
 /// [`Mode::Auto`] this is all.
 pub fn leave(town: &Town, intent: &Intent, options: &HandoffOptions) -> Result<Left> {
@@ -125,11 +138,12 @@ pub fn leave(town: &Town, intent: &Intent, options: &HandoffOptions) -> Result<L
     if let Some(item) = &options.item {
         hook::put(town, agent, item)?;
     }
-    molecule::clean_up_on_handoff(town, agent)?;
-    let sender = options.sender.as_deref().unwrap_or(&address);
+    if options.mode != Mode::Auto {
+        molecule::clean_up_on_handoff(town, agent)?;
+    }
     let draft = LetterDraft {
         priority: 1,
-        ..LetterDraft::new(sender, &intent.subject, &intent.body)
+        ..LetterDraft::new(&address, &intent.subject, &intent.body)
     };
     let letter = Work::of(town).hand_over(&address, &intent.life.id, &draft)?;
     fault::point(town, "handoff.written");

@@ -61,6 +61,14 @@ pub fn take_off_item(town: &Town, id: &WorkId) -> Result<Option<Hooked>> {
     Ok(taken)
 }
 
+/// Takes back that an item was put on a hook.
+pub fn take_back(town: &Town, id: &WorkId) -> Result<()> {
+    if let Some(taken) = Work::of(town).take_back(id)? {
+        tell(town, "unhook", &taken.agent, id);
+    }
+    Ok(())
+}
+
 fn tell(town: &Town, kind: &str, agent: &str, id: &WorkId) {
     let event = Event::new(kind, agent.to_owned()).with("bead", id.to_string());
     Events::of(town).note(vec![event]);

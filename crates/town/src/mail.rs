@@ -22,9 +22,6 @@ use std::time::Duration;
 /// Where a test can kill a sender.
 pub const FAULT_POINTS: &[&str] = &["mail.written", "mail.told"];
 
-/// So much of a body is enough to know whether to read it.
-const SUMMARY: u32 = 500;
-
 /// A letter that was sent.
 #[derive(Debug)]
 pub struct Sent {
@@ -81,13 +78,14 @@ pub fn reply(town: &Town, id: &WorkId, draft: LetterDraft, nudge: bool) -> Resul
     sent.ok_or_else(|| Problem::failed("the answer was not written"))
 }
 
-/// What waits to be read, the most urgent first, without what is on the hook. Of the
-/// bodies only their beginnings.
-pub fn unread_summary(town: &Town, agent: &str) -> Result<Vec<Letter>> {
-    Work::of(town).letters(&LetterQuery {
+/// How many letters wait to be read, and the most urgent of them, without their bodies and
+/// without what is on the hook.
+pub fn unread_summary(town: &Town, agent: &str, most: usize) -> Result<(usize, Vec<Letter>)> {
+    Work::of(town).count_and_letters(&LetterQuery {
         recipient: Some(agent.to_owned()),
         unread: true,
-        body: Some(SUMMARY),
+        body: Some(0),
+        limit: Some(most),
         ..LetterQuery::default()
     })
 }

@@ -14,6 +14,7 @@ use crate::sessions::Sessions;
 use crate::work::{Molecule, Moved, Pour, Work, step_id};
 use crate::{Result, Town, fault, formulas, rig, steps};
 use gt_core::event::Event;
+use gt_core::mail::KIND;
 use gt_core::record::Record;
 use gt_core::work::{Item, WorkId};
 use gt_core::{Identity, Problem};
@@ -38,7 +39,14 @@ pub fn attach(town: &Town, agent: &Identity, wish: Wish<'_>) -> Result<MoleculeS
     let work = Work::of(town);
     let mut vars = wish.vars;
     let mut title = formula.name.clone();
-    if let Some(on) = &wish.on {
+    // Where it is not said, it is about what the agent has in hand.
+    let hooked = || -> Result<Option<WorkId>> {
+        let hooked = work.hooked(&agent.address())?;
+        let item = hooked.map(|hooked| hooked.item);
+        Ok(item.filter(|item| item.kind != KIND).map(|item| item.id))
+    };
+    let on = wish.on.map_or_else(hooked, |on| Ok(Some(on)))?;
+    if let Some(on) = &on {
         let item = work.get(on)?;
         title = format!("{title}: {}", item.title);
         // A formula that wants to know what it is about is told.
@@ -55,14 +63,14 @@ pub fn attach(town: &Town, agent: &Identity, wish: Wish<'_>) -> Result<MoleculeS
         description: formula.description.clone(),
         steps: formula.fill(&vars)?,
         formula: formula.name,
-        on: wish.on.clone(),
+        on: on.clone(),
     })?;
     fault::point(town, "mol.poured");
     note_on_life(town, agent, &molecule.item.id)?;
     let event = Event::new("molecule_attached", agent.address())
         .with("molecule", molecule.item.id.to_string())
         .with("formula", molecule.formula.clone())
-        .with("bead", wish.on.map(|on| on.to_string()));
+        .with("bead", on.map(|on| on.to_string()));
     Events::of(town).note(vec![event]);
     Ok(MoleculeStatus::of(&molecule))
 }

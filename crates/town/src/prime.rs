@@ -83,7 +83,10 @@ pub fn gather(town: &Town, agent: &Identity, source: Source) -> Result<Primed> {
         before: before.as_ref().and_then(|before| before.outcome),
         has_work: hooked.is_some(),
     });
-    let compacted = marker.as_ref().is_some_and(Marker::is_compaction);
+    // Left by this very life: one that began since knows nothing of it.
+    let compacted = marker.as_ref().is_some_and(|marker| {
+        marker.is_compaction() && own.as_deref() == Some(marker.session.as_str())
+    });
     let mut primed = Primed {
         agent: agent.clone(),
         life,

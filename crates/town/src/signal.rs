@@ -81,12 +81,13 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
     }
     if signal::ends_a_turn(event) {
         save::request_if_old(town);
-        // One that only begins has yet to read what another life left.
-        if let Some(own) = own.as_ref().filter(|_| event != Event::SessionStart) {
-            checkpoint::refresh_if_old(town, own)?;
-        }
     }
     conversation.map_or(Ok(()), |id| remember_conversation(town, &before, id))?;
+    // One that only begins has yet to read what another life left.
+    let is_over = signal::ends_a_turn(event) && event != Event::SessionStart;
+    if let Some(own) = own.filter(|_| is_over) {
+        checkpoint::refresh_if_old(town, &own)?;
+    }
     noted
 }
 

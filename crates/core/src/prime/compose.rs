@@ -54,7 +54,8 @@ pub fn compose(sections: &[Section], budget: usize) -> Composed {
     let mut cuts = Vec::new();
     for index in order {
         let section = &sections[index];
-        let text = section.text.trim_end();
+        let text = plain(&section.text);
+        let text = text.trim_end();
         let length = text.chars().count() + 2;
         if section.weight == Weight::Must || length <= left {
             left = left.saturating_sub(length);
@@ -83,6 +84,12 @@ pub fn compose(sections: &[Section], budget: usize) -> Composed {
         text: parts.join("\n\n"),
         cuts,
     }
+}
+
+/// A text without what a terminal would act upon: parts of it come from others.
+pub fn plain(text: &str) -> String {
+    let is_kept = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
+    text.chars().filter(is_kept).collect()
 }
 
 /// The lines that fit whole, or as much of the first as does.
@@ -138,6 +145,13 @@ mod tests {
         assert!(composed.text.ends_with("of role (`gt role`)."));
         assert!(composed.text.contains(&format!("{}…", "m".repeat(50))));
         assert_eq!(composed.cuts[1].characters, 20 * 51 - 1);
+    }
+
+    #[test]
+    fn a_terminal_finds_nothing_to_act_upon() {
+        let text = "a\x1b[2J\x07b\tü\nc\r".to_owned();
+        let parts = [section("work", Weight::High, text)];
+        assert_eq!(compose(&parts, 1_000).text, "a[2Jb\tü\nc");
     }
 
     #[test]

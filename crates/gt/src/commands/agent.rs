@@ -35,7 +35,7 @@ pub(crate) struct NewArgs {
     #[arg(long, value_name = "NAME")]
     harness: Option<String>,
     /// Appended to its first prompt
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Option<String>,
     /// Start it at once
     #[arg(long)]

@@ -22,7 +22,7 @@ pub(crate) enum CheckpointCommand {
 #[derive(Debug, Args)]
 pub(crate) struct WriteArgs {
     /// What the one after should know
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     notes: Option<String>,
     /// The molecule that is being worked on [default: that of the life]
     #[arg(long, value_name = "ID")]

@@ -4,6 +4,7 @@ use crate::output;
 use clap::Args;
 use gt_core::handoff::Mode;
 use gt_core::merge::Leaving;
+use gt_core::prime::plain;
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, Role};
 use gt_town::done::DoneOptions;
@@ -87,9 +88,15 @@ pub(crate) fn run(args: HandoffArgs, context: &Context) -> Answer {
         collect: args.collect,
         item,
         force: args.force,
-        sender: own.filter(|own| *own != agent).map(|own| own.address()),
+        asked_by: own.filter(|own| *own != agent).map(|own| own.address()),
     };
     if agent.role() == Role::Polecat && options.mode == Mode::Normal && !args.dry_run {
+        if options.item.is_some() {
+            return Err(
+                Problem::usage(format!("{agent} is a polecat, and has one item"))
+                    .hint("`gt done --status deferred` puts it back"),
+            );
+        }
         return put_back(&town, &agent, options, context);
     }
     let intent = handoff::intend(&town, &agent, &options)?;
@@ -139,7 +146,13 @@ pub(crate) fn run(args: HandoffArgs, context: &Context) -> Answer {
 /// A polecat has one item and one life for it: what it hands over goes back to where it
 /// came from.
 fn put_back(town: &Town, agent: &Identity, options: HandoffOptions, context: &Context) -> Answer {
-    let said: Vec<String> = options.subject.into_iter().chain(options.message).collect();
+    let mut said: Vec<String> = [options.subject, options.reason, options.message]
+        .into_iter()
+        .flatten()
+        .collect();
+    if options.collect {
+        said.push(handoff::state(town, agent)?.text());
+    }
     let options = DoneOptions {
         leaving: Leaving::Deferred,
         said: Some(said.join("\n")).filter(|said| !said.is_empty()),
@@ -202,7 +215,7 @@ fn dry_run(intent: &Intent, options: &HandoffOptions, context: &Context) -> Answ
         intent.subject,
         intent.body.trim_end()
     );
-    told(&answer, &words, context)
+    told(&answer, &plain(&words), context)
 }
 
 fn told(answer: &Value, words: &str, context: &Context) -> Answer {

@@ -6,7 +6,7 @@ use clap::Args;
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, mail};
 use gt_town::work::{Hooked, Work};
-use gt_town::{Town, hook, target};
+use gt_town::{Town, containers, directory, hook, target};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -38,7 +38,10 @@ pub(crate) fn run(args: &HookArgs, context: &Context) -> Answer {
     let town = context.town()?;
     let agent = whose(&town, args.agent.as_deref(), context)?;
     let hooked = match &args.item {
-        Some(item) => Some(hook::put(&town, &agent, &item.parse()?)?),
+        Some(item) => {
+            check_there(&town, &agent)?;
+            Some(hook::put(&town, &agent, &item.parse()?)?)
+        }
         None => Work::of(&town).hooked(&agent.address())?,
     };
     if context.json {
@@ -113,6 +116,16 @@ fn whole_document(hooked: &Hooked) -> Value {
         whole["letter"] = document(letter);
     }
     whole
+}
+
+/// Work on the hook of one that nobody has made would be in nobody's hands.
+fn check_there(town: &Town, agent: &Identity) -> Result<(), Problem> {
+    if directory::has(town, agent) || containers::of_agent(town, agent)?.is_some() {
+        return Ok(());
+    }
+    Err(Problem::not_found(format!("there is no agent {agent}"))
+        .hint("`gt agents --all --stopped` shows who there is")
+        .hint("`gt sling` gives work to a polecat that is made for it"))
 }
 
 /// The agent that is meant: as named, or the one that asks.

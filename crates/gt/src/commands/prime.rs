@@ -65,31 +65,29 @@ pub(crate) fn run(args: &PrimeArgs, context: &Context) -> Answer {
 /// An agent is waiting: whatever goes wrong is told to it, and holds up nothing.
 fn run_as_hook(town: &Town, context: &Context) -> Answer {
     let report = signal::read_report().unwrap_or(Value::Null);
-    let noted = signal::note_report(town, Some("session-start"), None, &report, context);
-    if let Err(problem) = noted {
+    if let Err(problem) = tell(town, &report, context) {
         hook_log::note(town, "prime", &problem);
-    }
-    let source = Source::from_word(report["source"].as_str().unwrap_or_default());
-    match tell(town, source, context) {
-        Ok(()) => {}
-        Err(problem) => {
-            hook_log::note(town, "prime", &problem);
-            output::line(format!(
-                "gt could not say what you have to do: {problem}. Do not take this for having no work: run `gt prime`, \
-                 and if that fails too, tell the person who runs you."
-            ))?;
-        }
+        output::line(format!(
+            "gt could not say what you have to do: {problem}. Do not take this for having no work: run `gt prime`, \
+             and if that fails too, tell the person who runs you."
+        ))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn tell(town: &Town, source: Source, context: &Context) -> Result<(), Problem> {
+fn tell(town: &Town, report: &Value, context: &Context) -> Result<(), Problem> {
     let agent = prime::who(town)?;
     let life = context.around().var("GT_SESSION_UUID");
+    // Before its report is noted: it would be taken for that of the one who has the claim.
     if let Err(problem) = claim::take(town, &agent, life) {
         hook_log::note(town, "prime", &problem);
         return output::line(refusal(&agent, &problem));
     }
+    let noted = signal::note_report(town, Some("session-start"), None, report, context);
+    if let Err(problem) = noted {
+        hook_log::note(town, "prime", &problem);
+    }
+    let source = Source::from_word(report["source"].as_str().unwrap_or_default());
     let primed = prime::gather(town, &agent, source)?;
     output::line(&primed.composed.text)?;
     prime::settle(town, &primed)
@@ -195,5 +193,5 @@ fn show_section(primed: &Primed, name: &str) -> Result<(), Problem> {
         let names: Vec<&str> = primed.sections.iter().map(|section| section.name).collect();
         Problem::not_found(format!("there is no part {name:?}")).hint(names.join(", "))
     })?;
-    output::line(section.text.trim_end())
+    output::line(gt_core::prime::plain(section.text.trim_end()))
 }

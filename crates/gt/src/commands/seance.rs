@@ -36,7 +36,13 @@ pub(crate) struct SeanceArgs {
     #[arg(long, value_name = "ID")]
     talk: Option<String>,
     /// Ask one thing and print the answer
-    #[arg(long, short, value_name = "TEXT", requires = "talk")]
+    #[arg(
+        long,
+        short,
+        value_name = "TEXT",
+        allow_hyphen_values = true,
+        requires = "talk"
+    )]
     prompt: Option<String>,
     /// Talk under another account than the one of that life
     #[arg(long, value_name = "NAME", requires = "talk")]

@@ -28,7 +28,7 @@ pub(crate) struct SlingArgs {
     #[arg(long, value_name = "NAME")]
     account: Option<String>,
     /// What to say beside the item; it is kept in its notes
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     args: Option<String>,
     /// Only choose the agent and put the item on its hook
     #[arg(long)]

@@ -15,7 +15,7 @@ pub(crate) struct StartFlags {
     #[arg(long, value_name = "NAME")]
     harness: Option<String>,
     /// Appended to the first prompt
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     instructions: Option<String>,
     /// Why it is started, for the first prompt
     #[arg(long)]

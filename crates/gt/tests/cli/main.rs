@@ -17,6 +17,7 @@ mod handing_over;
 mod happening;
 mod health;
 mod hostile;
+mod left_behind;
 mod lifecycle;
 mod listing;
 mod look;

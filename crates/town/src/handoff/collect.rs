@@ -50,10 +50,10 @@ pub(super) fn state(town: &Town, agent: &Identity, life: &Record) -> Result<Coll
 }
 
 fn inbox(town: &Town, address: &str) -> Result<Vec<String>> {
-    let unread = mail::unread_summary(town, address)?;
+    let (_, unread) = mail::unread_summary(town, address, MOST)?;
     let line =
         |letter: &Letter| format!("{} from {}: {}", letter.id, letter.sender, letter.subject);
-    Ok(unread.iter().take(MOST).map(line).collect())
+    Ok(unread.iter().map(line).collect())
 }
 
 /// Where there is no repository there is nothing to say of one.

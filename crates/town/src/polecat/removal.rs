@@ -79,12 +79,15 @@ fn nuke_claimed(
     let stopped = end(town, identity, container.is_some())?;
     restore::forget(town, identity)?;
     fault::point(town, "nuke.stopped");
-    if released.is_some() {
-        hook::take_off(town, identity)?;
-    }
+    let mut released = hook::take_off(town, identity)?;
     fault::point(town, "nuke.released");
     let removed = workspace::remove(town, identity, &dir, force)?;
     fault::point(town, "nuke.removed");
+    // Somebody may have given it work until there was nobody to give it to.
+    if let Some(late) = hook::take_off(town, identity)? {
+        released = Some(late);
+    }
+    let released = released.map(|hooked| hooked.item.id);
     checkpoint::clear(town, identity)?;
     Ok(Nuked {
         identity: identity.clone(),

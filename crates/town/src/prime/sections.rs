@@ -227,13 +227,13 @@ fn steps(status: &MoleculeStatus, is_brief: bool) -> Section {
 /// have dealt with it.
 fn letters(town: &Town, primed: &Primed) -> Result<Option<Section>> {
     const MOST: usize = 10;
-    let unread = mail::unread_summary(town, &primed.agent.address())?;
-    if unread.is_empty() {
+    let (count, unread) = mail::unread_summary(town, &primed.agent.address(), MOST)?;
+    if count == 0 {
         return Ok(None);
     }
     let life = primed.life.as_ref().and_then(|life| life.id.parse().ok());
-    let mut text = format!("## Mail: {} unread\n", unread.len());
-    for letter in unread.iter().take(MOST) {
+    let mut text = format!("## Mail: {count} unread\n");
+    for letter in &unread {
         let stale = life
             .as_ref()
             .and_then(|life| mail::stale_reason(letter, life))

@@ -122,8 +122,15 @@ impl Order<'_> {
         if house.lives(agent)
             || house.bead(agent).is_some()
             || FileLock::is_held(&town.lock_path(agent))
-            || !workspace::is_settled(town, &work_dir(town, agent)?)?
         {
+            return Ok(None);
+        }
+        let dir = work_dir(town, agent)?;
+        // Where it has worked on this very item, what it left there is the item's.
+        let due = workspace::work_branch(agent, &self.item.id);
+        let is_back = workspace::current_branch(town, &dir) == Some(due)
+            && !workspace::is_unfinished(town, &dir);
+        if !is_back && !workspace::is_settled(town, &dir)? {
             return Ok(None);
         }
         claim::try_agent(town, agent)

@@ -172,6 +172,12 @@ impl Order<'_> {
     /// A polecat that runs with an empty hook.
     fn to_running(&self, agent: &Identity) -> Result<Slung> {
         let _claim = claim::agent(self.town, agent)?;
+        // Between handing in and its end it would take its new work with it.
+        let last = Work::of(self.town).finished(&agent.address())?;
+        if last.is_some_and(|last| !last.is_ended) {
+            return Err(Problem::conflict(format!("{agent} is just leaving"))
+                .hint("in a moment it is free"));
+        }
         self.tell(agent)
     }
 

@@ -87,7 +87,7 @@ impl Order<'_> {
             failures.extend(work.update(id, &patch).err());
         }
         if made.hooked && work.holder(id).ok().flatten() == Some(agent.address()) {
-            failures.extend(hook::take_off_item(self.town, id).err());
+            failures.extend(hook::take_back(self.town, id).err());
         }
         if let Some(placed) = &made.placed {
             let back = work_dir(self.town, agent)

@@ -113,7 +113,34 @@ impl Work {
         self.change(|db| release_all(db, agent))
     }
 
-    /// The same by the item, which may be a letter that travels with another.
+    /// Takes an item off again that should not have been put there: a letter that made
+    /// room for it is back in its place.
+    pub fn take_back(&self, id: &WorkId) -> Result<Option<Hooked>> {
+        self.change(|db| {
+            let Some(agent) = holder(db, id)? else {
+                return Ok(None);
+            };
+            let present = of_agent(db, &agent)?;
+            db.execute(
+                "UPDATE hooks SET letter = NULL WHERE item = ?1",
+                [id.as_str()],
+            )
+            .map_err(problem)?;
+            release(db, id)?;
+            let letter = present.as_ref().and_then(|present| present.letter.as_ref());
+            if let (Some(letter), Some(present)) = (letter, &present) {
+                db.execute(
+                    "INSERT INTO hooks (agent, item, since) VALUES (?1, ?2, ?3)",
+                    params![agent, letter.id.as_str(), present.since],
+                )
+                .map_err(problem)?;
+            }
+            Ok(present)
+        })
+    }
+
+    /// Takes an item off whoever's hook it is on; it may be a letter that travels with
+    /// another.
     pub fn unhook_item(&self, id: &WorkId) -> Result<Option<Hooked>> {
         self.change(|db| {
             let item = must_have(db, id)?;

@@ -27,6 +27,7 @@ pub struct LetterQuery {
     pub unread: bool,
     /// So many characters of the body are enough.
     pub body: Option<u32>,
+    pub limit: Option<usize>,
 }
 
 impl Work {
@@ -36,6 +37,24 @@ impl Work {
             Some(db) => find(&db, query),
             None => Ok(Vec::new()),
         }
+    }
+
+    /// How many fit in all, and as many of them as are wanted.
+    pub fn count_and_letters(&self, query: &LetterQuery) -> Result<(usize, Vec<Letter>)> {
+        let Some(db) = self.open_if_there()? else {
+            return Ok((0, Vec::new()));
+        };
+        let letters = find(&db, query)?;
+        if query.limit.is_none_or(|limit| letters.len() < limit) {
+            return Ok((letters.len(), letters));
+        }
+        let (conditions, values) = filter(query);
+        let statement =
+            format!("SELECT count(*) FROM letters JOIN items ON id = item WHERE {conditions}");
+        let count: i64 = db
+            .query_row(&statement, named(&values).as_slice(), |row| row.get(0))
+            .map_err(problem)?;
+        Ok((usize::try_from(count).unwrap_or_default(), letters))
     }
 
     pub fn letter(&self, id: &WorkId) -> Result<Letter> {
@@ -81,8 +100,31 @@ impl Work {
 }
 
 fn find(db: &Connection, query: &LetterQuery) -> Result<Vec<Letter>> {
+    let (conditions, values) = filter(query);
+    let order = match query.thread {
+        Some(_) => "sent_at, item",
+        None => "priority, sent_at DESC, item",
+    };
+    let limit = query
+        .limit
+        .map_or(-1, |limit| i64::try_from(limit).unwrap_or(-1));
+    let statement = format!(
+        "{} WHERE {conditions} ORDER BY {order} LIMIT {limit}",
+        select(query.body)
+    );
+    let mut statement = db.prepare(&statement).map_err(problem)?;
+    let rows = statement
+        .query_map(named(&values).as_slice(), |row| Ok(letter(row)))
+        .map_err(problem)?;
+    rows.map(|row| row.map_err(problem)?).collect()
+}
+
+type Named = Vec<(&'static str, Value)>;
+
+/// What is asked for in SQL, with the values for its names.
+fn filter(query: &LetterQuery) -> (String, Named) {
     let mut conditions = vec!["1"];
-    let mut values: Vec<(&str, Value)> = Vec::new();
+    let mut values: Named = Vec::new();
     let mut must = |condition: &'static str, name: &'static str, value: Option<String>| {
         if let Some(value) = value {
             conditions.push(condition);
@@ -112,24 +154,14 @@ fn find(db: &Connection, query: &LetterQuery) -> Result<Vec<Letter>> {
     if query.unread {
         conditions.push("read_at IS NULL AND status = 'open'");
     }
-    let order = match query.thread {
-        Some(_) => "sent_at, item",
-        None => "priority, sent_at DESC, item",
-    };
-    let statement = format!(
-        "{} WHERE {} ORDER BY {order}",
-        select(query.body),
-        conditions.join(" AND ")
-    );
-    let values: Vec<(&str, &dyn rusqlite::ToSql)> = values
+    (conditions.join(" AND "), values)
+}
+
+fn named(values: &Named) -> Vec<(&str, &dyn rusqlite::ToSql)> {
+    values
         .iter()
         .map(|(name, value)| (*name, value as &dyn rusqlite::ToSql))
-        .collect();
-    let mut statement = db.prepare(&statement).map_err(problem)?;
-    let rows = statement
-        .query_map(values.as_slice(), |row| Ok(letter(row)))
-        .map_err(problem)?;
-    rows.map(|row| row.map_err(problem)?).collect()
+        .collect()
 }
 
 /// The letter of this id, which must be there.

@@ -22,7 +22,8 @@ pub struct Placed {
 }
 
 /// Puts an agent's worktree on a branch: one that is not there is made, one whose links
-/// are broken is repaired. A new branch begins where the rig's work begins.
+/// are broken is repaired. A new branch begins where another has left the same item, or
+/// where the rig's work begins.
 pub fn place(town: &Town, identity: &Identity, dir: &Path, branch: &str) -> Result<Placed> {
     let rig = identity.rig().unwrap_or_default();
     let repository = rig::repository(town, rig);
@@ -143,7 +144,7 @@ fn switch(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
     if exists(git, branch) {
         git.run(["switch", "--quiet", "--no-guess", branch])?;
     } else {
-        let base = base(town, rig);
+        let base = beginning(town, rig, branch);
         git.run(["switch", "--quiet", "--no-track", "-c", branch, &base])?;
         placed.made_at = Some(git.run(["rev-parse", "HEAD"])?);
     }
@@ -174,7 +175,7 @@ fn add(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
     }
     let is_new = !exists(git, branch);
     let result = if is_new {
-        let base = base(town, rig);
+        let base = beginning(town, rig, branch);
         let words = ["worktree", "add", "--quiet", "--no-track", "-b", branch];
         git.run([&words[..], &["--", &target, &base]].concat())
     } else {
@@ -203,6 +204,31 @@ fn add(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
             Err(problem)
         }
     }
+}
+
+/// Where a new branch begins: where another polecat has left the same item, or where the
+/// rig's work begins.
+fn beginning(town: &Town, rig: &str, branch: &str) -> String {
+    let base = base(town, rig);
+    let item = match branch.rsplit_once('/') {
+        Some((agent, item)) if agent.starts_with("polecat/") => item,
+        _ => return base,
+    };
+    let repository = rig::repository(town, rig);
+    let git = Git::at(&repository, town.around());
+    let newest = git.run([
+        "for-each-ref",
+        "--sort=-committerdate",
+        "--count=1",
+        "--format=%(refname)",
+        &format!("refs/heads/polecat/*/{item}"),
+    ]);
+    let left = newest.ok().filter(|name| !name.is_empty());
+    let has_more = |left: &String| {
+        let count = git.run(["rev-list", "--count", &format!("{base}..{left}")]);
+        count.is_ok_and(|count| count != "0")
+    };
+    left.filter(has_more).unwrap_or(base)
 }
 
 fn exists(git: Git<'_>, branch: &str) -> bool {

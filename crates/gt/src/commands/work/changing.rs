@@ -18,7 +18,7 @@ pub(crate) struct CreateArgs {
     /// What is to be done, in one line
     title: String,
     /// The whole of it; `-` reads it from standard input
-    #[arg(long, short, value_name = "TEXT")]
+    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
     description: Option<String>,
     /// The rig it belongs to, or `hq` for the town [default: that of this folder, or the only one]
     #[arg(long)]
@@ -54,7 +54,7 @@ pub(crate) struct UpdateArgs {
     #[arg(long)]
     title: Option<String>,
     /// `-` reads it from standard input
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     description: Option<String>,
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,
@@ -66,10 +66,15 @@ pub(crate) struct UpdateArgs {
     /// Who is to do it; an empty one means nobody
     #[arg(long, value_name = "TARGET")]
     assignee: Option<String>,
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     notes: Option<String>,
     /// Add a line to the notes
-    #[arg(long, value_name = "TEXT", conflicts_with = "notes")]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        allow_hyphen_values = true,
+        conflicts_with = "notes"
+    )]
     append_notes: Option<String>,
     #[arg(long, value_name = "LABEL")]
     add_label: Vec<String>,
@@ -83,7 +88,7 @@ pub(crate) struct CloseArgs {
     #[arg(value_name = "ITEM", required = true)]
     items: Vec<String>,
     /// Why
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     reason: Option<String>,
 }
 

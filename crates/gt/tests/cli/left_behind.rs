@@ -1,0 +1,197 @@
+//! What one life or agent leaves behind is found by the next, and by nobody else.
+
+use crate::env::{PATIENCE, TestEnv, run, signal};
+use crate::remembered::lives;
+use gt_tmux::testing::wait_until;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const MAX: &str = "gastown/crew/max";
+
+fn create(env: &TestEnv, title: &str) -> String {
+    let item = env.json(&["work", "create", title, "--rig", "gastown"]);
+    item["id"].as_str().unwrap().to_owned()
+}
+
+fn commit(env: &TestEnv, dir: &Path, file: &str) {
+    fs::write(dir.join(file), "x\n").unwrap();
+    env.git(dir, &["add", "-A"]);
+    let who = ["-c", "user.name=p", "-c", "user.email=p@localhost"];
+    env.git(
+        dir,
+        &[&who[..], &["commit", "--quiet", "-m", file]].concat(),
+    );
+}
+
+fn work_dir(slung: &Value) -> PathBuf {
+    PathBuf::from(slung["work_dir"].as_str().unwrap())
+}
+
+#[test]
+fn what_a_polecat_left_of_an_item_is_there_for_whoever_goes_on() {
+    let env = TestEnv::with_rig();
+    let id = create(&env, "Mend the roof");
+    let first = env.json(&["sling", &id]);
+    let dir = work_dir(&first);
+    commit(&env, &dir, "half.txt");
+    fs::write(dir.join("more.txt"), "not committed\n").unwrap();
+    let nux = first["agent"].as_str().unwrap();
+    env.gt(&["handoff", nux, "-m", "tired"]).ok();
+    assert_eq!(env.json(&["work", "show", &id])["status"], "open");
+    // It goes back to the one that has all of it, changes included.
+    let again = env.json(&["sling", &id]);
+    assert_eq!(again["agent"], nux, "{again}");
+    assert!(dir.join("half.txt").exists() && dir.join("more.txt").exists());
+    // Where that one has something else to do, another begins where it left off.
+    env.gt(&["done", "--agent", nux, "--status", "deferred"])
+        .ok();
+    fs::remove_file(dir.join("more.txt")).unwrap();
+    let other = create(&env, "Sweep the yard");
+    env.gt(&["sling", &other, nux]).ok();
+    let third = env.json(&["sling", &id]);
+    assert_ne!(third["agent"], nux, "{third}");
+    assert!(work_dir(&third).join("half.txt").exists(), "{third}");
+    assert!(
+        !dir.join("half.txt").exists(),
+        "another item begins at the base"
+    );
+}
+
+#[test]
+fn work_is_not_hung_on_the_hook_of_nobody() {
+    let env = TestEnv::with_rig();
+    let id = create(&env, "Mend the roof");
+    let refused = env
+        .gt(&["hook", &id, "--agent", "gastown/polecats/Ghost"])
+        .fails(3);
+    assert!(
+        refused.stderr.contains("there is no agent"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(env.json(&["work", "show", &id])["status"], "open");
+    env.gt(&["hook", &id, "--agent", "mayor"]).ok();
+    env.gt(&["unhook", &id]).ok();
+    env.gt(&["hook", &id, "--agent", "gastown/witness"]).ok();
+}
+
+#[test]
+fn a_sling_that_fails_gives_the_letter_back() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["start", MAX]).ok();
+    env.gt(&["handoff", MAX, "--force", "-s", "Precious"]).ok();
+    env.gt(&["stop", MAX, "--force"]).ok();
+    assert_eq!(env.json(&["hook", "--agent", MAX])["title"], "Precious");
+    let preset = env.town().join("harnesses/bad.toml");
+    fs::create_dir_all(preset.parent().unwrap()).unwrap();
+    fs::write(
+        &preset,
+        "name = 'bad'\ntitle = 'Bad'\n[command]\nprogram = 'false'\n",
+    )
+    .unwrap();
+    let id = create(&env, "Mend the roof");
+    env.gt(&["sling", &id, MAX, "--harness", "bad"]).fails(1);
+    assert_eq!(env.json(&["work", "show", &id])["status"], "open");
+    let hook = env.json(&["hook", "--agent", MAX]);
+    assert_eq!(hook["title"], "Precious", "{hook}");
+    assert_eq!(hook["status"], "hooked", "{hook}");
+    env.gt(&["sling", &id, MAX]).ok();
+    let hook = env.json(&["hook", "--agent", MAX]);
+    assert_eq!(
+        (&hook["id"], &hook["letter"]["title"]),
+        (&json!(id), &json!("Precious"))
+    );
+}
+
+#[test]
+fn one_that_died_while_it_compacted_is_told_everything_anew() {
+    let env = TestEnv::with_crew(&["max"]);
+    let id = create(&env, "Mend the roof");
+    env.gt(&["hook", &id, "--agent", MAX]).ok();
+    env.gt(&["start", MAX, "--no-auto-respawn"]).ok();
+    env.gt(&["handoff", MAX, "--auto", "--reason", "compaction"])
+        .ok();
+    signal(env.pid(MAX), Signal::KILL);
+    wait_until("it is dead", PATIENCE, || {
+        (env.agent(MAX)["state"] == "crashed").then_some(())
+    });
+    env.gt(&["start", MAX]).ok();
+    env.wait_screen(MAX, "What was in flight");
+    let screen = env.gt(&["peek", MAX]).ok().stdout;
+    assert!(screen.contains("## Your role"), "{screen}");
+}
+
+#[test]
+fn saving_the_state_leaves_the_step_that_is_being_done() {
+    let env = TestEnv::with_crew(&["max"]);
+    let id = create(&env, "Mend the roof");
+    env.gt(&["hook", &id, "--agent", MAX]).ok();
+    env.gt(&["start", MAX]).ok();
+    // About what it has in hand, unless another item is named.
+    let poured = env.json(&["mol", "attach", "shiny", "--agent", MAX]);
+    assert!(poured.to_string().contains("Mend the roof"), "{poured}");
+    env.gt(&["mol", "step", "start", "design", "--agent", MAX])
+        .ok();
+    let steps = || env.json(&["mol", "status", "--agent", MAX])["current"].clone();
+    let before = steps();
+    assert!(before.to_string().contains("design"), "{before}");
+    env.gt(&["handoff", MAX, "--auto", "--reason", "compaction"])
+        .ok();
+    assert_eq!(steps(), before);
+    // A life that hands over leaves it for the next to begin.
+    env.gt(&["handoff", MAX, "--force"]).ok();
+    assert_ne!(steps(), before);
+}
+
+#[test]
+fn one_that_is_refused_leaves_no_trace_on_the_agent() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["start", MAX]).ok();
+    env.wait_screen(MAX, "# You are");
+    let conversation = || lives(&env, &["--agent", MAX])[0]["harness_session_id"].clone();
+    let before = conversation();
+    let mut command = env.gt_command(&["prime", "--hook"]);
+    command
+        .env("GT_ROLE", MAX)
+        .env("GT_ROOT", env.town())
+        .env("GT_SESSION", "gt-crew-max")
+        .stdin(fs::File::open(report(&env)).unwrap());
+    let told = run(&mut command).ok().stdout;
+    assert!(told.starts_with("STOP"), "{told}");
+    assert_eq!(conversation(), before);
+}
+
+fn report(env: &TestEnv) -> PathBuf {
+    let path = env.path("report.json");
+    let report = json!({"session_id": "11111111-2222-4333-8444-555555555555", "source": "startup"});
+    fs::write(&path, report.to_string()).unwrap();
+    path
+}
+
+#[test]
+fn words_of_others_do_nothing_to_a_terminal() {
+    let env = TestEnv::with_crew(&["max"]);
+    let item = env.json(&[
+        "work",
+        "create",
+        "Roof",
+        "-d",
+        "- a\x1b[2J\x07b",
+        "--rig",
+        "gastown",
+    ]);
+    env.gt(&["hook", item["id"].as_str().unwrap(), "--agent", MAX])
+        .ok();
+    env.gt(&["start", MAX]).ok();
+    let message = "\x1b]0;x\x07 and more";
+    for args in [
+        &["prime", "--agent", MAX][..],
+        &["prime", "--agent", MAX, "--section", "work"],
+        &["handoff", MAX, "--force", "--dry-run", "-m", message],
+    ] {
+        let said = env.gt(args).ok().stdout;
+        assert!(!said.contains(['\x1b', '\x07']), "{args:?}: {said:?}");
+    }
+}
