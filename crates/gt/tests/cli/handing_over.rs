@@ -77,7 +77,7 @@ fn an_agent_hands_over_to_itself_in_its_own_pane() {
     assert_eq!(state["state"], "autonomous", "{state}");
     // Whoever brings it up still holds it, perhaps.
     wait_until("everything agrees", PATIENCE, || {
-        let synced = env.gt(&["sync"]).ok().stdout;
+        let synced = env.gt(&["sync", "--verbose"]).ok().stdout;
         synced.contains("Everything agrees").then_some(())
     });
     assert_eq!(lives(&env, &["--status", "running"]).len(), 1);
