@@ -10,6 +10,7 @@
 
 pub mod answer;
 pub mod beacon;
+pub mod beads;
 pub mod cast;
 pub mod checkpoint;
 pub mod environment;

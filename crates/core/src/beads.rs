@@ -1,0 +1,238 @@
+//! Beads, the issue tracker of a repository: what its programs print, and what has to be
+//! said to them.
+//!
+//! There are two, `bd` and `br`, with nearly the same commands. Here their JSON becomes
+//! work items, and the difference between two states of an item becomes words for a
+//! command line. Nothing is run here; the engine does that (`town::work`).
+//!
+//! Every value stands in one word with its option (`--title=…`), so that no title can be
+//! taken for an option.
+
+mod commands;
+#[cfg(test)]
+mod tests;
+
+pub use commands::{changes, create, list, show};
+
+use crate::problem::Problem;
+use crate::work::{Item, Status, WorkId};
+use serde_json::Value;
+
+/// Which of the two programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    Bd,
+    Br,
+}
+
+impl Dialect {
+    /// By the name of the program.
+    pub fn of(program: &str) -> Self {
+        match program.rsplit('/').next() {
+            Some("br") => Dialect::Br,
+            _ => Dialect::Bd,
+        }
+    }
+}
+
+/// The programs, the first that is found counts.
+pub const PROGRAMS: [&str; 2] = ["bd", "br"];
+
+/// Labels of ours that say what an item cannot say otherwise. They are never written to
+/// beads.
+const OWN_LABEL: &str = "beads:";
+
+/// An item as beads has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bead {
+    pub item: Item,
+    /// Its status in beads' own word.
+    pub word: String,
+    /// It waits for others, but was listed without saying for which.
+    pub is_short: bool,
+}
+
+impl Bead {
+    /// Reads a JSON object; `None` for one that only says that it is gone. `time` brings
+    /// a time into our form, and what has none gets `now`.
+    pub fn read(
+        mut value: Value,
+        now: &str,
+        time: impl Fn(&str) -> Option<String>,
+    ) -> Result<Option<Self>, Problem> {
+        let bad = |error: serde_json::Error| Problem::usage("it is no work item").caused_by(error);
+        let word = value["status"].as_str().unwrap_or("open").to_owned();
+        if word == "tombstone" || value["deleted_at"].is_string() {
+            return Ok(None);
+        }
+        let known = word.parse::<Status>().ok();
+        // Words that are not ours are never ready in beads either.
+        let status = match known {
+            _ if value["pinned"] == true => Status::Pinned,
+            known => known.unwrap_or(Status::Blocked),
+        };
+        value["status"] = status.word().into();
+        let times = [
+            ("created_at", Some(now)),
+            ("updated_at", Some(now)),
+            ("closed_at", None),
+        ];
+        for (field, otherwise) in times {
+            let given = value[field].as_str().and_then(&time);
+            value[field] = given.or(otherwise.map(str::to_owned)).into();
+        }
+        let dependencies = value["dependencies"].take();
+        let count = value["dependency_count"].as_u64().unwrap_or(0);
+        let is_id = |value: &Value| {
+            value
+                .as_str()
+                .is_some_and(|id| id.parse::<WorkId>().is_ok())
+        };
+        if !is_id(&value["parent"]) {
+            value["parent"] = Value::Null;
+        }
+        if let Some(fields) = value.as_object_mut() {
+            let empty = |value: &Value| value.is_null() || *value == "";
+            fields.retain(|name, value| name == "title" || !empty(value));
+        }
+        let mut item: Item = serde_json::from_value(value).map_err(bad)?;
+        if known.is_none() {
+            item.labels.push(format!("{OWN_LABEL}{word}"));
+        }
+        for dependency in dependencies.as_array().into_iter().flatten() {
+            let (on, kind) = edge(dependency);
+            let Some(on) = on.and_then(|id| id.parse::<WorkId>().ok()) else {
+                continue;
+            };
+            match kind {
+                Some("parent-child") => item.parent = Some(on),
+                Some("blocks") | None => item.deps.push(on),
+                // Others say nothing about the order.
+                Some(_) => {}
+            }
+        }
+        item.deps.sort();
+        item.deps.dedup();
+        item.labels.sort();
+        item.labels.dedup();
+        Ok(Some(Bead {
+            item,
+            word,
+            is_short: count > 0 && !dependencies.is_array(),
+        }))
+    }
+
+    /// The same for a town that does not share it: an unknown status says nothing there.
+    #[must_use]
+    pub fn imported(self) -> Item {
+        let mut item = self.item;
+        if item.status == Status::Hooked || self.word.parse::<Status>().is_err() {
+            item.status = Status::Open;
+        }
+        item.labels.retain(|label| !label.starts_with(OWN_LABEL));
+        item
+    }
+
+    /// As it is here while it is on nobody's hook here: a hook of elsewhere holds nobody.
+    pub fn unhook(&mut self) {
+        if self.item.status == Status::Hooked {
+            self.item.status = Status::Open;
+            let label = format!("{OWN_LABEL}{}", Status::Hooked.word());
+            if !self.item.labels.contains(&label) {
+                self.item.labels.push(label);
+                self.item.labels.sort();
+            }
+        }
+    }
+}
+
+/// What an item waits for, and how: as an edge, or as the other item itself.
+fn edge(dependency: &Value) -> (Option<&str>, Option<&str>) {
+    let word = |name: &str| dependency[name].as_str();
+    match word("depends_on_id").or(dependency.as_str()) {
+        Some(on) => (Some(on), word("type")),
+        None => (word("id"), word("dependency_type").or(word("type"))),
+    }
+}
+
+/// The objects of an answer: a list, one object, or either of them in a wrapper.
+pub fn objects(stdout: &str) -> Result<Vec<Value>, Problem> {
+    let bad = || Problem::failed("beads did not answer with JSON");
+    // Warnings of the program may stand before it.
+    let start = stdout.find(['[', '{']).ok_or_else(bad)?;
+    let mut documents = serde_json::Deserializer::from_str(&stdout[start..]).into_iter::<Value>();
+    let mut value = match documents.next() {
+        Some(Ok(value)) => value,
+        Some(Err(error)) => return Err(bad().caused_by(error)),
+        None => return Err(bad()),
+    };
+    for wrapper in ["data", "issues"] {
+        if value.get(wrapper).is_some_and(|inner| !inner.is_null()) {
+            value = value[wrapper].take();
+        }
+    }
+    match value {
+        Value::Array(objects) => Ok(objects),
+        Value::Object(_) if value["id"].is_string() => Ok(vec![value]),
+        _ => Err(bad()),
+    }
+}
+
+/// What a program that failed says of it.
+pub fn reason(stdout: &str, stderr: &str) -> String {
+    let told = |text: &str| {
+        let start = text.find('{')?;
+        let documents = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>();
+        documents.map_while(Result::ok).find_map(|mut value| {
+            if value["data"].is_object() {
+                value = value["data"].take();
+            }
+            let error = &value["error"];
+            let text = error["message"].as_str().or(error.as_str())?;
+            Some(text.to_owned())
+        })
+    };
+    let lines = |text: &str| {
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        let full = lines.into_iter().filter(|line| !line.is_empty());
+        full.take(5).collect::<Vec<_>>().join("; ")
+    };
+    told(stdout)
+        .or_else(|| told(stderr))
+        .unwrap_or_else(|| match lines(stderr) {
+            text if text.is_empty() => lines(stdout),
+            text => text,
+        })
+}
+
+/// What an item is after both sides went on from what was last seen: where only we
+/// changed something it is ours, and otherwise what beads says.
+pub fn merged(seen: &Item, bead: &Item, ours: &Item) -> Item {
+    fn pick<T: Clone + PartialEq>(seen: &T, bead: &T, ours: &T) -> T {
+        match bead == seen {
+            true => ours.clone(),
+            false => bead.clone(),
+        }
+    }
+    // A status, whose it is and why it was closed belong together.
+    let state = |item: &Item| (item.status, item.assignee.clone());
+    let source = match state(bead) == state(seen) {
+        true => ours,
+        false => bead,
+    };
+    Item {
+        title: pick(&seen.title, &bead.title, &ours.title),
+        description: pick(&seen.description, &bead.description, &ours.description),
+        notes: pick(&seen.notes, &bead.notes, &ours.notes),
+        kind: pick(&seen.kind, &bead.kind, &ours.kind),
+        priority: pick(&seen.priority, &bead.priority, &ours.priority),
+        labels: pick(&seen.labels, &bead.labels, &ours.labels),
+        deps: pick(&seen.deps, &bead.deps, &ours.deps),
+        parent: pick(&seen.parent, &bead.parent, &ours.parent),
+        status: source.status,
+        assignee: source.assignee.clone(),
+        closed_at: source.closed_at.clone(),
+        close_reason: source.close_reason.clone(),
+        ..bead.clone()
+    }
+}

@@ -1,0 +1,118 @@
+//! What is said to `bd` and `br`, as the words of a command line.
+
+use super::{Dialect, OWN_LABEL};
+use crate::work::{Item, Status, WorkId};
+
+/// Words that give all items.
+pub fn list() -> Vec<String> {
+    words(["list", "--all", "--limit=0", "--json"])
+}
+
+/// Words that give these items with what they wait for.
+pub fn show<'a>(ids: impl IntoIterator<Item = &'a WorkId>) -> Vec<String> {
+    let mut command = words(["show"]);
+    command.extend(ids.into_iter().map(WorkId::to_string));
+    command.push("--json".to_owned());
+    command
+}
+
+/// Words that make an item. What it waits for comes after ([`changes`]): the programs do
+/// not agree on how that is said here.
+pub fn create(item: &Item) -> Vec<String> {
+    let mut command = words(["create", "--json"]);
+    let mut say = |option: &str, value: &str| {
+        if !value.is_empty() {
+            command.push(format!("--{option}={value}"));
+        }
+    };
+    say("title", &item.title);
+    say("description", &item.description);
+    say("type", &item.kind);
+    say("priority", &item.priority.to_string());
+    say("assignee", item.assignee.as_deref().unwrap_or_default());
+    say("labels", &written(&item.labels).join(","));
+    say("parent", item.parent.as_ref().map_or("", WorkId::as_str));
+    if item.ephemeral {
+        command.push("--ephemeral".to_owned());
+    }
+    command
+}
+
+/// The commands that bring an item from what beads has to what we have, in their order.
+pub fn changes(dialect: Dialect, seen: &Item, now: &Item) -> Vec<Vec<String>> {
+    let id = now.id.as_str();
+    let closed = |item: &Item| item.status == Status::Closed;
+    let mut commands = Vec::new();
+    if closed(seen) && !closed(now) {
+        commands.push(words(["reopen", id, "--json"]));
+    }
+    let mut options = Vec::new();
+    let mut say = |option: &str, before: &str, after: &str| {
+        if before != after {
+            options.push(format!("--{option}={after}"));
+        }
+    };
+    let before = match closed(seen) {
+        true => Status::Open,
+        false => seen.status,
+    };
+    if !closed(now) {
+        say("status", before.word(), now.status.word());
+    }
+    let name = |item: &Item| item.assignee.clone().unwrap_or_default();
+    say("assignee", &name(seen), &name(now));
+    say("title", &seen.title, &now.title);
+    say("description", &seen.description, &now.description);
+    say("notes", &seen.notes, &now.notes);
+    say("type", &seen.kind, &now.kind);
+    let priority = |item: &Item| item.priority.to_string();
+    say("priority", &priority(seen), &priority(now));
+    let (old, new) = (written(&seen.labels), written(&now.labels));
+    let labels = |option: &str, these: &[&str], those: &[&str]| -> Vec<String> {
+        let missing = these.iter().filter(|label| !those.contains(label));
+        missing.map(|label| format!("--{option}={label}")).collect()
+    };
+    options.extend(labels("add-label", &new, &old));
+    options.extend(labels("remove-label", &old, &new));
+    if !options.is_empty() {
+        let mut command = words(["update", id, "--json"]);
+        if dialect == Dialect::Br {
+            // It would keep texts from becoming much shorter.
+            command.push("--force".to_owned());
+        }
+        command.extend(options);
+        commands.push(command);
+    }
+    for blocker in now.deps.iter().filter(|on| !seen.deps.contains(on)) {
+        let blocker = blocker.as_str();
+        commands.push(words([
+            "dep",
+            "add",
+            id,
+            blocker,
+            "--type=blocks",
+            "--json",
+        ]));
+    }
+    for blocker in seen.deps.iter().filter(|on| !now.deps.contains(on)) {
+        commands.push(words(["dep", "remove", id, blocker.as_str(), "--json"]));
+    }
+    if closed(now) && !closed(seen) {
+        let reason = now.close_reason.as_deref().unwrap_or("done");
+        // Closed is closed, also if something that it waited for is not.
+        let reason = format!("--reason={reason}");
+        commands.push(words(["close", id, &reason, "--force", "--json"]));
+    }
+    commands
+}
+
+fn written(labels: &[String]) -> Vec<&str> {
+    let labels = labels.iter().map(String::as_str);
+    labels
+        .filter(|label| !label.starts_with(OWN_LABEL))
+        .collect()
+}
+
+fn words<const N: usize>(words: [&str; N]) -> Vec<String> {
+    words.map(str::to_owned).to_vec()
+}
