@@ -6,12 +6,17 @@
 //! its places in a table, so that a test goes through all of them. A released binary has
 //! none of this.
 
-use crate::Town;
+use crate::{Surroundings, Town};
 
 /// Dies here, if a test wants it.
-#[cfg(debug_assertions)]
 pub(crate) fn point(town: &Town, name: &str) {
-    if town.around().var("GT_FAULT") != Some(name) {
+    point_in(town.around(), name);
+}
+
+/// The same where the town is not at hand.
+#[cfg(debug_assertions)]
+pub(crate) fn point_in(around: &Surroundings, name: &str) {
+    if around.var("GT_FAULT") != Some(name) {
         return;
     }
     let own = rustix::process::getpid();
@@ -23,4 +28,4 @@ pub(crate) fn point(town: &Town, name: &str) {
 }
 
 #[cfg(not(debug_assertions))]
-pub(crate) fn point(_: &Town, _: &str) {}
+pub(crate) fn point_in(_: &Surroundings, _: &str) {}

@@ -6,7 +6,7 @@ use gt_core::event::Policy;
 use gt_core::overlay::broken_toml;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub const FILE: &str = "town.toml";
 
@@ -33,6 +33,34 @@ pub struct Settings {
 #[serde(default, deny_unknown_fields)]
 pub struct RigSettings {
     pub merge: MergeSettings,
+    pub beads: BeadsUse,
+    /// `bd` or `br`, or the path of one of them; absent means whichever is found first.
+    pub beads_program: Option<String>,
+}
+
+/// Whether the work items of a rig are kept in beads.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "String")]
+pub enum BeadsUse {
+    /// If there is a `.beads` folder, and a program for it.
+    #[default]
+    Auto,
+    /// They are, and it is an error if that is not possible.
+    On,
+    Off,
+    /// The same as on, with this folder.
+    At(PathBuf),
+}
+
+impl From<String> for BeadsUse {
+    fn from(text: String) -> Self {
+        match text.as_str() {
+            "auto" => BeadsUse::Auto,
+            "on" => BeadsUse::On,
+            "off" => BeadsUse::Off,
+            _ => BeadsUse::At(PathBuf::from(text)),
+        }
+    }
 }
 
 /// How a rig's merge queue works.

@@ -95,8 +95,11 @@ pub fn sling(town: &Town, id: &WorkId, to: &SlingTarget, options: &SlingOptions)
     }
 }
 
-/// The rig that an item belongs to, by its prefix.
+/// The rig that an item belongs to: in whose beads it is, or by its prefix.
 pub fn rig_of(town: &Town, id: &WorkId) -> Result<String> {
+    if let Some(rig) = Work::of(town).rig_in_beads(id)? {
+        return Ok(rig);
+    }
     match town.registry().split(id.as_str()) {
         Some((rig, _)) => Ok(rig.to_owned()),
         None => Err(Problem::usage(format!("{id} belongs to no rig"))

@@ -1,9 +1,10 @@
 //! Work items, kept in the town's own database: `.work/items.db`.
 //!
-//! It is the truth about them, so every change is one transaction that is on the disk
+//! It is the truth about them, except for rigs that use beads (`beads.rs`), so every change is one transaction that is on the disk
 //! before it is told. An item is on one agent's hook at a time and an agent has one
 //! item: the table of hooks cannot hold it otherwise.
 
+mod beads;
 mod change;
 mod dependencies;
 mod exchange;
@@ -17,6 +18,7 @@ mod molecules;
 mod read;
 mod store;
 
+pub use beads::{BeadsRig, FAULT_POINTS as BEADS_FAULT_POINTS, unused as unused_beads};
 pub use change::{Draft, Patch};
 pub use exchange::Imported;
 pub use finish::{Finish, Finished};
@@ -31,17 +33,21 @@ pub use read::Query;
 
 use crate::Town;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The work items of a town.
 #[derive(Clone, Debug)]
 pub struct Work {
     path: PathBuf,
+    /// The rigs whose items are kept in beads.
+    beads: Option<Arc<beads::Beads>>,
 }
 
 impl Work {
     pub fn of(town: &Town) -> Self {
         Work {
             path: town.root().join(".work/items.db"),
+            beads: beads::Beads::of(town),
         }
     }
 

@@ -9,6 +9,7 @@
 mod accounts;
 mod attaching;
 mod contract;
+mod beads;
 mod crowd;
 mod env;
 mod faults;

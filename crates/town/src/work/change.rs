@@ -46,10 +46,28 @@ pub struct Patch {
 
 impl Work {
     pub fn create(&self, draft: &Draft) -> Result<Item> {
-        self.change(|db| insert(db, draft))
+        if let Some(parent) = &draft.parent {
+            self.refresh_for(parent)?;
+        }
+        for blocker in &draft.deps {
+            self.refresh_for(blocker)?;
+        }
+        self.change(|db| self.make(db, draft))
+    }
+
+    /// Makes an item as a part of a greater change, where its rig has its items.
+    pub(super) fn make(&self, db: &Connection, draft: &Draft) -> Result<Item> {
+        match self.beads_for(db, draft)? {
+            Some((beads, rig)) => {
+                let draft = as_item(db, draft)?;
+                super::beads::create(beads, rig, db, &draft)
+            }
+            None => insert(db, draft),
+        }
     }
 
     pub fn update(&self, id: &WorkId, patch: &Patch) -> Result<Item> {
+        self.refresh_for(id)?;
         if let Some(title) = &patch.title {
             check_title(title)?;
         }
@@ -106,10 +124,12 @@ impl Work {
     /// Closes an item and takes it from whoever's hook it is on. One that is closed
     /// already stays as it is.
     pub fn close(&self, id: &WorkId, reason: Option<&str>) -> Result<Item> {
+        self.refresh_for(id)?;
         self.change(|db| close(db, id, reason))
     }
 
     pub fn reopen(&self, id: &WorkId) -> Result<Item> {
+        self.refresh_for(id)?;
         self.change(|db| {
             let item = must_have(db, id)?;
             if item.status != Status::Closed {
@@ -138,8 +158,8 @@ fn check_no_letter(kind: &str) -> Result<()> {
     Err(Problem::usage("a letter is written, and stays a letter").hint("`gt mail send`"))
 }
 
-/// Makes an item, as a part of a greater change.
-pub(super) fn insert(db: &Connection, draft: &Draft) -> Result<Item> {
+/// Checks a draft, and gives its type and priority.
+fn check(draft: &Draft) -> Result<(&str, u8)> {
     check_title(&draft.title)?;
     let kind = draft.kind.as_deref().unwrap_or(USUAL_KIND);
     check_word("type", kind)?;
@@ -149,7 +169,43 @@ pub(super) fn insert(db: &Connection, draft: &Draft) -> Result<Item> {
     for label in &draft.labels {
         check_word("label", label)?;
     }
+    Ok((kind, priority))
+}
+
+/// A draft as the item that beads is to make; the id is beads' own in the end.
+fn as_item(db: &Connection, draft: &Draft) -> Result<Item> {
+    let (kind, priority) = check(draft)?;
+    for blocker in &draft.deps {
+        must_have(db, blocker)?;
+    }
+    Ok(Item {
+        id: random_id("new")?,
+        title: draft.title.clone(),
+        description: draft.description.clone(),
+        kind: kind.to_owned(),
+        priority,
+        status: Status::Open,
+        assignee: draft.assignee.clone(),
+        labels: draft.labels.clone(),
+        parent: draft.parent.clone(),
+        deps: draft.deps.clone(),
+        notes: String::new(),
+        ephemeral: draft.ephemeral,
+        created_at: String::new(),
+        updated_at: String::new(),
+        closed_at: None,
+        close_reason: None,
+    })
+}
+
+/// Makes an item in the town's own tables, as a part of a greater change.
+pub(super) fn insert(db: &Connection, draft: &Draft) -> Result<Item> {
+    let (kind, priority) = check(draft)?;
     let id = match &draft.parent {
+        // The numbers of its parts are given by beads.
+        Some(parent) if super::beads::rig_of(db, parent)?.is_some() => {
+            free_id(db, prefix_for(draft, parent))?
+        }
         Some(parent) => next_child(db, &must_have(db, parent)?.id)?,
         None => free_id(db, &draft.prefix)?,
     };
@@ -228,6 +284,13 @@ pub(super) fn add_labels(db: &Connection, id: &WorkId, labels: &[String]) -> Res
         .map_err(problem)?;
     }
     Ok(())
+}
+
+fn prefix_for<'a>(draft: &'a Draft, parent: &'a WorkId) -> &'a str {
+    match draft.prefix.as_str() {
+        "" => parent.as_str().split('-').next().unwrap_or_default(),
+        prefix => prefix,
+    }
 }
 
 /// Notes with a line more.

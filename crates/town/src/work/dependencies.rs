@@ -12,6 +12,8 @@ use rusqlite::{Connection, params};
 impl Work {
     /// Says that an item can only be begun when another is closed.
     pub fn add_dependency(&self, id: &WorkId, blocker: &WorkId) -> Result<Item> {
+        self.refresh_for(id)?;
+        self.refresh_for(blocker)?;
         self.change(|db| {
             must_have(db, id)?;
             add(db, id, blocker)?;
@@ -21,6 +23,7 @@ impl Work {
     }
 
     pub fn remove_dependency(&self, id: &WorkId, blocker: &WorkId) -> Result<Item> {
+        self.refresh_for(id)?;
         self.change(|db| {
             must_have(db, id)?;
             let removed = db

@@ -6,6 +6,7 @@ use super::{Query, Work};
 use crate::Result;
 use crate::sessions::timestamp;
 use gt_core::Problem;
+use gt_core::beads::Bead;
 use gt_core::work::{Item, Status, WorkId, check_priority, check_title};
 use rusqlite::{Connection, params};
 use serde_json::Value;
@@ -90,53 +91,26 @@ impl Work {
 
 /// Reads a line; `None` for one that only says that an item is gone.
 fn read(line: &str) -> Result<Option<Item>> {
-    let bad = |error: serde_json::Error| Problem::usage("it is no work item").caused_by(error);
-    let mut value: Value = serde_json::from_str(line).map_err(bad)?;
-    if value["status"] == "tombstone" || value["deleted_at"].is_string() {
-        return Ok(None);
-    }
-    let known = value["status"].as_str().unwrap_or("open").parse::<Status>();
+    let value: Value = serde_json::from_str(line)
+        .map_err(|error| Problem::usage("it is no work item").caused_by(error))?;
+    let bead = Bead::read(value, &timestamp(None), our_time)?;
     // A hook of another town's means nothing here, and other words are theirs.
-    let status = match known {
-        Ok(Status::Hooked) | Err(_) => Status::Open,
-        Ok(status) => status,
-    };
-    value["status"] = status.word().into();
-    let now = Value::from(timestamp(None));
-    for field in ["created_at", "updated_at"] {
-        // As we write them, so that they can be compared.
-        let time = value[field]
-            .as_str()
-            .and_then(|time| time.parse::<jiff::Timestamp>().ok());
-        value[field] = time.map_or_else(|| now.clone(), |time| format!("{time:.3}").into());
+    let item = bead.map(Bead::imported);
+    if let Some(item) = &item {
+        check_title(&item.title)?;
+        check_priority(item.priority)?;
     }
-    for field in ["description", "notes", "labels", "deps"] {
-        if value[field].is_null()
-            && let Some(fields) = value.as_object_mut()
-        {
-            fields.shift_remove(field);
-        }
-    }
-    let dependencies = value["dependencies"].take();
-    let mut item: Item = serde_json::from_value(value).map_err(bad)?;
-    check_title(&item.title)?;
-    check_priority(item.priority)?;
-    for dependency in dependencies.as_array().into_iter().flatten() {
-        let on = dependency["depends_on_id"].as_str().or(dependency.as_str());
-        let Some(on) = on.and_then(|id| id.parse::<WorkId>().ok()) else {
-            continue;
-        };
-        match dependency["type"].as_str() {
-            Some("parent-child") => item.parent = Some(on),
-            Some("blocks") | None => item.deps.push(on),
-            // Others say nothing about the order.
-            Some(_) => {}
-        }
-    }
-    Ok(Some(item))
+    Ok(item)
 }
 
-fn write(db: &Connection, item: &Item) -> Result<()> {
+/// A time as we write it, so that two can be compared.
+pub(super) fn our_time(text: &str) -> Option<String> {
+    let time = text.parse::<jiff::Timestamp>().ok()?;
+    Some(format!("{time:.3}"))
+}
+
+/// Writes an item as it is, except for what it waits for.
+pub(super) fn write(db: &Connection, item: &Item) -> Result<()> {
     db.execute(
         "INSERT INTO items (id, title, description, type, priority, status, assignee, parent,
          notes, ephemeral, created_at, updated_at, closed_at, close_reason)

@@ -44,6 +44,9 @@ pub struct Finished {
 impl Work {
     /// Queues the branch, takes the item off the hook and gives it its new status.
     pub fn finish(&self, finish: &Finish<'_>) -> Result<Finished> {
+        if let Some(id) = finish.item {
+            self.refresh_for(id)?;
+        }
         self.change(|db| {
             let merge = match finish.item {
                 Some(id) => leave(db, id, finish)?,

@@ -23,9 +23,16 @@ pub struct Hooked {
 impl Work {
     /// What an agent has on its hook. A failure to look is a failure, and not nothing.
     pub fn hooked(&self, agent: &str) -> Result<Option<Hooked>> {
-        match self.open_if_there()? {
-            Some(db) => of_agent(&db, agent),
-            None => Ok(None),
+        let Some(db) = self.open_if_there()? else {
+            return Ok(None);
+        };
+        let hooked = of_agent(&db, agent)?;
+        match &hooked {
+            Some(hooked) if self.beads.is_some() => {
+                self.refresh_for(&hooked.item.id)?;
+                of_agent(&db, agent)
+            }
+            _ => Ok(hooked),
         }
     }
 
@@ -58,6 +65,7 @@ impl Work {
     /// Puts an item on an agent's hook. One that is there already stays; an agent's letter
     /// to itself makes room for work, and travels with it.
     pub fn hook(&self, agent: &str, id: &WorkId) -> Result<Hooked> {
+        self.refresh_for(id)?;
         self.change(|db| {
             let item = must_have(db, id)?;
             let present = of_agent(db, agent)?;

@@ -4,7 +4,7 @@
 //! transaction, in which the items change together with the queue: an item is closed
 //! only when its branch is in the base.
 
-use super::change::{appended, close, insert};
+use super::change::{appended, close};
 use super::merges::{find, must_find, set_queued};
 use super::read::{by_id, must_have};
 use super::store::problem;
@@ -82,10 +82,11 @@ impl Work {
 
     /// It cannot be merged as it is: an item says what is to be repaired.
     pub fn refuse_merge(&self, id: &WorkId, refusal: &Refusal, base_commit: &str) -> Result<Merge> {
+        self.refresh_for(&self.merge(id)?.item)?;
         self.change(|db| {
             let merge = must_find(db, id)?;
             let item = must_have(db, &merge.item)?;
-            let repair = repair(db, &merge, &item, refusal, base_commit)?;
+            let repair = self.repair(db, &merge, &item, refusal, base_commit)?;
             let files = serde_json::to_string(&refusal.files).unwrap_or_default();
             db.execute(
                 "UPDATE merges SET status = ?2, reason = ?3, files = ?4, log = ?5, repair = ?6,
@@ -195,43 +196,44 @@ impl Work {
             must_find(db, id)
         })
     }
-}
 
-/// The item of a repair: the one that was made before, or a new one.
-fn repair(
-    db: &Connection,
-    merge: &Merge,
-    item: &Item,
-    refusal: &Refusal,
-    base_commit: &str,
-) -> Result<WorkId> {
-    let description = refusal.description(merge, base_commit);
-    let before = match &merge.repair {
-        Some(id) => by_id(db, id)?.filter(|before| before.status != work::Status::Closed),
-        None => None,
-    };
-    let Some(before) = before else {
-        let made = insert(
-            db,
-            &Draft {
-                parent: Some(merge.item.clone()),
-                title: refusal.title(item),
-                description,
-                kind: Some("bug".to_owned()),
-                priority: Some(item.priority.saturating_sub(1)),
-                ..Draft::default()
-            },
-        )?;
-        return Ok(made.id);
-    };
-    // Whoever has it on the hook goes on with it.
-    db.execute(
-        "UPDATE items SET description = ?2, updated_at = ?3,
+    /// The item of a repair: the one that was made before, or a new one.
+    fn repair(
+        &self,
+        db: &Connection,
+        merge: &Merge,
+        item: &Item,
+        refusal: &Refusal,
+        base_commit: &str,
+    ) -> Result<WorkId> {
+        let description = refusal.description(merge, base_commit);
+        let before = match &merge.repair {
+            Some(id) => by_id(db, id)?.filter(|before| before.status != work::Status::Closed),
+            None => None,
+        };
+        let Some(before) = before else {
+            let made = self.make(
+                db,
+                &Draft {
+                    parent: Some(merge.item.clone()),
+                    title: refusal.title(item),
+                    description,
+                    kind: Some("bug".to_owned()),
+                    priority: Some(item.priority.saturating_sub(1)),
+                    ..Draft::default()
+                },
+            )?;
+            return Ok(made.id);
+        };
+        // Whoever has it on the hook goes on with it.
+        db.execute(
+            "UPDATE items SET description = ?2, updated_at = ?3,
          assignee = CASE WHEN status = 'in_progress' THEN NULL ELSE assignee END,
          status = CASE WHEN status = 'in_progress' THEN 'open' ELSE status END
          WHERE id = ?1",
-        params![before.id.as_str(), description, timestamp(None)],
-    )
-    .map_err(problem)?;
-    Ok(before.id)
+            params![before.id.as_str(), description, timestamp(None)],
+        )
+        .map_err(problem)?;
+        Ok(before.id)
+    }
 }

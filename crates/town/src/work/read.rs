@@ -37,14 +37,18 @@ const COLUMNS: &str =
 impl Work {
     /// The items that fit, the most urgent and oldest first.
     pub fn find(&self, query: &Query) -> Result<Vec<Item>> {
+        self.refresh(query.prefix.as_deref())?;
+        let prefix = query.prefix.as_deref();
+        let rig = prefix.and_then(|prefix| self.beads_rig(prefix));
         match self.open_if_there()? {
-            Some(db) => find(&db, query),
+            Some(db) => find(&db, query, rig.map(|rig| rig.rig.as_str())),
             None => Ok(Vec::new()),
         }
     }
 
     /// The item of this id.
     pub fn get(&self, id: &WorkId) -> Result<Item> {
+        self.refresh_for(id)?;
         let item = match self.open_if_there()? {
             Some(db) => by_id(&db, id)?,
             None => None,
@@ -54,6 +58,7 @@ impl Work {
 
     /// What still keeps an item from being begun.
     pub fn open_blockers(&self, id: &WorkId) -> Result<Vec<WorkId>> {
+        self.refresh_for(id)?;
         let Some(db) = self.open_if_there()? else {
             return Ok(Vec::new());
         };
@@ -70,7 +75,8 @@ impl Work {
     }
 }
 
-fn find(db: &Connection, query: &Query) -> Result<Vec<Item>> {
+/// Those of a rig are those with its prefix, and all that are in its beads.
+fn find(db: &Connection, query: &Query, beads: Option<&str>) -> Result<Vec<Item>> {
     let mut conditions: Vec<String> = Vec::new();
     let mut values: Vec<Value> = Vec::new();
     let mut must = |condition: &str, value: Option<Value>| {
@@ -99,13 +105,6 @@ fn find(db: &Connection, query: &Query) -> Result<Vec<Item>> {
         query.parent.as_ref().map(|id| Value::from(id.to_string())),
     );
     must(
-        "id LIKE ? ESCAPE '\\'",
-        query
-            .prefix
-            .as_ref()
-            .map(|p| Value::from(format!("{}-%", escaped(p)))),
-    );
-    must(
         "EXISTS (SELECT 1 FROM labels WHERE item = items.id AND label = ?)",
         text(&query.label),
     );
@@ -116,6 +115,15 @@ fn find(db: &Connection, query: &Query) -> Result<Vec<Item>> {
             .as_ref()
             .map(|text| Value::from(format!("%{}%", escaped(text)))),
     );
+    if let Some(prefix) = &query.prefix {
+        values.push(Value::from(format!("{}-%", escaped(prefix))));
+        values.push(beads.map(str::to_owned).into());
+        let (pattern, rig) = (values.len() - 1, values.len());
+        conditions.push(format!(
+            "(id LIKE ?{pattern} ESCAPE '\\'
+             OR id IN (SELECT item FROM beads WHERE beads.rig = ?{rig}))"
+        ));
+    }
     if query.ready && query.kind.is_none() && query.parent.is_none() {
         // The steps of a molecule belong to the agent that it was poured for.
         conditions.push(format!("type <> '{}'", super::molecules::STEP));

@@ -68,6 +68,26 @@ CREATE TABLE finishes (
     ended INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 ",
+    "
+CREATE TABLE beads (
+    item TEXT PRIMARY KEY REFERENCES items (id) ON DELETE CASCADE, rig TEXT NOT NULL,
+    seen TEXT NOT NULL, touched INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+CREATE INDEX beads_by_rig ON beads (rig, touched);
+CREATE TABLE beads_looks (
+    rig TEXT PRIMARY KEY, folder TEXT NOT NULL, trace TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TRIGGER bead_changed AFTER UPDATE ON items BEGIN
+    UPDATE beads SET touched = 1 WHERE item = NEW.id; END;
+CREATE TRIGGER bead_labelled AFTER INSERT ON labels BEGIN
+    UPDATE beads SET touched = 1 WHERE item = NEW.item; END;
+CREATE TRIGGER bead_unlabelled AFTER DELETE ON labels BEGIN
+    UPDATE beads SET touched = 1 WHERE item = OLD.item; END;
+CREATE TRIGGER bead_waits AFTER INSERT ON dependencies BEGIN
+    UPDATE beads SET touched = 1 WHERE item = NEW.item; END;
+CREATE TRIGGER bead_waits_no_more AFTER DELETE ON dependencies BEGIN
+    UPDATE beads SET touched = 1 WHERE item = OLD.item; END;
+",
 ];
 
 impl Work {
@@ -109,7 +129,8 @@ impl Work {
         Ok(db)
     }
 
-    /// Makes a change, whole or not at all.
+    /// Makes a change, whole or not at all. What it changes of items that are in beads is
+    /// written there first, and a refusal there undoes it here.
     pub(super) fn change<T>(
         &self,
         change: impl FnOnce(&Transaction<'_>) -> Result<T>,
@@ -119,6 +140,7 @@ impl Work {
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(problem)?;
         let answer = change(&transaction)?;
+        self.write_through(&transaction)?;
         transaction.commit().map_err(problem)?;
         Ok(answer)
     }

@@ -1,0 +1,438 @@
+//! A rig whose work items are kept in beads. `bd` and `br` are played by a stand-in
+//! (`beads/stand_in.py`) that prints what they document; with `GT_TEST_BR` the real `br`
+//! of that path is asked as well.
+
+use crate::env::{Answer, PATIENCE, TestEnv, run};
+use crate::merging::{commit, item, repository};
+use gt_tmux::testing::wait_until;
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const TOAST: &str = "gastown/polecats/Toast";
+
+/// A town whose rig has a `.beads` folder, and a program for it.
+struct Beads {
+    env: TestEnv,
+    program: PathBuf,
+}
+
+impl Beads {
+    /// With a stand-in of this name.
+    fn new(name: &str) -> Self {
+        let beads = Self::without_program(name);
+        let python = Command::new("python3")
+            .args(["-c", "import sys; print(sys.executable)"])
+            .output()
+            .expect("python3");
+        let python = String::from_utf8(python.stdout).unwrap();
+        let text = format!("#!{}\n{}", python.trim(), include_str!("beads/stand_in.py"));
+        fs::write(&beads.program, text).unwrap();
+        fs::set_permissions(&beads.program, PermissionsExt::from_mode(0o755)).unwrap();
+        beads
+    }
+
+    fn without_program(name: &str) -> Self {
+        let mut env = TestEnv::with_rig();
+        let bin = env.path("bin");
+        fs::create_dir_all(&bin).unwrap();
+        fs::create_dir_all(env.path("source-gastown/.beads")).unwrap();
+        let path = std::env::var("PATH").unwrap();
+        env.set("PATH", &format!("{}:{path}", bin.display()));
+        let program = bin.join(name);
+        Beads { env, program }
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.env.path("source-gastown/.beads")
+    }
+
+    /// What somebody does with beads itself.
+    #[track_caller]
+    fn say(&self, words: &[&str]) -> Value {
+        let mut command = self.env.command(self.program.to_str().unwrap());
+        command
+            .args(words)
+            .env("BEADS_DIR", self.folder())
+            .current_dir(self.folder().parent().unwrap());
+        run(&mut command).ok().json()
+    }
+
+    #[track_caller]
+    fn shown(&self, id: &str) -> Value {
+        self.say(&["show", id, "--json"])[0].clone()
+    }
+
+    #[track_caller]
+    fn make(&self, title: &str) -> String {
+        let made = self.say(&["create", "--json", &format!("--title={title}")]);
+        made["id"].as_str().unwrap().to_owned()
+    }
+
+    /// What was said to the stand-in, each with who said it.
+    fn calls(&self) -> Vec<Value> {
+        let text = fs::read_to_string(self.folder().join("calls.log")).unwrap_or_default();
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    fn trouble(&self, kind: &str, command: &str) {
+        fs::write(self.folder().join(format!("{kind}.tmp")), command).unwrap();
+    }
+
+    fn no_trouble(&self) {
+        for kind in ["fail", "hang"] {
+            let _ = fs::remove_file(self.folder().join(format!("{kind}.tmp")));
+        }
+    }
+
+    fn set(&self, line: &str) {
+        let file = self.env.town().join("town.toml");
+        let text = fs::read_to_string(&file).unwrap();
+        fs::write(file, format!("{text}\n[rigs.gastown]\n{line}\n")).unwrap();
+    }
+}
+
+/// Both programs, played, and whatever real one there is.
+fn each(test: impl Fn(&Beads)) {
+    for name in ["bd", "br"] {
+        test(&Beads::new(name));
+    }
+    if let Some(real) = std::env::var_os("GT_TEST_BR") {
+        let beads = Beads::without_program("br");
+        std::os::unix::fs::symlink(Path::new(&real), &beads.program).unwrap();
+        fs::remove_dir(beads.folder()).unwrap();
+        let source = beads.env.path("source-gastown");
+        let mut init = beads.env.command(beads.program.to_str().unwrap());
+        run(init.args(["init", "--prefix", "demo"]).current_dir(source)).ok();
+        test(&beads);
+    }
+}
+
+fn ids(items: &Value) -> Vec<&str> {
+    let items = items.as_array().unwrap().iter();
+    items.map(|item| item["id"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn the_same_commands_go_through_beads() {
+    each(|beads| {
+        let env = &beads.env;
+        let first = item(env, &["First", "-p", "1", "--type", "bug", "--label", "ui"]);
+        assert!(first.starts_with("demo-"), "{first}");
+        let shown = beads.shown(&first);
+        assert_eq!(
+            (&shown["title"], &shown["status"]),
+            (&json!("First"), &json!("open"))
+        );
+        assert_eq!(
+            (&shown["priority"], &shown["issue_type"]),
+            (&json!(1), &json!("bug"))
+        );
+        assert_eq!(shown["labels"], json!(["ui"]));
+
+        let second = item(
+            env,
+            &["--description=-d", "--deps", &first, "--", "--title"],
+        );
+        let part = item(env, &["A part", "--parent", &first]);
+        assert!(part.starts_with(&format!("{first}.")), "{part}");
+        let shown = env.json(&["work", "show", &second]);
+        assert_eq!(
+            (&shown["title"], &shown["description"]),
+            (&json!("--title"), &json!("-d"))
+        );
+        assert_eq!(shown["blocked_by"], json!([first]));
+        assert_eq!(env.json(&["work", "show", &part])["parent"], json!(first));
+        let ready = env.json(&["work", "ready", "--rig", "gastown"]);
+        assert_eq!(ids(&ready), [&first, &part]);
+
+        env.gt(&[
+            "work", "update", &first, "--title", "Changed", "--notes", "n",
+        ])
+        .ok();
+        env.gt(&[
+            "work",
+            "update",
+            &first,
+            "--add-label",
+            "x",
+            "--remove-label",
+            "ui",
+        ])
+        .ok();
+        let shown = beads.shown(&first);
+        assert_eq!(
+            (&shown["title"], &shown["notes"]),
+            (&json!("Changed"), &json!("n"))
+        );
+        assert_eq!(shown["labels"], json!(["x"]));
+        env.gt(&["work", "close", &first, "--reason", "enough"])
+            .ok();
+        let shown = beads.shown(&first);
+        assert_eq!(shown["status"], "closed");
+        assert_eq!(shown["close_reason"], "enough");
+        assert_eq!(
+            env.json(&["work", "show", &second])["blocked_by"],
+            json!([])
+        );
+        env.gt(&["work", "reopen", &first]).ok();
+        assert_eq!(beads.shown(&first)["status"], "open");
+        env.gt(&["work", "dep", "remove", &second, &first]).ok();
+        assert!(
+            beads.shown(&second)["dependencies"]
+                .as_array()
+                .is_none_or(Vec::is_empty)
+        );
+    });
+}
+
+#[test]
+fn what_changes_in_beads_is_seen() {
+    each(|beads| {
+        let env = &beads.env;
+        let [first, second] = ["One", "Two"].map(|title| beads.make(title));
+        beads.say(&["dep", "add", &second, &first, "--type=blocks", "--json"]);
+        assert_eq!(ids(&env.json(&["work", "ready"])), [&first]);
+        assert_eq!(
+            env.json(&["work", "show", &second])["blocked_by"],
+            json!([first])
+        );
+        beads.say(&[
+            "update",
+            &first,
+            "--json",
+            "--status=deferred",
+            "--title=Uno",
+        ]);
+        assert_eq!(env.json(&["work", "ready"]), json!([]));
+        let shown = env.json(&["work", "show", &first]);
+        assert_eq!(
+            (&shown["title"], &shown["status"]),
+            (&json!("Uno"), &json!("blocked"))
+        );
+        assert_eq!(shown["labels"], json!(["beads:deferred"]));
+        beads.say(&["close", &first, "--reason=no", "--json"]);
+        assert_eq!(ids(&env.json(&["work", "ready"])), [&second]);
+        assert_eq!(ids(&env.json(&["work", "search", "uno"])), [&first]);
+        // Our own label is never written.
+        assert_eq!(beads.shown(&first)["labels"], Value::Null);
+    });
+}
+
+#[test]
+fn a_bead_goes_all_the_way_to_the_base() {
+    each(|beads| {
+        let env = &beads.env;
+        let id = beads.make("The work");
+        assert_eq!(ids(&env.json(&["work", "ready"])), [&id]);
+        let slung = env.json(&["sling", &id]);
+        assert_eq!(slung["agent"], TOAST);
+        let shown = beads.shown(&id);
+        assert_eq!(
+            (&shown["status"], &shown["assignee"]),
+            (&json!("hooked"), &json!(TOAST))
+        );
+        let primed = env.gt(&["prime", "--agent", TOAST]);
+        assert!(primed.stdout.contains(&id), "{primed:?}");
+        let dir = env.town().join("gastown/polecats/Toast");
+        let tip = commit(env, &dir, "a.txt", "a\n");
+        env.gt(&["done", "--agent", TOAST, "-m", "it works"]).ok();
+        let shown = beads.shown(&id);
+        assert_eq!(shown["status"], "in_progress");
+        assert_eq!(shown["assignee"], "gastown/refinery");
+        assert!(
+            shown["notes"].as_str().unwrap().contains("it works"),
+            "{shown}"
+        );
+        env.gt(&["mq", "run"]).ok();
+        let shown = beads.shown(&id);
+        assert_eq!(shown["status"], "closed", "{shown}");
+        let merged = env.git(&repository(env), &["rev-parse", "refs/gt/merged/main"]);
+        assert_eq!(merged.trim(), tip);
+        wait_until("its session is over", PATIENCE, || {
+            env.running().is_empty().then_some(())
+        });
+    });
+}
+
+#[test]
+fn a_repair_is_a_part_of_its_bead() {
+    let beads = Beads::new("bd");
+    let env = &beads.env;
+    beads.set("merge.validate = ['false']");
+    env.gt(&["crew", "add", "max"]).ok();
+    let id = beads.make("Bad work");
+    env.gt(&["hook", &id, "--agent", "gastown/max"]).ok();
+    commit(env, &env.town().join("gastown/crew/max"), "a.txt", "a\n");
+    env.gt(&["done", "--agent", "gastown/max"]).ok();
+    env.gt(&["mq", "run", "--no-repair"]);
+    let repair = format!("{id}.1");
+    let shown = beads.shown(&repair);
+    assert_eq!(
+        (&shown["issue_type"], &shown["status"]),
+        (&json!("bug"), &json!("open"))
+    );
+    let queue = env.json(&["mq", "list"]);
+    assert_eq!(queue[0]["repair"], json!(repair));
+}
+
+#[test]
+fn nothing_is_run_while_nothing_changes() {
+    let beads = Beads::new("bd");
+    let env = &beads.env;
+    env.gt(&["crew", "add", "max"]).ok();
+    let id = beads.make("The work");
+    let agent = ["--agent", "gastown/max"];
+    env.gt(&["hook", &id, agent[0], agent[1]]).ok();
+    env.gt(&["work", "list"]).ok();
+    let before = beads.calls().len();
+    env.gt(&["hook", agent[0], agent[1]]).ok();
+    env.gt(&["prime", agent[0], agent[1]]).ok();
+    env.gt(&["work", "list"]).ok();
+    env.gt(&["mail", "inbox", agent[0], agent[1]]);
+    assert_eq!(beads.calls().len(), before, "{:?}", beads.calls());
+    // Who did it is told.
+    env.gt_command(&["work", "close", &id])
+        .env("GT_ROLE", "gastown/max")
+        .output()
+        .unwrap();
+    let last = beads.calls().pop().unwrap();
+    assert_eq!(
+        (&last[0], &last[1]),
+        (&json!("gastown/max"), &json!("close"))
+    );
+}
+
+#[track_caller]
+fn tells_of_beads(answer: Answer, words: &str) {
+    let answer = answer.fails(1);
+    assert!(answer.stderr.contains("beads of gastown"), "{answer:?}");
+    assert!(answer.stderr.contains(words), "{answer:?}");
+}
+
+#[test]
+fn a_failure_of_beads_is_one_and_changes_nothing() {
+    let beads = Beads::new("br");
+    let env = &beads.env;
+    env.gt(&["crew", "add", "max"]).ok();
+    let id = beads.make("The work");
+    env.gt(&["work", "list"]).ok();
+    beads.trouble("fail", "update");
+    let hook = ["hook", &id, "--agent", "gastown/max"];
+    tells_of_beads(env.gt(&hook), "database is locked");
+    assert_eq!(env.json(&["hook", "--agent", "gastown/max"]), Value::Null);
+    assert_eq!(env.json(&["work", "show", &id])["status"], "open");
+    beads.trouble("fail", "list");
+    beads.make("Another");
+    for look in [
+        vec!["work", "list"],
+        vec!["work", "ready"],
+        vec!["work", "show", &id],
+    ] {
+        tells_of_beads(env.gt(&look), "database is locked");
+    }
+    beads.no_trouble();
+    env.gt(&hook).ok();
+    assert_eq!(beads.shown(&id)["status"], "hooked");
+}
+
+#[test]
+fn one_that_hangs_is_stopped() {
+    let beads = Beads::new("bd");
+    beads.make("The work");
+    beads.trouble("hang", "list");
+    tells_of_beads(beads.env.gt(&["work", "list"]), "took too long");
+    assert_eq!(
+        crate::env::processes_of(beads.env.home()),
+        Vec::<u32>::new()
+    );
+}
+
+#[test]
+fn without_a_program_the_towns_own_items_are_used_unless_beads_is_wanted() {
+    let beads = Beads::without_program("bd");
+    let env = &beads.env;
+    let mut env_path = env.gt_command(&["doctor"]);
+    // Nobody else's programs may be found.
+    let only = "/usr/bin:/bin";
+    let doctor = run(env_path.env("PATH", only));
+    assert!(
+        doctor.stdout.contains("bd or br is not on PATH"),
+        "{doctor:?}"
+    );
+    let id = item(env, &["Own"]);
+    assert!(id.starts_with("gt-"), "{id}");
+    beads.set("beads = 'on'");
+    let answer = run(env.gt_command(&["work", "list"]).env("PATH", only)).fails(5);
+    assert!(answer.stderr.contains("not on PATH"), "{answer:?}");
+    let town = env.town().join("town.toml");
+    let text = fs::read_to_string(&town).unwrap();
+    fs::write(&town, text.replace("'on'", "'off'")).unwrap();
+    assert_eq!(ids(&env.json(&["work", "list"])), [&id]);
+}
+
+#[test]
+fn a_kill_in_between_loses_nothing() {
+    let beads = Beads::new("bd");
+    let env = &beads.env;
+    env.gt(&["crew", "add", "max"]).ok();
+    let killed = |point: &str, args: &[&str]| {
+        assert!(gt_town::work::BEADS_FAULT_POINTS.contains(&point));
+        let answer = run(env.gt_command(args).env("GT_FAULT", point));
+        assert_eq!(answer.code, -9, "{answer:?}");
+    };
+    killed("beads.created", &["work", "create", "The work"]);
+    let ready = env.json(&["work", "ready"]);
+    let id = ids(&ready)[0].to_owned();
+
+    let hook = ["hook", &id, "--agent", "gastown/max"];
+    killed("beads.written", &hook);
+    assert_eq!(beads.shown(&id)["status"], "hooked");
+    assert_eq!(env.json(&["hook", "--agent", "gastown/max"]), Value::Null);
+    assert_eq!(ids(&env.json(&["work", "ready"])), [&id]);
+    env.gt(&hook).ok();
+
+    killed("beads.written", &["unhook", "--agent", "gastown/max"]);
+    assert_eq!(beads.shown(&id)["status"], "open");
+    // It hangs there still, and beads is told again.
+    assert_eq!(
+        env.json(&["hook", "--agent", "gastown/max"])["item"]["status"],
+        "hooked"
+    );
+    assert_eq!(beads.shown(&id)["status"], "hooked");
+    killed("beads.written", &["work", "close", &id]);
+    assert_eq!(env.json(&["work", "show", &id])["status"], "closed");
+}
+
+#[test]
+fn what_is_done_without_the_program_is_told_later() {
+    let beads = Beads::new("bd");
+    let env = &beads.env;
+    let [id, other] = ["The work", "Other"].map(|title| beads.make(title));
+    env.gt(&["work", "list"]).ok();
+    let away = env.path("away");
+    fs::rename(&beads.program, &away).unwrap();
+    env.gt(&["work", "close", &id, "--reason", "meanwhile"])
+        .ok();
+    env.gt(&[
+        "work", "update", &other, "--title", "Ours", "--notes", "ours",
+    ])
+    .ok();
+    fs::rename(&away, &beads.program).unwrap();
+    beads.say(&["update", &other, "--json", "--title=Theirs"]);
+    assert_eq!(env.json(&["work", "show", &other])["title"], "Theirs");
+    let shown = beads.shown(&id);
+    assert_eq!(
+        (&shown["status"], &shown["close_reason"]),
+        (&json!("closed"), &json!("meanwhile"))
+    );
+    let shown = beads.shown(&other);
+    assert_eq!(
+        (&shown["title"], &shown["notes"]),
+        (&json!("Theirs"), &json!("ours"))
+    );
+}

@@ -1,0 +1,250 @@
+//! Rigs whose work items are kept in beads: there is a `.beads` folder where the rig's
+//! repository lies, and `bd` or `br` to speak to.
+//!
+//! Beads is then the truth for what an item says. Its items are mirrored in our own
+//! tables, so that hooks, the merge queue and the rule of one transaction go on as they
+//! are. Looking refreshes the mirror, if the files of beads have changed since
+//! (`trace.rs`, `mirror.rs`); what a transaction has changed is said to beads before it
+//! is committed (`write.rs`). Letters and molecules are not in beads.
+//!
+//! A town without such rigs pays one look for a folder per rig, and runs nothing.
+
+mod mirror;
+mod program;
+mod trace;
+mod write;
+
+use super::store::problem;
+use super::{Draft, Work};
+use crate::settings::BeadsUse;
+use crate::{Result, Surroundings, Town};
+use gt_core::Problem;
+use gt_core::beads::{Dialect, PROGRAMS};
+use gt_core::work::WorkId;
+use rusqlite::{Connection, OptionalExtension, params};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub(super) use write::create;
+
+/// Where a test can kill us.
+pub const FAULT_POINTS: &[&str] = &["beads.created", "beads.written"];
+
+/// The rigs of a town that use beads.
+#[derive(Debug)]
+pub(super) struct Beads {
+    rigs: Vec<BeadsRig>,
+    around: Surroundings,
+}
+
+/// One of them.
+#[derive(Clone, Debug)]
+pub struct BeadsRig {
+    pub rig: String,
+    /// Of items that are not in beads; beads has prefixes of its own.
+    pub prefix: String,
+    pub folder: PathBuf,
+    /// What to run, or what is missing.
+    program: Result<Program>,
+}
+
+#[derive(Clone, Debug)]
+struct Program {
+    path: PathBuf,
+    dialect: Dialect,
+}
+
+impl Beads {
+    /// `None` for a town that has no such rig.
+    pub(super) fn of(town: &Town) -> Option<Arc<Self>> {
+        let rigs: Vec<BeadsRig> = found(town)
+            .into_iter()
+            // Without a program nothing is said of a folder that nobody asked for.
+            .filter(|(rig, wanted)| *wanted || rig.program.is_ok())
+            .map(|(rig, _)| rig)
+            .collect();
+        if rigs.is_empty() {
+            return None;
+        }
+        let around = town.around().clone();
+        Some(Arc::new(Beads { rigs, around }))
+    }
+
+    fn by_prefix(&self, prefix: &str) -> Option<&BeadsRig> {
+        self.rigs.iter().find(|rig| rig.prefix == prefix)
+    }
+
+    fn by_name(&self, name: &str) -> Option<&BeadsRig> {
+        self.rigs.iter().find(|rig| rig.rig == name)
+    }
+}
+
+impl BeadsRig {
+    fn program(&self) -> Result<&Program> {
+        self.program.as_ref().map_err(Problem::clone)
+    }
+}
+
+/// Rigs with a `.beads` folder that nobody can speak to, and which are therefore not used.
+pub fn unused(town: &Town) -> Vec<BeadsRig> {
+    let found = found(town).into_iter();
+    found
+        .filter(|(rig, wanted)| !wanted && rig.program.is_err())
+        .map(|(rig, _)| rig)
+        .collect()
+}
+
+/// The rigs with a `.beads` folder, and those that are set to have one.
+fn found(town: &Town) -> Vec<(BeadsRig, bool)> {
+    let mut found = Vec::new();
+    for (name, entry) in &town.registry().rigs {
+        let settings = town.settings().rigs.get(name);
+        let wanted = settings.map(|rig| rig.beads.clone()).unwrap_or_default();
+        let places = match &wanted {
+            BeadsUse::Off => continue,
+            BeadsUse::At(folder) => vec![town.root().join(folder)],
+            BeadsUse::Auto | BeadsUse::On => {
+                let source = Path::new(&entry.git_url);
+                let source = source.is_absolute().then(|| source.join(".beads"));
+                let own = town.root().join(name).join(".beads");
+                [Some(own), source].into_iter().flatten().collect()
+            }
+        };
+        let folder = places.iter().find(|folder| folder.is_dir());
+        if folder.is_none() && wanted == BeadsUse::Auto {
+            continue;
+        }
+        let program = match folder {
+            Some(_) => program(town, settings.and_then(|rig| rig.beads_program.as_deref())),
+            None => Err(Problem::environment(format!(
+                "the rig {name} is set to use beads, but there is no {}",
+                places
+                    .last()
+                    .map_or_else(String::new, |path| path.display().to_string())
+            ))
+            .hint("`bd init` or `br init` makes one, or change `beads` in town.toml")),
+        };
+        let rig = BeadsRig {
+            rig: name.clone(),
+            prefix: entry.beads.prefix.clone(),
+            folder: folder.map(|folder| redirected(folder)).unwrap_or_default(),
+            program,
+        };
+        found.push((rig, wanted != BeadsUse::Auto));
+    }
+    found
+}
+
+/// A folder may name another that stands for it.
+fn redirected(folder: &Path) -> PathBuf {
+    let text = std::fs::read_to_string(folder.join("redirect")).unwrap_or_default();
+    let target = match (text.trim(), folder.parent()) {
+        ("", _) | (_, None) => return folder.to_owned(),
+        (target, Some(parent)) => parent.join(target),
+    };
+    match target.is_dir() {
+        true => target,
+        false => folder.to_owned(),
+    }
+}
+
+fn program(town: &Town, named: Option<&str>) -> Result<Program> {
+    let names: Vec<&str> = match named {
+        Some(name) => vec![name],
+        None => PROGRAMS.to_vec(),
+    };
+    let found = names.iter().find_map(|name| {
+        Some(Program {
+            path: town.around().find_program(name)?,
+            dialect: Dialect::of(name),
+        })
+    });
+    found.ok_or_else(|| {
+        Problem::environment(format!("{} is not on PATH", names.join(" or ")))
+            .hint("install beads, or set `beads = \"off\"` for the rig in town.toml")
+    })
+}
+
+impl Work {
+    /// The rig in whose beads an item is.
+    pub fn rig_in_beads(&self, id: &WorkId) -> Result<Option<String>> {
+        if self.beads.is_none() {
+            return Ok(None);
+        }
+        self.refresh_for(id)?;
+        match self.open_if_there()? {
+            Some(db) => rig_of(&db, id),
+            None => Ok(None),
+        }
+    }
+
+    /// The beads rig of items with this prefix of ours.
+    pub(super) fn beads_rig(&self, prefix: &str) -> Option<&BeadsRig> {
+        self.beads.as_ref()?.by_prefix(prefix)
+    }
+
+    /// Where a new item belongs, if that is beads: with its parent, or by its prefix.
+    pub(super) fn beads_for(
+        &self,
+        db: &Connection,
+        draft: &Draft,
+    ) -> Result<Option<(&Beads, &BeadsRig)>> {
+        let Some(beads) = &self.beads else {
+            return Ok(None);
+        };
+        let rig = match &draft.parent {
+            Some(parent) => rig_of(db, parent)?.and_then(|rig| beads.by_name(&rig)),
+            None => beads.by_prefix(&draft.prefix),
+        };
+        Ok(rig.map(|rig| (&**beads, rig)))
+    }
+
+    /// Brings the mirror up to date before anybody looks, of one rig or of all.
+    pub(super) fn refresh(&self, prefix: Option<&str>) -> Result<()> {
+        let Some(beads) = &self.beads else {
+            return Ok(());
+        };
+        let mut rigs = beads.rigs.iter();
+        rigs.try_for_each(|rig| match prefix {
+            Some(prefix) if rig.prefix != prefix => Ok(()),
+            _ => mirror::refresh(self, beads, rig),
+        })
+    }
+
+    /// The same before somebody looks at an item. One that nobody knows may be anywhere.
+    pub(super) fn refresh_for(&self, id: &WorkId) -> Result<()> {
+        let Some(beads) = &self.beads else {
+            return Ok(());
+        };
+        let db = self.open()?;
+        if let Some(rig) = rig_of(&db, id)? {
+            return match beads.by_name(&rig) {
+                Some(rig) => mirror::refresh(self, beads, rig),
+                None => Ok(()),
+            };
+        }
+        match super::read::by_id(&db, id)? {
+            Some(_) => Ok(()),
+            None => self.refresh(None),
+        }
+    }
+
+    /// Says to beads what a transaction has changed.
+    pub(super) fn write_through(&self, db: &Connection) -> Result<()> {
+        match &self.beads {
+            Some(beads) => write::through(beads, db),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The rig in whose beads an item was, when somebody last looked.
+pub(super) fn rig_of(db: &Connection, id: &WorkId) -> Result<Option<String>> {
+    db.query_row(
+        "SELECT rig FROM beads WHERE item = ?1",
+        params![id.as_str()],
+        |row| row.get(0),
+    )
+    .optional()
+    .map_err(problem)
+}

@@ -1,0 +1,264 @@
+//! Bringing the mirror of a rig's beads up to date.
+//!
+//! It is done within the transaction that writers hold too, so that no listing is older
+//! than what it is compared with.
+
+use super::program::Session;
+use super::write::{as_told, read_seen, remember};
+use super::{Beads, BeadsRig, trace};
+use crate::Result;
+use crate::sessions::timestamp;
+use crate::work::Work;
+use crate::work::exchange::{our_time, write as write_item};
+use crate::work::read::{by_id, must_have};
+use crate::work::store::problem;
+use gt_core::beads::{self, Bead};
+use gt_core::work::{Item, PRIORITIES, Status, WorkId};
+use rusqlite::{Connection, OptionalExtension, params};
+use std::collections::BTreeMap;
+
+/// Why an item is closed that beads does not have any more.
+const GONE: &str = "not in beads any more";
+
+/// Looks, unless nothing has changed since the last look.
+pub(super) fn refresh(work: &Work, beads: &Beads, rig: &BeadsRig) -> Result<()> {
+    rig.program()?;
+    if is_current(&work.open()?, rig, &trace::of(&rig.folder))? {
+        return Ok(());
+    }
+    work.change(|db| {
+        // As it is before the listing: what changes meanwhile is seen the next time.
+        let trace = trace::of(&rig.folder);
+        if is_current(db, rig, &trace)? {
+            return Ok(());
+        }
+        apply(db, rig, listing(beads, rig)?)?;
+        db.execute(
+            "INSERT OR REPLACE INTO beads_looks (rig, folder, trace) VALUES (?1, ?2, ?3)",
+            params![rig.rig, rig.folder.to_string_lossy(), trace],
+        )
+        .map(drop)
+        .map_err(problem)
+    })
+}
+
+fn is_current(db: &Connection, rig: &BeadsRig, trace: &str) -> Result<bool> {
+    db.query_row(
+        "SELECT EXISTS (SELECT 1 FROM beads_looks WHERE rig = ?1 AND folder = ?2 AND trace = ?3)",
+        params![rig.rig, rig.folder.to_string_lossy(), trace],
+        |row| row.get(0),
+    )
+    .map_err(problem)
+}
+
+/// All items, with what they wait for.
+fn listing(beads: &Beads, rig: &BeadsRig) -> Result<BTreeMap<WorkId, Bead>> {
+    let session = Session::new(beads, rig);
+    let now = timestamp(None);
+    let mut found = BTreeMap::new();
+    let mut take = |objects: Vec<serde_json::Value>| {
+        // What cannot be an item of ours is left to beads.
+        let read = objects.into_iter().filter_map(|object| {
+            let bead = Bead::read(object, &now, our_time).ok().flatten()?;
+            PRIORITIES.contains(&bead.item.priority).then_some(bead)
+        });
+        found.extend(read.map(|bead| (bead.item.id.clone(), bead)));
+    };
+    take(session.ask(&beads::list())?);
+    let short: Vec<WorkId> = found
+        .values()
+        .filter(|bead| bead.is_short)
+        .map(|bead| bead.item.id.clone())
+        .collect();
+    const AT_ONCE: usize = 200;
+    for ids in short.chunks(AT_ONCE) {
+        for object in session.ask(&beads::show(ids))? {
+            if let Some(bead) = Bead::read(object, &now, our_time)? {
+                found.insert(bead.item.id.clone(), bead);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn apply(db: &Connection, rig: &BeadsRig, found: BTreeMap<WorkId, Bead>) -> Result<()> {
+    // Parents and blockers may come after those that name them.
+    db.pragma_update(None, "defer_foreign_keys", "ON")
+        .map_err(problem)?;
+    let hooks = hooks(db)?;
+    let mut known = mirrored(db, rig)?;
+    let mut changed = Vec::new();
+    for (id, mut bead) in found {
+        let before = known.remove(&id);
+        let agent = hooks.get(&id);
+        if agent.is_none() {
+            bead.unhook();
+        }
+        let bead = bead.item;
+        let (seen, touched) = match before {
+            Some((seen, touched)) => (Some(read_seen(&seen)?), touched),
+            None => (None, false),
+        };
+        let is_as_seen = seen.as_ref().is_some_and(|seen| same(seen, &bead));
+        if is_as_seen && !touched && agent.is_none() {
+            continue;
+        }
+        if is_letter(db, &id)? {
+            continue;
+        }
+        let row = by_id(db, &id)?;
+        let mut now = match (&seen, &row) {
+            (Some(seen), Some(row)) => {
+                let told = as_told(db, rig, row.clone())?;
+                beads::merged(seen, &bead, &told)
+            }
+            _ => bead.clone(),
+        };
+        if let (Some(agent), Some(row)) = (agent, &row) {
+            stay_on_hook(&mut now, row, agent);
+        }
+        changed.push((bead, now, row));
+    }
+    for (bead, now, _) in &changed {
+        write_item(db, now)?;
+        remember(db, rig, bead)?;
+    }
+    for (_, now, row) in &changed {
+        write_dependencies(db, rig, now, row.as_ref())?;
+    }
+    // Parents that came with nobody are none.
+    db.execute(
+        "UPDATE items SET parent = NULL WHERE parent IS NOT NULL
+         AND parent NOT IN (SELECT id FROM items)",
+        [],
+    )
+    .map_err(problem)?;
+    for (bead, _, _) in changed {
+        let now = as_told(db, rig, must_have(db, &bead.id)?)?;
+        let bead = as_told(db, rig, bead)?;
+        remember(db, rig, &bead)?;
+        // Whatever is different now is said to beads at the end of the transaction.
+        db.execute(
+            "UPDATE beads SET touched = ?2 WHERE item = ?1",
+            params![bead.id.as_str(), !same(&bead, &now)],
+        )
+        .map_err(problem)?;
+    }
+    known
+        .keys()
+        .try_for_each(|id| forget(db, id, hooks.contains_key(id)))
+}
+
+/// Whether two states say the same, whenever that was said.
+fn same(one: &Item, other: &Item) -> bool {
+    Item {
+        updated_at: other.updated_at.clone(),
+        created_at: other.created_at.clone(),
+        closed_at: other.closed_at.clone(),
+        ..one.clone()
+    } == *other
+}
+
+/// Whoever has an item on its hook here keeps it, and beads is told again; only that it
+/// is closed counts more.
+fn stay_on_hook(now: &mut Item, row: &Item, agent: &str) {
+    if now.status == Status::Closed {
+        return;
+    }
+    now.status = match row.status {
+        Status::InProgress => Status::InProgress,
+        _ if now.status == Status::InProgress => Status::InProgress,
+        _ => Status::Hooked,
+    };
+    now.assignee = Some(agent.to_owned());
+}
+
+fn write_dependencies(
+    db: &Connection,
+    rig: &BeadsRig,
+    now: &Item,
+    row: Option<&Item>,
+) -> Result<()> {
+    // What it waits for outside of beads is known here alone.
+    db.execute(
+        "DELETE FROM dependencies WHERE item = ?1
+         AND blocker IN (SELECT item FROM beads WHERE rig = ?2)",
+        params![now.id.as_str(), rig.rig],
+    )
+    .map_err(problem)?;
+    let own_parent = row.and_then(|row| row.parent.as_ref());
+    if let (None, Some(parent)) = (&now.parent, own_parent)
+        && super::rig_of(db, parent)?.is_none()
+    {
+        db.execute(
+            "UPDATE items SET parent = ?2 WHERE id = ?1",
+            params![now.id.as_str(), parent.as_str()],
+        )
+        .map_err(problem)?;
+    }
+    for blocker in &now.deps {
+        db.execute(
+            "INSERT OR IGNORE INTO dependencies (item, blocker)
+             SELECT ?1, id FROM items WHERE id = ?2 AND id <> ?1",
+            params![now.id.as_str(), blocker.as_str()],
+        )
+        .map_err(problem)?;
+    }
+    Ok(())
+}
+
+/// An item that beads does not list any more is ours alone from now on, and closed unless
+/// somebody works on it. Ephemeral ones are not listed by all of its versions.
+fn forget(db: &Connection, id: &WorkId, is_on_hook: bool) -> Result<()> {
+    let item = must_have(db, id)?;
+    if item.ephemeral && item.status != Status::Closed {
+        return Ok(());
+    }
+    db.execute("DELETE FROM beads WHERE item = ?1", [id.as_str()])
+        .map_err(problem)?;
+    if is_on_hook {
+        return Ok(());
+    }
+    crate::work::change::close(db, id, Some(GONE)).map(drop)
+}
+
+fn mirrored(db: &Connection, rig: &BeadsRig) -> Result<BTreeMap<WorkId, (String, bool)>> {
+    let mut query = db
+        .prepare("SELECT item, seen, touched FROM beads WHERE rig = ?1")
+        .map_err(problem)?;
+    let rows = query
+        .query_map([&rig.rig], |row| {
+            Ok((row.get::<_, String>(0)?, (row.get(1)?, row.get(2)?)))
+        })
+        .map_err(problem)?;
+    rows.map(|row| {
+        let (id, rest) = row.map_err(problem)?;
+        Ok((id.parse()?, rest))
+    })
+    .collect()
+}
+
+fn hooks(db: &Connection) -> Result<BTreeMap<WorkId, String>> {
+    let mut query = db
+        .prepare("SELECT item, agent FROM hooks")
+        .map_err(problem)?;
+    let rows = query
+        .query_map([], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))
+        .map_err(problem)?;
+    rows.map(|row| {
+        let (id, agent) = row.map_err(problem)?;
+        Ok((id.parse()?, agent))
+    })
+    .collect()
+}
+
+fn is_letter(db: &Connection, id: &WorkId) -> Result<bool> {
+    db.query_row(
+        "SELECT 1 FROM letters WHERE item = ?1",
+        [id.as_str()],
+        |_| Ok(true),
+    )
+    .optional()
+    .map(|found| found.unwrap_or(false))
+    .map_err(problem)
+}

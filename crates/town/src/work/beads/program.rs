@@ -1,0 +1,127 @@
+//! Running `bd` or `br`: with arguments and never through a shell, with an end to our
+//! patience.
+
+use super::{Beads, BeadsRig};
+use crate::{Result, processes};
+use gt_core::{Problem, beads};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// How long all calls of one transaction may take together. Others wait for it, and have
+/// somewhat more patience.
+const LIMIT: Duration = Duration::from_secs(15);
+/// How long one that was told to end has for it.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// The beads of one rig, for the time of a transaction.
+pub(super) struct Session<'a> {
+    beads: &'a Beads,
+    rig: &'a BeadsRig,
+    until: Instant,
+}
+
+impl<'a> Session<'a> {
+    pub(super) fn new(beads: &'a Beads, rig: &'a BeadsRig) -> Self {
+        let until = Instant::now() + LIMIT;
+        Session { beads, rig, until }
+    }
+
+    /// The objects of a command's answer.
+    pub(super) fn ask(&self, words: &[String]) -> Result<Vec<Value>> {
+        let stdout = self.say(words)?;
+        beads::objects(&stdout).map_err(|problem| self.problem(words).caused_by_problem(&problem))
+    }
+
+    /// Runs a command that must succeed, and gives what it printed.
+    pub(super) fn say(&self, words: &[String]) -> Result<String> {
+        let output = self.run(words)?;
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+        if output.status.success() {
+            return Ok(stdout);
+        }
+        let reason = beads::reason(&stdout, &String::from_utf8_lossy(&output.stderr));
+        Err(self
+            .problem(words)
+            .cause(format!("{}: {reason}", output.status)))
+    }
+
+    fn problem(&self, words: &[String]) -> Problem {
+        let name = self.rig.program.as_ref().map(|program| &program.path);
+        let name = name.ok().and_then(|path| path.file_name()?.to_str());
+        // What an item says is not repeated: the first words tell what was tried.
+        let told: Vec<&str> = words.iter().map(String::as_str).take(2).collect();
+        Problem::failed(format!(
+            "the beads of {} cannot be used: `{} {}` failed",
+            self.rig.rig,
+            name.unwrap_or("bd"),
+            told.join(" ")
+        ))
+        .hint(format!(
+            "try it in {}, or see docs/beads.md",
+            self.rig
+                .folder
+                .parent()
+                .unwrap_or(&self.rig.folder)
+                .display()
+        ))
+    }
+
+    fn command(&self, words: &[String]) -> Result<Command> {
+        let program = self.rig.program()?;
+        let around = &self.beads.around;
+        let actor = around.var("GT_ROLE").unwrap_or("human");
+        let mut command = Command::new(&program.path);
+        command
+            .args(words)
+            .current_dir(self.rig.folder.parent().unwrap_or(&self.rig.folder))
+            .env_clear()
+            .envs(around.env.iter().filter(|(name, _)| passes(name)))
+            .env("BEADS_DIR", &self.rig.folder)
+            .env("BD_ACTOR", actor)
+            .env("BEADS_ACTOR", actor)
+            // Nothing of theirs may go on in the background after we have answered.
+            .env("BEADS_NO_DAEMON", "1")
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // Ctrl-C at the terminal must not cut it off in the middle of a change.
+            .process_group(0);
+        Ok(command)
+    }
+
+    fn run(&self, words: &[String]) -> Result<Output> {
+        let cannot = |error| self.problem(words).caused_by(error);
+        let child = self.command(words)?.spawn().map_err(cannot)?;
+        let process = processes::hold_one(child.id());
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || sender.send(child.wait_with_output()));
+        let left = self.until.saturating_duration_since(Instant::now());
+        match receiver.recv_timeout(left) {
+            Ok(output) => return output.map_err(cannot),
+            Err(RecvTimeoutError::Disconnected) => {}
+            Err(RecvTimeoutError::Timeout) => {
+                for signal in [Signal::TERM, Signal::KILL] {
+                    if let Some(process) = &process {
+                        process.signal(signal);
+                    }
+                    if receiver.recv_timeout(GRACE).is_ok() {
+                        break;
+                    }
+                }
+            }
+        }
+        Err(self
+            .problem(words)
+            .cause("it took too long, and was stopped"))
+    }
+}
+
+/// Whether a variable may stay: not those that name another database than the rig's.
+fn passes(name: &str) -> bool {
+    !matches!(name, "BEADS_DB" | "BD_DB") && crate::git::passes(name)
+}

@@ -1,0 +1,77 @@
+//! What the files of a `.beads` folder look like from outside: if it is as it was, nothing
+//! has changed in there.
+
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::SystemTime;
+
+/// A folder with more files than this counts as changed whenever the part that was seen
+/// changes, or their number.
+const MOST: usize = 5_000;
+const DEEPEST: usize = 8;
+/// How long is believed what a server elsewhere said, which leaves no trace here.
+const SECONDS: u64 = 30;
+
+/// Files that change when somebody only looks, or that say nothing of items.
+fn is_noise(name: &str) -> bool {
+    const ENDS: [&str; 7] = ["lock", "-shm", ".log", ".pid", ".sock", ".tmp", ".port"];
+    let lower = name.to_ascii_lowercase();
+    ENDS.iter().any(|end| lower.ends_with(end))
+        || matches!(lower.as_str(), "last-touched" | "backup" | ".br_history")
+}
+
+/// The sizes and times of all files that could hold items, in few letters.
+pub(super) fn of(folder: &Path) -> String {
+    let mut hash = Sha256::new();
+    let mut left = MOST;
+    add(folder, DEEPEST, &mut left, &mut hash);
+    if is_elsewhere(folder) {
+        let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+        hash.update((now.as_secs() / SECONDS).to_le_bytes());
+    }
+    let short = &hash.finalize()[..12];
+    short.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn add(folder: &Path, depth: usize, left: &mut usize, hash: &mut Sha256) {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    let mut entries: Vec<_> = entries.flatten().collect();
+    entries.sort_by_key(fs::DirEntry::file_name);
+    hash.update(entries.len().to_le_bytes());
+    for entry in entries {
+        let name = entry.file_name();
+        if *left == 0 || is_noise(&name.to_string_lossy()) {
+            continue;
+        }
+        *left -= 1;
+        let Ok(data) = entry.metadata() else {
+            continue;
+        };
+        if data.is_dir() {
+            if depth > 0 {
+                add(&entry.path(), depth - 1, left, hash);
+            }
+            continue;
+        }
+        hash.update(name.as_encoded_bytes());
+        for number in [
+            data.len() as i64,
+            data.mtime(),
+            data.mtime_nsec(),
+            data.ino() as i64,
+        ] {
+            hash.update(number.to_le_bytes());
+        }
+    }
+}
+
+/// Whether the items lie with a server that others reach too.
+fn is_elsewhere(folder: &Path) -> bool {
+    let text = fs::read_to_string(folder.join("metadata.json")).unwrap_or_default();
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+    value["dolt_mode"] == "server"
+}
