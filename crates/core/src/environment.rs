@@ -29,6 +29,7 @@ pub struct Facts<'a> {
 pub fn belongs_to_an_agent(variable: &str) -> bool {
     const OWN: &[&str] = &[
         "BD_ACTOR",
+        "BEADS_DIR",
         "CLAUDECODE",
         "GIT_AUTHOR_NAME",
         "GIT_CEILING_DIRECTORIES",

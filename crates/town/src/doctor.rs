@@ -3,6 +3,7 @@
 //! Each check is one function that gives findings; a fix is only ever something
 //! that loses nothing.
 
+mod items;
 mod unattended;
 
 use crate::containers::{self, Owner};
@@ -85,10 +86,11 @@ pub fn examine(town: Result<Town>, around: &Surroundings, fix: bool) -> Vec<Find
     let mut findings = machine(around);
     match town {
         Ok(town) => {
-            let checks: [fn(&Town, bool) -> Vec<Finding>; 12] = [
+            let checks: [fn(&Town, bool) -> Vec<Finding>; 13] = [
                 check_socket,
                 check_permissions,
                 check_rigs,
+                items::check_beads,
                 check_roles,
                 check_harnesses,
                 check_prices,

@@ -6,6 +6,7 @@
 
 mod beads;
 mod change;
+mod create;
 mod dependencies;
 mod exchange;
 mod finish;
@@ -18,8 +19,11 @@ mod molecules;
 mod read;
 mod store;
 
-pub use beads::{BeadsRig, FAULT_POINTS as BEADS_FAULT_POINTS, unused as unused_beads};
-pub use change::{Draft, Patch};
+pub use beads::{
+    BeadsRig, FAULT_POINTS as BEADS_FAULT_POINTS, folder_of as beads_folder, of_town as beads_of,
+};
+pub use change::Patch;
+pub use create::Draft;
 pub use exchange::Imported;
 pub use finish::{Finish, Finished};
 pub use hook::Hooked;

@@ -134,10 +134,8 @@ fn the_same_commands_go_through_beads() {
         );
         assert_eq!(shown["labels"], json!(["ui"]));
 
-        let second = item(
-            env,
-            &["--description=-d", "--deps", &first, "--", "--title"],
-        );
+        let second = item(env, &["Second", "--description=-d", "--dep", &first]);
+        env.gt(&["work", "update", &second, "--title=--title"]).ok();
         let part = item(env, &["A part", "--parent", &first]);
         assert!(part.starts_with(&format!("{first}.")), "{part}");
         let shown = env.json(&["work", "show", &second]);
@@ -236,6 +234,10 @@ fn a_bead_goes_all_the_way_to_the_base() {
             (&shown["status"], &shown["assignee"]),
             (&json!("hooked"), &json!(TOAST))
         );
+        let pid = env.pid(TOAST);
+        let variables = fs::read_to_string(format!("/proc/{pid}/environ"));
+        let expected = format!("BEADS_DIR={}", beads.folder().display());
+        assert!(variables.is_err() || variables.unwrap().contains(&expected));
         let primed = env.gt(&["prime", "--agent", TOAST]);
         assert!(primed.stdout.contains(&id), "{primed:?}");
         let dir = env.town().join("gastown/polecats/Toast");
@@ -251,8 +253,8 @@ fn a_bead_goes_all_the_way_to_the_base() {
         env.gt(&["mq", "run"]).ok();
         let shown = beads.shown(&id);
         assert_eq!(shown["status"], "closed", "{shown}");
-        let merged = env.git(&repository(env), &["rev-parse", "refs/gt/merged/main"]);
-        assert_eq!(merged.trim(), tip);
+        let merged = ["merge-base", "--is-ancestor", &tip, "refs/gt/merged/main"];
+        env.git(&repository(env), &merged);
         wait_until("its session is over", PATIENCE, || {
             env.running().is_empty().then_some(())
         });
@@ -269,12 +271,20 @@ fn a_repair_is_a_part_of_its_bead() {
     env.gt(&["hook", &id, "--agent", "gastown/max"]).ok();
     commit(env, &env.town().join("gastown/crew/max"), "a.txt", "a\n");
     env.gt(&["done", "--agent", "gastown/max"]).ok();
-    env.gt(&["mq", "run", "--no-repair"]);
+    // One that was killed is made no second time.
+    let killed = run(env
+        .gt_command(&["mq", "run"])
+        .env("GT_FAULT", "beads.created"));
+    assert_eq!(killed.code, -9, "{killed:?}");
+    env.gt(&["mq", "run"]);
+    let all = beads.say(&["list", "--all", "--json"]);
+    assert_eq!(ids(&all).len(), 2, "{all}");
     let repair = format!("{id}.1");
     let shown = beads.shown(&repair);
     assert_eq!(
         (&shown["issue_type"], &shown["status"]),
-        (&json!("bug"), &json!("open"))
+        // Somebody was given it at once.
+        (&json!("bug"), &json!("hooked"))
     );
     let queue = env.json(&["mq", "list"]);
     assert_eq!(queue[0]["repair"], json!(repair));
@@ -400,7 +410,7 @@ fn a_kill_in_between_loses_nothing() {
     assert_eq!(beads.shown(&id)["status"], "open");
     // It hangs there still, and beads is told again.
     assert_eq!(
-        env.json(&["hook", "--agent", "gastown/max"])["item"]["status"],
+        env.json(&["hook", "--agent", "gastown/max"])["status"],
         "hooked"
     );
     assert_eq!(beads.shown(&id)["status"], "hooked");
@@ -435,4 +445,56 @@ fn what_is_done_without_the_program_is_told_later() {
         (&shown["title"], &shown["notes"]),
         (&json!("Theirs"), &json!("ours"))
     );
+}
+
+#[test]
+fn a_bead_is_on_one_hook_whoever_races_for_it() {
+    const RACERS: usize = 8;
+    let beads = Beads::new("bd");
+    let env = &beads.env;
+    let names: Vec<String> = (0..RACERS).map(|number| format!("w{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    env.gt(&[&["crew", "add"], names.as_slice()].concat()).ok();
+    let id = beads.make("The work");
+    let racers: Vec<_> = names
+        .iter()
+        .map(|name| env.spawn(&["hook", &id, "--agent", &format!("gastown/{name}")]))
+        .collect();
+    let codes: Vec<i32> = racers
+        .into_iter()
+        .map(|racer| Answer::of(racer.wait_with_output().unwrap()).code)
+        .collect();
+    assert_eq!(
+        codes.iter().filter(|code| **code == 0).count(),
+        1,
+        "{codes:?}"
+    );
+    assert_eq!(codes.iter().filter(|code| **code == 4).count(), RACERS - 1);
+    let winner = codes.iter().position(|code| *code == 0).unwrap();
+    let shown = beads.shown(&id);
+    assert_eq!(shown["assignee"], format!("gastown/crew/w{winner}"));
+}
+
+#[test]
+fn molecules_and_letters_stay_in_the_town() {
+    let beads = Beads::new("br");
+    let env = &beads.env;
+    env.gt(&["crew", "add", "max"]).ok();
+    let id = beads.make("The work");
+    let agent = ["--agent", "gastown/max"];
+    env.gt(&["hook", &id, agent[0], agent[1]]).ok();
+    let formulas = env.json(&["formula", "list"]);
+    let formula = formulas[0]["name"].as_str().unwrap();
+    env.gt(&["mol", "attach", formula, agent[0], agent[1]]).ok();
+    env.gt(&["mail", "send", "gastown/max", "-s", "Hello", "-m", "x"])
+        .ok();
+    let status = env.json(&["mol", "status", agent[0], agent[1]]);
+    assert_eq!(status["formula"], json!(formula), "{status}");
+    assert_eq!(
+        ids(&beads.say(&["list", "--all", "--json"])["issues"]),
+        [&id]
+    );
+    // What beads counts as its parts is not taken by ours.
+    let part = item(env, &["A part", "--parent", &id]);
+    assert_eq!(part, format!("{id}.1"));
 }

@@ -83,6 +83,7 @@ impl<'a> Prepared<'a> {
         let passed_env = passed
             .filter_map(|name| Some((name.to_owned(), around.var(name)?.to_owned())))
             .chain(around.agents_path().map(|path| ("PATH".to_owned(), path)))
+            .chain(beads(town, identity))
             .collect();
         let config_dir = config_dir(town, options, &preset)?;
         Ok(Prepared {
@@ -227,6 +228,12 @@ impl<'a> Prepared<'a> {
             now: jiff::Timestamp::now().as_second(),
         })
     }
+}
+
+/// In its worktree an agent would find a copy of beads, and not where its rig has it.
+fn beads(town: &Town, identity: &Identity) -> Option<(String, String)> {
+    let folder = crate::work::beads_folder(town, identity.rig()?)?;
+    Some(("BEADS_DIR".to_owned(), folder.to_str()?.to_owned()))
 }
 
 /// The program's configuration folder: as given, the account's, that of the account for

@@ -44,6 +44,8 @@ pub struct BeadsRig {
     /// Of items that are not in beads; beads has prefixes of its own.
     pub prefix: String,
     pub folder: PathBuf,
+    /// It is set to use beads, and does not only happen to have it.
+    pub is_wanted: bool,
     /// What to run, or what is missing.
     program: Result<Program>,
 }
@@ -57,12 +59,9 @@ struct Program {
 impl Beads {
     /// `None` for a town that has no such rig.
     pub(super) fn of(town: &Town) -> Option<Arc<Self>> {
-        let rigs: Vec<BeadsRig> = found(town)
-            .into_iter()
-            // Without a program nothing is said of a folder that nobody asked for.
-            .filter(|(rig, wanted)| *wanted || rig.program.is_ok())
-            .map(|(rig, _)| rig)
-            .collect();
+        let mut rigs = of_town(town);
+        // Without a program nothing is said of a folder that nobody asked for.
+        rigs.retain(|rig| rig.is_wanted || rig.program.is_ok());
         if rigs.is_empty() {
             return None;
         }
@@ -80,22 +79,25 @@ impl Beads {
 }
 
 impl BeadsRig {
+    /// Why it cannot be used.
+    pub fn missing(&self) -> Option<&Problem> {
+        self.program.as_ref().err()
+    }
+
     fn program(&self) -> Result<&Program> {
         self.program.as_ref().map_err(Problem::clone)
     }
 }
 
-/// Rigs with a `.beads` folder that nobody can speak to, and which are therefore not used.
-pub fn unused(town: &Town) -> Vec<BeadsRig> {
-    let found = found(town).into_iter();
-    found
-        .filter(|(rig, wanted)| !wanted && rig.program.is_err())
-        .map(|(rig, _)| rig)
-        .collect()
+/// Where the items of a rig are, if that is in beads.
+pub fn folder_of(town: &Town, rig: &str) -> Option<PathBuf> {
+    let found = of_town(town).into_iter();
+    let mut used = found.filter(|found| found.rig == rig && found.program.is_ok());
+    used.next().map(|rig| rig.folder)
 }
 
 /// The rigs with a `.beads` folder, and those that are set to have one.
-fn found(town: &Town) -> Vec<(BeadsRig, bool)> {
+pub fn of_town(town: &Town) -> Vec<BeadsRig> {
     let mut found = Vec::new();
     for (name, entry) in &town.registry().rigs {
         let settings = town.settings().rigs.get(name);
@@ -128,9 +130,10 @@ fn found(town: &Town) -> Vec<(BeadsRig, bool)> {
             rig: name.clone(),
             prefix: entry.beads.prefix.clone(),
             folder: folder.map(|folder| redirected(folder)).unwrap_or_default(),
+            is_wanted: wanted != BeadsUse::Auto,
             program,
         };
-        found.push((rig, wanted != BeadsUse::Auto));
+        found.push(rig);
     }
     found
 }
@@ -227,6 +230,17 @@ impl Work {
             Some(_) => Ok(()),
             None => self.refresh(None),
         }
+    }
+
+    /// What was changed while beads could not be told waits for the next look, which
+    /// compares it with what beads has by then.
+    pub(super) fn put_off_earlier(&self, db: &Connection) -> Result<()> {
+        if self.beads.is_none() {
+            return Ok(());
+        }
+        db.execute("UPDATE beads SET touched = 2 WHERE touched = 1", [])
+            .map(drop)
+            .map_err(problem)
     }
 
     /// Says to beads what a transaction has changed.

@@ -1,7 +1,8 @@
 //! Letters: work items with a sender, a recipient and a thread beside them.
 
 use super::Work;
-use super::change::{add_labels, free_id};
+use super::change::add_labels;
+use super::create::free_id;
 use super::mailbox;
 use super::read::must_have;
 use super::store::problem;

@@ -2,7 +2,7 @@
 //! steps by which they are merged.
 
 use super::Work;
-use super::change::random_id;
+use super::create::random_id;
 use super::store::problem;
 use crate::Result;
 use crate::sessions::timestamp;

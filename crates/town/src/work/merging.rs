@@ -6,7 +6,7 @@
 
 use super::change::{appended, close};
 use super::merges::{find, must_find, set_queued};
-use super::read::{by_id, must_have};
+use super::read::{by_id, must_have, select};
 use super::store::problem;
 use super::{Draft, Work};
 use crate::Result;
@@ -14,6 +14,7 @@ use crate::sessions::timestamp;
 use gt_core::Problem;
 use gt_core::merge::{Merge, Refusal, Status};
 use gt_core::work::{self, Item, WorkId};
+use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 
 /// What a person does with an entry of the queue.
@@ -209,7 +210,15 @@ impl Work {
         let description = refusal.description(merge, base_commit);
         let before = match &merge.repair {
             Some(id) => by_id(db, id)?.filter(|before| before.status != work::Status::Closed),
-            None => None,
+            // In beads one may have been made by somebody who was killed then.
+            None => select(
+                db,
+                "WHERE parent = ?1 AND title = ?2 AND status = 'open'
+                 AND id NOT IN (SELECT repair FROM merges WHERE repair IS NOT NULL)
+                 ORDER BY id LIMIT 1",
+                [item.id.to_string(), refusal.title(item)].map(Value::from),
+            )?
+            .pop(),
         };
         let Some(before) = before else {
             let made = self.make(

@@ -11,7 +11,8 @@ mod found;
 pub use found::Molecule;
 pub(crate) use found::step_id;
 
-use super::change::{Draft, close, insert};
+use super::change::close;
+use super::create::{Draft, insert};
 use super::read::must_have;
 use super::store::problem;
 use super::{Work, dependencies};

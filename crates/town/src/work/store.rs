@@ -73,7 +73,8 @@ CREATE TABLE beads (
     item TEXT PRIMARY KEY REFERENCES items (id) ON DELETE CASCADE, rig TEXT NOT NULL,
     seen TEXT NOT NULL, touched INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
-CREATE INDEX beads_by_rig ON beads (rig, touched);
+CREATE INDEX beads_by_rig ON beads (rig);
+CREATE INDEX touched_beads ON beads (touched) WHERE touched <> 0;
 CREATE TABLE beads_looks (
     rig TEXT PRIMARY KEY, folder TEXT NOT NULL, trace TEXT NOT NULL
 ) WITHOUT ROWID;
@@ -139,6 +140,7 @@ impl Work {
         let transaction = db
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(problem)?;
+        self.put_off_earlier(&transaction)?;
         let answer = change(&transaction)?;
         self.write_through(&transaction)?;
         transaction.commit().map_err(problem)?;

@@ -44,7 +44,8 @@ pub(super) fn refresh(work: &Work, beads: &Beads, rig: &BeadsRig) -> Result<()> 
 
 fn is_current(db: &Connection, rig: &BeadsRig, trace: &str) -> Result<bool> {
     db.query_row(
-        "SELECT EXISTS (SELECT 1 FROM beads_looks WHERE rig = ?1 AND folder = ?2 AND trace = ?3)",
+        "SELECT EXISTS (SELECT 1 FROM beads_looks WHERE rig = ?1 AND folder = ?2 AND trace = ?3)
+         AND NOT EXISTS (SELECT 1 FROM beads WHERE touched <> 0 AND rig = ?1)",
         params![rig.rig, rig.folder.to_string_lossy(), trace],
         |row| row.get(0),
     )
@@ -224,7 +225,7 @@ fn forget(db: &Connection, id: &WorkId, is_on_hook: bool) -> Result<()> {
 
 fn mirrored(db: &Connection, rig: &BeadsRig) -> Result<BTreeMap<WorkId, (String, bool)>> {
     let mut query = db
-        .prepare("SELECT item, seen, touched FROM beads WHERE rig = ?1")
+        .prepare("SELECT item, seen, touched <> 0 FROM beads WHERE rig = ?1")
         .map_err(problem)?;
     let rows = query
         .query_map([&rig.rig], |row| {

@@ -106,7 +106,7 @@ pub(super) fn as_told(db: &Connection, rig: &BeadsRig, mut item: Item) -> Result
 
 fn touched(db: &Connection, rig: &BeadsRig) -> Result<Vec<(WorkId, Item)>> {
     let mut query = db
-        .prepare("SELECT item, seen FROM beads WHERE touched AND rig = ?1 ORDER BY item")
+        .prepare("SELECT item, seen FROM beads WHERE touched = 1 AND rig = ?1 ORDER BY item")
         .map_err(problem)?;
     let rows = query
         .query_map([&rig.rig], |row| {

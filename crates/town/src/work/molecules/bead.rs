@@ -4,7 +4,7 @@
 use super::{set_notes, set_status, with_line};
 use crate::Result;
 use crate::sessions::timestamp;
-use crate::work::change::{Draft, insert};
+use crate::work::create::{Draft, insert};
 use crate::work::read::{must_have, select};
 use crate::work::store::problem;
 use gt_core::work::{Item, Status, WorkId};
