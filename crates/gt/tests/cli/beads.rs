@@ -483,13 +483,12 @@ fn molecules_and_letters_stay_in_the_town() {
     let id = beads.make("The work");
     let agent = ["--agent", "gastown/max"];
     env.gt(&["hook", &id, agent[0], agent[1]]).ok();
-    let formulas = env.json(&["formula", "list"]);
-    let formula = formulas[0]["name"].as_str().unwrap();
-    env.gt(&["mol", "attach", formula, agent[0], agent[1]]).ok();
+    env.gt(&["mol", "attach", "shiny", "--on", &id, agent[0], agent[1]])
+        .ok();
     env.gt(&["mail", "send", "gastown/max", "-s", "Hello", "-m", "x"])
         .ok();
     let status = env.json(&["mol", "status", agent[0], agent[1]]);
-    assert_eq!(status["formula"], json!(formula), "{status}");
+    assert_eq!(status["formula"], json!("shiny"), "{status}");
     assert_eq!(
         ids(&beads.say(&["list", "--all", "--json"])["issues"]),
         [&id]
