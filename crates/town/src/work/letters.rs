@@ -216,7 +216,7 @@ mod tests {
     fn work() -> (tempfile::TempDir, Work) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(".work/items.db");
-        (folder, Work { path })
+        (folder, Work { path, beads: None })
     }
 
     fn item(work: &Work, title: &str) -> Item {

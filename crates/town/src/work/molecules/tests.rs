@@ -25,7 +25,7 @@ fn pour(steps: Vec<Step>) -> Pour {
 fn work() -> (tempfile::TempDir, Work) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("items.db");
-    (folder, Work { path })
+    (folder, Work { path, beads: None })
 }
 
 #[test]
