@@ -8,8 +8,8 @@
 
 mod accounts;
 mod attaching;
-mod contract;
 mod beads;
+mod contract;
 mod crowd;
 mod env;
 mod faults;
