@@ -166,6 +166,9 @@ fn an_item_is_on_one_hook_and_a_hook_has_one_item() {
 fn of_a_hundred_who_want_an_item_one_gets_it() {
     let names: Vec<String> = (0..100).map(|number| format!("agent/a{number}")).collect();
     let env = TestEnv::with_town();
+    for number in 0..100 {
+        fs::create_dir_all(env.town().join(format!("agents/a{number}"))).unwrap();
+    }
     let wanted = id(&create(&env, &["Wanted"])).to_owned();
     let racers: Vec<(Child, &String)> = names
         .iter()
