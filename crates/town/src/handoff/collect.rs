@@ -17,6 +17,24 @@ const LIMIT: Duration = Duration::from_secs(10);
 const MOST: usize = 21;
 
 pub(super) fn state(town: &Town, agent: &Identity, life: &Record) -> Result<Collected> {
+    // git answers while the rest is read.
+    std::thread::scope(|scope| {
+        let git = life
+            .cwd
+            .as_ref()
+            .map(|dir| scope.spawn(|| repository(town, Path::new(dir))));
+        let collected = work_and_mail(town, agent)?;
+        let found = git.and_then(|git| git.join().ok()).unwrap_or_default();
+        Ok(Collected {
+            branch: found.branch,
+            changed_files: found.changed_files,
+            unpushed: found.unpushed,
+            ..collected
+        })
+    })
+}
+
+fn work_and_mail(town: &Town, agent: &Identity) -> Result<Collected> {
     let work = Work::of(town);
     let address = agent.address();
     let prefix = agent.rig().and_then(|rig| town.registry().prefix_of(rig));
@@ -27,7 +45,7 @@ pub(super) fn state(town: &Town, agent: &Identity, life: &Record) -> Result<Coll
         };
         Ok(work.find(&query)?.iter().map(line).collect())
     };
-    let mut collected = Collected {
+    Ok(Collected {
         hooked: work.hooked(&address)?.map(|hooked| line(&hooked.item)),
         in_progress: lines(Query {
             status: Some(Status::InProgress),
@@ -40,13 +58,9 @@ pub(super) fn state(town: &Town, agent: &Identity, life: &Record) -> Result<Coll
             ..Query::default()
         })?,
         molecule: molecule::status(town, agent)?.map(|status| status.line()),
-        inbox: inbox(town, &agent.address())?,
+        inbox: inbox(town, &address)?,
         ..Collected::default()
-    };
-    if let Some(dir) = &life.cwd {
-        repository(town, Path::new(dir), &mut collected);
-    }
-    Ok(collected)
+    })
 }
 
 fn inbox(town: &Town, address: &str) -> Result<Vec<String>> {
@@ -57,7 +71,7 @@ fn inbox(town: &Town, address: &str) -> Result<Vec<String>> {
 }
 
 /// Where there is no repository there is nothing to say of one.
-fn repository(town: &Town, dir: &Path, collected: &mut Collected) {
+fn repository(town: &Town, dir: &Path) -> Collected {
     let git = Git::at(dir, town.around()).within(LIMIT);
     let log = [
         "log",
@@ -74,13 +88,16 @@ fn repository(town: &Town, dir: &Path, collected: &mut Collected) {
         (status, log.join())
     });
     let Ok(status) = status else {
-        return;
+        return Collected::default();
     };
     let (head, files) = status.split_once('\0').unwrap_or((status.as_str(), ""));
-    collected.branch = branch(head);
-    collected.changed_files = checkpoint::changed_files(files);
     let log = log.map(Result::unwrap_or_default).unwrap_or_default();
-    collected.unpushed = log.lines().map(str::to_owned).collect();
+    Collected {
+        branch: branch(head),
+        changed_files: checkpoint::changed_files(files),
+        unpushed: log.lines().map(str::to_owned).collect(),
+        ..Collected::default()
+    }
 }
 
 /// The branch of the first line of `git status --branch`.
