@@ -23,6 +23,7 @@ mod lifecycle;
 mod listing;
 mod look;
 mod mailing;
+mod mending;
 mod merging;
 mod molecules;
 mod priming;

@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Where the town keeps what was merged, if the rig was copied from a checkout.
-const MERGED: &str = "refs/gt/merged/main";
+pub(crate) const MERGED: &str = "refs/gt/merged/main";
 
 pub(crate) fn repository(env: &TestEnv) -> PathBuf {
     env.town().join("gastown/.repo.git")
@@ -32,7 +32,7 @@ pub(crate) fn item(env: &TestEnv, args: &[&str]) -> String {
 }
 
 /// Lets a crew worker do an item that writes one file. Gives the item and the merge.
-fn finish(env: &TestEnv, name: &str, file: &str, text: &str) -> (String, String) {
+pub(crate) fn finish(env: &TestEnv, name: &str, file: &str, text: &str) -> (String, String) {
     let id = item(env, &[&format!("Write {file}")]);
     let agent = format!("gastown/{name}");
     env.gt(&["hook", &id, "--agent", &agent]).ok();
@@ -41,12 +41,12 @@ fn finish(env: &TestEnv, name: &str, file: &str, text: &str) -> (String, String)
     (id, done["merge"].as_str().unwrap().to_owned())
 }
 
-fn status(env: &TestEnv, id: &str) -> String {
+pub(crate) fn status(env: &TestEnv, id: &str) -> String {
     let item = env.json(&["work", "show", id]);
     item["status"].as_str().unwrap().to_owned()
 }
 
-fn files(env: &TestEnv, dir: &Path, name: &str) -> Vec<String> {
+pub(crate) fn files(env: &TestEnv, dir: &Path, name: &str) -> Vec<String> {
     let list = env.git(dir, &["ls-tree", "--name-only", name]);
     list.lines().map(str::to_owned).collect()
 }
@@ -61,7 +61,7 @@ fn look(env: &TestEnv, dir: &Path) -> [String; 3] {
 }
 
 /// Sets the rig's commands; each run notes the commit that it was about.
-fn validate_with(env: &TestEnv, line: &str) -> PathBuf {
+pub(crate) fn validate_with(env: &TestEnv, line: &str) -> PathBuf {
     let marks = env.path("validated");
     let note = format!("echo \"$GT_MERGE_COMMIT\" >> {}", marks.display());
     let path = env.town().join("town.toml");
@@ -89,7 +89,7 @@ fn assert_validated(env: &TestEnv, dir: &Path, name: &str, since: &str, marks: &
 }
 
 /// A rig whose remote is bare, with these crew workers.
-fn with_bare_remote(names: &[&str]) -> (TestEnv, PathBuf) {
+pub(crate) fn with_bare_remote(names: &[&str]) -> (TestEnv, PathBuf) {
     let env = TestEnv::with_town();
     let source = env.repository("source");
     let bare = env.path("origin.git");

@@ -4,8 +4,10 @@
 //! next time.
 
 use super::Base;
+use crate::Town;
 use crate::work::Work;
-use crate::{Town, workspace};
+use crate::workspace::{self, is_branch_of};
+use gt_core::Identity;
 use gt_core::merge::Status;
 use gt_core::work::WorkId;
 
@@ -55,7 +57,10 @@ pub(super) fn sweep(town: &Town, rig: &str, base: &Base<'_>) {
                 remove(&kept, commit);
             }
         }
-        if merge.status != Status::Merged || merge.branch == base.branch {
+        // One that only was checked out by the worker is somebody else's, and stays.
+        let worker = Identity::from_address(&merge.worker, town.registry());
+        let is_own = worker.is_some_and(|worker| is_branch_of(&worker, &merge.branch));
+        if merge.status != Status::Merged || merge.branch == base.branch || !is_own {
             continue;
         }
         let local = format!("refs/heads/{}", merge.branch);
@@ -66,7 +71,7 @@ pub(super) fn sweep(town: &Town, rig: &str, base: &Base<'_>) {
         };
         let remote = format!("refs/remotes/origin/{}", merge.branch);
         if is_free && find(&remote).is_some_and(|(commit, _)| commit == merge.commit) {
-            // Only ours, and only as it was when it was merged.
+            // Only as it was when it was merged.
             let _ = base.remove_remote(&merge.branch, &merge.commit);
         }
     }
