@@ -112,6 +112,11 @@ impl Merge {
         )
     }
 
+    /// Who has its item while it waits.
+    pub fn refinery(&self) -> String {
+        format!("{}/refinery", self.rig)
+    }
+
     /// Why its item is closed.
     pub fn close_reason(&self, merged_as: &str) -> String {
         format!("merged into {} as {}", self.base, short(merged_as))

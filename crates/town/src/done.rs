@@ -179,7 +179,19 @@ fn tell(town: &Town, finished: &Finished, said: Option<&str>) {
         .with("branch", finished.branch.clone())
         .with("merge", finished.merge.as_ref().map(WorkId::to_string))
         .with("reason", said.map(str::to_owned));
-    Events::of(town).note(vec![event]);
+    let mut events = vec![event];
+    // A repair that changes nothing, once too often, leaves its merge to others.
+    let is_empty = finished.leaving == Leaving::Completed && finished.merge.is_none();
+    if is_empty && let Ok(Some(merge)) = Work::of(town).merge_that_needs_help(item) {
+        events.push(
+            Event::new("escalation_raised", finished.agent.clone())
+                .with("bead", merge.item.to_string())
+                .with("branch", merge.branch)
+                .with("merge", merge.id.to_string())
+                .with("reason", merge.reason),
+        );
+    }
+    Events::of(town).note(events);
 }
 
 /// Refuses what would be lost or cannot be merged. Gives the ref under which changes

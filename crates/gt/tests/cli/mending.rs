@@ -1,7 +1,15 @@
 //! The merge queue where things go wrong around it: nothing is stuck, and nothing of others
 //! is lost.
 
-use crate::merging::{commit, files, item, repository, with_bare_remote, worktree};
+use crate::env::TestEnv;
+use crate::merging::{
+    MERGED, commit, files, finish, item, repository, status, validate_with, with_bare_remote,
+    worktree,
+};
+use serde_json::json;
+use std::fs;
+
+const TOAST: &str = "gastown/polecats/Toast";
 
 #[test]
 fn a_branch_that_is_not_the_workers_own_stays() {
@@ -26,5 +34,87 @@ fn a_branch_that_is_not_the_workers_own_stays() {
     for dir in [&bare, &repository(&env)] {
         let there = env.git(dir, &["branch", "--list", "feature-x"]);
         assert_eq!(there.trim(), "feature-x", "{}", dir.display());
+    }
+}
+
+#[test]
+fn a_repair_that_finds_nothing_to_repair_has_it_tried_again() {
+    let env = TestEnv::with_crew(&["max"]);
+    let sound = env.path("sound");
+    validate_with(&env, &format!("test -e {}", sound.display()));
+    let (id, merge) = finish(&env, "max", "a.txt", "a\n");
+    let ran = env.gt(&["mq", "run", "--json"]).fails(1).json();
+    let repair = ran[0]["repair"].as_str().unwrap();
+    fs::write(&sound, "").unwrap();
+    let done = env.json(&["done", "--agent", TOAST]);
+    assert_eq!(done["merge"], json!(merge), "{done}");
+    assert_eq!(env.json(&["mq", "status", &merge])["status"], "queued");
+    env.gt(&["mq", "run"]).ok();
+    assert_eq!(status(&env, &id), "closed");
+    assert_eq!(status(&env, repair), "closed");
+    assert_eq!(
+        files(&env, &repository(&env), MERGED),
+        ["README.md", "a.txt"]
+    );
+}
+
+#[test]
+fn what_fails_again_and_again_waits_for_help() {
+    let env = TestEnv::with_crew(&["max"]);
+    validate_with(&env, "false");
+    let (id, merge) = finish(&env, "max", "a.txt", "a\n");
+    let mut tries = 0;
+    let repair = loop {
+        tries += 1;
+        assert!(tries < 10, "it goes on for ever");
+        let ran = env.gt(&["mq", "run", "--json"]).fails(1).json();
+        let repair = ran[0]["repair"].as_str().unwrap().to_owned();
+        assert_eq!(status(&env, &repair), "hooked");
+        let done = env.json(&["done", "--agent", TOAST]);
+        if done.get("merge").is_none() {
+            break repair;
+        }
+    };
+    assert_eq!(tries, 5);
+    let stuck = env.json(&["mq", "status", &merge]);
+    assert_eq!(stuck["status"], "failed", "{stuck}");
+    let shown = env.json(&["work", "show", &id]);
+    assert_eq!(shown["status"], "blocked", "{shown}");
+    assert_eq!(shown["labels"], json!(["escalated"]));
+    assert_eq!(shown.get("assignee"), None, "{shown}");
+    assert_eq!(status(&env, &repair), "closed");
+    let events = env.json(&["events", "--type", "escalation_raised"]);
+    assert_eq!(events.as_array().unwrap().len(), 1, "{events}");
+    assert_eq!(events[0]["payload"]["bead"], json!(id));
+    assert_eq!(events[0]["payload"]["merge"], json!(merge));
+    env.gt(&["mq", "run"]).ok();
+    // A person has put right what was wrong with the commands.
+    validate_with(&env, "true");
+    env.gt(&["mq", "retry", &merge]).ok();
+    let shown = env.json(&["work", "show", &id]);
+    assert_eq!(shown["status"], "in_progress", "{shown}");
+    assert_eq!(shown["labels"], json!([]), "{shown}");
+    env.gt(&["mq", "run"]).ok();
+    assert_eq!(status(&env, &id), "closed");
+}
+
+#[test]
+fn a_repair_that_is_open_again_is_given_to_the_next() {
+    let env = TestEnv::with_crew(&["max"]);
+    validate_with(&env, "false");
+    finish(&env, "max", "a.txt", "a\n");
+    let ran = env.gt(&["mq", "run", "--json"]).fails(1).json();
+    let repair = ran[0]["repair"].as_str().unwrap();
+    for leave in [
+        &["done", "--agent", TOAST, "--status", "deferred"][..],
+        &["polecat", "nuke", "--force", "gastown/Toast"],
+    ] {
+        assert_eq!(status(&env, repair), "hooked", "{leave:?}");
+        env.gt(leave).ok();
+        assert_eq!(status(&env, repair), "open", "{leave:?}");
+        env.gt(&["mq", "run"]).ok();
+        let shown = env.json(&["work", "show", repair]);
+        assert_eq!(shown["status"], "hooked", "{leave:?}: {shown}");
+        assert_eq!(env.running(), [TOAST], "{leave:?}");
     }
 }

@@ -2,7 +2,8 @@
 
 use super::Work;
 use super::change::{add_labels, appended, close};
-use super::merges::{Handed, enqueue};
+use super::merges::{Handed, enqueue, must_find};
+use super::merging::try_again;
 use super::read::must_have;
 use super::store::problem;
 use crate::Result;
@@ -13,7 +14,7 @@ use gt_core::work::{Item, WorkId};
 use rusqlite::{Connection, OptionalExtension, params};
 
 /// The label of items that wait for somebody's help.
-const ESCALATED: &str = "escalated";
+pub(super) const ESCALATED: &str = "escalated";
 
 /// How a worker leaves its item.
 #[derive(Clone, Debug)]
@@ -110,13 +111,15 @@ fn leave(db: &Connection, id: &WorkId, finish: &Finish<'_>) -> Result<Option<Wor
     }
     super::hook::take_off(db, id)?;
     let item = must_have(db, id)?;
-    let merge = finish
-        .handed
-        .map(|handed| enqueue(db, id, finish.agent, handed))
-        .transpose()?;
-    let refinery = finish
-        .handed
-        .map(|handed| format!("{}/refinery", handed.rig));
+    let merge = match (finish.handed, finish.leaving) {
+        (Some(handed), _) => Some(enqueue(db, id, finish.agent, handed)?),
+        (None, Leaving::Completed) => try_again(db, id)?,
+        (None, _) => None,
+    };
+    let refinery = match &merge {
+        Some(merge) => Some(must_find(db, merge)?.refinery()),
+        None => None,
+    };
     let (status, assignee) = match (finish.leaving, &refinery) {
         (Leaving::Completed, Some(refinery)) => ("in_progress", Some(refinery.as_str())),
         (Leaving::Completed, None) => {

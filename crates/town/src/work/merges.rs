@@ -3,12 +3,13 @@
 
 use super::Work;
 use super::create::random_id;
+use super::read::must_have;
 use super::store::problem;
 use crate::Result;
 use crate::sessions::timestamp;
 use gt_core::Problem;
 use gt_core::merge::{Merge, PREFIX};
-use gt_core::work::WorkId;
+use gt_core::work::{self, WorkId};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 const COLUMNS: &str = "merges.id, rig, item, branch, commit_id, base, worker, merges.status,
@@ -51,6 +52,19 @@ impl Work {
             None => None,
         };
         found.ok_or_else(|| not_found(id))
+    }
+
+    /// The entry whose repair has changed nothing so often that its item waits for help.
+    pub fn merge_that_needs_help(&self, repair: &WorkId) -> Result<Option<Merge>> {
+        let Some(db) = self.open_if_there()? else {
+            return Ok(None);
+        };
+        let broken = broken_of(&db, repair)?;
+        let item = broken.as_ref().map(|merge| must_have(&db, &merge.item));
+        let is_blocked = item
+            .transpose()?
+            .is_some_and(|item| item.status == work::Status::Blocked);
+        Ok(broken.filter(|_| is_blocked))
     }
 
     /// Whether the work on a branch is not in the base yet although it is to go there.
@@ -126,6 +140,18 @@ pub(super) fn find(db: &Connection, id: &WorkId) -> Result<Option<Merge>> {
     let statement = format!("SELECT {COLUMNS} FROM merges WHERE id = ?1");
     let found = db
         .query_row(&statement, [id.as_str()], |row| Ok(merge(row)))
+        .optional()
+        .map_err(problem)?;
+    found.transpose()
+}
+
+/// The entry that waits for this repair.
+pub(super) fn broken_of(db: &Connection, repair: &WorkId) -> Result<Option<Merge>> {
+    let statement = format!(
+        "SELECT {COLUMNS} FROM merges WHERE repair = ?1 AND status IN ('conflict', 'failed')"
+    );
+    let found = db
+        .query_row(&statement, [repair.as_str()], |row| Ok(merge(row)))
         .optional()
         .map_err(problem)?;
     found.transpose()

@@ -4,6 +4,10 @@
 //! transaction, in which the items change together with the queue: an item is closed
 //! only when its branch is in the base.
 
+mod help;
+
+pub(super) use help::try_again;
+
 use super::change::{appended, close};
 use super::merges::{find, must_find, set_queued};
 use super::read::{by_id, must_have, select};
@@ -14,6 +18,7 @@ use crate::sessions::timestamp;
 use gt_core::Problem;
 use gt_core::merge::{Merge, Refusal, Status};
 use gt_core::work::{self, Item, WorkId};
+use help::has_been_helped;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 
@@ -108,28 +113,38 @@ impl Work {
         })
     }
 
-    /// The repairs of a rig that nobody was given yet, or not to the end.
+    /// The repairs of a rig that nobody was given yet, or not to the end, or that were
+    /// given back.
     pub fn repairs_to_hand_out(&self, rig: &str) -> Result<Vec<(WorkId, Item)>> {
-        let Some(db) = self.open_if_there()? else {
+        if !self.exists() {
             return Ok(Vec::new());
-        };
-        let mut query = db
-            .prepare(
-                "SELECT merges.id, repair FROM merges JOIN items ON items.id = repair
-                 WHERE rig = ?1 AND merges.status IN ('conflict', 'failed') AND handed = 0
-                 AND items.status IN ('open', 'hooked') ORDER BY priority, merges.created_at",
+        }
+        self.change(|db| {
+            // Whoever had it has it no more.
+            db.execute(
+                "UPDATE merges SET handed = 0 WHERE rig = ?1 AND handed = 1
+                 AND repair IN (SELECT id FROM items WHERE status = 'open')",
+                [rig],
             )
             .map_err(problem)?;
-        let rows = query
-            .query_map([rig], |row| {
-                Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+            let mut query = db
+                .prepare(
+                    "SELECT merges.id, repair FROM merges JOIN items ON items.id = repair
+                     WHERE rig = ?1 AND merges.status IN ('conflict', 'failed') AND handed = 0
+                     AND items.status IN ('open', 'hooked') ORDER BY priority, merges.created_at",
+                )
+                .map_err(problem)?;
+            let rows = query
+                .query_map([rig], |row| {
+                    Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+                })
+                .map_err(problem)?;
+            rows.map(|row| {
+                let (id, repair) = row.map_err(problem)?;
+                Ok((id.parse()?, must_have(db, &repair.parse()?)?))
             })
-            .map_err(problem)?;
-        rows.map(|row| {
-            let (id, repair) = row.map_err(problem)?;
-            Ok((id.parse()?, must_have(&db, &repair.parse()?)?))
+            .collect()
         })
-        .collect()
     }
 
     /// Somebody has the repair now.
@@ -156,6 +171,7 @@ impl Work {
                 params![id.as_str(), commit],
             )
             .map_err(problem)?;
+            has_been_helped(db, &merge)?;
             set_queued(db, id, None)
         })
     }
@@ -182,7 +198,11 @@ impl Work {
                 close(db, repair, Some(&words))?;
             }
             let item = must_have(db, &merge.item)?;
-            match rejection.reopen && item.status == work::Status::InProgress {
+            let waits = matches!(
+                item.status,
+                work::Status::InProgress | work::Status::Blocked
+            );
+            match rejection.reopen && waits {
                 true => {
                     db.execute(
                         "UPDATE items SET status = 'open', assignee = NULL, notes = ?2,
