@@ -21,7 +21,7 @@ use crate::work::{Rejection, Work};
 use crate::{Result, Town, rig};
 use combine::{Combined, combine};
 use gt_core::event::Event;
-use gt_core::merge::{Merge, Refusal, Status};
+use gt_core::merge::{Merge, Refusal, Status, short};
 use gt_core::work::WorkId;
 use gt_core::{Problem, Role};
 use queue::Queue;
@@ -149,9 +149,41 @@ pub fn reject(town: &Town, id: &WorkId, rejection: &Rejection<'_>) -> Result<Mer
         ))
         .hint("try again when it is done"));
     };
+    // As it is now that nobody else is at it.
+    let merge = work.merge(id)?;
+    refuse_landed(town, &work, &merge)?;
     let rejected = work.reject_merge(id, rejection)?;
     tell_of(town, &rejected);
     Ok(rejected)
+}
+
+/// What is in the base already is merged, whoever was killed before it was noted: it is
+/// settled as such, and can be rejected no more.
+fn refuse_landed(town: &Town, work: &Work, merge: &Merge) -> Result<()> {
+    if merge.status.is_settled() {
+        return Ok(());
+    }
+    let base = Base::of(town, &merge.rig)?;
+    let fetched = base.fetch();
+    // Where a push may have gone through, nobody but the remote knows.
+    if merge.status == Status::Merging && merge.merged_as.is_some() {
+        fetched?;
+    }
+    let Some(merged_as) = base.landing(merge)? else {
+        return Ok(());
+    };
+    let settled = work.settle_merge(&merge.id, &merged_as)?;
+    tell_of(town, &settled);
+    Err(Problem::conflict(format!(
+        "{} is merged: {} has it, by {}",
+        merge.id,
+        base.branch,
+        short(&merged_as)
+    ))
+    .hint(format!(
+        "{} is closed with it; `git revert` takes it out again",
+        merge.item
+    )))
 }
 
 fn lock_path(town: &Town, rig: &str) -> std::path::PathBuf {

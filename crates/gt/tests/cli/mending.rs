@@ -118,3 +118,43 @@ fn a_repair_that_is_open_again_is_given_to_the_next() {
         assert_eq!(env.running(), [TOAST], "{leave:?}");
     }
 }
+
+#[test]
+fn what_is_in_the_base_already_cannot_be_rejected() {
+    for is_bare in [false, true] {
+        let (env, dir, name) = match is_bare {
+            true => {
+                let (env, bare) = with_bare_remote(&["max", "amy"]);
+                (env, bare, "main")
+            }
+            false => {
+                let env = TestEnv::with_crew(&["max", "amy"]);
+                let dir = repository(&env);
+                (env, dir, MERGED)
+            }
+        };
+        let (id, merge) = finish(&env, "max", "a.txt", "a\n");
+        let mut killed = env.gt_command(&["mq", "run"]);
+        let killed = killed.env("GT_FAULT", "mq.advanced").output().unwrap();
+        assert_eq!(killed.status.code(), None, "{killed:?}");
+        let reject = ["mq", "reject", &merge, "--reason", "no", "--reopen"];
+        let refused = env.gt(&reject).fails(4);
+        assert!(refused.stderr.contains("is merged"), "{}", refused.stderr);
+        let settled = env.json(&["mq", "status", &merge]);
+        assert_eq!(settled["status"], "merged", "{settled}");
+        let tip = env.git(&dir, &["rev-parse", name]);
+        assert_eq!(settled["merged_as"], json!(tip.trim()));
+        assert_eq!(status(&env, &id), "closed");
+        let told = env.json(&["events", "--type", "merge_*"]);
+        assert_eq!(told[0]["type"], "merge_merged", "{told}");
+        // One that was killed before is rejected as ever.
+        let (id, merge) = finish(&env, "amy", "b.txt", "b\n");
+        let mut killed = env.gt_command(&["mq", "run"]);
+        let killed = killed.env("GT_FAULT", "mq.validated").output().unwrap();
+        assert_eq!(killed.status.code(), None, "{killed:?}");
+        let rejected = env.json(&["mq", "reject", &merge, "--reason", "no"]);
+        assert_eq!(rejected["status"], "rejected", "{rejected}");
+        assert_eq!(status(&env, &id), "closed");
+        assert_eq!(files(&env, &dir, name), ["README.md", "a.txt"]);
+    }
+}

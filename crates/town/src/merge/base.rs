@@ -9,6 +9,7 @@ use crate::git::Git;
 use crate::settings::MergeInto;
 use crate::{Result, Town, rig, workspace};
 use gt_core::Problem;
+use gt_core::merge::Merge;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -216,6 +217,14 @@ impl<'a> Base<'a> {
         let git = self.git().within(PUSH_LIMIT);
         git.run(["push", "--quiet", &lease, "origin", &format!(":{name}")])
             .map(drop)
+    }
+
+    /// The commit by which an entry of the queue is in the base, if it is.
+    pub(crate) fn landing(&self, merge: &Merge) -> Result<Option<String>> {
+        let tip = self.tip()?;
+        let planned = merge.merged_as.clone();
+        let planned = planned.filter(|commit| self.contains(&tip, commit));
+        Ok(planned.or_else(|| self.contains(&tip, &merge.commit).then_some(tip)))
     }
 
     pub(crate) fn has_remote(&self) -> bool {

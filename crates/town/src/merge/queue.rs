@@ -68,13 +68,7 @@ impl Queue<'_> {
         if merge.status != Status::Merging {
             return Ok(None);
         }
-        let tip = self.base.tip()?;
-        let planned = merge.merged_as.clone();
-        let planned = planned.filter(|commit| self.base.contains(&tip, commit));
-        Ok(planned.or_else(|| {
-            let is_in = self.base.contains(&tip, &merge.commit);
-            is_in.then_some(tip)
-        }))
+        self.base.landing(merge)
     }
 
     /// Takes over what the remote's owner has committed since.
