@@ -231,7 +231,12 @@ fn check(
         return Ok(None);
     }
     if options.force {
-        return workspace::save_uncommitted(town, agent, &state.dir);
+        let saved = workspace::save_uncommitted(town, agent, &state.dir)?;
+        if saved.is_some() && agent.role() == Role::Polecat {
+            // Or nobody could give it the next item.
+            workspace::clean(town, &state.dir)?;
+        }
+        return Ok(saved);
     }
     let count = state.changed.len();
     let mut problem = Problem::conflict(format!("{count} changed files are not committed"));

@@ -10,7 +10,7 @@ mod remove;
 
 pub use branches::{branch, branches, current_branch, is_branch_of, work_branch};
 pub use place::{Placed, is_settled, place, take_back};
-pub use remove::{Removed, Unsaved, is_unfinished, remove, save_uncommitted, unsaved};
+pub use remove::{Removed, Unsaved, clean, is_unfinished, remove, save_uncommitted, unsaved};
 
 use crate::git::Git;
 use crate::lock::FileLock;

@@ -92,6 +92,9 @@ fn a_polecat_that_is_done_ends_itself_and_leaves_its_worktree() {
 fn changes_that_are_not_committed_are_named_and_kept() {
     let (env, dir, id) = with_polecat();
     commit(&env, &dir, "a.txt", "a\n");
+    commit(&env, &dir, ".gitignore", "built\n");
+    fs::write(dir.join("built"), "x\n").unwrap();
+    fs::write(dir.join("a.txt"), "changed\n").unwrap();
     fs::write(dir.join("not yet.txt"), "x\n").unwrap();
     let answer = env.gt(&["done", "--agent", TOAST]).fails(4);
     assert!(answer.stderr.contains("not yet.txt"), "{}", answer.stderr);
@@ -105,8 +108,21 @@ fn changes_that_are_not_committed_are_named_and_kept() {
         &["show", &format!("{saved}:not yet.txt")],
     );
     assert_eq!(text, "x\n");
-    assert!(dir.join("not yet.txt").exists(), "and it stays where it is");
     assert_idle(&env, &id);
+    // It is free for the next item, and what was built is there.
+    let polecat = env.json(&["polecat", "show", "gastown/Toast"]);
+    assert_eq!(polecat["state"], "idle", "{polecat}");
+    assert_eq!(fs::read_to_string(dir.join("a.txt")).unwrap(), "a\n");
+    assert!(!dir.join("not yet.txt").exists() && dir.join("built").exists());
+    // A person's worktree is left as it is.
+    env.gt(&["crew", "add", "max"]).ok();
+    let id = item(&env, &["Of max"]);
+    env.gt(&["hook", &id, "--agent", "gastown/max"]).ok();
+    let dir = env.town().join("gastown/crew/max");
+    fs::write(dir.join("not yet.txt"), "x\n").unwrap();
+    let done = env.json(&["done", "--agent", "gastown/max", "--force"]);
+    assert!(done["saved"].is_string(), "{done}");
+    assert!(dir.join("not yet.txt").exists(), "it stays where it is");
 }
 
 #[test]

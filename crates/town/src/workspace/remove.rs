@@ -153,6 +153,14 @@ fn save(town: &Town, identity: &Identity, dir: &Path) -> Result<Vec<String>> {
     Ok(saved)
 }
 
+/// Makes a worktree as its last commit is, files aside that git ignores. What is not
+/// committed is lost, unless [`save_uncommitted`] has kept it.
+pub fn clean(town: &Town, dir: &Path) -> Result<()> {
+    let git = Git::at(dir, town.around()).to_the_end();
+    git.run(["reset", "--quiet", "--hard"])?;
+    git.run(["clean", "--quiet", "-fd"]).map(drop)
+}
+
 /// Keeps what is not committed under a ref of its own, and leaves it where it is.
 pub fn save_uncommitted(town: &Town, identity: &Identity, dir: &Path) -> Result<Option<String>> {
     let stamp = jiff::Timestamp::now().as_millisecond();
