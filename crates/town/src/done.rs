@@ -11,7 +11,7 @@ use crate::checkpoint::{self, running_life};
 use crate::events::Events;
 use crate::stop::{self, StopOptions};
 use crate::work::{Finish, Finished, Work};
-use crate::{Result, Town, fault, workspace};
+use crate::{Result, Town, fault, molecule, workspace};
 use gt_core::event::Event;
 use gt_core::merge::Leaving;
 use gt_core::problem::Kind;
@@ -112,7 +112,7 @@ pub fn done(town: &Town, agent: &Identity, options: &DoneOptions) -> Result<Done
         .as_ref()
         .filter(|_| options.leaving == Leaving::Completed)
         .and_then(Worktree::handed);
-    let finished = work.finish(&Finish {
+    let (finished, molecule) = work.finish(&Finish {
         agent: &address,
         life: life.as_deref(),
         item: hooked.as_ref(),
@@ -120,8 +120,12 @@ pub fn done(town: &Town, agent: &Identity, options: &DoneOptions) -> Result<Done
         branch,
         note: note.as_deref(),
         handed: handed.as_ref(),
+        begins_anew: agent.role() == Role::Polecat,
     })?;
     fault::point(town, "done.queued");
+    if let Some(molecule) = &molecule {
+        molecule::tell_end(town, "molecule_detached", molecule);
+    }
     after(town, agent, &finished, options)?;
     Ok(Done {
         finished,

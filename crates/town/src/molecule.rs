@@ -203,7 +203,7 @@ fn note_on_life(town: &Town, agent: &Identity, molecule: &WorkId) -> Result<()> 
     }
 }
 
-fn tell_end(town: &Town, kind: &str, molecule: &Molecule) {
+pub(crate) fn tell_end(town: &Town, kind: &str, molecule: &Molecule) {
     let event = Event::new(kind, molecule.agent.clone())
         .with("molecule", molecule.item.id.to_string())
         .with("formula", molecule.formula.clone())

@@ -126,6 +126,49 @@ fn changes_that_are_not_committed_are_named_and_kept() {
 }
 
 #[test]
+fn a_molecule_ends_with_the_work_it_was_poured_for() {
+    let (env, _, first) = with_polecat();
+    env.gt(&["crew", "add", "max"]).ok();
+    let attach = |agent: &str, on: &str| {
+        env.gt(&["mol", "attach", "shiny", "--on", on, "--agent", agent])
+            .ok();
+    };
+    let molecule = |agent: &str| env.json(&["mol", "status", "--agent", agent]);
+    let max = "gastown/crew/max";
+    let hook = |title: &str, agent: &str| {
+        let id = item(&env, &[title]);
+        env.gt(&["hook", &id, "--agent", agent]).ok();
+        id
+    };
+    // Whichever way a polecat leaves its work, the next one is another's.
+    for leaving in ["completed", "deferred", "escalated"] {
+        let id = match leaving {
+            "completed" => first.clone(),
+            _ => hook(leaving, TOAST),
+        };
+        attach(TOAST, &id);
+        env.gt(&["done", "--agent", TOAST, "--status", leaving])
+            .ok();
+        assert_eq!(molecule(TOAST), Value::Null, "{leaving}");
+    }
+    // Crew goes on with it, unless that work is done.
+    let deferred = hook("Later", max);
+    attach(max, &deferred);
+    env.gt(&["done", "--agent", max, "--status", "deferred"])
+        .ok();
+    assert_ne!(molecule(max), Value::Null);
+    hook("Meanwhile", max);
+    env.gt(&["done", "--agent", max]).ok();
+    assert_ne!(molecule(max), Value::Null, "it is of other work");
+    env.gt(&["hook", &deferred, "--agent", max]).ok();
+    env.gt(&["done", "--agent", max]).ok();
+    assert_eq!(molecule(max), Value::Null);
+    attach(max, &hook("Next", max));
+    let told = env.json(&["events", "--type", "molecule_detached"]);
+    assert_eq!(told.as_array().unwrap().len(), 4, "{told}");
+}
+
+#[test]
 fn work_can_be_left_for_others_or_for_help() {
     let (env, dir, id) = with_polecat();
     commit(&env, &dir, "a.txt", "a\n");

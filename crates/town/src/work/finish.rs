@@ -4,6 +4,7 @@ use super::Work;
 use super::change::{add_labels, appended, close};
 use super::merges::{Handed, enqueue, must_find};
 use super::merging::try_again;
+use super::molecules::{self, Molecule};
 use super::read::must_have;
 use super::store::problem;
 use crate::Result;
@@ -28,6 +29,8 @@ pub struct Finish<'a> {
     pub note: Option<&'a str>,
     /// What there is to merge.
     pub handed: Option<&'a Handed>,
+    /// Whatever the agent does next has nothing to do with this.
+    pub begins_anew: bool,
 }
 
 /// What was left last by an agent, and whether its life has been ended since.
@@ -43,8 +46,9 @@ pub struct Finished {
 }
 
 impl Work {
-    /// Queues the branch, takes the item off the hook and gives it its new status.
-    pub fn finish(&self, finish: &Finish<'_>) -> Result<Finished> {
+    /// Queues the branch, takes the item off the hook and gives it its new status. A
+    /// molecule that was poured for it ends with it, and is given as it was.
+    pub fn finish(&self, finish: &Finish<'_>) -> Result<(Finished, Option<Molecule>)> {
         if let Some(id) = finish.item {
             self.refresh_for(id)?;
         }
@@ -71,7 +75,13 @@ impl Work {
                 ],
             )
             .map_err(problem)?;
-            last(db, finish.agent)?.ok_or_else(|| Problem::failed("it was not written"))
+            let molecule = molecules::give_up(db, finish.agent, |molecule| {
+                let is_its = finish.item.is_some() && molecule.item.parent.as_ref() == finish.item;
+                finish.begins_anew || (finish.leaving == Leaving::Completed && is_its)
+            })?;
+            let finished = last(db, finish.agent)?;
+            let finished = finished.ok_or_else(|| Problem::failed("it was not written"))?;
+            Ok((finished, molecule))
         })
     }
 

@@ -174,18 +174,7 @@ impl Work {
         if !self.exists() {
             return Ok(None);
         }
-        self.change(|db| {
-            let Some(molecule) = attached(db, agent)? else {
-                return Ok(None);
-            };
-            // Told as it was: what is closed now was not done.
-            let before = molecule.clone();
-            for step in molecule.steps.iter().filter(|step| is_open(step)) {
-                close(db, &step.id, Some("detached"))?;
-            }
-            end(db, molecule, "detached")?;
-            Ok(Some(before))
-        })
+        self.change(|db| give_up(db, agent, |_| true))
     }
 
     /// What a handoff does: steps that were begun are open again, for the successor to
@@ -211,6 +200,24 @@ impl Work {
             attached(db, agent)
         })
     }
+}
+
+/// Gives up an agent's molecule, if it is one that is meant, as a part of a greater change.
+pub(super) fn give_up(
+    db: &Connection,
+    agent: &str,
+    is_meant: impl FnOnce(&Molecule) -> bool,
+) -> Result<Option<Molecule>> {
+    let Some(molecule) = attached(db, agent)?.filter(is_meant) else {
+        return Ok(None);
+    };
+    // Told as it was: what is closed now was not done.
+    let before = molecule.clone();
+    for step in molecule.steps.iter().filter(|step| is_open(step)) {
+        close(db, &step.id, Some("detached"))?;
+    }
+    end(db, molecule, "detached")?;
+    Ok(Some(before))
 }
 
 fn molecule_draft(pour: &Pour) -> Draft {
