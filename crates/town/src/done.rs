@@ -95,7 +95,7 @@ pub fn done(town: &Town, agent: &Identity, options: &DoneOptions) -> Result<Done
             state.keep(town, item)?;
         }
         if options.push {
-            match state.push(town, agent) {
+            match state.push(agent) {
                 Ok(pushed) => is_pushed = pushed,
                 Err(problem) => {
                     warnings.push(format!("{problem}: {}", problem.causes().join(": ")));

@@ -1,15 +1,29 @@
 //! The merge queue where things go wrong around it: nothing is stuck, and nothing of others
 //! is lost.
 
-use crate::env::TestEnv;
+use crate::env::{Answer, PATIENCE, TestEnv};
 use crate::merging::{
     MERGED, commit, files, finish, item, repository, status, validate_with, with_bare_remote,
     worktree,
 };
+use gt_tmux::testing::wait_until;
+use gt_town::lock::FileLock;
 use serde_json::json;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
 const TOAST: &str = "gastown/polecats/Toast";
+
+fn write_hook(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn repository_lock(env: &TestEnv) -> PathBuf {
+    env.town().join(".runtime/locks/repo-gastown.lock")
+}
 
 #[test]
 fn a_branch_that_is_not_the_workers_own_stays() {
@@ -156,5 +170,55 @@ fn what_is_in_the_base_already_cannot_be_rejected() {
         assert_eq!(rejected["status"], "rejected", "{rejected}");
         assert_eq!(status(&env, &id), "closed");
         assert_eq!(files(&env, &dir, name), ["README.md", "a.txt"]);
+    }
+}
+
+#[test]
+fn nobody_waits_for_a_slow_remote() {
+    let (env, bare) = with_bare_remote(&["max", "amy"]);
+    let (go, pushes) = (env.path("go"), env.path("pushes"));
+    // Notes each push that is not to main, and is as slow as we want.
+    write_hook(
+        &bare.join("hooks/pre-receive"),
+        &format!(
+            "#!/bin/sh\nrefs=$(cat)\ncase $refs in *refs/heads/main) exit 0;; esac\n\
+             echo push >> {}\nwhile ! test -e {}; do sleep 0.02; done\n",
+            pushes.display(),
+            go.display()
+        ),
+    );
+    let slowly = |args: &[&str]| {
+        fs::write(&pushes, "").unwrap();
+        let run = env.spawn(args);
+        wait_until("it pushes", PATIENCE, || {
+            (!fs::read_to_string(&pushes).unwrap().is_empty()).then_some(())
+        });
+        let is_held = FileLock::is_held(&repository_lock(&env));
+        fs::write(&go, "").unwrap();
+        Answer::of(run.wait_with_output().unwrap()).ok();
+        assert!(!is_held, "{args:?} kept everybody waiting");
+    };
+    let max = worktree(&env, "max");
+    env.git(&max, &["branch", "-m", "crew/max/side"]);
+    let id = item(&env, &["Slow"]);
+    env.gt(&["hook", &id, "--agent", "gastown/max"]).ok();
+    commit(&env, &max, "a.txt", "a\n");
+    slowly(&["done", "--agent", "gastown/max"]);
+    let amy = worktree(&env, "amy");
+    env.git(&amy, &["branch", "-m", "crew/amy/side"]);
+    finish(&env, "amy", "b.txt", "b\n");
+    for dir in [&max, &amy] {
+        env.git(dir, &["switch", "--quiet", "--detach"]);
+    }
+    fs::remove_file(&go).unwrap();
+    slowly(&["mq", "run"]);
+    assert_eq!(
+        fs::read_to_string(&pushes).unwrap(),
+        "push\n",
+        "one for both"
+    );
+    for dir in [&bare, &repository(&env)] {
+        let left = env.git(dir, &["branch", "--list", "*side"]);
+        assert_eq!(left, "", "{}", dir.display());
     }
 }

@@ -67,14 +67,14 @@ impl<'a> Worktree<'a> {
     }
 
     /// Pushes the branch to the rig's remote, if it is the agent's own. The queue works
-    /// from the rig's own copy, so nothing depends on it.
-    pub(super) fn push(&self, town: &Town, agent: &Identity) -> Result<bool> {
+    /// from the rig's own copy, so nothing depends on it, and nobody waits for it: it is
+    /// done without the repository's lock.
+    pub(super) fn push(&self, agent: &Identity) -> Result<bool> {
         let branch = self.branch.as_deref();
         let branch = branch.filter(|branch| workspace::is_branch_of(agent, branch));
         let Some(branch) = branch.filter(|_| self.base.has_remote()) else {
             return Ok(false);
         };
-        let _lock = workspace::lock_repository(town, self.rig)?;
         self.base.push(&self.commit, branch).map_err(|problem| {
             Problem::failed(format!("{branch} could not be pushed")).caused_by_problem(&problem)
         })?;

@@ -209,13 +209,25 @@ impl<'a> Base<'a> {
         git.run(["push", "--quiet", "origin", &refspec]).map(drop)
     }
 
-    /// Removes a branch of the remote, if it still is at that commit.
-    pub(crate) fn remove_remote(&self, branch: &str, commit: &str) -> Result<()> {
-        self.check_not_checked_out(branch)?;
-        let name = format!("refs/heads/{branch}");
-        let lease = format!("--force-with-lease={name}:{commit}");
+    /// Removes branches of the remote that still are at these commits, all by one push.
+    pub(crate) fn remove_remote(&self, branches: &[(&str, &str)]) -> Result<()> {
+        let branches = branches.iter();
+        let free = branches.filter(|(branch, _)| self.check_not_checked_out(branch).is_ok());
+        let (leases, names): (Vec<String>, Vec<String>) = free
+            .map(|(branch, commit)| {
+                let name = format!("refs/heads/{branch}");
+                (
+                    format!("--force-with-lease={name}:{commit}"),
+                    format!(":{name}"),
+                )
+            })
+            .unzip();
+        if names.is_empty() {
+            return Ok(());
+        }
+        let words = ["push".to_owned(), "--quiet".to_owned()];
         let git = self.git().within(PUSH_LIMIT);
-        git.run(["push", "--quiet", &lease, "origin", &format!(":{name}")])
+        git.run([&words[..], &leases, &["origin".to_owned()], &names].concat())
             .map(drop)
     }
 

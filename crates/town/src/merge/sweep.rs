@@ -8,7 +8,7 @@ use crate::Town;
 use crate::work::Work;
 use crate::workspace::{self, is_branch_of};
 use gt_core::Identity;
-use gt_core::merge::Status;
+use gt_core::merge::{Merge, Status};
 use gt_core::work::WorkId;
 
 /// Under this ref a queued commit is kept, whatever becomes of its branch.
@@ -16,13 +16,26 @@ pub(crate) fn queued_ref(item: &WorkId) -> String {
     format!("refs/gt/queued/{item}")
 }
 
-/// Removes merged branches, here and at the remote, if nobody works on them.
+/// Removes merged branches of workers, here and at the remote, if nobody works on them.
 pub(super) fn sweep(town: &Town, rig: &str, base: &Base<'_>) {
     let Ok(merges) = Work::of(town).merges(Some(rig), true) else {
         return;
     };
+    let gone = sweep_here(town, rig, base, &merges);
+    // Without the lock: nobody waits for a remote that is slow.
+    let _ = base.remove_remote(&gone);
+}
+
+/// Does so in the rig's own copy. Gives what can go at the remote as well.
+fn sweep_here<'m>(
+    town: &Town,
+    rig: &str,
+    base: &Base<'_>,
+    merges: &'m [Merge],
+) -> Vec<(&'m str, &'m str)> {
+    let mut gone = Vec::new();
     let Ok(_lock) = workspace::lock_repository(town, rig) else {
-        return;
+        return gone;
     };
     let git = base.git();
     let Ok(refs) = git.run([
@@ -32,7 +45,7 @@ pub(super) fn sweep(town: &Town, rig: &str, base: &Base<'_>) {
         "refs/remotes/origin",
         "refs/gt/queued",
     ]) else {
-        return;
+        return gone;
     };
     // The name and the commit of each; of a branch that is checked out it is said where.
     let find = |wanted: &str| {
@@ -71,8 +84,8 @@ pub(super) fn sweep(town: &Town, rig: &str, base: &Base<'_>) {
         };
         let remote = format!("refs/remotes/origin/{}", merge.branch);
         if is_free && find(&remote).is_some_and(|(commit, _)| commit == merge.commit) {
-            // Only as it was when it was merged.
-            let _ = base.remove_remote(&merge.branch, &merge.commit);
+            gone.push((merge.branch.as_str(), merge.commit.as_str()));
         }
     }
+    gone
 }
