@@ -222,3 +222,29 @@ fn nobody_waits_for_a_slow_remote() {
         assert_eq!(left, "", "{}", dir.display());
     }
 }
+
+#[test]
+fn a_worktree_is_removed_while_nobody_else_changes_the_repository() {
+    let env = TestEnv::with_crew(&["max"]);
+    let (reached, go) = (env.path("reached"), env.path("go"));
+    // git calls it when a branch goes.
+    write_hook(
+        &repository(&env).join("hooks/reference-transaction"),
+        &format!(
+            "#!/bin/sh\ntouch {}\nwhile ! test -e {}; do sleep 0.02; done\n",
+            reached.display(),
+            go.display()
+        ),
+    );
+    let run = env.spawn(&["crew", "rm", "max"]);
+    wait_until("its branch goes", PATIENCE, || {
+        reached.exists().then_some(())
+    });
+    let is_held = FileLock::is_held(&repository_lock(&env));
+    fs::write(&go, "").unwrap();
+    Answer::of(run.wait_with_output().unwrap()).ok();
+    assert!(is_held);
+    let left = env.git(&repository(&env), &["branch", "--list", "crew/max"]);
+    assert_eq!(left, "");
+    assert!(!worktree(&env, "max").exists());
+}

@@ -3,6 +3,7 @@
 //! git runs to its end here: a removal is often the answer to a Ctrl-C.
 
 use super::branches::{branches, root};
+use super::lock_repository;
 use crate::git::Git;
 use crate::{Result, Town, files, polecat, rig};
 use gt_core::{Identity, Problem};
@@ -105,6 +106,7 @@ pub fn remove(town: &Town, identity: &Identity, dir: &Path, force: bool) -> Resu
         }
         removed.saved = save(town, identity, dir)?;
     }
+    let _lock = lock_repository(town, rig)?;
     if dir.join(".git").exists() {
         let target = dir.to_string_lossy().into_owned();
         let mut words = vec!["worktree", "remove", "--force"];
