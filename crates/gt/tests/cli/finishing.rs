@@ -1,6 +1,6 @@
 //! `gt done`: what is on the hook is handed in, and the life is over.
 
-use crate::env::{PATIENCE, TestEnv};
+use crate::env::{Answer, PATIENCE, TestEnv};
 use crate::merging::{commit, item, repository};
 use crate::remembered::lives;
 use gt_tmux::testing::wait_until;
@@ -123,6 +123,39 @@ fn changes_that_are_not_committed_are_named_and_kept() {
     let done = env.json(&["done", "--agent", "gastown/max", "--force"]);
     assert!(done["saved"].is_string(), "{done}");
     assert!(dir.join("not yet.txt").exists(), "it stays where it is");
+}
+
+#[test]
+fn a_letter_alone_is_no_work() {
+    let env = TestEnv::with_crew(&["max"]);
+    let max = "gastown/crew/max";
+    let by_max = |args: &[&str]| {
+        let mut command = env.gt_command(args);
+        Answer::of(command.env("GT_ROLE", max).output().unwrap())
+    };
+    let write = || {
+        let send = ["mail", "send", max, "-s", "Go on", "-m", "here", "--json"];
+        let letter = by_max(&send).ok().json();
+        let id = letter[0]["id"].as_str().unwrap().to_owned();
+        by_max(&["hook", &id]).ok();
+        id
+    };
+    let letter = write();
+    by_max(&["done", "--status", "escalated"]).fails(4);
+    let hooked = env.json(&["hook", "--agent", max]);
+    assert_eq!(hooked["id"], json!(letter), "a refusal changes nothing");
+    let done = by_max(&["done", "--json"]).ok().json();
+    assert_eq!(done.get("item"), None, "{done}");
+    assert_eq!(env.json(&["hook", "--agent", max]), Value::Null);
+    assert_eq!(env.json(&["work", "show", &letter])["status"], "closed");
+    // And nothing that commits could be handed in for.
+    let letter = write();
+    commit(&env, &env.town().join(max), "a.txt", "a\n");
+    let refused = by_max(&["done"]).fails(4);
+    let expected = "nothing is on the hook";
+    assert!(refused.stderr.contains(expected), "{}", refused.stderr);
+    assert_eq!(env.json(&["work", "show", &letter])["status"], "hooked");
+    assert_eq!(env.json(&["mq", "list"]), json!([]));
 }
 
 #[test]
