@@ -97,6 +97,8 @@ impl<'a> Git<'a> {
             .envs(self.around.env.iter().filter(|(name, _)| passes(name)))
             // Nobody is there to type a password: fail instead of hanging.
             .env("GIT_TERMINAL_PROMPT", "0")
+            // Who only looks must not keep an agent from its commit.
+            .env("GIT_OPTIONAL_LOCKS", "0")
             .stdin(Stdio::null())
             // Ctrl-C at the terminal must not cut git off in the middle of a change.
             .process_group(0);

@@ -12,6 +12,7 @@ use serde_json::json;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 const TOAST: &str = "gastown/polecats/Toast";
 
@@ -247,4 +248,24 @@ fn a_worktree_is_removed_while_nobody_else_changes_the_repository() {
     let left = env.git(&repository(&env), &["branch", "--list", "crew/max"]);
     assert_eq!(left, "");
     assert!(!worktree(&env, "max").exists());
+}
+
+#[test]
+fn whoever_only_looks_at_a_worktree_changes_nothing_in_it() {
+    let env = TestEnv::with_crew(&["max"]);
+    let dir = worktree(&env, "max");
+    let index = env.git(
+        &dir,
+        &["rev-parse", "--path-format=absolute", "--git-path", "index"],
+    );
+    let index = Path::new(index.trim());
+    // The same text at another time: git would note that, and lock the index for it.
+    let file = fs::File::options().append(true).open(dir.join("README.md"));
+    let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    file.unwrap().set_modified(long_ago).unwrap();
+    let before = fs::read(index).unwrap();
+    env.gt(&["done", "--agent", "gastown/max"]).ok();
+    assert!(fs::read(index).unwrap() == before);
+    env.git(&dir, &["status"]);
+    assert!(fs::read(index).unwrap() != before, "so much for the test");
 }
