@@ -476,6 +476,24 @@ fn a_bead_is_on_one_hook_whoever_races_for_it() {
 }
 
 #[test]
+fn a_claim_of_somebody_else_is_taken_back() {
+    let beads = Beads::new("bd");
+    let env = &beads.env;
+    env.gt(&["crew", "add", "max"]).ok();
+    let id = beads.make("The work");
+    env.gt(&["hook", &id, "--agent", "gastown/max"]).ok();
+    env.gt(&["work", "update", &id, "--status", "in_progress"])
+        .ok();
+    assert_eq!(beads.shown(&id)["status"], "in_progress");
+    env.gt(&["unhook", "--agent", "gastown/max"]).ok();
+    let shown = beads.shown(&id);
+    assert_eq!(
+        (&shown["status"], &shown["assignee"]),
+        (&json!("open"), &Value::Null)
+    );
+}
+
+#[test]
 fn molecules_and_letters_stay_in_the_town() {
     let beads = Beads::new("br");
     let env = &beads.env;

@@ -67,8 +67,6 @@ def main():
             options.setdefault(name, []).append(value)
         else:
             fail(f"unknown flag: {word}")
-    if "force" in flags and command == "update" and NAME == "bd":
-        fail("unknown flag: --force")
     with open(FOLDER / "calls.log", "a") as log:
         log.write(json.dumps([os.environ.get("BD_ACTOR")] + sys.argv[1:]) + "\n")
     for trouble in ["fail", "hang"]:
@@ -129,6 +127,10 @@ def main():
             status = one.get("status", issue["status"])
             if NAME == "bd" and status not in STATUSES or status == "closed":
                 fail(f"invalid status: {status}")
+            holder = issue["status"] == "in_progress" and issue.get("assignee")
+            if (NAME == "bd" and one.get("assignee", holder) != holder and holder
+                    and holder != os.environ.get("BD_ACTOR") and "force" not in flags):
+                fail(f"{issue['id']} is claimed by {holder}")
             for name in ["status", "assignee", "title", "description", "notes"]:
                 issue[name] = one.get(name, issue.get(name, ""))
             issue["issue_type"] = one.get("type", issue["issue_type"])

@@ -123,5 +123,5 @@ impl<'a> Session<'a> {
 
 /// Whether a variable may stay: not those that name another database than the rig's.
 fn passes(name: &str) -> bool {
-    !matches!(name, "BEADS_DB" | "BD_DB") && crate::git::passes(name)
+    !matches!(name, "BEADS_DB" | "BD_DB" | "BD_DATABASE") && crate::git::passes(name)
 }

@@ -28,14 +28,30 @@ pub(super) fn through(beads: &Beads, db: &Connection) -> Result<()> {
         for (id, seen) in touched {
             let now = as_told(db, rig, must_have(db, &id)?)?;
             let commands = beads::changes(program.dialect, &seen, &now);
-            for command in &commands {
-                session.say(command)?;
+            for command in commands {
+                say(&session, command)?;
             }
             remember(db, rig, &now)?;
         }
         fault::point_in(&beads.around, "beads.written");
     }
     Ok(())
+}
+
+/// Some versions of bd keep whoever an item is assigned to, unless they are forced; others
+/// do not know that word. Who has an item is decided by hooks.
+fn say(session: &Session<'_>, mut command: Vec<String>) -> Result<()> {
+    let said = session.say(&command);
+    let Err(problem) = said else {
+        return Ok(());
+    };
+    let is_forced = command.iter().any(|word| word == "--force");
+    let is_about_whose = command.iter().any(|word| word.starts_with("--assignee="));
+    if is_forced || !is_about_whose {
+        return Err(problem);
+    }
+    command.push("--force".to_owned());
+    session.say(&command).map(drop).map_err(|_| problem)
 }
 
 /// Makes an item in beads, and its mirror.
