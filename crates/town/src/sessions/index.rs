@@ -228,7 +228,7 @@ enum Repair {
 fn open_as_it_is(path: &Path, sources: Sources<'_>) -> Result<Connection, Broken> {
     let mut db = Connection::open(path)?;
     db.busy_timeout(PATIENCE)?;
-    database::keep_log(&db)?;
+    database::keep_log(&db, path)?;
     // The journal is on the disk before: what is lost here is read again from there.
     db.pragma_update(None, "synchronous", "NORMAL")?;
     let version: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;

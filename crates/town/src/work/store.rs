@@ -110,7 +110,7 @@ impl Work {
             // Whoever was told of a change finds it after a power failure too.
             db.pragma_update(None, "synchronous", "FULL")?;
             db.pragma_update(None, "foreign_keys", "ON")?;
-            database::keep_log(&db)?;
+            database::keep_log(&db, &self.path)?;
             Ok(db)
         };
         let mut db = open().map_err(problem)?;
