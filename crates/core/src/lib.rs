@@ -31,6 +31,7 @@ pub mod price;
 pub mod prime;
 pub mod problem;
 pub mod process;
+pub mod project;
 pub mod record;
 pub mod registry;
 pub mod respawn;

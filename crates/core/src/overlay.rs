@@ -59,14 +59,24 @@ fn read<T: DeserializeOwned>(layer: &Layer<'_>) -> Result<Table, Problem> {
 
 /// A broken TOML file as a problem: file, line and column, and what was expected.
 pub fn broken_toml(source: &str, text: &str, error: &toml::de::Error) -> Problem {
-    let place = error.span().map_or_else(String::new, |span| {
-        let before = &text.get(..span.start).unwrap_or(text);
-        let line = before.matches('\n').count() + 1;
-        let column = before.len() - before.rfind('\n').map_or(0, |at| at + 1) + 1;
-        format!(":{line}:{column}")
-    });
+    let message = error.message().trim().to_owned();
+    match error.span() {
+        Some(span) => broken_at(source, text, span.start, message),
+        None => broken(source, "", message),
+    }
+}
+
+/// The same for what only a reader of the whole can tell; `at` is where it begins.
+pub fn broken_at(source: &str, text: &str, at: usize, message: String) -> Problem {
+    let before = &text.get(..at).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.len() - before.rfind('\n').map_or(0, |at| at + 1) + 1;
+    broken(source, &format!(":{line}:{column}"), message)
+}
+
+fn broken(source: &str, place: &str, message: String) -> Problem {
     Problem::usage(format!("{source}{place} cannot be read"))
-        .cause(error.message().trim().to_owned())
+        .cause(message)
         .hint("correct that line; every key is explained in the documentation")
 }
 
