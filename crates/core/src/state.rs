@@ -11,6 +11,8 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
+    /// Its worktree is being made ready; the agent has not begun.
+    Initializing,
     /// Being started; not yet seen ready.
     Starting,
     /// Alive; nobody has said more.
@@ -31,6 +33,7 @@ pub enum State {
 impl State {
     pub fn word(self) -> &'static str {
         match self {
+            State::Initializing => "initializing",
             State::Starting => "starting",
             State::Running => "running",
             State::Idle => "idle",
@@ -45,6 +48,7 @@ impl State {
 
     pub fn from_word(word: &str) -> Option<State> {
         [
+            State::Initializing,
             State::Starting,
             State::Running,
             State::Idle,
@@ -112,8 +116,8 @@ pub fn judge(seen: &Observed<'_>, preset: Option<&Preset>) -> Report {
         since: seen.tag_since,
         reason: seen.tag_reason.map(str::to_owned),
     };
-    if seen.tag == Some(State::Starting) {
-        return tagged(State::Starting, Source::Start);
+    if let Some(state @ (State::Initializing | State::Starting)) = seen.tag {
+        return tagged(state, Source::Start);
     }
     // A hook said it once; the title says it now. Some changes no hook reports, such
     // as an interrupt or an approval.
@@ -214,7 +218,12 @@ mod tests {
 
     #[test]
     fn words_read_back() {
-        for state in [State::Starting, State::Waiting, State::Crashed] {
+        for state in [
+            State::Initializing,
+            State::Starting,
+            State::Waiting,
+            State::Crashed,
+        ] {
             assert_eq!(State::from_word(state.word()), Some(state));
         }
     }

@@ -77,6 +77,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Work(commands::work::WorkCommand),
     Sling(commands::sling::SlingArgs),
+    #[command(subcommand)]
+    Task(commands::task::TaskCommand),
     Hook(commands::hook::HookArgs),
     Unhook(commands::hook::UnhookArgs),
     #[command(subcommand)]
@@ -128,6 +130,8 @@ pub(crate) enum Command {
     AwaitDeath(commands::await_death::AwaitDeathArgs),
     #[command(hide = true)]
     Cycle(commands::cycle::CycleArgs),
+    #[command(hide = true)]
+    InitStep(commands::init_step::InitStepArgs),
     #[command(hide = true)]
     Record(commands::record::RecordArgs),
     #[command(hide = true)]

@@ -22,6 +22,7 @@ pub(crate) mod handoff;
 pub(crate) mod harness;
 pub(crate) mod hook;
 pub(crate) mod init;
+pub(crate) mod init_step;
 pub(crate) mod keys;
 pub(crate) mod krc;
 pub(crate) mod mail;
@@ -52,6 +53,7 @@ pub(crate) mod status_line;
 pub(crate) mod step;
 pub(crate) mod stop;
 pub(crate) mod sync;
+pub(crate) mod task;
 pub(crate) mod tmux_conf;
 pub(crate) mod up;
 pub(crate) mod wait;
@@ -94,6 +96,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Answer {
         Command::Restore(args) => restore::run(args, context),
         Command::Work(command) => work::run(command, context),
         Command::Sling(args) => sling::run(args, context),
+        Command::Task(command) => task::run(command, context),
         Command::Hook(args) => hook::run(&args, context),
         Command::Unhook(args) => hook::run_unhook(&args, context),
         Command::Mail(command) => mail::run(command, context),
@@ -122,6 +125,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Answer {
         Command::Man(args) => completions::run_man(&args),
         Command::AwaitDeath(args) => await_death::run(&args),
         Command::Cycle(args) => cycle::run(args, context),
+        Command::InitStep(args) => init_step::run(&args, context),
         Command::Record(args) => record::run(args, context),
         Command::ReplayScrollback(args) => replay::run(&args),
         Command::Respawn(args) => respawn::run(args, context),

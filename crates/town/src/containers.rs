@@ -46,6 +46,7 @@ gt_tmux::query! {
         pub tag_chain: String = "#{@gt_chain}",
         pub tag_never_asks: bool = "#{@gt_never_asks}",
         pub tag_harness_session: String = "#{@gt_harness_session}",
+        pub tag_window: String = "#{@gt_window}",
         pub keys_version: String = "#{@gt_keys}",
     }
 }
@@ -169,9 +170,11 @@ impl Container {
         &self.panes
     }
 
-    /// Whether the user has opened panes beside the agent's.
-    pub fn has_other_panes(&self) -> bool {
-        self.panes.len() > 1
+    /// The panes of windows that gt has opened beside the agent's.
+    pub fn own_windows(&self) -> impl Iterator<Item = &PaneRow> {
+        let agents = self.pane().pane;
+        let is_own = move |row: &&PaneRow| !row.tag_window.is_empty() && row.pane != agents;
+        self.panes.iter().filter(is_own)
     }
 
     /// Whether the agent's pane itself is gone, so that only the user's are left.

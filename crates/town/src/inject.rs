@@ -56,6 +56,21 @@ pub fn press(town: &Town, pane: PaneId, keys: &[String]) -> Result<()> {
         .map_err(|error| tmux_problem("cannot type into the pane", error))
 }
 
+/// Types a line into a shell and ends it. Only where nothing but a shell can be: in a
+/// container whose agent has not begun.
+pub(crate) fn type_line(town: &Town, pane: PaneId, line: &str) -> Result<()> {
+    let type_text = Command::new("send-keys")
+        .arg("-l")
+        .target(pane)
+        .args(["--", line]);
+    let enter = Command::new("send-keys").target(pane).args(["--", "Enter"]);
+    let leave_copy_mode = Command::new("copy-mode").arg("-q").target(pane);
+    town.server()
+        .run([leave_copy_mode, type_text, enter])
+        .map(drop)
+        .map_err(|error| tmux_problem("cannot type into the pane", error))
+}
+
 /// The commands that press keys which are right whatever the screen shows, such
 /// as Ctrl-C; for callers that press them in many panes at once.
 pub fn key_presses(pane: PaneId, keys: &[String]) -> [Command; 2] {

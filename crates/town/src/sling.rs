@@ -79,7 +79,7 @@ pub struct Slung {
 pub fn sling(town: &Town, id: &WorkId, to: &SlingTarget, options: &SlingOptions) -> Result<Slung> {
     let item = Work::of(town).get(id)?;
     let start = start_options(options);
-    check(town, &item, options)?;
+    check(town, &item, options.force)?;
     let order = Order {
         town,
         item: &item,
@@ -108,13 +108,13 @@ pub fn rig_of(town: &Town, id: &WorkId) -> Result<String> {
 }
 
 /// What keeps an item from being begun by anybody.
-fn check(town: &Town, item: &Item, options: &SlingOptions) -> Result<()> {
+pub(crate) fn check(town: &Town, item: &Item, force: bool) -> Result<()> {
     let id = &item.id;
     if matches!(item.status, Status::Closed | Status::Pinned) {
         return Err(Problem::conflict(format!("{id} is {}", item.status.word())));
     }
     let blockers = Work::of(town).open_blockers(id)?;
-    if options.force || (blockers.is_empty() && item.status != Status::Blocked) {
+    if force || (blockers.is_empty() && item.status != Status::Blocked) {
         return Ok(());
     }
     let names: Vec<&str> = blockers.iter().map(WorkId::as_str).collect();
@@ -123,6 +123,19 @@ fn check(town: &Town, item: &Item, options: &SlingOptions) -> Result<()> {
         names => format!("{id} waits for {}", names.join(", ")),
     };
     Err(Problem::conflict(message).hint("`--force` gives it to an agent all the same"))
+}
+
+/// Refuses an item that is on somebody else's hook.
+pub(crate) fn check_free(id: &WorkId, holder: Option<&str>, agent: &Identity) -> Result<()> {
+    match holder {
+        Some(holder) if holder != agent.address() => Err(held_by(id, holder)),
+        _ => Ok(()),
+    }
+}
+
+fn held_by(id: &WorkId, holder: &str) -> Problem {
+    Problem::conflict(format!("{id} is on the hook of {holder}"))
+        .hint(format!("`gt unhook {id}` takes it off"))
 }
 
 fn start_options(options: &SlingOptions) -> StartOptions {

@@ -13,6 +13,9 @@ mod options;
 mod prepared;
 pub(crate) mod restored;
 
+pub(crate) use container::{
+    AWAIT_DEATH, COLUMNS, ROWS, loses_deaths, refuse_others, with_history_limit,
+};
 pub use options::{StartOptions, TakeOver};
 pub(crate) use prepared::host;
 pub use restored::Restored;

@@ -5,19 +5,19 @@
 //! take about as long as one. Signals go to processes by pid *and* start time,
 //! and panes that the user opened beside an agent are left alone.
 
-use crate::containers::{self, Container, tmux_problem};
+use crate::containers::{self, Container, PaneRow, tmux_problem};
 use crate::inject::{Reached, Submission, Typist};
 use crate::lock::FileLock;
 use crate::processes::{self, Handle};
 use crate::queue::Queue;
 use crate::sessions::{End, Sessions};
-use crate::{Result, Town, epilogue, harnesses, inject, pidfile, save};
+use crate::{Result, Town, epilogue, harnesses, inject, pidfile, save, windows};
 use gt_core::harness::Preset;
 use gt_core::process::Table;
 use gt_core::record::{Outcome, Record};
 use gt_core::startup::tag;
 use gt_core::{Identity, Problem};
-use gt_tmux::{Batch, Command, ErrorKind};
+use gt_tmux::{Batch, Command, ErrorKind, PaneId};
 use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -161,6 +161,8 @@ fn end(town: &Town, victims: &[Container], options: StopOptions) -> Result<Vec<S
     let stayed: BTreeSet<u32> = left.iter().map(Handle::pid).collect();
     let now = (!asked.is_zero()).then(processes::snapshot);
     let killed = end_members(town, victims, &table, now, options.grace);
+    let beside: Vec<&PaneRow> = victims.iter().flat_map(Container::own_windows).collect();
+    windows::end_processes(&beside);
     let mut stopped = Vec::new();
     for container in victims {
         let Some(identity) = container.identity() else {
@@ -435,7 +437,7 @@ fn strays(town: &Town, victims: &[Container], before: &Table, now: &Table) -> BT
 
 fn kept_panes(container: &Container) -> usize {
     let agents = usize::from(!container.lost_agent_pane());
-    container.panes().len() - agents
+    container.panes().len() - agents - container.own_windows().count()
 }
 
 /// Removes one container, or only the agent's pane where the user has others.
@@ -468,8 +470,15 @@ fn remove_containers(town: &Town, victims: &[Container]) -> Result<()> {
                         .arg(option),
                 );
             }
+            let mut ours: Vec<PaneId> = container.own_windows().map(|row| row.pane).collect();
             if !container.lost_agent_pane() {
-                batch = batch.then(Command::new("kill-pane").target(container.pane().pane));
+                ours.push(container.pane().pane);
+            }
+            for pane in ours {
+                // One whose process has just ended may have closed by itself.
+                batch = batch
+                    .then_line()
+                    .then(Command::new("kill-pane").target(pane));
             }
         }
         batch = batch.then_line();

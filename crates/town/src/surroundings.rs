@@ -36,7 +36,11 @@ impl Surroundings {
     /// ours at the end, so that it can call `gt`. A tmux server keeps the one it
     /// was started with, which may be another's.
     pub fn agents_path(&self) -> Option<String> {
-        let path = self.var("PATH")?;
+        self.with_own_folder(self.var("PATH")?)
+    }
+
+    /// A `PATH` with our own folder at its end.
+    pub fn with_own_folder(&self, path: &str) -> Option<String> {
         let own = self.gt.parent()?.to_str()?;
         if path.split(':').any(|dir| dir == own) || own.contains(':') {
             return Some(path.to_owned());

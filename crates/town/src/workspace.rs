@@ -33,6 +33,9 @@ pub fn path(town: &Town, identity: &Identity, role: &RoleConfig) -> Result<PathB
     {
         return Ok(dir);
     }
+    if let Some(dir) = crate::task::worktree(town, identity) {
+        return Ok(dir);
+    }
     let template = &role.session.work_dir;
     let known = ["{town}", "{rig}", "{role}", "{name}"];
     let rest = known

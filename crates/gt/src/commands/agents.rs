@@ -112,7 +112,9 @@ pub(crate) fn state_cell(agent: &AgentView) -> Cell {
     let word = agent.report.state.word();
     match agent.report.state {
         State::Busy => Cell::painted(word, Paint::green),
-        State::Waiting | State::Starting => Cell::painted(word, Paint::yellow),
+        State::Waiting | State::Initializing | State::Starting => {
+            Cell::painted(word, Paint::yellow)
+        }
         State::Error | State::Crashed => Cell::painted(word, Paint::red),
         State::Stopped | State::Exited => Cell::painted(word, Paint::dim),
         State::Idle | State::Running => word.into(),

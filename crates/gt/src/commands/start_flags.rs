@@ -136,6 +136,7 @@ impl StartFlags {
             respawn_of: None,
             takes_over: None,
             restored: None,
+            after_shell: false,
             accept_dialogs: off(self.no_dialogs || self.no_wait),
             wait_ready: off(self.no_wait),
             ready_timeout: self.ready_timeout()?,

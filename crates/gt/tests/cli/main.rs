@@ -38,6 +38,7 @@ mod stopping;
 mod surviving;
 mod synced;
 mod talking;
+mod tasks;
 mod towns;
 mod usage;
 mod working;

@@ -6,7 +6,7 @@ use crate::merge::{Base, queued_ref};
 use crate::work::Handed;
 use crate::{Result, Town, roles, workspace};
 use gt_core::work::WorkId;
-use gt_core::{Identity, Problem};
+use gt_core::{Identity, Problem, Role};
 use std::path::PathBuf;
 
 /// An agent's worktree, as it stands.
@@ -24,7 +24,8 @@ pub(super) struct Worktree<'a> {
 impl<'a> Worktree<'a> {
     /// `None` for one that works in no worktree of a rig.
     pub(super) fn of(town: &'a Town, agent: &'a Identity) -> Result<Option<Self>> {
-        let Some(rig) = agent.rig().filter(|_| workspace::is_worktree(agent.role())) else {
+        let has_one = workspace::is_worktree(agent.role()) || agent.role() == Role::Task;
+        let Some(rig) = agent.rig().filter(|_| has_one) else {
             return Ok(None);
         };
         let role = roles::resolve(town, agent.role(), Some(rig))?.value;

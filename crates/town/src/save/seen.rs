@@ -45,6 +45,7 @@ gt_tmux::query! {
         tag_start: String = "#{@gt_start}",
         tag_state: String = "#{@gt_state}",
         tag_auto_respawn: bool = "#{@gt_auto_respawn}",
+        tag_window: String = "#{@gt_window}",
     }
 }
 
@@ -75,6 +76,8 @@ pub(super) fn look(town: &Town, now: i64) -> Result<Option<(ServerId, Vec<Saved>
         .into_iter()
         .filter(|row| row.tag_town == town.root_text())
         .filter(|row| Identity::from_address(&row.tag_agent, town.registry()).is_some())
+        // What has no life has nothing to come back to, and our own windows are opened anew.
+        .filter(|row| !row.tag_session.is_empty() && row.tag_window.is_empty())
         .collect();
     let texts = capture(town, &ours)?;
     Ok(Some((server, group(ours, texts, server, now))))

@@ -2,7 +2,7 @@
 
 use super::allocate::Allocation;
 use super::steps::Made;
-use super::{SlingOptions, Slung};
+use super::{SlingOptions, Slung, held_by};
 use crate::containers::Container;
 use crate::lock::FileLock;
 use crate::polecat::{House, claim, work_dir};
@@ -69,13 +69,9 @@ impl Order<'_> {
             Some(wanted) => agent == wanted,
             None => agent.role() == Role::Polecat && agent.rig() == Some(rig),
         };
-        agent.filter(fits).ok_or_else(|| self.held_by(holder))
-    }
-
-    fn held_by(&self, holder: &str) -> Problem {
-        let id = &self.item.id;
-        Problem::conflict(format!("{id} is on the hook of {holder}"))
-            .hint(format!("`gt unhook {id}` takes it off"))
+        agent
+            .filter(fits)
+            .ok_or_else(|| held_by(&self.item.id, holder))
     }
 
     fn unsteady(&self) -> Problem {
@@ -149,7 +145,7 @@ impl Order<'_> {
         let _claim = claim::agent(self.town, agent)?;
         let holder = Work::of(self.town).holder(&self.item.id)?;
         if let Some(holder) = holder.filter(|holder| *holder != agent.address()) {
-            return Err(self.held_by(&holder));
+            return Err(held_by(&self.item.id, &holder));
         }
         if House::look(self.town)?.lives(agent) {
             return self.tell(agent);

@@ -14,8 +14,8 @@ use gt_tmux::{Batch, Command, ErrorKind, PaneId, format};
 use std::time::Duration;
 
 /// The size of a container that nobody has attached to yet.
-const COLUMNS: &str = "200";
-const ROWS: &str = "50";
+pub(crate) const COLUMNS: &str = "200";
+pub(crate) const ROWS: &str = "50";
 
 /// Where the agent's process will be put.
 pub(super) enum Place {
@@ -126,6 +126,25 @@ pub(super) fn existing(
                 leaving: None,
             });
         }
+        if container.life().is_none() && !container.pane().dead {
+            // Only a shell, in which its worktree was made ready, or still is.
+            return match prepared.options.after_shell {
+                true => Ok(Existing {
+                    place: Place::Respawn(container.pane().pane),
+                    keys_tag,
+                    previous: None,
+                    leaving: None,
+                }),
+                false => Err(Problem::new(
+                    Kind::Running,
+                    format!("{identity} has a shell in {name}, and no agent yet"),
+                )
+                .hint(format!(
+                    "`gt task start {}` goes on from there",
+                    identity.short_name()
+                ))),
+            };
+        }
         if health(container) == Health::Healthy {
             return Err(Problem::new(
                 Kind::Running,
@@ -185,7 +204,7 @@ fn taken_over(
     })
 }
 
-fn refuse_others(container: &Container, identity: &Identity) -> Result<()> {
+pub(crate) fn refuse_others(container: &Container, identity: &Identity) -> Result<()> {
     let name = container.name();
     match container.owner() {
         Owner::Agent(owner) if owner == identity => Ok(()),
@@ -260,19 +279,6 @@ pub(super) fn make(
             .arg(value)
     };
     let mut batch = Batch::new();
-    let limit = town
-        .settings()
-        .tmux
-        .history_limit
-        .map(|limit| limit.to_string());
-    if let Some(limit) = &limit {
-        // Only a limit that stands before the pane is made reaches it; the user's
-        // own is put back right after.
-        batch = batch
-            .then(Command::new("set-option").args(["-gF", "@gt_history", "#{history-limit}"]))
-            .then(Command::new("set-option").args(["-g", "history-limit", limit]))
-            .then_line();
-    }
     let is_respawn = prepared.options.respawn_of.is_some();
     let target: gt_tmux::Target = match place {
         Place::New | Place::Window => name.clone().into(),
@@ -337,13 +343,13 @@ pub(super) fn make(
             .target(target)
             .arg("#{pane_id} #{pane_pid} #{pid} #{pane_tty}"),
     );
-    if limit.is_some() {
-        batch = batch
-            .then_line()
-            .then(Command::new("set-option").args(["-gF", "history-limit", "#{@gt_history}"]))
-            .then(Command::new("set-option").args(["-gu", "@gt_history"]));
-    }
-    let output = town.server().run_private(batch).map_err(|error| {
+    let batch = with_history_limit(town, batch);
+    // tmux gives a new process the PATH of whoever asks for it, whatever the tables say.
+    let server = match plan.env.get("PATH") {
+        Some(path) => town.server().clone().with_path(path),
+        None => town.server().clone(),
+    };
+    let output = server.run_private(batch).map_err(|error| {
         if error.kind() == ErrorKind::Duplicate {
             return Problem::conflict(format!("there is a container {name} already"))
                 .hint("look with `gt agents --all`");
@@ -355,12 +361,29 @@ pub(super) fn make(
     })
 }
 
-const AWAIT_DEATH: &str = "#{q:@gt_bin} await-death #{pane_pid} >/dev/null 2>&1";
+/// Commands that make a pane, with the town's limit for what it remembers.
+pub(crate) fn with_history_limit(town: &Town, making: Batch) -> Batch {
+    let Some(limit) = town.settings().tmux.history_limit else {
+        return making;
+    };
+    // Only a limit that stands before the pane is made reaches it; the user's own is put
+    // back right after.
+    let before = Batch::new()
+        .then(Command::new("set-option").args(["-gF", "@gt_history", "#{history-limit}"]))
+        .then(Command::new("set-option").args(["-g", "history-limit", &limit.to_string()]))
+        .then_line();
+    let all = making.commands().cloned().fold(before, Batch::then);
+    all.then_line()
+        .then(Command::new("set-option").args(["-gF", "history-limit", "#{@gt_history}"]))
+        .then(Command::new("set-option").args(["-gu", "@gt_history"]))
+}
+
+pub(crate) const AWAIT_DEATH: &str = "#{q:@gt_bin} await-death #{pane_pid} >/dev/null 2>&1";
 
 /// Whether this tmux may miss that a pane's process ended until another child of
 /// its own ends: so it was measured on 3.3a, and not on 3.5a. There a small
 /// process that ends with the agent makes it look.
-fn loses_deaths(town: &Town) -> bool {
+pub(crate) fn loses_deaths(town: &Town) -> bool {
     const SURE_SINCE: (u16, u16) = (3, 5);
     cfg!(target_os = "linux")
         && town

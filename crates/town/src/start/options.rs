@@ -58,6 +58,9 @@ pub struct StartOptions {
     /// It goes on from a life that was lost with its container.
     #[serde(skip)]
     pub restored: Option<Restored>,
+    /// It takes the place of the shell in which its worktree was made ready.
+    #[serde(skip)]
+    pub after_shell: bool,
     pub accept_dialogs: Option<bool>,
     pub wait_ready: Option<bool>,
     /// Another patience than the harness's.

@@ -4,7 +4,9 @@ use super::StartOptions;
 use super::container::Previous;
 use crate::hooks::Wiring;
 use crate::work::Work;
-use crate::{Result, Town, account, directory, harnesses, rig, roles, seeds, sessions, workspace};
+use crate::{
+    Result, Town, account, directory, harnesses, rig, roles, seeds, sessions, task, workspace,
+};
 use gt_core::beacon::Beacon;
 use gt_core::harness::Preset;
 use gt_core::record::{Record, Status};
@@ -80,9 +82,14 @@ impl<'a> Prepared<'a> {
         );
         let around = town.around();
         let passed = preset.env.pass.iter().map(String::as_str);
+        let of_shell = match identity.role() {
+            Role::Task => task::step::environment(town, identity),
+            _ => Vec::new(),
+        };
         let passed_env = passed
             .filter_map(|name| Some((name.to_owned(), around.var(name)?.to_owned())))
             .chain(around.agents_path().map(|path| ("PATH".to_owned(), path)))
+            .chain(of_shell)
             .chain(beads(town, identity))
             .collect();
         let config_dir = config_dir(town, options, &preset)?;
@@ -164,7 +171,8 @@ impl<'a> Prepared<'a> {
             Conversation::Resume(known) => Some(known.clone()),
             _ => None,
         };
-        let is_worktree = workspace::is_worktree(identity.role());
+        let is_worktree =
+            workspace::is_worktree(identity.role()) || self.work_dir.join(".git").exists();
         Record {
             tmux_session: Some(self.container.to_string()),
             tmux_socket: Some(town.server().socket_path().to_string_lossy().into_owned()),

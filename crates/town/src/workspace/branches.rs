@@ -1,8 +1,8 @@
 //! Which branches are an agent's, by their names.
 //!
 //! A polecat has a branch for each of its work items, `polecat/<name>/<item>`, and
-//! `polecat/<name>/idle` where it was started without one. Everybody else has the one
-//! `<role>/<name>`. Where it matters which one a worktree is on, git is asked.
+//! `polecat/<name>/idle` where it was started without one. A task's is called as its item.
+//! Everybody else has the one `<role>/<name>`. Where it matters which one a worktree is on, git is asked.
 
 use crate::git::Git;
 use crate::work::Work;
@@ -14,7 +14,10 @@ use std::path::Path;
 
 /// What all branches of an agent begin with.
 pub(super) fn root(identity: &Identity) -> String {
-    format!("{}/{}", identity.role().word(), identity.short_name())
+    match identity.role() {
+        Role::Task => identity.short_name().to_owned(),
+        role => format!("{}/{}", role.word(), identity.short_name()),
+    }
 }
 
 /// The branch of an agent that has no work item.

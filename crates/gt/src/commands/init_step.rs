@@ -1,0 +1,85 @@
+use super::Answer;
+use crate::context::Context;
+use crate::output::{self, Paint};
+use clap::Args;
+use gt_core::Problem;
+use gt_town::task::step::{self, Step};
+use rustix::termios::tcgetwinsize;
+use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Do one step of a task's initialisation; typed by `gt task start` into its shell
+///
+/// It waits for the command and writes down how it ended. Ctrl-C reaches the command, and
+/// not this.
+#[derive(Debug, Args)]
+pub(crate) struct InitStepArgs {
+    /// Says what to do
+    file: PathBuf,
+}
+
+pub(crate) fn run(args: &InitStepArgs, context: &Context) -> Answer {
+    outlive_interrupts();
+    match step::begin(&args.file)? {
+        None => Ok(ExitCode::SUCCESS),
+        Some(Step::Run(line)) => run_line(&line, &args.file),
+        Some(Step::Keep) => keep(&args.file, context),
+    }
+}
+
+/// A handler, and no ignoring: that would be inherited by the command.
+fn outlive_interrupts() {
+    use signal_hook::consts::{SIGINT, SIGQUIT};
+    for signal in [SIGINT, SIGQUIT] {
+        // Without it Ctrl-C ends this as well, which whoever waits will notice.
+        let _ = signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)));
+    }
+}
+
+fn run_line(line: &str, file: &Path) -> Answer {
+    let paint = Paint::for_stdout();
+    output::line(paint.bold(&format!("▸ {}", output::clean(line))))?;
+    let status = Command::new("sh").args(["-c", line]).status();
+    let code = match &status {
+        Ok(status) => status
+            .code()
+            .unwrap_or_else(|| 128 + status.signal().unwrap_or_default()),
+        Err(_) => 127,
+    };
+    step::end(file, code)?;
+    if code != 0 {
+        output::line(paint.red(&format!("✗ exit code {code}")))?;
+    }
+    status
+        .map(|_| ExitCode::from(u8::try_from(code).unwrap_or(1)))
+        .map_err(|error| Problem::environment("cannot run sh").caused_by(error))
+}
+
+fn keep(file: &Path, context: &Context) -> Answer {
+    let before = shells_beginning();
+    step::keep(file, &context.around().env, &before)?;
+    // The program that comes next has the screen for itself: what stands there goes into
+    // the history.
+    let rows = tcgetwinsize(std::io::stdout()).map_or(0, |size| size.ws_row);
+    output::print(&"\n".repeat(usize::from(rows)))?;
+    step::end(file, 0)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The environment that the shell which calls us was started with. Where it cannot be
+/// told, all that it has now counts as its own.
+fn shells_beginning() -> BTreeMap<String, String> {
+    let parent = rustix::process::getppid().map(|pid| pid.as_raw_nonzero());
+    let file = parent.map(|pid| format!("/proc/{pid}/environ"));
+    let bytes = file.and_then(|file| std::fs::read(file).ok());
+    let bytes = bytes.unwrap_or_default();
+    let pairs = bytes.split(|byte| *byte == 0).filter_map(|pair| {
+        let (name, value) = std::str::from_utf8(pair).ok()?.split_once('=')?;
+        Some((name.to_owned(), value.to_owned()))
+    });
+    pairs.collect()
+}

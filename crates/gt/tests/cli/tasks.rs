@@ -1,0 +1,386 @@
+//! Tasks: one item with a worktree, a container and an agent of its own.
+
+use crate::env::{PATIENCE, TestEnv};
+use crate::remembered::lives;
+use gt_tmux::testing::wait_until;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::PathBuf;
+
+/// A rig whose project has this `.gt.toml`, and an item.
+fn with_project(settings: &str) -> (TestEnv, String) {
+    let env = TestEnv::with_town();
+    let source = env.repository("source-gastown");
+    fs::write(source.join(".gt.toml"), settings).unwrap();
+    fs::write(source.join(".gitignore"), ".env\nmade*\n").unwrap();
+    env.git(&source, &["add", "."]);
+    env.git(&source, &["commit", "--quiet", "-m", "Settings"]);
+    let path = source.to_str().unwrap();
+    env.gt(&["rig", "add", "gastown", path, "--prefix", "gt"])
+        .ok();
+    let id = create(&env);
+    (env, id)
+}
+
+fn create(env: &TestEnv) -> String {
+    let item = env.json(&["work", "create", "Fix it"]);
+    item["id"].as_str().unwrap().to_owned()
+}
+
+fn folder(env: &TestEnv, id: &str) -> PathBuf {
+    env.path(&format!("gastown-{id}"))
+}
+
+fn window_names(env: &TestEnv, container: &str) -> Vec<String> {
+    let target = gt_tmux::SessionName::try_from(container).unwrap();
+    let list = gt_tmux::Command::new("list-windows")
+        .target(target)
+        .args(["-F", "#{window_name}"]);
+    env.tmux(list).lines().map(str::to_owned).collect()
+}
+
+/// What is written in a file of the worktree.
+fn text(env: &TestEnv, id: &str, name: &str) -> String {
+    fs::read_to_string(folder(env, id).join(name)).unwrap_or_default()
+}
+
+#[test]
+fn a_task_gets_a_worktree_a_branch_a_container_and_its_item() {
+    let (env, id) = with_project("[worktree]\ncopy = ['.env', 'missing']\n");
+    fs::write(env.path("source-gastown/.env"), "A=1\n").unwrap();
+    let started = env.json(&["task", "start", &id, "--work"]);
+    let container = format!("{id}-az");
+    for (field, expected) in [
+        ("bead", json!(id)),
+        ("agent", json!(format!("task/{id}"))),
+        ("container", json!(container)),
+        ("branch", json!(id)),
+        ("work_dir", json!(folder(&env, &id))),
+        ("harness", json!("demo")),
+        ("started", json!(true)),
+        ("reused", json!(false)),
+        ("copied", json!([".env"])),
+        ("init", json!([])),
+    ] {
+        assert_eq!(started[field], expected, "{field}: {started}");
+    }
+    assert_eq!(text(&env, &id, ".env"), "A=1\n");
+    assert_eq!(env.format(&container, "#{@az_init_done}"), "1");
+    let item = env.json(&["work", "show", &id]);
+    assert_eq!(item["assignee"], json!(format!("task/{id}")));
+    let life = &lives(&env, &["--work", &id])[0];
+    assert_eq!(life["branch"], json!(id));
+    let prompt = life["initial_prompt"].as_str().unwrap();
+    assert!(
+        prompt.contains(&format!("Work on {id}: Fix it")),
+        "{prompt}"
+    );
+    // Where it runs there is nothing to do but to go there.
+    let again = env.json(&["task", "start", &id]);
+    assert_eq!(again["started"], false);
+    assert_eq!(again["session"], started["session"]);
+    let shown = env.json(&["task", "show", &id]);
+    assert_eq!(shown["title"], "Fix it");
+    assert_eq!(shown["status"], "hooked");
+    assert_eq!(shown["branch"], json!(id));
+    assert_eq!(shown["initialized"], true);
+    assert_eq!(shown["health"], "healthy");
+    // Stopped, the worktree stays, and so does what is in it.
+    env.gt(&["task", "stop", &id]).ok();
+    assert_eq!(env.json(&["task", "list"])[0]["state"], "stopped");
+    fs::write(folder(&env, &id).join(".env"), "A=2\n").unwrap();
+    let again = env.json(&["task", "start", &id, "--prompt", "mind the gap"]);
+    assert_eq!(again["reused"], true);
+    assert_eq!(again["started"], true);
+    assert_eq!(text(&env, &id, ".env"), "A=2\n");
+    let prompt = lives(&env, &["--work", &id])[0]["initial_prompt"].clone();
+    let prompt = prompt.as_str().unwrap();
+    assert!(prompt.ends_with("mind the gap"), "{prompt}");
+    assert!(!prompt.contains("Work on"), "{prompt}");
+}
+
+#[test]
+fn without_a_wish_the_agent_is_told_nothing_and_asks_before_it_acts() {
+    let (env, id) = with_project("[harness]\nname = 'demo'\n");
+    env.gt(&["task", "start", &id]).ok();
+    let container = format!("{id}-az");
+    assert_eq!(env.format(&container, "#{@gt_never_asks}"), "");
+    assert_eq!(lives(&env, &[])[0]["initial_prompt"], Value::Null);
+    env.gt(&["task", "stop", &id]).ok();
+    env.gt(&["task", "start", &id, "--yolo", "--work"]).ok();
+    assert_eq!(env.format(&container, "#{@gt_never_asks}"), "1");
+}
+
+#[test]
+fn init_commands_run_one_after_another_in_the_shell_and_once() {
+    let (env, id) = with_project(
+        r#"
+[init]
+commands = ["echo one >> made", "sleep 0.2; cat made > made-2; echo two >> made", "pwd >> made"]
+"#,
+    );
+    let started = env.json(&["task", "start", &id]);
+    let codes: Vec<&Value> = started["init"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|ran| &ran["exit_code"])
+        .collect();
+    assert_eq!(codes, [0, 0, 0]);
+    assert_eq!(text(&env, &id, "made-2"), "one\n");
+    let dir = folder(&env, &id).canonicalize().unwrap();
+    assert_eq!(
+        text(&env, &id, "made"),
+        format!("one\ntwo\n{}\n", dir.display())
+    );
+    let container = format!("{id}-az");
+    assert_eq!(env.format(&container, "#{@az_init_done}"), "1");
+    assert_eq!(env.format(&container, "#{@gt_init_done}"), "1");
+    // The agent is in the shell's place, and what the commands have said is above it.
+    assert_eq!(window_names(&env, &container), ["task"]);
+    assert_eq!(env.agent(&format!("task/{id}"))["health"], "healthy");
+    let history = env.tmux(
+        gt_tmux::Command::new("capture-pane")
+            .args(["-p", "-S", "-"])
+            .target(gt_tmux::SessionName::try_from(container.as_str()).unwrap()),
+    );
+    assert!(history.contains("▸ pwd >> made"), "{history}");
+    // An agent that is ended and started again finds its worktree ready.
+    let pid = env.pid(&format!("task/{id}"));
+    crate::env::signal(pid, rustix::process::Signal::KILL);
+    wait_until("its death to be seen", PATIENCE, || {
+        (env.agent(&format!("task/{id}"))["state"] == "crashed").then_some(())
+    });
+    let again = env.json(&["task", "start", &id]);
+    assert_eq!(again["started"], true);
+    assert_eq!(again["init"], json!([]));
+    assert_eq!(text(&env, &id, "made").lines().count(), 3);
+    // A new container is made ready anew.
+    env.gt(&["task", "stop", &id]).ok();
+    let again = env.json(&["task", "start", &id]);
+    assert_eq!(again["init"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn what_the_shell_has_loaded_reaches_the_agent() {
+    let (mut env, id) = with_project("[init]\ncommands = ['true']\n");
+    let rc = env.path("rc");
+    fs::write(
+        &rc,
+        "export LOADED=by-the-shell\nexport PATH=/own/bin:$PATH\n",
+    )
+    .unwrap();
+    env.set("ENV", rc.to_str().unwrap());
+    env.gt(&["task", "start", &id]).ok();
+    let pid = env.pid(&format!("task/{id}"));
+    let environ = fs::read(format!("/proc/{pid}/environ")).unwrap();
+    let environ = String::from_utf8_lossy(&environ);
+    let value = |name: &str| {
+        let mut pairs = environ.split('\0');
+        pairs.find_map(|pair| pair.strip_prefix(&format!("{name}=")))
+    };
+    assert_eq!(value("LOADED"), Some("by-the-shell"));
+    let path = value("PATH").unwrap();
+    assert!(path.starts_with("/own/bin:"), "{path}");
+    assert_eq!(value("GT_ROLE"), Some(format!("task/{id}").as_str()));
+}
+
+#[test]
+fn a_failed_init_command_is_told_and_can_be_gone_on_from() {
+    let (env, id) =
+        with_project("[init]\ncommands = ['echo a >> made-a', 'test -e made-b', 'exit 0']\n");
+    let answer = env.gt(&["task", "start", &id, "--json"]).fails(1);
+    assert!(answer.stderr.contains("exit code 1"), "{}", answer.stderr);
+    let task = env.json(&["task", "show", &id]);
+    assert_eq!(task["state"], "error");
+    assert_eq!(
+        task["state_reason"],
+        "init: `test -e made-b` ended with exit code 1"
+    );
+    assert_eq!(task["initialized"], false);
+    assert_eq!(env.gt(&["start", &format!("task/{id}")]).code, 4);
+    // Without what it lacks it fails again; what has succeeded is not done twice.
+    env.gt(&["task", "start", &id]).fails(1);
+    assert_eq!(text(&env, &id, "made-a"), "a\n");
+    fs::write(folder(&env, &id).join("made-b"), "").unwrap();
+    let started = env.json(&["task", "start", &id]);
+    assert_eq!(started["started"], true);
+    assert_eq!(text(&env, &id, "made-a"), "a\n");
+    assert_eq!(env.json(&["task", "show", &id])["initialized"], true);
+    // Or it is gone on without.
+    let other = create(&env);
+    env.gt(&["task", "start", &other]).fails(1);
+    let started = env.json(&["task", "start", &other, "--continue-on-failure"]);
+    assert_eq!(started["init"][1]["exit_code"], 1);
+    assert_eq!(started["started"], true);
+}
+
+#[test]
+fn ctrl_c_in_the_shell_ends_the_command_and_not_the_wait() {
+    let (env, id) = with_project(
+        "[init]\ncommands = ['touch made; exec sleep 1000']\ncontinue_on_failure = true\n",
+    );
+    let child = env.spawn(&["task", "start", &id, "--json"]);
+    wait_until("the command to run", PATIENCE, || {
+        folder(&env, &id).join("made").exists().then_some(())
+    });
+    let shown = env.json(&["task", "show", &id]);
+    assert_eq!(shown["state"], "initializing");
+    // Somebody else who starts it is sent there at once.
+    let second = env.json(&["task", "start", &id]);
+    assert_eq!(second["started"], false);
+    assert_eq!(second["session"], Value::Null);
+    env.gt(&["keys", &format!("task/{id}"), "C-c"]).ok();
+    let output = child.wait_with_output().unwrap();
+    let answer = crate::env::Answer::of(output).ok();
+    assert_eq!(answer.json()["init"][0]["exit_code"], 130);
+    assert_eq!(answer.json()["started"], true);
+}
+
+#[test]
+fn background_windows_close_when_they_succeed_and_stay_when_they_fail() {
+    let (env, id) = with_project(
+        r#"
+[[background]]
+command = "touch made-by-1"
+
+[[background]]
+name = "fails"
+command = "exit 7"
+
+[[background]]
+name = "runs"
+command = "exec sleep 1000"
+"#,
+    );
+    let started = env.json(&["task", "start", &id]);
+    assert_eq!(
+        started["windows"],
+        json!(["task-1", "task-fails", "task-runs"])
+    );
+    let container = format!("{id}-az");
+    wait_until("the first to be done", PATIENCE, || {
+        let mut names = window_names(&env, &container);
+        names.sort();
+        (names == ["task", "task-fails", "task-runs"]).then_some(())
+    });
+    assert!(folder(&env, &id).join("made-by-1").exists());
+    wait_until("the second to have failed", PATIENCE, || {
+        let windows = env.json(&["task", "show", &id])["windows"].clone();
+        let failed = json!({"name": "task-fails", "running": false, "exit_code": 7});
+        let runs = json!({"name": "task-runs", "running": true});
+        let windows = windows.as_array().unwrap();
+        (windows.contains(&failed) && windows.contains(&runs)).then_some(())
+    });
+    // Nothing is begun twice, and all of it goes with the task.
+    let again = env.json(&["task", "start", &id]);
+    assert_eq!(again["windows"], json!([]));
+    let sleeper = env.format(&format!("{id}-az"), "#{W:#{P:#{pane_pid} }}");
+    let pids: Vec<u32> = sleeper
+        .split_whitespace()
+        .map(|pid| pid.parse().unwrap())
+        .collect();
+    env.gt(&["task", "stop", &id]).ok();
+    assert_eq!(env.sessions(), Vec::<String>::new());
+    for pid in pids {
+        assert!(!crate::env::lives(pid), "{pid}");
+    }
+}
+
+#[test]
+fn a_start_that_is_killed_anywhere_is_finished_by_the_next() {
+    let points = gt_town::task::FAULT_POINTS;
+    for point in points {
+        let (env, id) = with_project(
+            "[worktree]\ncopy = ['.env']\n[init]\ncommands = ['echo x >> made', 'echo y >> made']\n\
+             [[background]]\ncommand = 'echo z >> made-z; exec sleep 1000'\n",
+        );
+        fs::write(env.path("source-gastown/.env"), "A=1\n").unwrap();
+        let mut command = env.gt_command(&["task", "start", &id, "--work", "--json"]);
+        let killed = crate::env::run(command.env("GT_FAULT", point));
+        assert_eq!(killed.code, -9, "{point}: {killed:?}");
+        let finished = env.json(&["task", "start", &id, "--work"]);
+        assert_eq!(finished["branch"], json!(id), "{point}");
+        assert_ne!(finished["session"], Value::Null, "{point}");
+        let task = env.json(&["task", "show", &id]);
+        assert_eq!(task["health"], "healthy", "{point}: {task}");
+        assert_eq!(task["initialized"], true, "{point}");
+        assert_eq!(task["windows"][0]["name"], "task-1", "{point}: {task}");
+        assert_eq!(task["windows"].as_array().unwrap().len(), 1, "{point}");
+        assert_eq!(text(&env, &id, "made"), "x\ny\n", "{point}");
+        wait_until("the background task to run", PATIENCE, || {
+            (text(&env, &id, "made-z") == "z\n").then_some(())
+        });
+        assert_eq!(text(&env, &id, ".env"), "A=1\n", "{point}");
+        let item = env.json(&["work", "show", &id]);
+        assert_eq!(item["status"], "hooked", "{point}");
+        assert_eq!(lives(&env, &["--work", &id]).len(), 1, "{point}");
+    }
+}
+
+#[test]
+fn what_cannot_be_started_leaves_nothing_behind() {
+    let (env, id) = with_project("");
+    let repository = env.town().join("gastown/.repo.git");
+    let untouched = |env: &TestEnv| {
+        assert_eq!(env.sessions(), Vec::<String>::new());
+        assert!(!folder(env, &id).exists());
+        assert_eq!(env.json(&["work", "show", &id])["status"], "open");
+        let branches = env.git(&repository, &["for-each-ref", &format!("refs/heads/{id}")]);
+        assert_eq!(branches, "");
+    };
+    env.gt(&["task", "start", &id, "--harness", "nope"])
+        .fails(3);
+    untouched(&env);
+    let role = "[session]\nstart_command = 'exit 3'\n";
+    fs::write(env.town().join("roles/task.toml"), role).unwrap();
+    assert_ne!(env.gt(&["task", "start", &id]).code, 0);
+    untouched(&env);
+    fs::remove_file(env.town().join("roles/task.toml")).unwrap();
+    // An item of somebody else's, or one that waits.
+    env.gt(&["crew", "add", "max"]).ok();
+    env.gt(&["hook", &id, "--agent", "gastown/crew/max"]).ok();
+    let answer = env.gt(&["task", "start", &id]).fails(4);
+    assert!(answer.stderr.contains("gastown/crew/max"), "{answer:?}");
+    assert!(!folder(&env, &id).exists());
+    env.gt(&["task", "start", "hq-abcde"]).fails(2);
+}
+
+#[test]
+fn folders_and_sessions_of_others_are_left_alone() {
+    let (env, id) = with_project("");
+    let foreign = env.repository(&format!("gastown-{id}"));
+    let answer = env.gt(&["task", "start", &id]).fails(4);
+    assert!(answer.stderr.contains("another repository"), "{answer:?}");
+    assert_eq!(env.json(&["work", "show", &id])["status"], "open");
+    fs::remove_dir_all(foreign).unwrap();
+    let container = format!("{id}-az");
+    env.tmux(gt_tmux::Command::new("new-session").args(["-d", "-s", &container]));
+    let answer = env.gt(&["task", "start", &id]).fails(4);
+    assert!(answer.stderr.contains("did not start"), "{answer:?}");
+    assert!(!folder(&env, &id).exists());
+}
+
+#[test]
+fn a_broken_project_file_is_told_with_its_line() {
+    let (env, id) = with_project("[worktree]\npath_template = '../../{bead-id}'\n");
+    let answer = env.gt(&["task", "start", &id]).fails(2);
+    assert!(answer.stderr.contains(".gt.toml:2:17"), "{answer:?}");
+    assert_eq!(env.sessions(), Vec::<String>::new());
+}
+
+#[test]
+fn a_child_item_keeps_its_dots_everywhere_but_in_tmux() {
+    let (env, id) = with_project("");
+    let child = env.json(&["work", "create", "Part", "--parent", &id]);
+    let child = child["id"].as_str().unwrap();
+    assert!(child.contains('.'), "{child}");
+    let started = env.json(&["task", "start", child]);
+    assert_eq!(
+        started["container"],
+        json!(format!("{}-az", child.replace('.', "_")))
+    );
+    assert_eq!(started["branch"], json!(child));
+    assert_eq!(started["work_dir"], json!(folder(&env, child)));
+    assert_eq!(env.json(&["task", "show", child])["health"], "healthy");
+}

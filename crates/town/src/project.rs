@@ -1,0 +1,81 @@
+//! Projects: the folder of a rig's own checkout, and what its `.gt.toml` says.
+//!
+//! The file comes out of a repository. What is needed before there is a worktree is read
+//! from the commit that new branches begin at, everything else from the worktree that it is
+//! for. Nothing of it is run here.
+
+use crate::git::Git;
+use crate::{Result, Town, files, rig, workspace};
+use gt_core::Problem;
+use gt_core::project::{FILE, Project};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The folder of a rig's project: the checkout that the rig was made from, or else a place
+/// inside the town, in which whoever wants something copied can put it.
+pub fn folder(town: &Town, rig: &str) -> PathBuf {
+    let entry = town.registry().rigs.get(rig);
+    let source = entry.map(|entry| PathBuf::from(&entry.git_url));
+    let is_checkout = |path: &PathBuf| path.is_absolute() && path.join(".git").exists();
+    source
+        .filter(is_checkout)
+        .unwrap_or_else(|| town.root().join("tasks").join(rig))
+}
+
+/// What the project says where its branches begin.
+pub fn of_rig(town: &Town, rig: &str) -> Result<Project> {
+    rig::entry(town, rig)?;
+    let repository = rig::repository(town, rig);
+    let git = Git::at(&repository, town.around());
+    let base = workspace::base(town, rig);
+    let found = git.run(["ls-tree", "--name-only", &base, "--", FILE])?;
+    if found.is_empty() {
+        return Ok(Project::default());
+    }
+    let name = format!("{base}:{FILE}");
+    let text = git.run(["cat-file", "blob", &name])?;
+    Project::read(&name, &text)
+}
+
+/// What it says in a worktree.
+pub fn of_worktree(dir: &Path) -> Result<Project> {
+    let path = dir.join(FILE);
+    match fs::symlink_metadata(&path) {
+        Ok(meta) if !meta.is_file() => {
+            return Err(Problem::usage(format!("{} is not a file", path.display()))
+                .hint("a link could lead anywhere; put the settings there themselves"));
+        }
+        _ => {}
+    }
+    match files::read_if_there(&path)? {
+        Some(text) => Project::read(&path.display().to_string(), &text),
+        None => Ok(Project::default()),
+    }
+}
+
+/// Where the worktree of an item is.
+pub fn worktree(town: &Town, rig: &str, id: &str, project: &Project) -> Result<PathBuf> {
+    let folder = folder(town, rig);
+    let filled = project.worktree.path_template.fill(rig, id);
+    let (from, rest) = match (filled.strip_prefix("../"), folder.parent()) {
+        (Some(rest), Some(above)) => (above, rest),
+        _ => (folder.as_path(), filled.as_str()),
+    };
+    let path = from.join(rest);
+    // The template itself does not lead away; a link on the way could.
+    let there = path.ancestors().skip(1).find(|dir| dir.exists());
+    if let (Some(there), Ok(from)) = (there, from.canonicalize()) {
+        let real = there
+            .canonicalize()
+            .map_err(|error| files::cannot("find", there, &error))?;
+        if !real.starts_with(&from) {
+            return Err(Problem::usage(format!(
+                "the worktree {} would lie in {}, by way of a link",
+                path.display(),
+                real.display()
+            ))
+            .hint(format!("correct `path_template` in the project's {FILE}")));
+        }
+    }
+    Ok(path)
+}

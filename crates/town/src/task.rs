@@ -1,0 +1,244 @@
+//! Tasks: one work item, with a worktree, a container and an agent of its own.
+//!
+//! A start goes through the steps of the board: what is there already is used; the
+//! worktree; the files that git does not have; the item onto the hook; the container, and
+//! in its shell the project's init commands; the agent program in the shell's place, by
+//! way of [`crate::start`]; the windows beside it. Each step finds what is done already, so
+//! that a start that was killed is finished by the next one. What a start has made is taken
+//! back when a later step fails; only what init commands have left stays to be looked at.
+
+mod copy;
+mod init;
+mod order;
+mod place;
+mod shell;
+pub mod step;
+mod view;
+
+pub use init::Ran;
+pub use view::{Task, Window, list, show};
+
+use crate::containers::{self, Container, Owner, tmux_problem};
+use crate::polecat::claim;
+use crate::start::StartOptions;
+use crate::work::Work;
+use crate::{Result, Town, hook, project, rig, roles, sling, start};
+use gt_core::session::SessionId;
+use gt_core::work::{Item, WorkId};
+use gt_core::{Identity, Problem, Role};
+use gt_tmux::{Command, SessionName};
+use order::Order;
+use std::path::PathBuf;
+
+/// Where a test can kill us.
+pub const FAULT_POINTS: &[&str] = &[
+    "task.placed",
+    "task.copied",
+    "task.hooked",
+    "task.container",
+    "task.command",
+    "task.initialized",
+    "task.started",
+    "task.windows",
+];
+
+/// Tags of a task's container, beside those of every agent.
+pub(crate) mod tags {
+    /// The id under which its init commands are done.
+    pub(crate) const INIT: &str = "@gt_init";
+    /// They are done: so the board's own scripts ask, and so do we.
+    pub(crate) const INIT_DONE: &str = "@az_init_done";
+    pub(crate) const OWN_INIT_DONE: &str = "@gt_init_done";
+    /// The names of the background tasks that were begun.
+    pub(crate) const BACKGROUND: &str = "@gt_background";
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct TaskOptions {
+    /// Tell the agent to work on the item.
+    pub work: bool,
+    /// The program does not ask for permission.
+    pub yolo: bool,
+    /// What to say to it first.
+    pub prompt: Option<String>,
+    /// Another harness than the project's or the role's.
+    pub harness: Option<String>,
+    /// The account under which the agent program runs.
+    pub account: Option<String>,
+    /// Go on when an init command fails.
+    pub continue_on_failure: bool,
+    /// Also if something that it waits for is not done.
+    pub force: bool,
+    /// Only the container and its init commands, and no agent.
+    pub no_agent: bool,
+}
+
+/// A task that is there now.
+#[derive(Clone, Debug)]
+pub struct Started {
+    pub id: WorkId,
+    pub agent: Identity,
+    pub container: String,
+    pub branch: Option<String>,
+    pub work_dir: PathBuf,
+    /// The life that works on it; `None` while there is only a shell.
+    pub session: Option<SessionId>,
+    pub harness: Option<String>,
+    /// Its agent was started by this call.
+    pub started: bool,
+    /// Its worktree was there before.
+    pub reused: bool,
+    /// What was copied into the worktree.
+    pub copied: Vec<String>,
+    /// The init commands that this call has run.
+    pub init: Vec<Ran>,
+    /// The windows that this call has opened.
+    pub windows: Vec<String>,
+    pub warnings: Vec<String>,
+}
+
+/// Starts a task, or finds that it runs. Of an init command that fails `go_on` is asked.
+pub fn start(
+    town: &Town,
+    id: &WorkId,
+    options: &TaskOptions,
+    go_on: &mut dyn FnMut(&Ran) -> bool,
+) -> Result<Started> {
+    let item = Work::of(town).get(id)?;
+    let (agent, rig) = agent_of(town, id)?;
+    let name = container_name(town, &agent)?;
+    let _claim = match claim::try_agent(town, &agent)? {
+        Some(claim) => claim,
+        // Whoever is at it has made the container: there is something to look at.
+        None => match own_container(town, &agent, &name)? {
+            Some(container) => return present(town, &item, &agent, &container),
+            None => claim::agent(town, &agent)?,
+        },
+    };
+    town.around().cancel.check()?;
+    rig::check_not_parked(town, &rig)?;
+    let order = Order {
+        town,
+        item: &item,
+        agent: &agent,
+        rig: &rig,
+        name: &name,
+        options,
+    };
+    order.start(own_container(town, &agent, &name)?, go_on)
+}
+
+/// The agent of an item, and its rig.
+pub fn agent_of(town: &Town, id: &WorkId) -> Result<(Identity, String)> {
+    let agent = Identity::task(id.as_str(), town.registry());
+    agent.check_new(town.registry())?;
+    let rig = sling::rig_of(town, id).map_err(|_| {
+        Problem::usage(format!(
+            "{id} belongs to no rig, so there is no worktree for it"
+        ))
+        .hint("`gt sling` gives it to an agent that has a folder")
+    })?;
+    Ok((agent, rig))
+}
+
+/// The folder of a task's worktree, if it is there.
+pub(crate) fn worktree(town: &Town, agent: &Identity) -> Option<PathBuf> {
+    let rig = agent.rig().filter(|_| agent.role() == Role::Task)?;
+    let project = project::of_rig(town, rig).ok()?;
+    let dir = project::worktree(town, rig, agent.short_name(), &project).ok()?;
+    dir.join(".git").exists().then_some(dir)
+}
+
+fn container_name(town: &Town, agent: &Identity) -> Result<SessionName> {
+    let name = roles::container_name(town, agent)?;
+    SessionName::try_from(name.as_str()).map_err(|error| Problem::usage(error.to_string()))
+}
+
+/// The agent's container. One of that name that is somebody else's is a conflict.
+fn own_container(town: &Town, agent: &Identity, name: &SessionName) -> Result<Option<Container>> {
+    if let Some(own) = containers::of_agent(town, agent)? {
+        return Ok(Some(own));
+    }
+    match containers::find(town, name.as_str())? {
+        Some(other) => start::refuse_others(&other, agent).map(|()| None),
+        None => Ok(None),
+    }
+}
+
+/// What there is, of a task that this call did not start.
+fn present(town: &Town, item: &Item, agent: &Identity, container: &Container) -> Result<Started> {
+    let pane = container.pane();
+    let work_dir = worktree(town, agent).unwrap_or_else(|| PathBuf::from(&pane.path));
+    Ok(Started {
+        id: item.id.clone(),
+        agent: agent.clone(),
+        container: container.name().to_owned(),
+        branch: crate::workspace::current_branch(town, &work_dir),
+        work_dir,
+        session: container.life(),
+        harness: Some(pane.tag_harness.clone()).filter(|name| !name.is_empty()),
+        started: false,
+        reused: true,
+        copied: Vec::new(),
+        init: Vec::new(),
+        windows: Vec::new(),
+        warnings: Vec::new(),
+    })
+}
+
+/// Whether an agent runs in its container: one that is dead, or a shell, is none.
+fn is_alive(container: &Container) -> bool {
+    container.life().is_some() && !container.pane().dead && !container.lost_agent_pane()
+}
+
+/// The value of a container's tag.
+fn tag_of(town: &Town, container: &Container, option: &str) -> Result<String> {
+    let ask = Command::new("display-message")
+        .arg("-p")
+        .target(container.id())
+        .arg(format!("#{{{option}}}"));
+    let value = town.server().run(ask);
+    let value = value.map_err(|error| tmux_problem("cannot read the container", error))?;
+    Ok(value.trim_end().to_owned())
+}
+
+/// The wishes for the agent itself.
+fn start_options(
+    options: &TaskOptions,
+    item: &Item,
+    harness: Option<&str>,
+    dir: PathBuf,
+) -> StartOptions {
+    let (id, title) = (&item.id, &item.title);
+    let work = options.work.then(|| {
+        format!(
+            "Work on {id}: {title}\n\nIt is on your hook: `gt hook` shows all of it. Commit as \
+             you go; when it is finished and tested, run `gt done`."
+        )
+    });
+    let words: Vec<String> = work.into_iter().chain(options.prompt.clone()).collect();
+    StartOptions {
+        harness: options.harness.clone().or(harness.map(str::to_owned)),
+        account: options.account.clone(),
+        work_dir: Some(dir),
+        topic: Some("assigned".to_owned()),
+        prompt: Some(!words.is_empty()),
+        instructions: (!words.is_empty()).then(|| words.join("\n\n")),
+        skip_permissions: options.yolo.then_some(true),
+        after_shell: true,
+        ..StartOptions::default()
+    }
+}
+
+/// Takes the item off the hook of the task's agent, if it is there.
+fn unhook(town: &Town, agent: &Identity, id: &WorkId) -> Result<()> {
+    if Work::of(town).holder(id)? == Some(agent.address()) {
+        hook::take_off_item(town, id)?;
+    }
+    Ok(())
+}
+
+/// Whether a container of that name is a task's, whoever runs in it.
+pub(crate) fn is_tasks(container: &Container) -> bool {
+    matches!(container.owner(), Owner::Agent(agent) if agent.role() == Role::Task)
+}

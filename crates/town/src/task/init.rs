@@ -1,0 +1,217 @@
+//! The init commands of a project, typed one after another into the shell of a container.
+//!
+//! One after another, because the shell's own hooks (direnv's, for one) run between two of
+//! them. Each is a [`Step`] whose end is told by a file. Whoever comes after a process that
+//! was killed goes on: a step that still runs is waited for, one that has succeeded is not
+//! done again, one that has failed is.
+
+use super::step::{self, Progress, Step};
+use super::tags;
+use crate::containers::{Container, tmux_problem};
+use crate::watch::{PaneWatch, Woke};
+use crate::{Result, Town, fault, inject, processes};
+use gt_core::project::Init;
+use gt_core::startup::tag;
+use gt_core::state::State;
+use gt_core::{Identity, Problem, shell};
+use gt_tmux::{Batch, Command};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// An init command, and how it went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ran {
+    pub command: String,
+    /// `None` where it was killed before it could say.
+    pub exit_code: Option<i32>,
+}
+
+impl Ran {
+    pub fn has_failed(&self) -> bool {
+        self.exit_code != Some(0)
+    }
+
+    /// How it went, for people.
+    pub fn words(&self) -> String {
+        match self.exit_code {
+            Some(code) => format!("`{}` ended with exit code {code}", self.command),
+            None => format!("`{}` was killed", self.command),
+        }
+    }
+}
+
+/// How long a shell may take to read a line: it may still be starting.
+const SHELL_PATIENCE: Duration = Duration::from_secs(10);
+/// How often a line is typed that the shell seems not to have got.
+const ATTEMPTS: usize = 3;
+
+/// Runs what is left of the init commands. Of one that fails `go_on` is asked.
+pub(super) fn run(
+    town: &Town,
+    agent: &Identity,
+    container: &Container,
+    init: &Init,
+    go_on: &mut dyn FnMut(&Ran) -> bool,
+) -> Result<Vec<Ran>> {
+    let pane = container.pane();
+    let nonce = super::tag_of(town, container, tags::INIT)?;
+    let shell = Shell {
+        town,
+        agent,
+        container,
+        folder: step::folder(town, agent),
+        nonce: &nonce,
+        watch: PaneWatch::new(&pane.tty, processes::hold_one(pane.pid)),
+    };
+    shell.run(init, go_on)
+}
+
+struct Shell<'a> {
+    town: &'a Town,
+    agent: &'a Identity,
+    container: &'a Container,
+    folder: PathBuf,
+    nonce: &'a str,
+    watch: PaneWatch,
+}
+
+impl Shell<'_> {
+    fn run(mut self, init: &Init, go_on: &mut dyn FnMut(&Ran) -> bool) -> Result<Vec<Ran>> {
+        self.say(State::Initializing, "")?;
+        let mut all = Vec::new();
+        for (index, line) in init.commands.iter().enumerate() {
+            let command = line.as_str().to_owned();
+            let step = Step::Run(command.clone());
+            let exit_code = self.take(index + 1, &step, true)?;
+            fault::point(self.town, "task.command");
+            let ran = Ran { command, exit_code };
+            if ran.has_failed() {
+                self.say(State::Error, &format!("init: {}", ran.words()))?;
+                if !init.continue_on_failure && !go_on(&ran) {
+                    return Err(self.failure(&ran));
+                }
+                self.say(State::Initializing, "")?;
+            }
+            all.push(ran);
+        }
+        // Only now does the shell have all that its hooks have loaded.
+        self.take(0, &Step::Keep, false)?;
+        self.mark()?;
+        self.forget_steps();
+        Ok(all)
+    }
+
+    fn failure(&self, ran: &Ran) -> Problem {
+        let agent = self.agent;
+        let id = agent.short_name();
+        Problem::failed(format!("the init command {}", ran.words()))
+            .hint(format!(
+                "`gt attach {agent}` goes to its shell; `gt task start {id}` tries it again"
+            ))
+            .hint(format!(
+                "`gt task start {id} --continue-on-failure` goes on without it"
+            ))
+    }
+
+    /// Has one step done, and gives its exit code.
+    fn take(&mut self, number: usize, step: &Step, again_if_failed: bool) -> Result<Option<i32>> {
+        let file = self.folder.join(format!("{}-{number}.json", self.nonce));
+        match step::progress(&file)? {
+            Progress::Ended(Some(0)) => return Ok(Some(0)),
+            Progress::Ended(_) if again_if_failed => step::forget(&file)?,
+            Progress::Ended(code) => return Ok(code),
+            Progress::NotBegun | Progress::Running => {}
+        }
+        step::write(&file, step)?;
+        let mut typed: Option<Instant> = None;
+        let mut attempts = 0;
+        loop {
+            match step::progress(&file)? {
+                Progress::Ended(code) => return Ok(code),
+                Progress::Running => {}
+                Progress::NotBegun if typed.is_none_or(|at| at.elapsed() > SHELL_PATIENCE) => {
+                    if attempts == ATTEMPTS {
+                        return Err(self.deaf());
+                    }
+                    attempts += 1;
+                    self.type_step(&file)?;
+                    self.watch.be_attentive();
+                    typed = Some(Instant::now());
+                }
+                Progress::NotBegun => {}
+            }
+            self.town.around().cancel.check()?;
+            if self.watch.wait(Duration::from_millis(100)) == Woke::Ended {
+                let Progress::Ended(code) = step::progress(&file)? else {
+                    return Err(
+                        Problem::failed(format!("the shell of {} has ended", self.agent))
+                            .hint("`gt task stop` takes its container away"),
+                    );
+                };
+                return Ok(code);
+            }
+        }
+    }
+
+    fn deaf(&self) -> Problem {
+        Problem::failed(format!(
+            "the shell of {} does not take commands",
+            self.agent
+        ))
+        .hint(format!(
+            "`gt attach {}` shows what it waits for; then start it again",
+            self.agent
+        ))
+    }
+
+    fn type_step(&self, file: &Path) -> Result<()> {
+        let words = [
+            shell::quote(&self.town.around().gt.to_string_lossy()),
+            "init-step".to_owned(),
+            shell::quote(&file.to_string_lossy()),
+        ];
+        // With a space in front most shells keep it out of their history.
+        let line = format!(" {}", words.join(" "));
+        inject::type_line(self.town, self.container.pane().pane, &line)
+    }
+
+    fn say(&self, state: State, reason: &str) -> Result<()> {
+        let now = jiff::Timestamp::now().as_second().to_string();
+        self.set(&[
+            (tag::STATE, state.word()),
+            (tag::STATE_SINCE, &now),
+            (tag::STATE_REASON, reason),
+        ])
+    }
+
+    fn mark(&self) -> Result<()> {
+        self.set(&[(tags::INIT_DONE, "1"), (tags::OWN_INIT_DONE, "1")])?;
+        fault::point(self.town, "task.initialized");
+        Ok(())
+    }
+
+    fn set(&self, values: &[(&str, &str)]) -> Result<()> {
+        let commands = values.iter().map(|(option, value)| {
+            Command::new("set-option")
+                .target(self.container.id())
+                .args([*option, *value])
+        });
+        let batch = commands.fold(Batch::new(), Batch::then);
+        self.town
+            .server()
+            .run(batch)
+            .map(drop)
+            .map_err(|error| tmux_problem("cannot mark the container", error))
+    }
+
+    /// The files of this container's steps, and of those before it.
+    fn forget_steps(&self) {
+        let found = std::fs::read_dir(&self.folder).into_iter().flatten();
+        for entry in found.flatten() {
+            if entry.file_name() != "environment.json" {
+                // What stays is only a leftover.
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
+    }
+}

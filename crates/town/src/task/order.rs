@@ -1,0 +1,260 @@
+//! One task on its way: the steps of a start, and how they are taken back.
+
+use super::{
+    Ran, Started, TaskOptions, copy, init, is_alive, own_container, place, present, shell,
+    start_options, tag_of, tags, unhook,
+};
+use crate::containers::{Container, tmux_problem};
+use crate::stop;
+use crate::windows::{self, AfterEnd, Wish};
+use crate::work::Work;
+use crate::workspace::{self, Placed};
+use crate::{Result, Town, fault, hook, project, sling, start};
+use gt_core::project::Project;
+use gt_core::startup::tag;
+use gt_core::state::State;
+use gt_core::work::Item;
+use gt_core::{Identity, Problem};
+use gt_tmux::{Batch, Command, SessionName};
+use std::path::Path;
+
+pub(super) struct Order<'a> {
+    pub(super) town: &'a Town,
+    pub(super) item: &'a Item,
+    pub(super) agent: &'a Identity,
+    pub(super) rig: &'a str,
+    pub(super) name: &'a SessionName,
+    pub(super) options: &'a TaskOptions,
+}
+
+/// What was made on the way, and is taken back if it fails.
+#[derive(Default)]
+struct Made {
+    placed: Option<Placed>,
+    hooked: bool,
+}
+
+impl Order<'_> {
+    pub(super) fn start(
+        &self,
+        existing: Option<Container>,
+        go_on: &mut dyn FnMut(&Ran) -> bool,
+    ) -> Result<Started> {
+        let town = self.town;
+        if let Some(container) = existing.as_ref().filter(|container| is_alive(container)) {
+            // Only what a start that was killed has left undone.
+            let mut here = present(town, self.item, self.agent, container)?;
+            let project = project::of_worktree(&here.work_dir)?;
+            self.mark_done(container)?;
+            here.windows = self.open_windows(container, &project, &here.work_dir)?;
+            return Ok(here);
+        }
+        let at_base = project::of_rig(town, self.rig)?;
+        let dir = project::worktree(town, self.rig, self.item.id.as_str(), &at_base)?;
+        let holder = Work::of(town).holder(&self.item.id)?;
+        if holder != Some(self.agent.address()) {
+            sling::check(town, self.item, self.options.force)?;
+            sling::check_free(&self.item.id, holder.as_deref(), self.agent)?;
+        }
+        let harness = at_base.harness.name.as_ref().map(|name| name.as_str());
+        if !self.options.no_agent {
+            // The harness, its program, the role: all that can be told before anything is made.
+            let wishes = start_options(self.options, self.item, harness, dir.clone());
+            start::check(town, self.agent, &wishes)?;
+        }
+        let mut made = Made::default();
+        let mut begun = None;
+        let result = self.make(&dir, &at_base, &mut made, existing, &mut begun, go_on);
+        match result {
+            Ok(started) => Ok(started),
+            // It has a shell in which somebody can see what went wrong.
+            Err(problem) if begun.is_some() => Err(problem),
+            Err(problem) => Err(self.take_back(&dir, &made, problem)),
+        }
+    }
+
+    /// All steps. `begun` is set as long as there is a shell whose work must not be lost.
+    fn make(
+        &self,
+        dir: &Path,
+        at_base: &Project,
+        made: &mut Made,
+        existing: Option<Container>,
+        begun: &mut Option<()>,
+        go_on: &mut dyn FnMut(&Ran) -> bool,
+    ) -> Result<Started> {
+        let town = self.town;
+        let mut warnings = Vec::new();
+        let place = place::place(town, self.agent, dir)?;
+        let reused = place.placed.as_ref().is_none_or(|it| !it.made_folder);
+        warnings.extend(place.warning);
+        made.placed = place.placed;
+        fault::point(town, "task.placed");
+        let copied = copy::copy(town, self.rig, at_base, dir)?;
+        warnings.extend(copied.warnings);
+        fault::point(town, "task.copied");
+        let was_hooked = Work::of(town).holder(&self.item.id)? == Some(self.agent.address());
+        hook::put(town, self.agent, &self.item.id)?;
+        made.hooked = !was_hooked;
+        fault::point(town, "task.hooked");
+        let project = project::of_worktree(dir)?;
+        let needs_shell = self.options.no_agent || !project.init.commands.is_empty();
+        let mut ran = Vec::new();
+        let existing = match existing {
+            // A shell that ended half-way has nothing that could be gone on with.
+            Some(dead) if dead.life().is_none() && dead.pane().dead => {
+                stop::remove_container(town, &dead)?;
+                None
+            }
+            existing => existing,
+        };
+        let container = match existing {
+            None if needs_shell => {
+                shell::make(town, self.agent, self.name, dir)?;
+                fault::point(town, "task.container");
+                own_container(town, self.agent, self.name)?
+            }
+            existing => existing,
+        };
+        if let Some(container) = container.filter(|c| c.life().is_none() && !c.pane().dead) {
+            *begun = Some(());
+            if tag_of(town, &container, tags::INIT_DONE)? != "1" {
+                let mut go_on = |ran: &Ran| self.options.continue_on_failure || go_on(ran);
+                ran = init::run(town, self.agent, &container, &project.init, &mut go_on)?;
+            }
+            if self.options.no_agent {
+                self.rest(&container)?;
+                return Ok(Started {
+                    copied: copied.paths,
+                    init: ran,
+                    warnings,
+                    reused,
+                    ..present(town, self.item, self.agent, &container)?
+                });
+            }
+        }
+        *begun = None;
+        // The project in the worktree may want another program than its base.
+        let harness = project.harness.name.as_ref().map(|name| name.as_str());
+        let wishes = start_options(self.options, self.item, harness, dir.to_owned());
+        let started = start::start(town, self.agent, &wishes)?;
+        fault::point(town, "task.started");
+        warnings.extend(started.warnings);
+        let mut windows = Vec::new();
+        // It works already: what is missing beside it is told, and made by the next start.
+        let beside = own_container(town, self.agent, self.name).and_then(|container| {
+            let Some(container) = container else {
+                return Ok(());
+            };
+            self.mark_done(&container)?;
+            windows = self.open_windows(&container, &project, dir)?;
+            Ok(())
+        });
+        warnings.extend(beside.err().map(|problem| problem.to_string()));
+        Ok(Started {
+            id: self.item.id.clone(),
+            agent: self.agent.clone(),
+            container: started.container,
+            branch: workspace::current_branch(town, dir),
+            work_dir: dir.to_owned(),
+            session: Some(started.session),
+            harness: Some(started.harness),
+            started: true,
+            reused,
+            copied: copied.paths,
+            init: ran,
+            windows,
+            warnings,
+        })
+    }
+
+    /// A container without init commands has none to wait for.
+    fn mark_done(&self, container: &Container) -> Result<()> {
+        self.set(
+            container,
+            &[(tags::INIT_DONE, "1"), (tags::OWN_INIT_DONE, "1")],
+        )
+    }
+
+    /// A shell that waits for nobody.
+    fn rest(&self, container: &Container) -> Result<()> {
+        let now = jiff::Timestamp::now().as_second().to_string();
+        self.set(
+            container,
+            &[
+                (tag::STATE, State::Idle.word()),
+                (tag::STATE_SINCE, &now),
+                (tag::STATE_REASON, "only a shell"),
+            ],
+        )
+    }
+
+    fn set(&self, container: &Container, values: &[(&str, &str)]) -> Result<()> {
+        let commands = values.iter().map(|(option, value)| {
+            Command::new("set-option")
+                .target(container.id())
+                .args([*option, *value])
+        });
+        let batch = commands.fold(Batch::new(), Batch::then);
+        let done = self.town.server().run(batch).map(drop);
+        done.map_err(|error| tmux_problem("cannot mark the container", error))
+    }
+
+    /// Opens the windows of the background tasks that were not begun yet. That one was begun
+    /// is noted with the container in the same call: it may be done and gone by now.
+    fn open_windows(
+        &self,
+        container: &Container,
+        project: &Project,
+        dir: &Path,
+    ) -> Result<Vec<String>> {
+        let noted = tag_of(self.town, container, tags::BACKGROUND)?;
+        let mut begun: Vec<String> = noted.split_whitespace().map(str::to_owned).collect();
+        let mut opened = Vec::new();
+        let name = SessionName::try_from(container.name())
+            .map_err(|error| Problem::failed(error.to_string()))?;
+        for (task, line) in project.background() {
+            if begun.contains(&task) {
+                continue;
+            }
+            begun.push(task.clone());
+            let window = format!("task-{task}");
+            let wish = Wish {
+                name: &window,
+                command: line.as_str(),
+                dir,
+                env: &[],
+                after_end: AfterEnd::StayIfFailed,
+            };
+            let note = Command::new("set-option")
+                .target(container.id())
+                .args([tags::BACKGROUND, &begun.join(" ")]);
+            windows::open(self.town, &name, &wish, vec![note])?;
+            opened.push(window);
+            fault::point(self.town, "task.windows");
+        }
+        Ok(opened)
+    }
+
+    /// Takes back what was made, the last first. What cannot be is told.
+    fn take_back(&self, dir: &Path, made: &Made, mut problem: Problem) -> Problem {
+        let town = self.town;
+        let mut failures = Vec::new();
+        // A shell that the start did not get to is of no use to anybody.
+        let left = own_container(town, self.agent, self.name).ok().flatten();
+        if let Some(shell) = left.filter(|container| container.life().is_none()) {
+            stop::end_processes(town, std::slice::from_ref(&shell), stop::GRACE);
+            failures.extend(stop::remove_container(town, &shell).err());
+        }
+        if made.hooked {
+            failures.extend(unhook(town, self.agent, &self.item.id).err());
+        }
+        if let Some(placed) = &made.placed {
+            failures.extend(workspace::take_back(town, self.agent, dir, placed).err());
+        }
+        for failure in failures {
+            problem = problem.cause(format!("and not all could be taken back: {failure}"));
+        }
+        problem
+    }
+}

@@ -1,0 +1,67 @@
+//! The worktree of a task: by the project's template, on the branch of its item.
+
+use crate::git::Git;
+use crate::workspace::{self, Placed};
+use crate::{Result, Town, rig};
+use gt_core::{Identity, Problem};
+use std::path::Path;
+
+/// A worktree, and what was changed for it.
+#[derive(Debug, Default)]
+pub(super) struct Place {
+    /// `None` where it was there, and is used as it stands.
+    pub(super) placed: Option<Placed>,
+    pub(super) warning: Option<String>,
+}
+
+/// Finds or makes the worktree.
+pub(super) fn place(town: &Town, agent: &Identity, dir: &Path) -> Result<Place> {
+    let branch = workspace::branch(agent);
+    let rig = agent.rig().unwrap_or_default();
+    if dir.join(".git").exists() {
+        check_whose(town, rig, dir)?;
+        if workspace::is_unfinished(town, dir) {
+            let repository = rig::repository(town, rig);
+            let target = dir.to_string_lossy().into_owned();
+            // git was killed while it made it: nobody has worked there.
+            Git::at(&repository, town.around())
+                .run(["worktree", "remove", "--force", "--force", "--", &target])?;
+        } else {
+            let now = workspace::current_branch(town, dir);
+            let warning = (now.as_ref() != Some(&branch)).then(|| {
+                let now = now.unwrap_or_else(|| "no branch".to_owned());
+                format!("its worktree is on {now}, not on {branch}; it is used as it stands")
+            });
+            return Ok(Place {
+                placed: None,
+                warning,
+            });
+        }
+    }
+    Ok(Place {
+        placed: Some(workspace::place(town, agent, dir, &branch)?),
+        warning: None,
+    })
+}
+
+/// Refuses a folder that is a worktree of something else. One whose links are broken is
+/// left to whoever repairs it.
+fn check_whose(town: &Town, rig: &str, dir: &Path) -> Result<()> {
+    let git = Git::at(dir, town.around());
+    let Ok(common) = git.run(["rev-parse", "--git-common-dir"]) else {
+        return Ok(());
+    };
+    let own = rig::repository(town, rig);
+    let is_own = match (dir.join(common).canonicalize(), own.canonicalize()) {
+        (Ok(common), Ok(own)) => common == own,
+        _ => false,
+    };
+    if is_own {
+        return Ok(());
+    }
+    Err(Problem::conflict(format!(
+        "{} is a worktree of another repository than the rig {rig}'s",
+        dir.display()
+    ))
+    .hint("move it away, or set `path_template` in the project's .gt.toml"))
+}

@@ -1,0 +1,114 @@
+//! The tasks that there are: items on the hooks of tasks' agents, and their containers.
+
+use super::{is_tasks, tag_of, tags, worktree};
+use crate::agents::{self, AgentView, Wanted};
+use crate::containers::{self, Container};
+use crate::work::Work;
+use crate::{Result, Town, workspace};
+use gt_core::work::{Item, WorkId};
+use gt_core::{Identity, Kind, Problem, Role};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// One task.
+#[derive(Clone, Debug)]
+pub struct Task {
+    pub id: WorkId,
+    pub agent: Identity,
+    pub item: Option<Item>,
+    /// Its container and what goes on there, where it has one.
+    pub view: Option<AgentView>,
+    /// The init commands are done in this container.
+    pub initialized: bool,
+    /// The folder of its worktree, where it has one.
+    pub work_dir: Option<PathBuf>,
+    pub branch: Option<String>,
+    pub windows: Vec<Window>,
+}
+
+/// A window of ours beside the agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Window {
+    pub name: String,
+    pub running: bool,
+    pub exit_code: Option<i32>,
+}
+
+/// The tasks of the town, or of one rig.
+pub fn list(town: &Town, rig: Option<&str>) -> Result<Vec<Task>> {
+    let containers = containers::list(town)?;
+    let running = containers.iter().filter(|container| is_tasks(container));
+    let mut tasks: BTreeSet<Identity> = running.filter_map(Container::identity).cloned().collect();
+    for (address, _) in Work::of(town).hooks()? {
+        let agent = Identity::from_address(&address, town.registry());
+        tasks.extend(agent.filter(|agent| agent.role() == Role::Task));
+    }
+    tasks.retain(|agent| rig.is_none_or(|rig| agent.rig() == Some(rig)));
+    let wanted = Wanted {
+        role: Some(Role::Task),
+        ..Wanted::default()
+    };
+    let views = agents::list_among(town, &containers, wanted)?;
+    tasks
+        .into_iter()
+        .map(|agent| one(town, agent, &containers, &views))
+        .collect()
+}
+
+/// One of them.
+pub fn show(town: &Town, id: &WorkId) -> Result<Task> {
+    let agent = Identity::task(id.as_str(), town.registry());
+    let containers = containers::list(town)?;
+    let wanted = Wanted {
+        role: Some(Role::Task),
+        ..Wanted::default()
+    };
+    let views = agents::list_among(town, &containers, wanted)?;
+    let task = one(town, agent, &containers, &views)?;
+    if task.item.is_none() && task.view.is_none() {
+        return Err(Problem::not_found(format!("there is no work item {id}"))
+            .hint("`gt work list` shows them"));
+    }
+    Ok(task)
+}
+
+fn one(
+    town: &Town,
+    agent: Identity,
+    containers: &[Container],
+    views: &[AgentView],
+) -> Result<Task> {
+    let id: WorkId = agent.short_name().parse()?;
+    let mut its = containers.iter();
+    let container = its.find(|container| container.identity() == Some(&agent));
+    let work_dir = worktree(town, &agent);
+    Ok(Task {
+        item: match Work::of(town).get(&id) {
+            Ok(item) => Some(item),
+            Err(problem) if problem.kind() == Kind::NotFound => None,
+            Err(problem) => return Err(problem),
+        },
+        view: views.iter().find(|view| view.identity == agent).cloned(),
+        initialized: match container {
+            Some(container) => tag_of(town, container, tags::INIT_DONE)? == "1",
+            None => false,
+        },
+        branch: work_dir
+            .as_deref()
+            .and_then(|dir| workspace::current_branch(town, dir)),
+        windows: container.map_or_else(Vec::new, windows),
+        work_dir,
+        id,
+        agent,
+    })
+}
+
+fn windows(container: &Container) -> Vec<Window> {
+    let own = container.own_windows();
+    own.map(|row| Window {
+        name: row.tag_window.clone(),
+        running: !row.dead,
+        exit_code: row.exit_status.filter(|_| row.dead),
+    })
+    .collect()
+}
