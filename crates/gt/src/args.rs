@@ -79,6 +79,8 @@ pub(crate) enum Command {
     Sling(commands::sling::SlingArgs),
     #[command(subcommand)]
     Task(commands::task::TaskCommand),
+    #[command(subcommand)]
+    Dev(commands::dev::DevCommand),
     Hook(commands::hook::HookArgs),
     Unhook(commands::hook::UnhookArgs),
     #[command(subcommand)]

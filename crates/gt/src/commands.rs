@@ -12,6 +12,7 @@ pub(crate) mod completions;
 pub(crate) mod crew;
 pub(crate) mod cycle;
 pub(crate) mod demo;
+pub(crate) mod dev;
 pub(crate) mod doctor;
 pub(crate) mod done;
 pub(crate) mod down;
@@ -97,6 +98,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Answer {
         Command::Work(command) => work::run(command, context),
         Command::Sling(args) => sling::run(args, context),
         Command::Task(command) => task::run(command, context),
+        Command::Dev(command) => dev::run(command, context),
         Command::Hook(args) => hook::run(&args, context),
         Command::Unhook(args) => hook::run_unhook(&args, context),
         Command::Mail(command) => mail::run(command, context),

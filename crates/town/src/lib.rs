@@ -16,6 +16,7 @@ pub mod claim;
 pub mod commits;
 pub mod containers;
 mod database;
+pub mod devserver;
 pub mod directory;
 pub mod doctor;
 pub mod done;

@@ -172,6 +172,19 @@ fn has_empty_line(town: &Town, identity: &Identity) -> Result<bool> {
 
 /// The agent's container, with a living agent in it.
 pub fn running(town: &Town, identity: &Identity) -> Result<Container> {
+    let container = living(town, identity)?;
+    if container.life().is_none() {
+        // A message would be a command there.
+        return Err(
+            Problem::not_found(format!("{identity} has a shell, and no agent yet"))
+                .hint("`gt task start` goes on from there"),
+        );
+    }
+    Ok(container)
+}
+
+/// The same, with whatever lives in it: it may be the shell before the agent.
+pub fn living(town: &Town, identity: &Identity) -> Result<Container> {
     let container = containers::of_agent(town, identity)?.ok_or_else(|| {
         Problem::not_found(format!("{identity} is not running"))
             .hint(format!("`gt start {identity}` starts it"))

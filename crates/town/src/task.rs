@@ -23,6 +23,7 @@ use crate::polecat::claim;
 use crate::start::StartOptions;
 use crate::work::Work;
 use crate::{Result, Town, hook, project, rig, roles, sling, start};
+use gt_core::project::Project;
 use gt_core::session::SessionId;
 use gt_core::work::{Item, WorkId};
 use gt_core::{Identity, Problem, Role};
@@ -144,8 +145,13 @@ pub fn agent_of(town: &Town, id: &WorkId) -> Result<(Identity, String)> {
 /// The folder of a task's worktree, if it is there.
 pub(crate) fn worktree(town: &Town, agent: &Identity) -> Option<PathBuf> {
     let rig = agent.rig().filter(|_| agent.role() == Role::Task)?;
-    let project = project::of_rig(town, rig).ok()?;
-    let dir = project::worktree(town, rig, agent.short_name(), &project).ok()?;
+    worktree_by(town, agent, &project::of_rig(town, rig).ok()?)
+}
+
+/// The same, where it is known what the project says.
+fn worktree_by(town: &Town, agent: &Identity, project: &Project) -> Option<PathBuf> {
+    let rig = agent.rig()?;
+    let dir = project::worktree(town, rig, agent.short_name(), project).ok()?;
     dir.join(".git").exists().then_some(dir)
 }
 

@@ -73,7 +73,7 @@ fn keep(file: &Path, context: &Context) -> Answer {
 /// The environment that the shell which calls us was started with. Where it cannot be
 /// told, all that it has now counts as its own.
 fn shells_beginning() -> BTreeMap<String, String> {
-    let parent = rustix::process::getppid().map(|pid| pid.as_raw_nonzero());
+    let parent = rustix::process::getppid().map(rustix::process::Pid::as_raw_nonzero);
     let file = parent.map(|pid| format!("/proc/{pid}/environ"));
     let bytes = file.and_then(|file| std::fs::read(file).ok());
     let bytes = bytes.unwrap_or_default();

@@ -19,7 +19,7 @@ pub(crate) struct KeysArgs {
 pub(crate) fn run(args: KeysArgs, context: &Context) -> Answer {
     let town = context.town()?;
     let identity = target::resolve(&town, &args.target)?;
-    let container = nudge::running(&town, &identity)?;
+    let container = nudge::living(&town, &identity)?;
     let pane = container.pane().pane;
     inject::press(&town, pane, &args.keys)?;
     // They may have closed what kept messages waiting.

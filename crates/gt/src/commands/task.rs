@@ -8,7 +8,7 @@ use gt_core::work::WorkId;
 use gt_town::task::{self, Ran, Started, Task, TaskOptions};
 use gt_town::{Town, rig};
 use serde_json::{Value, json};
-use std::io::{BufRead, IsTerminal};
+use std::io::{BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 
 /// Tasks: one work item each, with a worktree, a container and an agent of its own
@@ -143,7 +143,8 @@ fn start(town: &Town, args: StartArgs, context: &Context) -> Answer {
 /// A failed init command is a person's to judge.
 fn ask_to_go_on(ran: &Ran) -> bool {
     let question = format!("The init command {}. Go on? [y/N] ", ran.words());
-    if output::print(&question).is_err() {
+    // It has no end of a line that would bring it to the screen.
+    if output::print(&question).is_err() || std::io::stdout().flush().is_err() {
         return false;
     }
     let mut answer = String::new();

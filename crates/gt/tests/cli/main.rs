@@ -11,6 +11,7 @@ mod attaching;
 mod beads;
 mod contract;
 mod crowd;
+mod dev_servers;
 mod env;
 mod faults;
 mod finishing;

@@ -186,6 +186,120 @@ fn what_the_shell_has_loaded_reaches_the_agent() {
 }
 
 #[test]
+fn what_the_shells_hooks_load_between_commands_reaches_the_agent_too() {
+    let (mut env, id) = with_project("[init]\ncommands = ['touch made-allowed', 'true']\n");
+    // As direnv does it: at each prompt, once it is allowed.
+    let hook = "_load() { [ -e made-allowed ] && export LOADED=by-the-hook; }\n\
+                PROMPT_COMMAND=_load\n";
+    fs::write(env.path(".bash_profile"), hook).unwrap();
+    env.set("SHELL", "/bin/bash");
+    env.gt(&["task", "start", &id]).ok();
+    let loaded = |env: &TestEnv| {
+        let pid = env.pid(&format!("task/{id}"));
+        let environ = fs::read(format!("/proc/{pid}/environ")).unwrap();
+        String::from_utf8_lossy(&environ).contains("LOADED=by-the-hook\0")
+    };
+    assert!(loaded(&env));
+    // A later life in the same container has it as well.
+    let pid = env.pid(&format!("task/{id}"));
+    crate::env::signal(pid, rustix::process::Signal::KILL);
+    wait_until("its death to be seen", PATIENCE, || {
+        (env.agent(&format!("task/{id}"))["state"] == "crashed").then_some(())
+    });
+    env.gt(&["task", "start", &id]).ok();
+    assert!(loaded(&env));
+}
+
+#[test]
+fn a_command_that_outlives_its_start_is_waited_for_by_the_next() {
+    let (env, id) = with_project(
+        "[init]\ncommands = ['echo x >> made; while [ ! -e made-go ]; do sleep 0.05; done; echo y >> made']\n",
+    );
+    let mut child = env.spawn(&["task", "start", &id]);
+    wait_until("the command to run", PATIENCE, || {
+        (text(&env, &id, "made") == "x\n").then_some(())
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(env.json(&["task", "show", &id])["state"], "initializing");
+    let second = env.spawn(&["task", "start", &id, "--json"]);
+    fs::write(folder(&env, &id).join("made-go"), "").unwrap();
+    let answer = crate::env::Answer::of(second.wait_with_output().unwrap()).ok();
+    assert_eq!(answer.json()["started"], true);
+    assert_eq!(text(&env, &id, "made"), "x\ny\n");
+}
+
+#[test]
+fn at_a_terminal_a_failure_is_asked_about() {
+    let (env, id) = with_project("[init]\ncommands = ['exit 9']\n");
+    let call = format!(
+        "{} task start {id} --no-attach; exec sleep 1000",
+        env!("CARGO_BIN_EXE_gt")
+    );
+    env.tmux(
+        gt_tmux::Command::new("new-session")
+            .args([
+                "-d", "-s", "person", "-x", "150", "-y", "20", "--", "env", "-u", "TMUX",
+            ])
+            .arg(format!("HOME={}", env.home().display()))
+            .arg(format!("GT_TMUX_SOCKET={}", env.socket().display()))
+            .args(["sh", "-c", &call]),
+    );
+    let target = gt_tmux::SessionName::try_from("person").unwrap();
+    let screen = || {
+        let look = gt_tmux::Command::new("capture-pane").arg("-p");
+        env.tmux(look.target(target.clone()))
+    };
+    wait_until("the question", PATIENCE, || {
+        let asked = "`exit 9` ended with exit code 9. Go on? [y/N]";
+        screen().contains(asked).then_some(())
+    });
+    let answer = gt_tmux::Command::new("send-keys").target(target.clone());
+    env.tmux(answer.args(["y", "Enter"]));
+    wait_until("the start", PATIENCE, || {
+        screen()
+            .contains(&format!("task/{id} started"))
+            .then_some(())
+    });
+}
+
+#[test]
+fn what_a_task_has_finished_goes_into_the_merge_queue() {
+    let (env, id) = with_project("");
+    env.gt(&["task", "start", &id]).ok();
+    let dir = folder(&env, &id);
+    fs::write(dir.join("new"), "x\n").unwrap();
+    env.git(&dir, &["add", "."]);
+    env.git(&dir, &["commit", "--quiet", "-m", "Fix it"]);
+    let mut done = env.gt_command(&["done", "--json"]);
+    let done = done.env("GT_ROLE", format!("task/{id}")).current_dir(&dir);
+    crate::env::run(done).ok();
+    let queue = env.json(&["mq", "list"]);
+    assert_eq!(queue[0]["branch"], json!(id), "{queue}");
+}
+
+#[test]
+fn a_task_that_was_lost_with_its_server_comes_back_into_its_worktree() {
+    let (env, id) = with_project(
+        "[init]\ncommands = ['echo x >> made']\n[[background]]\ncommand = 'exec sleep 1000'\n",
+    );
+    env.gt(&["task", "start", &id]).ok();
+    env.gt(&["save"]).ok();
+    let pid = env.format(&format!("{id}-az"), "#{pid}").parse().unwrap();
+    crate::env::signal(pid, rustix::process::Signal::KILL);
+    wait_until("the server to be gone", PATIENCE, || {
+        (!crate::env::lives(pid)).then_some(())
+    });
+    env.gt(&["restore"]).ok();
+    let agent = env.agent(&format!("task/{id}"));
+    assert_eq!(agent["work_dir"], json!(folder(&env, &id)));
+    let task = env.json(&["task", "start", &id]);
+    assert_eq!(task["started"], false, "it runs");
+    assert_eq!(task["windows"], json!(["task-1"]));
+    assert_eq!(text(&env, &id, "made"), "x\n");
+}
+
+#[test]
 fn a_failed_init_command_is_told_and_can_be_gone_on_from() {
     let (env, id) =
         with_project("[init]\ncommands = ['echo a >> made-a', 'test -e made-b', 'exit 0']\n");

@@ -6,7 +6,7 @@
 
 use crate::{Result, Town, files, project};
 use gt_core::Problem;
-use gt_core::project::Project;
+use gt_core::project::{InsidePath, Project};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub(super) fn copy(town: &Town, rig: &str, wishes: &Project, dir: &Path) -> Resu
     let to = dir
         .canonicalize()
         .map_err(|error| files::cannot("open", dir, &error))?;
-    for path in wishes.worktree.copy.iter().map(|path| path.as_str()) {
+    for path in wishes.worktree.copy.iter().map(InsidePath::as_str) {
         match copy_one(&from, &to, path) {
             Ok(true) => copied.paths.push(path.to_owned()),
             Ok(false) => {}

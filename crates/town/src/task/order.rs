@@ -10,7 +10,7 @@ use crate::windows::{self, AfterEnd, Wish};
 use crate::work::Work;
 use crate::workspace::{self, Placed};
 use crate::{Result, Town, fault, hook, project, sling, start};
-use gt_core::project::Project;
+use gt_core::project::{Label, Project};
 use gt_core::startup::tag;
 use gt_core::state::State;
 use gt_core::work::Item;
@@ -52,11 +52,12 @@ impl Order<'_> {
         let at_base = project::of_rig(town, self.rig)?;
         let dir = project::worktree(town, self.rig, self.item.id.as_str(), &at_base)?;
         let holder = Work::of(town).holder(&self.item.id)?;
-        if holder != Some(self.agent.address()) {
+        // Without an agent nobody gets the item.
+        if !self.options.no_agent && holder != Some(self.agent.address()) {
             sling::check(town, self.item, self.options.force)?;
             sling::check_free(&self.item.id, holder.as_deref(), self.agent)?;
         }
-        let harness = at_base.harness.name.as_ref().map(|name| name.as_str());
+        let harness = at_base.harness.name.as_ref().map(Label::as_str);
         if !self.options.no_agent {
             // The harness, its program, the role: all that can be told before anything is made.
             let wishes = start_options(self.options, self.item, harness, dir.clone());
@@ -93,10 +94,12 @@ impl Order<'_> {
         let copied = copy::copy(town, self.rig, at_base, dir)?;
         warnings.extend(copied.warnings);
         fault::point(town, "task.copied");
-        let was_hooked = Work::of(town).holder(&self.item.id)? == Some(self.agent.address());
-        hook::put(town, self.agent, &self.item.id)?;
-        made.hooked = !was_hooked;
-        fault::point(town, "task.hooked");
+        if !self.options.no_agent {
+            let was_hooked = Work::of(town).holder(&self.item.id)? == Some(self.agent.address());
+            hook::put(town, self.agent, &self.item.id)?;
+            made.hooked = !was_hooked;
+            fault::point(town, "task.hooked");
+        }
         let project = project::of_worktree(dir)?;
         let needs_shell = self.options.no_agent || !project.init.commands.is_empty();
         let mut ran = Vec::new();
@@ -135,7 +138,7 @@ impl Order<'_> {
         }
         *begun = None;
         // The project in the worktree may want another program than its base.
-        let harness = project.harness.name.as_ref().map(|name| name.as_str());
+        let harness = project.harness.name.as_ref().map(Label::as_str);
         let wishes = start_options(self.options, self.item, harness, dir.to_owned());
         let started = start::start(town, self.agent, &wishes)?;
         fault::point(town, "task.started");

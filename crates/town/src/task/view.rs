@@ -1,13 +1,13 @@
 //! The tasks that there are: items on the hooks of tasks' agents, and their containers.
 
-use super::{is_tasks, tag_of, tags, worktree};
+use super::{is_tasks, tag_of, tags, worktree, worktree_by};
 use crate::agents::{self, AgentView, Wanted};
 use crate::containers::{self, Container};
 use crate::work::Work;
-use crate::{Result, Town, workspace};
+use crate::{Result, Town, project, workspace};
 use gt_core::work::{Item, WorkId};
 use gt_core::{Identity, Kind, Problem, Role};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// One task.
@@ -49,9 +49,19 @@ pub fn list(town: &Town, rig: Option<&str>) -> Result<Vec<Task>> {
         ..Wanted::default()
     };
     let views = agents::list_among(town, &containers, wanted)?;
+    // Asked once for each rig: there may be many tasks.
+    let mut projects = BTreeMap::new();
     tasks
         .into_iter()
-        .map(|agent| one(town, agent, &containers, &views))
+        .map(|agent| {
+            let rig = agent.rig().unwrap_or_default().to_owned();
+            let project = projects
+                .entry(rig)
+                .or_insert_with_key(|rig| project::of_rig(town, rig).ok());
+            let project = project.as_ref();
+            let dir = project.and_then(|project| worktree_by(town, &agent, project));
+            one(town, agent, dir, &containers, &views)
+        })
         .collect()
 }
 
@@ -64,7 +74,8 @@ pub fn show(town: &Town, id: &WorkId) -> Result<Task> {
         ..Wanted::default()
     };
     let views = agents::list_among(town, &containers, wanted)?;
-    let task = one(town, agent, &containers, &views)?;
+    let dir = worktree(town, &agent);
+    let task = one(town, agent, dir, &containers, &views)?;
     if task.item.is_none() && task.view.is_none() {
         return Err(Problem::not_found(format!("there is no work item {id}"))
             .hint("`gt work list` shows them"));
@@ -75,13 +86,13 @@ pub fn show(town: &Town, id: &WorkId) -> Result<Task> {
 fn one(
     town: &Town,
     agent: Identity,
+    work_dir: Option<PathBuf>,
     containers: &[Container],
     views: &[AgentView],
 ) -> Result<Task> {
     let id: WorkId = agent.short_name().parse()?;
     let mut its = containers.iter();
     let container = its.find(|container| container.identity() == Some(&agent));
-    let work_dir = worktree(town, &agent);
     Ok(Task {
         item: match Work::of(town).get(&id) {
             Ok(item) => Some(item),

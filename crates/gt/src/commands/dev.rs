@@ -1,0 +1,235 @@
+use super::Answer;
+use crate::context::Context;
+use crate::output::table::{Cell, Table};
+use crate::output::{self, Paint};
+use clap::{Args, Subcommand};
+use gt_core::work::WorkId;
+use gt_core::{Identity, Kind, Problem};
+use gt_town::devserver::{self, Server, State};
+use gt_town::work::Work;
+use gt_town::{Town, directory, target, task};
+use serde_json::{Value, json};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode, Stdio};
+
+/// Servers for the time of development, in windows beside an agent
+#[derive(Debug, Subcommand)]
+pub(crate) enum DevCommand {
+    /// List servers, with their ports and what they are at
+    List(ListArgs),
+    /// Start servers on free ports, which they keep
+    ///
+    /// A task that has no container gets one: its worktree, a shell and the init commands.
+    Start(WhichArgs),
+    /// Stop servers, and close their windows
+    Stop(WhichArgs),
+    /// Stop servers and start them again, on the same ports
+    Restart(WhichArgs),
+    /// Show a server in the browser
+    Open(WhichArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// A work item or an agent [default: all that have a container]
+    #[arg(value_name = "BEAD|TARGET")]
+    whose: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WhichArgs {
+    /// A work item or an agent [default: the agent that asks, or that of this folder]
+    #[arg(value_name = "BEAD|TARGET")]
+    whose: Option<String>,
+    /// The server [default: all of the project]
+    name: Option<String>,
+}
+
+type Change = fn(&Town, &Identity, Option<&str>) -> Result<Vec<Server>, Problem>;
+
+pub(crate) fn run(command: DevCommand, context: &Context) -> Answer {
+    let town = context.town()?;
+    let change: (WhichArgs, Change) = match command {
+        DevCommand::List(args) => return list(&town, args.whose.as_deref(), context),
+        DevCommand::Open(args) => return open(&town, &args, context),
+        DevCommand::Start(args) => (args, devserver::start),
+        DevCommand::Stop(args) => (args, devserver::stop),
+        DevCommand::Restart(args) => (args, devserver::restart),
+    };
+    let (args, change) = change;
+    let (agent, name) = which(&town, &args, context)?;
+    context.catch_interrupts();
+    let servers = change(&town, &agent, name)?;
+    if servers.is_empty() && !context.json {
+        output::line("The project has no servers: [[dev_servers]] in its .gt.toml names them.")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    tell(&servers, context)?;
+    // One that fell over at once is no success.
+    let failed = servers.iter().find(|it| it.state == State::Error);
+    match failed {
+        Some(server) => Err(
+            Problem::failed(format!("{} failed: {}", server.window, how(server))).hint(format!(
+                "its window shows why: `gt attach {}`",
+                server.agent
+            )),
+        ),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn list(town: &Town, whose: Option<&str>, context: &Context) -> Answer {
+    let servers = match whose {
+        Some(word) => devserver::list(town, &agent(town, word)?, None)?,
+        None => devserver::list_all(town)?,
+    };
+    if servers.is_empty() && !context.json {
+        output::line("There are no servers.")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    tell(&servers, context)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tell(servers: &[Server], context: &Context) -> Result<(), Problem> {
+    if context.json {
+        return output::json(&servers.iter().map(document).collect::<Vec<Value>>());
+    }
+    let mut table = Table::new(&["AGENT", "SERVER", "STATE", "PORT", "URL"]);
+    for server in servers {
+        let state = match server.state {
+            State::Running => Cell::painted(State::Running.word(), Paint::green),
+            State::Starting => Cell::painted(State::Starting.word(), Paint::yellow),
+            State::Stopped => Cell::painted(State::Stopped.word(), Paint::dim),
+            State::Error => Cell::painted(format!("error: {}", how(server)), Paint::red),
+        };
+        let port = server.port.map(|port| port.to_string());
+        table.row([
+            server.agent.address().into(),
+            server.name.clone().into(),
+            state,
+            port.unwrap_or_else(|| "-".to_owned()).into(),
+            server.url().unwrap_or_else(|| "-".to_owned()).into(),
+        ]);
+    }
+    output::print(&table.render(Paint::for_stdout()))
+}
+
+fn how(server: &Server) -> String {
+    server.exit_code.map_or_else(
+        || "it was killed".to_owned(),
+        |code| format!("exit code {code}"),
+    )
+}
+
+fn document(server: &Server) -> Value {
+    output::without_nulls(json!({
+        "agent": server.agent,
+        "name": server.name,
+        "window": server.window,
+        "command": server.command,
+        "container": server.container,
+        "work_dir": server.work_dir,
+        "state": server.state.word(),
+        "port": server.port,
+        "ports": server.ports,
+        "url": server.url(),
+        "pane": server.pane.map(|pane| pane.to_string()),
+        "pid": server.pid,
+        "exit_code": server.exit_code,
+        "changed": server.changed,
+    }))
+}
+
+fn open(town: &Town, args: &WhichArgs, context: &Context) -> Answer {
+    let (agent, name) = which(town, args, context)?;
+    let servers = devserver::list(town, &agent, name)?;
+    let up = servers.iter().find(|it| it.state == State::Running);
+    let server = up.or(servers.first()).ok_or_else(|| {
+        Problem::not_found("the project has no servers")
+            .hint("[[dev_servers]] in its .gt.toml names them")
+    })?;
+    let Some(url) = server.url().filter(|_| server.state == State::Running) else {
+        return Err(
+            Problem::conflict(format!("{} is {}", server.window, server.state.word()))
+                .hint(format!("`gt dev start {agent} {}` starts it", server.name)),
+        );
+    };
+    if context.json {
+        output::json(&document(server))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    output::line(&url)?;
+    let around = context.around();
+    let usual = if cfg!(target_os = "macos") {
+        "open"
+    } else {
+        "xdg-open"
+    };
+    let program = around.find_program(around.var("BROWSER").unwrap_or(usual));
+    let Some(program) = program else {
+        output::warn("there is no program to show it with: set BROWSER");
+        return Ok(ExitCode::SUCCESS);
+    };
+    let mut command = Command::new(&program);
+    command
+        .arg(&url)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0);
+    // A browser may stay for as long as it likes.
+    command.spawn().map(drop).map_err(|error| {
+        Problem::environment(format!("cannot run {}", program.display())).caused_by(error)
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whose servers, and which of them. One word alone may be either.
+fn which<'a>(
+    town: &Town,
+    args: &'a WhichArgs,
+    context: &Context,
+) -> Result<(Identity, Option<&'a str>), Problem> {
+    let name = args.name.as_deref();
+    let Some(word) = args.whose.as_deref() else {
+        return Ok((caller(town, context)?, None));
+    };
+    if name.is_none()
+        && let Ok(caller) = caller(town, context)
+        && devserver::list(town, &caller, Some(word)).is_ok()
+    {
+        return Ok((caller, Some(word)));
+    }
+    Ok((agent(town, word)?, name))
+}
+
+/// The agent of a work item, or the one that is meant. An item that somebody else works on
+/// is where that one works.
+fn agent(town: &Town, word: &str) -> Result<Identity, Problem> {
+    let Ok(id) = word.parse::<WorkId>() else {
+        return target::resolve(town, word);
+    };
+    match Work::of(town).get(&id) {
+        Ok(_) => {
+            let holder = Work::of(town).holder(&id)?;
+            let holder = holder.and_then(|it| Identity::from_address(&it, town.registry()));
+            holder.map_or_else(|| Ok(task::agent_of(town, &id)?.0), Ok)
+        }
+        Err(problem) if problem.kind() == Kind::NotFound => {
+            target::resolve(town, word).map_err(|_| problem)
+        }
+        Err(problem) => Err(problem),
+    }
+}
+
+fn caller(town: &Town, context: &Context) -> Result<Identity, Problem> {
+    let around = context.around();
+    let role = around.var("GT_ROLE");
+    let by_role = role.and_then(|role| Identity::from_address(role, town.registry()));
+    by_role
+        .or_else(|| directory::by_folder(town, &around.current_dir))
+        .ok_or_else(|| {
+            Problem::usage("whose servers?").hint("name a work item or an agent before the server")
+        })
+}

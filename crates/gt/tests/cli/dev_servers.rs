@@ -1,0 +1,208 @@
+//! Servers in windows beside an agent.
+
+use crate::env::{PATIENCE, TestEnv, lives};
+use gt_tmux::testing::wait_until;
+use serde_json::{Value, json};
+use std::fs;
+use std::net::TcpListener;
+use std::path::PathBuf;
+
+/// A port that nobody has now.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// A rig whose project has these servers. The first writes down its ports and then only
+/// lives: who listens is the test's to decide.
+fn with_servers(first: u16) -> TestEnv {
+    let env = TestEnv::with_town();
+    let source = env.repository("source-gastown");
+    let settings = format!(
+        r#"
+[[dev_servers]]
+name = "web"
+command = "echo $PORT $DEBUG_PORT > made-web; exec sleep 1000"
+port = {first}
+ports = {{ DEBUG_PORT = {first} }}
+
+[[dev_servers]]
+name = "broken"
+command = "echo $API_PORT > made-broken; exit 7"
+port = {first}
+port_variable = "API_PORT"
+"#
+    );
+    fs::write(source.join(".gt.toml"), settings).unwrap();
+    fs::write(source.join(".gitignore"), "made*\n").unwrap();
+    env.git(&source, &["add", "."]);
+    env.git(&source, &["commit", "--quiet", "-m", "Settings"]);
+    let path = source.to_str().unwrap();
+    env.gt(&["rig", "add", "gastown", path, "--prefix", "gt"])
+        .ok();
+    env
+}
+
+fn create(env: &TestEnv) -> String {
+    let item = env.json(&["work", "create", "Fix it"]);
+    item["id"].as_str().unwrap().to_owned()
+}
+
+fn written(env: &TestEnv, id: &str, name: &str) -> Vec<u64> {
+    let file: PathBuf = env.path(&format!("gastown-{id}/{name}"));
+    wait_until("the server to say its ports", PATIENCE, || {
+        let text = fs::read_to_string(&file).ok()?;
+        let ports = text.strip_suffix('\n')?.split(' ');
+        Some(ports.map(|port| port.parse().unwrap()).collect())
+    })
+}
+
+fn server(env: &TestEnv, id: &str, name: &str) -> Value {
+    let all = env.json(&["dev", "list", id]);
+    let mut all = all.as_array().unwrap().iter();
+    all.find(|it| it["name"] == name).unwrap().clone()
+}
+
+#[test]
+fn a_server_has_a_window_and_free_ports_which_it_keeps() {
+    let first = free_port();
+    let taken = TcpListener::bind(("127.0.0.1", first)).unwrap();
+    let env = with_servers(first);
+    let id = create(&env);
+    env.gt(&["task", "start", &id]).ok();
+    assert_eq!(server(&env, &id, "web")["state"], "stopped");
+    let started = env.json(&["dev", "start", &id, "web"]);
+    let web = &started[0];
+    assert_eq!(web["window"], "dev-web");
+    assert_eq!(web["state"], "starting", "nobody listens yet");
+    assert_eq!(web["changed"], true);
+    let port = web["port"].as_u64().unwrap();
+    let debug = web["ports"]["DEBUG_PORT"].as_u64().unwrap();
+    assert!(port > u64::from(first) && debug > port, "{web}");
+    assert_eq!(written(&env, &id, "made-web"), [port, debug]);
+    let windows = env.format(&format!("{id}-az"), "#{W:#{window_name} }");
+    assert_eq!(windows.trim(), "task dev-web");
+    // It runs as soon as its port answers, and once is enough.
+    let listener = TcpListener::bind(("127.0.0.1", u16::try_from(port).unwrap())).unwrap();
+    assert_eq!(server(&env, &id, "web")["state"], "running");
+    assert_eq!(env.json(&["dev", "start", &id, "web"])[0]["changed"], false);
+    let shown = env.json(&["task", "show", &id]);
+    assert_eq!(
+        shown["windows"],
+        json!([{"name": "dev-web", "running": true}])
+    );
+    drop(listener);
+    drop(taken);
+    // Stopped and started again it is where it was, although an earlier port is free now.
+    let pid = u32::try_from(web["pid"].as_u64().unwrap()).unwrap();
+    let stopped = env.json(&["dev", "stop", &id]);
+    assert_eq!(stopped[0]["state"], "stopped");
+    assert!(!lives(pid));
+    let windows = env.format(&format!("{id}-az"), "#{W:#{window_name} }");
+    assert_eq!(windows.trim(), "task");
+    for change in ["start", "restart"] {
+        let again = env.json(&["dev", change, &id, "web"]);
+        assert_eq!(again[0]["ports"], web["ports"], "{change}");
+        assert_eq!(again[0]["changed"], true, "{change}");
+    }
+    // It goes with its task.
+    let pid = server(&env, &id, "web")["pid"].as_u64().unwrap();
+    env.gt(&["task", "stop", &id]).ok();
+    assert!(!lives(u32::try_from(pid).unwrap()));
+    assert_eq!(env.sessions(), Vec::<String>::new());
+}
+
+#[test]
+fn each_worktree_has_ports_of_its_own() {
+    let env = with_servers(free_port());
+    let ids = [create(&env), create(&env)];
+    let mut seen = Vec::new();
+    for id in &ids {
+        // There is no agent: the worktree gets a shell, and nobody the item.
+        let started = env.json(&["dev", "start", id, "web"]);
+        seen.push(started[0]["port"].as_u64().unwrap());
+        seen.push(started[0]["ports"]["DEBUG_PORT"].as_u64().unwrap());
+        assert_eq!(env.json(&["work", "show", id])["status"], "open");
+        let task = env.json(&["task", "show", id]);
+        assert_eq!(task["state"], "idle");
+        assert_eq!(task["initialized"], true);
+    }
+    let all = seen.clone();
+    seen.sort_unstable();
+    seen.dedup();
+    assert_eq!(seen.len(), 4, "{all:?}");
+    assert_eq!(env.json(&["dev", "list"]).as_array().unwrap().len(), 4);
+    // Nothing is typed into a shell, and the agent takes its place later.
+    let agent = format!("task/{}", ids[0]);
+    env.gt(&[
+        "nudge",
+        &agent,
+        "touch made-by-nudge",
+        "--mode",
+        "immediate",
+    ])
+    .fails(3);
+    let pid = server(&env, &ids[0], "web")["pid"].clone();
+    let started = env.json(&["task", "start", &ids[0]]);
+    assert_eq!(started["started"], true);
+    assert_eq!(env.agent(&agent)["health"], "healthy");
+    assert_eq!(server(&env, &ids[0], "web")["pid"], pid);
+}
+
+#[test]
+fn one_that_fails_is_told_with_its_exit_code() {
+    let env = with_servers(free_port());
+    let id = create(&env);
+    env.gt(&["task", "start", &id]).ok();
+    env.gt(&["dev", "start", &id, "broken"]);
+    let failed = wait_until("the server to fail", PATIENCE, || {
+        let server = server(&env, &id, "broken");
+        (server["state"] == "error").then_some(server)
+    });
+    assert_eq!(failed["exit_code"], 7);
+    assert_eq!(failed["pid"], Value::Null);
+    assert_eq!(
+        written(&env, &id, "made-broken"),
+        [failed["port"].as_u64().unwrap()]
+    );
+    let answer = env.gt(&["dev", "start", &id, "nope"]).fails(3);
+    assert!(answer.stderr.contains("it has web, broken"), "{answer:?}");
+    env.gt(&["dev", "start"]).fails(2);
+}
+
+#[test]
+fn a_crew_worker_has_servers_and_names_only_them() {
+    let env = with_servers(free_port());
+    env.gt(&["crew", "add", "max"]).ok();
+    env.gt(&["dev", "start", "gastown/max", "web"]).fails(3);
+    env.gt(&["crew", "start", "max"]).ok();
+    let dir = env.town().join("gastown/crew/max");
+    let started = env
+        .gt_in(&dir, &["dev", "start", "web", "--json"])
+        .ok()
+        .json();
+    assert_eq!(started[0]["agent"], "gastown/crew/max");
+    assert_eq!(started[0]["work_dir"], json!(dir.canonicalize().unwrap()));
+    env.gt(&["stop", "gastown/max"]).ok();
+    assert_eq!(env.sessions(), Vec::<String>::new());
+}
+
+#[test]
+fn a_server_that_runs_is_opened() {
+    let mut env = with_servers(free_port());
+    let id = create(&env);
+    let browser = env.path("browser");
+    fs::write(&browser, "#!/bin/sh\necho \"$1\" > \"$HOME/opened\"\n").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&browser, mode).unwrap();
+    env.set("BROWSER", browser.to_str().unwrap());
+    let started = env.json(&["dev", "start", &id, "web"]);
+    env.gt(&["dev", "open", &id]).fails(4);
+    let port = u16::try_from(started[0]["port"].as_u64().unwrap()).unwrap();
+    let _listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
+    let url = format!("http://localhost:{port}/\n");
+    assert_eq!(env.gt(&["dev", "open", &id]).ok().stdout, url);
+    wait_until("the browser to open it", PATIENCE, || {
+        (fs::read_to_string(env.path("opened")).ok()? == url).then_some(())
+    });
+}

@@ -1,0 +1,289 @@
+//! Servers for the time of development: a window each beside an agent, on ports of their
+//! own.
+//!
+//! Which there are is said by the `.gt.toml` of the worktree. Nothing watches them: what a
+//! server is at is told by its pane and by whether its port answers, whenever somebody asks.
+
+mod ports;
+
+use crate::containers::{self, Container, PaneRow};
+use crate::lock::FileLock;
+use crate::task::{self, TaskOptions};
+use crate::windows::{self, AfterEnd, Wish};
+use crate::{Result, Town, project, roles, workspace};
+use gt_core::project::{DevServer, Project};
+use gt_core::work::WorkId;
+use gt_core::{Identity, Problem, Role};
+use gt_tmux::{PaneId, SessionName};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpStream};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// How long a port of this machine may take to answer.
+const ANSWER: Duration = Duration::from_millis(200);
+/// How long a start looks whether the server comes up or falls over.
+const SETTLE: Duration = Duration::from_millis(500);
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a server is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Its port answers.
+    Running,
+    /// Its process lives, and its port does not answer.
+    Starting,
+    /// It has no process, by somebody's wish.
+    Stopped,
+    /// It has failed.
+    Error,
+}
+
+impl State {
+    pub fn word(self) -> &'static str {
+        match self {
+            State::Running => "running",
+            State::Starting => "starting",
+            State::Stopped => "stopped",
+            State::Error => "error",
+        }
+    }
+}
+
+/// One server of one worktree.
+#[derive(Clone, Debug)]
+pub struct Server {
+    pub agent: Identity,
+    pub name: String,
+    pub window: String,
+    pub command: String,
+    pub container: Option<String>,
+    pub work_dir: PathBuf,
+    pub state: State,
+    pub pane: Option<PaneId>,
+    pub pid: Option<u32>,
+    pub exit_code: Option<i32>,
+    /// The port that it is reached at, once it has had one.
+    pub port: Option<u16>,
+    /// All its ports, by variable.
+    pub ports: BTreeMap<String, u16>,
+    /// This call has started or stopped it.
+    pub changed: bool,
+}
+
+impl Server {
+    pub fn url(&self) -> Option<String> {
+        self.port.map(|port| format!("http://localhost:{port}/"))
+    }
+}
+
+/// An agent's worktree, and what its project says.
+struct Site {
+    agent: Identity,
+    dir: PathBuf,
+    project: Project,
+    container: Option<Container>,
+}
+
+/// The servers beside an agent, or only one of them.
+pub fn list(town: &Town, agent: &Identity, name: Option<&str>) -> Result<Vec<Server>> {
+    let site = Site::of(town, agent)?;
+    let wanted = site.wanted(name)?;
+    wanted.into_iter().map(|it| site.look(town, it)).collect()
+}
+
+/// The servers beside all agents that have a container, where their projects have any.
+pub fn list_all(town: &Town) -> Result<Vec<Server>> {
+    let mut all = Vec::new();
+    for container in containers::list(town)? {
+        let Some(agent) = container.identity() else {
+            continue;
+        };
+        // An agent without a worktree has none; a broken file is told where it is used.
+        all.extend(list(town, agent, None).unwrap_or_default());
+    }
+    Ok(all)
+}
+
+/// Starts servers beside an agent. A task that has no container gets one, with a shell in
+/// place of an agent.
+pub fn start(town: &Town, agent: &Identity, name: Option<&str>) -> Result<Vec<Server>> {
+    if agent.role() == Role::Task && containers::of_agent(town, agent)?.is_none() {
+        let id: WorkId = agent.short_name().parse()?;
+        let only_a_shell = TaskOptions {
+            no_agent: true,
+            ..TaskOptions::default()
+        };
+        task::start(town, &id, &only_a_shell, &mut |_| false)?;
+    }
+    let _lock = lock(town, agent)?;
+    let site = Site::of(town, agent)?;
+    let wanted = site.wanted(name)?;
+    let mut servers = Vec::new();
+    for server in wanted {
+        let changed = site.start(town, server)?;
+        servers.push((server, changed));
+    }
+    let site = Site::of(town, agent)?;
+    let began = Instant::now();
+    servers
+        .into_iter()
+        .map(|(server, changed)| {
+            let mut now = site.look(town, server)?;
+            while changed && now.state == State::Starting && began.elapsed() < SETTLE {
+                std::thread::sleep(Duration::from_millis(20));
+                now = Site::of(town, agent)?.look(town, server)?;
+            }
+            Ok(Server { changed, ..now })
+        })
+        .collect()
+}
+
+/// Stops servers beside an agent, and closes their windows.
+pub fn stop(town: &Town, agent: &Identity, name: Option<&str>) -> Result<Vec<Server>> {
+    let _lock = lock(town, agent)?;
+    let site = Site::of(town, agent)?;
+    let wanted = site.wanted(name)?;
+    let panes: Vec<&PaneRow> = wanted.iter().filter_map(|it| site.pane(it)).collect();
+    windows::close(town, &panes)?;
+    let after = Site::of(town, agent)?;
+    wanted
+        .into_iter()
+        .map(|server| {
+            Ok(Server {
+                changed: site.pane(server).is_some(),
+                ..after.look(town, server)?
+            })
+        })
+        .collect()
+}
+
+/// Stops servers and starts them again, on the same ports.
+pub fn restart(town: &Town, agent: &Identity, name: Option<&str>) -> Result<Vec<Server>> {
+    stop(town, agent, name)?;
+    start(town, agent, name)
+}
+
+fn lock(town: &Town, agent: &Identity) -> Result<FileLock> {
+    let name = agent.address().replace('/', ".");
+    let locks = town.runtime_dir().join("locks");
+    FileLock::take(&locks.join(format!("dev-{name}.lock")), PATIENCE)
+}
+
+impl Site {
+    fn of(town: &Town, agent: &Identity) -> Result<Self> {
+        let role = roles::resolve(town, agent.role(), agent.rig())?.value;
+        let dir = match agent.role() {
+            Role::Task => task::worktree(town, agent),
+            _ => Some(workspace::path(town, agent, &role)?).filter(|dir| dir.is_dir()),
+        };
+        let dir = dir.ok_or_else(|| {
+            Problem::not_found(format!("{agent} has no worktree"))
+                .hint("`gt task start` makes that of a work item")
+        })?;
+        Ok(Site {
+            agent: agent.clone(),
+            project: project::of_worktree(&dir)?,
+            container: containers::of_agent(town, agent)?,
+            dir,
+        })
+    }
+
+    fn wanted(&self, name: Option<&str>) -> Result<Vec<&DevServer>> {
+        let servers = &self.project.dev_servers;
+        let Some(name) = name else {
+            return Ok(servers.iter().collect());
+        };
+        let found = servers.iter().find(|server| server.name() == name);
+        found.map(|server| vec![server]).ok_or_else(|| {
+            let known: Vec<&str> = servers.iter().map(DevServer::name).collect();
+            let problem = Problem::not_found(format!("the project has no server called {name:?}"));
+            match known.is_empty() {
+                true => problem.hint("[[dev_servers]] in its .gt.toml names them"),
+                false => problem.hint(format!("it has {}", known.join(", "))),
+            }
+        })
+    }
+
+    /// The pane of a server, alive or dead.
+    fn pane(&self, server: &DevServer) -> Option<&PaneRow> {
+        let window = window(server);
+        let mut own = self.container.as_ref()?.own_windows();
+        own.find(|row| row.tag_window == window)
+    }
+
+    /// Starts a server, and says whether it did not run.
+    fn start(&self, town: &Town, server: &DevServer) -> Result<bool> {
+        let agent = &self.agent;
+        let container = self.container.as_ref().ok_or_else(|| {
+            Problem::not_found(format!("{agent} is not running"))
+                .hint(format!("`gt start {agent}` starts it"))
+        })?;
+        if let Some(pane) = self.pane(server) {
+            if !pane.dead {
+                return Ok(false);
+            }
+            windows::close(town, &[pane])?;
+        }
+        let ports = ports::allot(town, &self.dir, server)?;
+        let env: Vec<(String, String)> = ports
+            .iter()
+            .map(|(variable, port)| (variable.clone(), port.to_string()))
+            .collect();
+        let name = SessionName::try_from(container.name())
+            .map_err(|error| Problem::failed(error.to_string()))?;
+        let wish = Wish {
+            name: &window(server),
+            command: server.command.as_str(),
+            dir: &self.dir,
+            env: &env,
+            after_end: AfterEnd::Stay,
+        };
+        windows::open(town, &name, &wish, Vec::new())?;
+        Ok(true)
+    }
+
+    fn look(&self, town: &Town, server: &DevServer) -> Result<Server> {
+        let ports = ports::noted(town, &self.dir, server.name())?;
+        let port = ports.get(server.port_variable()).copied();
+        let pane = self.pane(server);
+        let failed = |row: &PaneRow| {
+            let by_signal = row.exit_signal.is_some_and(|signal| signal != 0);
+            by_signal || row.exit_status.is_some_and(|status| status != 0)
+        };
+        let state = match pane {
+            None => State::Stopped,
+            Some(row) if row.dead && failed(row) => State::Error,
+            Some(row) if row.dead => State::Stopped,
+            Some(_) if port.is_some_and(answers) => State::Running,
+            Some(_) => State::Starting,
+        };
+        let alive = pane.filter(|row| !row.dead);
+        Ok(Server {
+            agent: self.agent.clone(),
+            name: server.name().to_owned(),
+            window: window(server),
+            command: server.command.as_str().to_owned(),
+            container: self.container.as_ref().map(|it| it.name().to_owned()),
+            work_dir: self.dir.clone(),
+            state,
+            pane: pane.map(|row| row.pane),
+            pid: alive.map(|row| row.pid),
+            exit_code: pane.and_then(|row| row.exit_status.filter(|_| row.dead)),
+            port,
+            ports,
+            changed: false,
+        })
+    }
+}
+
+fn window(server: &DevServer) -> String {
+    format!("dev-{}", server.name())
+}
+
+/// Whether somebody listens on a port of this machine.
+fn answers(port: u16) -> bool {
+    let addresses: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+    let mut addresses = addresses.iter();
+    addresses.any(|address| TcpStream::connect_timeout(&(*address, port).into(), ANSWER).is_ok())
+}
