@@ -161,8 +161,6 @@ fn end(town: &Town, victims: &[Container], options: StopOptions) -> Result<Vec<S
     let stayed: BTreeSet<u32> = left.iter().map(Handle::pid).collect();
     let now = (!asked.is_zero()).then(processes::snapshot);
     let killed = end_members(town, victims, &table, now, options.grace);
-    let beside: Vec<&PaneRow> = victims.iter().flat_map(Container::own_windows).collect();
-    windows::end_processes(&beside);
     let mut stopped = Vec::new();
     for container in victims {
         let Some(identity) = container.identity() else {
@@ -455,6 +453,9 @@ pub(crate) fn remove_whole(town: &Town, container: &Container) -> Result<()> {
 }
 
 fn remove_containers(town: &Town, victims: &[Container]) -> Result<()> {
+    // What gt has opened beside an agent goes with it.
+    let beside: Vec<&PaneRow> = victims.iter().flat_map(Container::own_windows).collect();
+    windows::end_processes(&beside);
     let mut batch = Batch::new();
     for container in victims {
         if kept_panes(container) == 0 {

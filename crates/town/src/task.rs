@@ -152,7 +152,7 @@ pub(crate) fn worktree(town: &Town, agent: &Identity) -> Option<PathBuf> {
 fn worktree_by(town: &Town, agent: &Identity, project: &Project) -> Option<PathBuf> {
     let rig = agent.rig()?;
     let dir = project::worktree(town, rig, agent.short_name(), project).ok()?;
-    dir.join(".git").exists().then_some(dir)
+    place::is_of_rig(town, rig, &dir).then_some(dir)
 }
 
 fn container_name(town: &Town, agent: &Identity) -> Result<SessionName> {

@@ -5,7 +5,6 @@ use clap::Args;
 use gt_core::Problem;
 use gt_town::task::step::{self, Step};
 use rustix::termios::tcgetwinsize;
-use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -60,26 +59,11 @@ fn run_line(line: &str, file: &Path) -> Answer {
 }
 
 fn keep(file: &Path, context: &Context) -> Answer {
-    let before = shells_beginning();
-    step::keep(file, &context.around().env, &before)?;
+    step::keep(file, &context.around().env)?;
     // The program that comes next has the screen for itself: what stands there goes into
     // the history.
     let rows = tcgetwinsize(std::io::stdout()).map_or(0, |size| size.ws_row);
     output::print(&"\n".repeat(usize::from(rows)))?;
     step::end(file, 0)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// The environment that the shell which calls us was started with. Where it cannot be
-/// told, all that it has now counts as its own.
-fn shells_beginning() -> BTreeMap<String, String> {
-    let parent = rustix::process::getppid().map(rustix::process::Pid::as_raw_nonzero);
-    let file = parent.map(|pid| format!("/proc/{pid}/environ"));
-    let bytes = file.and_then(|file| std::fs::read(file).ok());
-    let bytes = bytes.unwrap_or_default();
-    let pairs = bytes.split(|byte| *byte == 0).filter_map(|pair| {
-        let (name, value) = std::str::from_utf8(pair).ok()?.split_once('=')?;
-        Some((name.to_owned(), value.to_owned()))
-    });
-    pairs.collect()
 }

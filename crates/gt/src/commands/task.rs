@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use gt_core::Problem;
 use gt_core::work::WorkId;
 use gt_town::task::{self, Ran, Started, Task, TaskOptions};
-use gt_town::{Town, rig};
+use gt_town::{Town, containers, rig};
 use serde_json::{Value, json};
 use std::io::{BufRead, IsTerminal, Write};
 use std::process::ExitCode;
@@ -115,8 +115,10 @@ fn start(town: &Town, args: StartArgs, context: &Context) -> Answer {
         no_agent: args.no_agent,
     };
     context.catch_interrupts();
-    for warning in gt_town::start::pre_sync(town, &[agent]) {
-        output::warn(warning);
+    if containers::of_agent(town, &agent)?.is_none() {
+        for warning in gt_town::start::pre_sync(town, &[agent]) {
+            output::warn(warning);
+        }
     }
     let at_a_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     let may_ask = at_a_terminal && !context.json;
@@ -133,8 +135,9 @@ fn start(town: &Town, args: StartArgs, context: &Context) -> Answer {
         return Ok(ExitCode::SUCCESS);
     }
     output::line(started_line(&started, Paint::for_stdout()))?;
-    let can_attach = at_a_terminal || attach::inside(context.around()).is_some();
-    if args.no_attach || !can_attach {
+    // An agent that starts one has no terminal of its own: the user's client is not to be
+    // taken there.
+    if args.no_attach || !at_a_terminal {
         return Ok(ExitCode::SUCCESS);
     }
     attach::go(town, &started.container, false, context)

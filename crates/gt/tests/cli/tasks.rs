@@ -356,7 +356,7 @@ fn background_windows_close_when_they_succeed_and_stay_when_they_fail() {
     let (env, id) = with_project(
         r#"
 [[background]]
-command = "touch made-by-1"
+command = "echo '#{pane_id} #(touch made-evil)' > made-by-1"
 
 [[background]]
 name = "fails"
@@ -378,7 +378,9 @@ command = "exec sleep 1000"
         names.sort();
         (names == ["task", "task-fails", "task-runs"]).then_some(())
     });
-    assert!(folder(&env, &id).join("made-by-1").exists());
+    // What stands in the file is for the shell alone.
+    let literal = "#{pane_id} #(touch made-evil)\n";
+    assert_eq!(text(&env, &id, "made-by-1"), literal);
     wait_until("the second to have failed", PATIENCE, || {
         let windows = env.json(&["task", "show", &id])["windows"].clone();
         let failed = json!({"name": "task-fails", "running": false, "exit_code": 7});
@@ -481,6 +483,26 @@ fn a_broken_project_file_is_told_with_its_line() {
     let answer = env.gt(&["task", "start", &id]).fails(2);
     assert!(answer.stderr.contains(".gt.toml:2:17"), "{answer:?}");
     assert_eq!(env.sessions(), Vec::<String>::new());
+}
+
+#[test]
+fn a_file_that_breaks_while_the_agent_runs_keeps_nobody_away() {
+    let (env, id) = with_project("");
+    let started = env.json(&["task", "start", &id]);
+    fs::write(folder(&env, &id).join(".gt.toml"), "x = 1\n").unwrap();
+    let again = env.json(&["task", "start", &id]);
+    assert_eq!(again["session"], started["session"]);
+    let warning = again["warnings"][0].as_str().unwrap();
+    assert!(warning.contains(".gt.toml:1:1"), "{warning}");
+    // A wish for a shell alone starts no agent, not even in place of a dead one.
+    let agent = format!("task/{id}");
+    crate::env::signal(env.pid(&agent), rustix::process::Signal::KILL);
+    wait_until("its death to be seen", PATIENCE, || {
+        (env.agent(&agent)["state"] == "crashed").then_some(())
+    });
+    let shell = env.json(&["task", "start", &id, "--no-agent"]);
+    assert_eq!(shell["started"], false);
+    assert_eq!(env.agent(&agent)["state"], "crashed");
 }
 
 #[test]

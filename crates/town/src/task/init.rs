@@ -96,9 +96,20 @@ impl Shell<'_> {
         }
         // Only now does the shell have all that its hooks have loaded.
         self.take(0, &Step::Keep, false)?;
+        step::forget_usual(&self.folder, &self.usual_environment()?)?;
         self.mark()?;
         self.forget_steps();
         Ok(all)
+    }
+
+    /// What tmux gives to every process of the container.
+    fn usual_environment(&self) -> Result<String> {
+        let ask = [
+            Command::new("show-environment").arg("-g"),
+            Command::new("show-environment").target(self.container.id()),
+        ];
+        let told = self.town.server().run(ask);
+        told.map_err(|error| tmux_problem("cannot read the container", error))
     }
 
     fn failure(&self, ran: &Ran) -> Problem {

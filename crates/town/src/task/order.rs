@@ -41,13 +41,11 @@ impl Order<'_> {
         go_on: &mut dyn FnMut(&Ran) -> bool,
     ) -> Result<Started> {
         let town = self.town;
-        if let Some(container) = existing.as_ref().filter(|container| is_alive(container)) {
-            // Only what a start that was killed has left undone.
-            let mut here = present(town, self.item, self.agent, container)?;
-            let project = project::of_worktree(&here.work_dir)?;
-            self.mark_done(container)?;
-            here.windows = self.open_windows(container, &project, &here.work_dir)?;
-            return Ok(here);
+        let is_done = |container: &&Container| {
+            is_alive(container) || (self.options.no_agent && container.life().is_some())
+        };
+        if let Some(container) = existing.as_ref().filter(is_done) {
+            return self.complete(container);
         }
         let at_base = project::of_rig(town, self.rig)?;
         let dir = project::worktree(town, self.rig, self.item.id.as_str(), &at_base)?;
@@ -72,6 +70,21 @@ impl Order<'_> {
             Err(problem) if begun.is_some() => Err(problem),
             Err(problem) => Err(self.take_back(&dir, &made, problem)),
         }
+    }
+
+    /// What a start that was killed has left undone beside an agent that runs. It is there
+    /// to be gone to, whatever comes of that.
+    fn complete(&self, container: &Container) -> Result<Started> {
+        let mut here = present(self.town, self.item, self.agent, container)?;
+        let opened = project::of_worktree(&here.work_dir).and_then(|project| {
+            self.mark_done(container)?;
+            self.open_windows(container, &project, &here.work_dir)
+        });
+        match opened {
+            Ok(windows) => here.windows = windows,
+            Err(problem) => here.warnings.push(problem.to_string()),
+        }
+        Ok(here)
     }
 
     /// All steps. `begun` is set as long as there is a shell whose work must not be lost.

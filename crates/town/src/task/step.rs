@@ -10,7 +10,7 @@ use crate::{Result, Town, files, processes};
 use gt_core::environment::belongs_to_an_agent;
 use gt_core::{Identity, Problem};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -119,12 +119,8 @@ pub fn end(file: &Path, code: i32) -> Result<()> {
     files::write_passing(&ended(file), code.to_string().as_bytes())
 }
 
-/// Keeps what a shell has in its environment and did not have when it was started.
-pub fn keep(
-    file: &Path,
-    now: &BTreeMap<String, String>,
-    before: &BTreeMap<String, String>,
-) -> Result<()> {
+/// For the process in the pane: keeps what the shell has in its environment.
+pub fn keep(file: &Path, now: &BTreeMap<String, String>) -> Result<()> {
     const OF_THE_SHELL: &[&str] = &[
         "_",
         "COLUMNS",
@@ -142,13 +138,28 @@ pub fn keep(
     };
     let kept: BTreeMap<&String, &String> = now
         .iter()
-        .filter(|(name, value)| before.get(*name) != Some(value))
         .filter(|(name, _)| is_name(name) && !OF_THE_SHELL.contains(&name.as_str()))
         .filter(|(name, _)| !belongs_to_an_agent(name))
         .collect();
     let text = serde_json::to_vec(&kept)
         .map_err(|error| Problem::failed("cannot keep the environment").caused_by(error))?;
     files::write_passing(&environment_file(file), &text)
+}
+
+/// Drops what every process of the container has anyway, as tmux lists it: a variable that
+/// changes there later must not be hidden by an old one.
+pub(super) fn forget_usual(folder: &Path, usual: &str) -> Result<()> {
+    let file = environment_file(&folder.join("x"));
+    let Some(text) = files::read_if_there(&file)? else {
+        return Ok(());
+    };
+    let usual: BTreeSet<&str> = usual.lines().collect();
+    let mut kept: BTreeMap<String, String> = serde_json::from_str(&text)
+        .map_err(|error| Problem::failed("the environment cannot be read").caused_by(error))?;
+    kept.retain(|name, value| !usual.contains(format!("{name}={value}").as_str()));
+    let text = serde_json::to_vec(&kept)
+        .map_err(|error| Problem::failed("cannot keep the environment").caused_by(error))?;
+    files::write_passing(&file, &text)
 }
 
 /// What the shell in which an agent's worktree was prepared had in its environment.
@@ -210,23 +221,20 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_shell_has_changed_is_kept() {
+    fn only_what_the_shell_has_of_its_own_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("a-1.json");
-        let map = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
-            let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
-            pairs.iter().map(owned).collect()
-        };
-        let before = map(&[("HOME", "/h"), ("PATH", "/bin")]);
-        let now = map(&[
+        let now = [
             ("HOME", "/h"),
             ("PATH", "/venv:/bin"),
             ("NEW", "1"),
             ("PWD", "/x"),
             ("GT_ROLE", "mayor"),
             ("BASH_FUNC_x%%", "() { :; }"),
-        ]);
-        keep(&file, &now, &before).unwrap();
+        ];
+        let now = now.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        keep(&file, &now.into()).unwrap();
+        forget_usual(dir.path(), "HOME=/h\nPATH=/bin\n-NEW\n").unwrap();
         let text = std::fs::read_to_string(environment_file(&file)).unwrap();
         assert_eq!(text, r#"{"NEW":"1","PATH":"/venv:/bin"}"#);
     }
