@@ -27,7 +27,21 @@ fn main() {
     }
     let home = Home::new("gtc");
     home.add_rig(2);
-    home.ok(&["start", AGENT, "--no-prompt", "--no-wait"]);
+    // A program that does nothing, and ends as soon as it is told to: its own time is not
+    // what is measured.
+    let preset = home.path("gt/harnesses/still.toml");
+    std::fs::create_dir_all(home.path("gt/harnesses")).expect("a folder");
+    let text = "name = 'still'\ntitle = 'Still'\n[command]\nprogram = 'sleep'\nargs = ['100000']\n\
+                [process]\nnames = ['sleep']\n";
+    std::fs::write(preset, text).expect("a preset");
+    home.ok(&[
+        "start",
+        AGENT,
+        "--harness",
+        "still",
+        "--no-prompt",
+        "--no-wait",
+    ]);
     println!("an agent's questions against bare tmux calls (median of each, same run)\n");
     println!("{:<46} {:>9} {:>9} {:>7}", "", "tmux", "gt", "ratio");
     questions(&home, "a new town");

@@ -11,15 +11,15 @@ const LONGEST_LOG: u64 = 128 * 1024;
 /// ours opens and closes it: without this each would bring its few pages into the database
 /// by itself, and wait for the disk four times instead of once. It is not left to grow,
 /// since whoever opens the database first has to read all of it.
-pub(crate) fn keep_log(db: &Connection, path: &Path) -> rusqlite::Result<()> {
+/// Says whether it stays.
+pub(crate) fn keep_log(db: &Connection, path: &Path) -> rusqlite::Result<bool> {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     let length = Path::new(&log).metadata().map_or(0, |log| log.len());
     if length >= LONGEST_LOG {
-        return Ok(());
+        return Ok(false);
     }
     // Only then: nobody remembers between two commands how far it was brought in.
     db.pragma_update(None, "wal_autocheckpoint", 0)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
-        .map(drop)
 }

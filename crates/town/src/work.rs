@@ -16,6 +16,7 @@ mod mailbox;
 mod merges;
 mod merging;
 mod molecules;
+mod opened;
 mod read;
 mod store;
 

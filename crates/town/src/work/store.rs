@@ -1,6 +1,7 @@
 //! The database of work items: opened, and brought up to date.
 
 use super::Work;
+use super::opened::Opened;
 use crate::lock::FileLock;
 use crate::{Result, database, files};
 use gt_core::Problem;
@@ -93,27 +94,30 @@ CREATE TRIGGER bead_waits_no_more AFTER DELETE ON dependencies BEGIN
 
 impl Work {
     /// Opens the database for reading; `None` if nothing was ever written.
-    pub(super) fn open_if_there(&self) -> Result<Option<Connection>> {
+    pub(super) fn open_if_there(&self) -> Result<Option<Opened>> {
         if !self.exists() {
             return Ok(None);
         }
         self.open().map(Some)
     }
 
-    pub(super) fn open(&self) -> Result<Connection> {
+    pub(super) fn open(&self) -> Result<Opened> {
+        if let Some(kept) = Opened::kept(&self.path) {
+            return Ok(kept);
+        }
         if let Some(folder) = self.path.parent() {
             files::make_dir(folder)?;
         }
-        let open = || -> rusqlite::Result<Connection> {
+        let open = || -> rusqlite::Result<(Connection, bool)> {
             let db = Connection::open(&self.path)?;
             db.busy_timeout(PATIENCE)?;
             // Whoever was told of a change finds it after a power failure too.
             db.pragma_update(None, "synchronous", "FULL")?;
             db.pragma_update(None, "foreign_keys", "ON")?;
-            database::keep_log(&db, &self.path)?;
-            Ok(db)
+            let is_short = database::keep_log(&db, &self.path)?;
+            Ok((db, is_short))
         };
-        let mut db = open().map_err(problem)?;
+        let (mut db, is_short) = open().map_err(problem)?;
         if version(&db).map_err(problem)? < MIGRATIONS.len() {
             // Who finds another at work on the journal's mode is told at once that it is
             // locked, whatever patience it has.
@@ -127,7 +131,7 @@ impl Work {
             return Err(Problem::environment("the work items are of a newer gt")
                 .hint("use that one: this one could spoil them"));
         }
-        Ok(db)
+        Ok(Opened::new(db, &self.path, is_short))
     }
 
     /// Makes a change, whole or not at all. What it changes of items that are in beads is

@@ -23,7 +23,8 @@ const GONE: &str = "not in beads any more";
 /// Looks, unless nothing has changed since the last look.
 pub(super) fn refresh(work: &Work, beads: &Beads, rig: &BeadsRig) -> Result<()> {
     rig.program()?;
-    if is_current(&work.open()?, rig, &trace::of(&rig.folder))? {
+    let db = work.open()?;
+    if is_current(&db, rig, &trace::of(&rig.folder))? {
         return Ok(());
     }
     work.change(|db| {
