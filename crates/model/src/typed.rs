@@ -28,8 +28,9 @@ const BLOCKS: &[(&str, &str)] = &[
     ("# AGENTS.md instructions", "</INSTRUCTIONS>"),
     ("<turn_aborted>", "</turn_aborted>"),
     ("<user_shell_command>", "</user_shell_command>"),
-    // Gemini CLI: the environment and project files.
+    // Gemini CLI: the environment and project files, and what hooks say.
     ("<session_context>", "</session_context>"),
+    ("<hook_context>", "</hook_context>"),
 ];
 
 /// How texts begin that a program writes as a whole.
@@ -140,6 +141,7 @@ mod tests {
         );
         check("<turn_aborted>\nc\n</turn_aborted>", None);
         check("<session_context>\nd\n</session_context>", None);
+        check("<hook_context>e</hook_context>", None);
         check("[Request interrupted by user for tool use]", None);
         check(
             "<bash-stdout>x</bash-stdout><bash-stderr></bash-stderr>",

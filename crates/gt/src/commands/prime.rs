@@ -15,7 +15,8 @@ use std::process::ExitCode;
 /// fits into a context window: what is cut is named, with the command that shows it.
 #[derive(Debug, Args)]
 pub(crate) struct PrimeArgs {
-    /// For the hook of a session that begins, with its JSON on standard input
+    /// For the hook of a session that begins, with its JSON on standard input; --json answers in the form that
+    /// some programs want
     #[arg(long)]
     hook: bool,
     /// Only the state: normal, post-handoff, crash-recovery or autonomous
@@ -67,10 +68,11 @@ fn run_as_hook(town: &Town, context: &Context) -> Answer {
     let report = signal::read_report().unwrap_or(Value::Null);
     if let Err(problem) = tell(town, &report, context) {
         hook_log::note(town, "prime", &problem);
-        output::line(format!(
+        let words = format!(
             "gt could not say what you have to do: {problem}. Do not take this for having no work: run `gt prime`, \
              and if that fails too, tell the person who runs you."
-        ))?;
+        );
+        say(&words, context)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -81,7 +83,7 @@ fn tell(town: &Town, report: &Value, context: &Context) -> Result<(), Problem> {
     // Before its report is noted: it would be taken for that of the one who has the claim.
     if let Err(problem) = claim::take(town, &agent, life) {
         hook_log::note(town, "prime", &problem);
-        return output::line(refusal(&agent, &problem));
+        return say(&refusal(&agent, &problem), context);
     }
     let noted = signal::note_report(town, Some("session-start"), None, report, context);
     if let Err(problem) = noted {
@@ -89,8 +91,18 @@ fn tell(town: &Town, report: &Value, context: &Context) -> Result<(), Problem> {
     }
     let source = Source::from_word(report["source"].as_str().unwrap_or_default());
     let primed = prime::gather(town, &agent, source)?;
-    output::line(&primed.composed.text)?;
+    say(&primed.composed.text, context)?;
     prime::settle(town, &primed)
+}
+
+/// Says something to the model, by way of its program.
+fn say(words: &str, context: &Context) -> Result<(), Problem> {
+    if !context.json {
+        return output::line(words);
+    }
+    output::json(&json!({
+        "hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": words},
+    }))
 }
 
 fn refusal(agent: &Identity, problem: &Problem) -> String {

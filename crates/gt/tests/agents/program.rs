@@ -142,6 +142,16 @@ impl Program {
     }
 }
 
+impl Program {
+    /// Where its town is put: sockets want a short path. Gemini CLI takes hooks only from
+    /// folders that root alone can change.
+    pub(crate) fn place(&self) -> PathBuf {
+        let beside = installed().filter(|_| self.harness == "gemini");
+        let folder = beside.and_then(|dir| Some(dir.parent()?.to_owned()));
+        folder.unwrap_or_else(|| PathBuf::from("/tmp"))
+    }
+}
+
 /// Where `make test-agents` installs the programs.
 fn installed() -> Option<PathBuf> {
     let dir = match std::env::var_os("GT_AGENTS_DIR") {

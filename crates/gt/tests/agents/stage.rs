@@ -31,7 +31,7 @@ impl Stage {
         let line = program.command_line()?;
         let folder = tempfile::Builder::new()
             .prefix("gta")
-            .tempdir_in("/tmp")
+            .tempdir_in(program.place())
             .unwrap();
         let stage = Stage {
             program,

@@ -154,6 +154,20 @@ fn a_hook_says_which_conversation_it_is_and_how_much_must_be_told() {
 }
 
 #[test]
+fn a_program_that_wants_json_of_its_hooks_gets_it() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["crew", "start", "max"]).ok();
+    let report = json!({"session_id": "x", "source": "startup"});
+    let told = as_agent(&env, &["prime", "--hook", "--json"], Some(&report))
+        .ok()
+        .json();
+    let said = &told["hookSpecificOutput"];
+    assert_eq!(said["hookEventName"], "SessionStart", "{told}");
+    let words = said["additionalContext"].as_str().unwrap();
+    assert!(words.starts_with("# You are gastown/crew/max"), "{words}");
+}
+
+#[test]
 fn one_process_at_a_time_is_an_agent() {
     let env = TestEnv::with_crew(&["max"]);
     env.gt(&["start", MAX]).ok();

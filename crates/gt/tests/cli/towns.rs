@@ -225,3 +225,18 @@ fn harnesses_are_listed_with_what_is_installed() {
     assert_eq!(find("mine")["installed"], true);
     env.gt(&["harness", "show", "nope"]).fails(3);
 }
+
+#[test]
+fn hooks_that_nobody_can_install_are_a_mistake() {
+    let env = TestEnv::with_crew(&["max"]);
+    let preset = env.town().join("harnesses/demo.toml");
+    fs::write(&preset, "[hooks]\ninstaller = 'clade'\n").unwrap();
+    let answer = env.gt(&["crew", "start", "max"]).fails(2);
+    for words in ["\"clade\"", "claude, codex, gemini, opencode"] {
+        assert!(answer.stderr.contains(words), "{}", answer.stderr);
+    }
+    assert!(env.running().is_empty());
+    // An empty name turns them off.
+    fs::write(&preset, "[hooks]\ninstaller = ''\n").unwrap();
+    env.gt(&["crew", "start", "max"]).ok();
+}

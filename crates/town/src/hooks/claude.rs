@@ -1,6 +1,6 @@
 //! Claude Code takes a settings file on its command line and adds it to the user's.
 
-use super::{Wiring, compact_line, prime_line, shell_line};
+use super::{Wiring, compact_line, file, prime_line, shell_line};
 use crate::{Result, Town, files};
 use gt_core::harness::Preset;
 use gt_core::role::OnCompact;
@@ -41,13 +41,7 @@ pub(super) fn wire(town: &Town, preset: &Preset, on_compact: OnCompact) -> Resul
         })
         .collect();
     let text = format!("{:#}\n", json!({"hooks": hooks}));
-    // One for each way, so that agents of different roles do not write over each other's.
-    let file = match on_compact {
-        OnCompact::Auto => "claude.json",
-        OnCompact::Cycle => "claude-cycle.json",
-        OnCompact::Nothing => "claude-plain.json",
-    };
-    let path = town.runtime_dir().join("hooks").join(file);
+    let path = file(town, "claude", "json", on_compact);
     files::write_if_changed(&path, &text)?;
     let path = path.display().to_string();
     let words = preset.command.settings.iter();

@@ -7,8 +7,9 @@
 //! if a version changes it, the review comes up and is left to a person. Measured on
 //! 0.166.0.
 
-use super::{Wiring, prime_line, shell_line};
+use super::{Wiring, compact_line, prime_line, shell_line};
 use crate::Town;
+use gt_core::role::OnCompact;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
@@ -20,41 +21,65 @@ const EVENTS: &[(&str, &str)] = &[
     ("PreToolUse", "pre_tool_use"),
     ("PermissionRequest", "permission_request"),
     ("PostToolUse", "post_tool_use"),
+    ("PreCompact", "pre_compact"),
     ("Stop", "stop"),
     ("Interrupt", "interrupt"),
     ("SessionEnd", "session_end"),
 ];
 /// Some events are cut down to this, and the hash is made of what is left.
 const TIMEOUT_SECONDS: u32 = 3;
+/// Collecting the state of things may take longer.
+const COMPACT_SECONDS: u32 = 30;
 /// The name under which the program knows its command line as a settings file.
 const COMMAND_LINE: &str = "/<session-flags>/config.toml";
 
-pub(super) fn wire(town: &Town) -> Wiring {
+/// One hook of an event.
+struct Hook {
+    command: String,
+    seconds: u32,
+}
+
+pub(super) fn wire(town: &Town, on_compact: OnCompact) -> Wiring {
+    let quick = |command| Hook {
+        command,
+        seconds: TIMEOUT_SECONDS,
+    };
     Wiring {
         args: args(|event| match event {
-            "SessionStart" => prime_line(town),
-            _ => shell_line(town),
+            "SessionStart" => vec![quick(prime_line(town))],
+            "PreCompact" => {
+                let handoff = compact_line(town, on_compact).map(|command| Hook {
+                    command,
+                    seconds: COMPACT_SECONDS,
+                });
+                [Some(quick(shell_line(town))), handoff]
+                    .into_iter()
+                    .flatten()
+                    .collect()
+            }
+            _ => vec![quick(shell_line(town))],
         }),
         env: Vec::new(),
     }
 }
 
-fn args(command: impl Fn(&str) -> String) -> Vec<String> {
-    let mut settings: Vec<String> = EVENTS
-        .iter()
-        .map(|(event, _)| {
-            let quoted = toml::Value::from(command(event)).to_string();
-            let hook = format!("{{type=\"command\",command={quoted},timeout={TIMEOUT_SECONDS}}}");
-            format!("hooks.{event}=[{{hooks=[{hook}]}}]")
-        })
-        .collect();
-    let reviewed: Vec<String> = EVENTS
-        .iter()
-        .map(|(event, label)| {
-            let hash = hash(label, &command(event));
-            format!("\"{COMMAND_LINE}:{label}:0:0\"={{trusted_hash=\"{hash}\"}}")
-        })
-        .collect();
+fn args(hooks: impl Fn(&str) -> Vec<Hook>) -> Vec<String> {
+    let (mut settings, mut reviewed) = (Vec::new(), Vec::new());
+    for (event, label) in EVENTS {
+        let mut groups = Vec::new();
+        // Each in a group of its own: the record names a hook by both numbers.
+        for (group, Hook { command, seconds }) in hooks(event).into_iter().enumerate() {
+            let hash = hash(label, &command, seconds);
+            reviewed.push(format!(
+                "\"{COMMAND_LINE}:{label}:{group}:0\"={{trusted_hash=\"{hash}\"}}"
+            ));
+            let quoted = toml::Value::from(command);
+            groups.push(format!(
+                "{{hooks=[{{type=\"command\",command={quoted},timeout={seconds}}}]}}"
+            ));
+        }
+        settings.push(format!("hooks.{event}=[{}]", groups.join(",")));
+    }
     settings.push(format!("hooks.state={{{}}}", reviewed.join(",")));
     settings
         .into_iter()
@@ -63,11 +88,11 @@ fn args(command: impl Fn(&str) -> String) -> Vec<String> {
 }
 
 /// The hash of one hook: of its JSON without blanks, with sorted keys.
-fn hash(label: &str, command: &str) -> String {
+fn hash(label: &str, command: &str, seconds: u32) -> String {
     let hook = json!({
         "async": false,
         "command": command,
-        "timeout": TIMEOUT_SECONDS,
+        "timeout": seconds,
         "type": "command",
     });
     let text = json!({"event_name": label, "hooks": [hook]}).to_string();
@@ -85,14 +110,19 @@ mod tests {
     #[test]
     fn the_hash_is_the_one_that_the_program_records() {
         assert_eq!(
-            hash("session_start", "/tmp/hooks-lab/hook.sh gt SessionStart"),
+            hash("session_start", "/tmp/hooks-lab/hook.sh gt SessionStart", 3),
             "sha256:e1805d4f8ceb3ee617db08290f8ef4608a2eee883fb690abd1d8e456a32f9fe5"
         );
     }
 
     #[test]
     fn nothing_in_a_path_leaves_its_quotes() {
-        let args = args(|_| "'/a \"b\\c'\\''d/gt' signal".to_owned());
+        let args = args(|_| {
+            vec![Hook {
+                command: "'/a \"b\\c'\\''d/gt' signal".to_owned(),
+                seconds: 3,
+            }]
+        });
         assert_eq!(args.len(), 2 * (EVENTS.len() + 1));
         let (_, value) = args[1].split_once('=').unwrap();
         let read: toml::Table = toml::from_str(&format!("x = {value}")).unwrap();

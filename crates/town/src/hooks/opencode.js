@@ -2,21 +2,30 @@
 import { spawn } from "node:child_process"
 
 const GT = "{gt}"
+// What gt is called with before a context is compacted, or null.
+const HANDOFF = "{handoff}"
+const BEGAN = Date.now()
+// opencode waits for gt no longer than this.
+const PATIENCE = 3000
+
+// Calls gt and gives what it printed.
+const run = (args, report, kill = true) => new Promise((done) => {
+  try {
+    const child = spawn(GT, args, { stdio: ["pipe", "pipe", "ignore"] })
+    let said = ""
+    const timer = setTimeout(() => { if (kill) child.kill("SIGKILL"); done("") }, PATIENCE)
+    const end = () => { clearTimeout(timer); done(said) }
+    child.on("error", end)
+    child.on("close", end)
+    child.stdout.on("data", (bytes) => { said += bytes })
+    child.stdin.on("error", () => {})
+    child.stdin.end(JSON.stringify(report))
+  } catch { done("") }
+})
 
 // One call after another, so that gt hears of everything in its order; opencode waits for none.
 let last = Promise.resolve()
-const call = (event, report) => new Promise((done) => {
-  try {
-    const child = spawn(GT, ["signal", event], { stdio: ["pipe", "ignore", "ignore"] })
-    const timer = setTimeout(() => { child.kill("SIGKILL"); done() }, 3000)
-    const end = () => { clearTimeout(timer); done() }
-    child.on("error", end)
-    child.on("exit", end)
-    child.stdin.on("error", () => {})
-    child.stdin.end(JSON.stringify(report))
-  } catch { done() }
-})
-const signal = (event, report) => { last = last.then(() => call(event, report)) }
+const signal = (event, report) => { last = last.then(() => run(["signal", event], report)) }
 
 // Subagents are sessions of their own: what they do is not the end of the agent's turn.
 const children = new Set()
@@ -50,12 +59,56 @@ const events = {
   },
 }
 
-export default async () => ({
+// Sessions that were told how things stand; those whose context was compacted are told again.
+const told = new Set()
+const compacted = new Set()
+events["session.compacted"] = (it) => { if (told.delete(it.sessionID)) compacted.add(it.sessionID) }
+
+// What gt has to say to a session, before its first message in this process. What does not
+// come in time is left out.
+const prime = async (client, id) => {
+  const late = new Promise((done) => setTimeout(done, PATIENCE, null))
+  const asked = client.session.get({ path: { id } }).then((it) => it.data, () => null)
+  const info = await Promise.race([asked, late])
+  if (info?.parentID) { children.add(id); return "" }
+  const source = compacted.delete(id) ? "compact" : info?.time?.created < BEGAN ? "resume" : "startup"
+  return run(["prime", "--hook"], { session_id: id, source })
+}
+
+// Beside what was typed, as opencode puts its own reminders.
+const remind = (output, words) => {
+  const typed = output.parts.at(-1)
+  if (!words.trim() || !typed?.id) return
+  output.parts.push({
+    // Parts are shown to the model in the order of their ids.
+    id: typed.id.slice(0, -4) + "zzzz",
+    sessionID: typed.sessionID,
+    messageID: typed.messageID,
+    type: "text",
+    synthetic: true,
+    text: `<system-reminder>\n${words.trim()}\n</system-reminder>`,
+  })
+}
+
+export default async ({ client }) => ({
   event: async ({ event }) => { events[event.type]?.(event.properties) },
   "chat.message": async (input, output) => {
-    if (children.has(input.sessionID)) return
+    const id = input.sessionID
+    if (children.has(id)) return
     failed = false
+    if (!told.has(id)) {
+      told.add(id)
+      const words = await prime(client, id)
+      if (children.has(id)) return
+      remind(output, words)
+    }
     const typed = output.parts.filter((part) => part.type === "text" && !part.synthetic)
-    signal("prompt", { session_id: input.sessionID, prompt: typed.map((part) => part.text).join("\n") })
+    signal("prompt", { session_id: id, prompt: typed.map((part) => part.text).join("\n") })
+  },
+  "experimental.session.compacting": async (input) => {
+    if (children.has(input.sessionID)) return
+    signal("compact", { session_id: input.sessionID })
+    // What takes longer goes on beside the compaction.
+    if (HANDOFF) await run(HANDOFF, {}, false)
   },
 })

@@ -5,24 +5,31 @@
 //! wait is a minute of a blank screen, so a first start goes without us; the state
 //! then comes from the screen. Measured on 1.18.33.
 
-use super::Wiring;
+use super::{Wiring, compact_words, file};
 use crate::{Result, Surroundings, Town, files};
+use gt_core::role::OnCompact;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 const PLUGIN: &str = include_str!("opencode.js");
 const VARIABLE: &str = "OPENCODE_CONFIG_CONTENT";
 
-pub(super) fn wire(town: &Town) -> Result<Wiring> {
+/// Whether its package is there.
+pub(super) fn fits(town: &Town) -> bool {
+    user_folder(town.around()).is_some_and(|dir| dir.join("node_modules").is_dir())
+}
+
+pub(super) fn wire(town: &Town, on_compact: OnCompact) -> Result<Wiring> {
     let around = town.around();
-    let has_package = user_folder(around).is_some_and(|dir| dir.join("node_modules").is_dir());
-    let Some(config) = has_package.then(|| around.var(VARIABLE).unwrap_or("{}")) else {
-        return Ok(Wiring::default());
-    };
-    let path = town.runtime_dir().join("hooks/opencode.js");
+    let path = file(town, "opencode", "js", on_compact);
     let gt = json!(around.gt.to_string_lossy()).to_string();
-    files::write_if_changed(&path, &PLUGIN.replace("\"{gt}\"", &gt))?;
+    let handoff = json!(compact_words(on_compact)).to_string();
+    let plugin = PLUGIN
+        .replace("\"{handoff}\"", &handoff)
+        .replace("\"{gt}\"", &gt);
+    files::write_if_changed(&path, &plugin)?;
     // Settings of the caller's that cannot be read are the program's matter.
+    let config = around.var(VARIABLE).unwrap_or("{}");
     let env = with_plugin(config, &path).map(|config| (VARIABLE.to_owned(), config));
     Ok(Wiring {
         args: Vec::new(),

@@ -2,7 +2,7 @@
 
 use super::StartOptions;
 use super::container::Previous;
-use crate::hooks::Wiring;
+use crate::hooks::{self, Wiring};
 use crate::work::Work;
 use crate::{
     Result, Town, account, directory, harnesses, rig, roles, seeds, sessions, task, workspace,
@@ -78,7 +78,7 @@ impl<'a> Prepared<'a> {
             options,
             &role,
             instructions.as_deref(),
-            preset.hooks.primes,
+            hooks::primes(town, &preset)?,
         );
         let around = town.around();
         let passed = preset.env.pass.iter().map(String::as_str);
