@@ -34,6 +34,8 @@ pub mod tag {
     pub const LAST_PROMPT: &str = "@gt_last_prompt";
     /// How many prompts it has taken in this container.
     pub const PROMPTS: &str = "@gt_prompts";
+    /// The life and the conversation that were told how things stand with a prompt.
+    pub const PRIMED: &str = "@gt_primed";
     /// The program runs without ever asking for permission.
     pub const NEVER_ASKS: &str = "@gt_never_asks";
     /// The wishes of the start, for a respawn.

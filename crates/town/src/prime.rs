@@ -6,6 +6,7 @@
 
 mod sections;
 
+use crate::containers::tmux_problem;
 use crate::events::Events;
 use crate::handoff;
 use crate::sessions::Sessions;
@@ -16,7 +17,9 @@ use gt_core::event::Event;
 use gt_core::handoff::Marker;
 use gt_core::prime::{self, Composed, Section, Situation, Source, State};
 use gt_core::record::Record;
+use gt_core::startup::tag;
 use gt_core::{Identity, Problem};
+use gt_tmux::{Batch, Command, SessionName};
 use std::collections::HashMap;
 
 /// How things stand for an agent.
@@ -102,6 +105,35 @@ pub fn gather(town: &Town, agent: &Identity, source: Source) -> Result<Primed> {
     primed.sections = sections::of(town, &primed)?;
     primed.composed = prime::compose(&primed.sections, town.settings().prime.budget);
     Ok(primed)
+}
+
+/// Whether a prompt is the first of its conversation in this life, or the first since its
+/// context was compacted, and why it is then to be told how things stand. For programs
+/// that take no words from a hook when a session begins, or too late.
+pub fn due_with_prompt(town: &Town, conversation: &str) -> Result<Option<Source>> {
+    let around = town.around();
+    let container = around.var("GT_SESSION").unwrap_or_default();
+    let target =
+        SessionName::try_from(container).map_err(|error| Problem::usage(error.to_string()))?;
+    let life = around.var("GT_SESSION_UUID").unwrap_or_default();
+    let told = format!("{life} {conversation}");
+    let ask = Command::new("display-message").arg("-p");
+    let ask = ask.target(target.clone()).arg("#{@gt_primed}");
+    let note = Command::new("set-option").target(target);
+    let before = town
+        .server()
+        .run(
+            Batch::new()
+                .then(ask)
+                .then(note.arg(tag::PRIMED).arg(&told)),
+        )
+        .map_err(|error| tmux_problem("cannot tag the container", error))?;
+    if before.trim_end_matches('\n') != told {
+        return Ok(Some(Source::Startup));
+    }
+    let marker = handoff::read_marker(town, &who(town)?)?;
+    let compacted = marker.is_some_and(|marker| marker.is_compaction());
+    Ok(compacted.then_some(Source::Compact))
 }
 
 /// Puts away what has been told, and notes that it was.

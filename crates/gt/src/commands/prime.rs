@@ -3,6 +3,7 @@ use crate::context::Context;
 use crate::output;
 use clap::Args;
 use gt_core::prime::Source;
+use gt_core::signal::Event;
 use gt_core::{Identity, Problem};
 use gt_town::prime::{self, Primed};
 use gt_town::{Town, claim, hook_log, target};
@@ -15,8 +16,10 @@ use std::process::ExitCode;
 /// fits into a context window: what is cut is named, with the command that shows it.
 #[derive(Debug, Args)]
 pub(crate) struct PrimeArgs {
-    /// For the hook of a session that begins, with its JSON on standard input; --json answers in the form that
-    /// some programs want
+    /// For the hook of a session that begins, with its JSON on standard input
+    ///
+    /// As the hook of a prompt it says nothing, unless that is the first one of a conversation. With --json it
+    /// answers in the form that some programs want.
     #[arg(long)]
     hook: bool,
     /// Only the state: normal, post-handoff, crash-recovery or autonomous
@@ -85,11 +88,27 @@ fn tell(town: &Town, report: &Value, context: &Context) -> Result<(), Problem> {
         hook_log::note(town, "prime", &problem);
         return say(&refusal(&agent, &problem), context);
     }
-    let noted = signal::note_report(town, Some("session-start"), None, report, context);
+    let word = report["hook_event_name"].as_str().unwrap_or_default();
+    let with_prompt = Event::from_word(word) == Some(Event::Prompt);
+    let event = if with_prompt {
+        "prompt"
+    } else {
+        "session-start"
+    };
+    let noted = signal::note_report(town, Some(event), None, report, context);
     if let Err(problem) = noted {
         hook_log::note(town, "prime", &problem);
     }
-    let source = Source::from_word(report["source"].as_str().unwrap_or_default());
+    let mut source = Source::from_word(report["source"].as_str().unwrap_or_default());
+    if with_prompt {
+        let conversation = report["session_id"].as_str().unwrap_or_default();
+        match prime::due_with_prompt(town, conversation) {
+            Ok(Some(due)) => source = due,
+            Ok(None) => return Ok(()),
+            // Told twice is better than not at all.
+            Err(problem) => hook_log::note(town, "prime", &problem),
+        }
+    }
     let primed = prime::gather(town, &agent, source)?;
     say(&primed.composed.text, context)?;
     prime::settle(town, &primed)
@@ -101,7 +120,7 @@ fn say(words: &str, context: &Context) -> Result<(), Problem> {
         return output::line(words);
     }
     output::json(&json!({
-        "hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": words},
+        "hookSpecificOutput": {"additionalContext": words},
     }))
 }
 

@@ -361,6 +361,14 @@ impl Stage {
         self.tmux(Tmux::new("capture-pane").arg("-p").target(session(AGENT)))
     }
 
+    /// What a tag of the agent's container says.
+    pub(crate) fn tag(&self, name: &str) -> String {
+        let ask = Tmux::new("display-message")
+            .arg("-p")
+            .target(session(AGENT));
+        self.tmux(ask.arg(format!("#{{{name}}}"))).trim().to_owned()
+    }
+
     /// All that stands in the agent's pane and its history.
     pub(crate) fn scrollback(&self) -> String {
         let capture = Tmux::new("capture-pane").args(["-p", "-S", "-"]);

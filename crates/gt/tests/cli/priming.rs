@@ -154,17 +154,37 @@ fn a_hook_says_which_conversation_it_is_and_how_much_must_be_told() {
 }
 
 #[test]
-fn a_program_that_wants_json_of_its_hooks_gets_it() {
+fn a_program_that_listens_at_a_prompt_is_told_with_the_first_one() {
     let env = TestEnv::with_crew(&["max"]);
     env.gt(&["crew", "start", "max"]).ok();
-    let report = json!({"session_id": "x", "source": "startup"});
-    let told = as_agent(&env, &["prime", "--hook", "--json"], Some(&report))
-        .ok()
-        .json();
-    let said = &told["hookSpecificOutput"];
-    assert_eq!(said["hookEventName"], "SessionStart", "{told}");
-    let words = said["additionalContext"].as_str().unwrap();
-    assert!(words.starts_with("# You are gastown/crew/max"), "{words}");
+    let prompt = |conversation: &str| {
+        let report = json!({
+            "hook_event_name": "BeforeAgent",
+            "session_id": conversation,
+            "prompt": "some words",
+        });
+        as_agent(&env, &["prime", "--hook", "--json"], Some(&report)).ok()
+    };
+    let words = |answer: &Answer| {
+        let said = answer.json();
+        let words = said["hookSpecificOutput"]["additionalContext"].as_str();
+        words.unwrap().to_owned()
+    };
+    let first = words(&prompt("one"));
+    assert!(first.starts_with("# You are gastown/crew/max"), "{first}");
+    assert_eq!(prompt("one").stdout, "");
+    // It is the receipt of a prompt as well.
+    let receipt = gt_core::nudge::fingerprint("some words");
+    assert_eq!(env.format("gt-crew-max", "#{@gt_last_prompt}"), receipt);
+    assert!(words(&prompt("two")).starts_with("# You are"));
+    // After a compaction it is reminded, once.
+    as_agent(&env, &["handoff", "--auto", "--reason", "compaction"], None).ok();
+    let reminded = words(&prompt("two"));
+    assert!(
+        reminded.contains("Continue your previous task"),
+        "{reminded}"
+    );
+    assert_eq!(prompt("two").stdout, "");
 }
 
 #[test]

@@ -27,7 +27,7 @@ const NAME: &str = "gt";
 /// After so long the program goes on without us.
 const LIMIT_MS: u32 = 30_000;
 
-/// The events that tell the state of an agent.
+/// The events that we hear of.
 const EVENTS: &[&str] = &[
     "SessionStart",
     "BeforeAgent",
@@ -97,16 +97,18 @@ fn groups_of(event: &str, town: &Town, on_compact: OnCompact) -> Vec<Value> {
         json!({"hooks": [hook]})
     };
     match event {
-        // It wants an answer in its own form; plain words go to the person.
-        "SessionStart" => vec![group(calling(town, "prime --hook --json 2>/dev/null"))],
-        "PreCompress" => [Some(shell_line(town)), compact_line(town, on_compact)]
-            .into_iter()
-            .flatten()
+        // It does not wait for the hook of its start, and sends a first prompt without the
+        // words of it; before a prompt it waits. It wants an answer in its own form: plain
+        // words go to the person.
+        "BeforeAgent" => vec![group(calling(town, "prime --hook --json 2>/dev/null"))],
+        // No event says that it is done, so its title tells the state meanwhile.
+        "PreCompress" => compact_line(town, on_compact)
             .map(|line| {
                 let mut group = group(line);
                 group["matcher"] = json!(BY_WISH);
                 group
             })
+            .into_iter()
             .collect(),
         _ => vec![group(shell_line(town))],
     }
