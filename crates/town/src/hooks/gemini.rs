@@ -49,7 +49,8 @@ pub(super) fn fits(town: &Town) -> bool {
 }
 
 pub(super) fn wire(town: &Town, on_compact: OnCompact) -> Result<Wiring> {
-    let merged = defaults(town.around()).and_then(|defaults| merge(defaults, town, on_compact));
+    let merged = defaults(town.around())
+        .and_then(|defaults| merge(defaults, |event| groups_of(event, town, on_compact)));
     let Some(settings) = merged else {
         return Ok(Wiring::default());
     };
@@ -78,7 +79,7 @@ fn defaults(around: &Surroundings) -> Option<Value> {
 }
 
 /// The settings with our hooks added to those that stand there.
-fn merge(mut settings: Value, town: &Town, on_compact: OnCompact) -> Option<Value> {
+fn merge(mut settings: Value, ours: impl Fn(&str) -> Vec<Value>) -> Option<Value> {
     let hooks = settings
         .as_object_mut()?
         .entry("hooks")
@@ -86,7 +87,7 @@ fn merge(mut settings: Value, town: &Town, on_compact: OnCompact) -> Option<Valu
     let hooks = hooks.as_object_mut()?;
     for event in EVENTS {
         let groups = hooks.entry(*event).or_insert(json!([])).as_array_mut()?;
-        groups.extend(groups_of(event, town, on_compact));
+        groups.extend(ours(event));
     }
     Some(settings)
 }
@@ -123,4 +124,33 @@ fn only_root_changes(path: &Path) -> bool {
     };
     let all_sure = |path: &Path| path.ancestors().all(is_sure);
     all_sure(path) && path.canonicalize().is_ok_and(|path| all_sure(&path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ours_are_added_to_the_machines_own() {
+        let ours = |_: &str| vec![json!("ours")];
+        let settings = json!({"ui": {"theme": "x"}, "hooks": {"AfterAgent": ["theirs"]}});
+        let merged = merge(settings, ours).unwrap();
+        assert_eq!(merged["ui"]["theme"], "x");
+        assert_eq!(merged["hooks"]["AfterAgent"], json!(["theirs", "ours"]));
+        assert_eq!(merged["hooks"]["SessionStart"], json!(["ours"]));
+        for odd in [
+            json!([]),
+            json!({"hooks": 3}),
+            json!({"hooks": {"AfterAgent": 3}}),
+        ] {
+            assert_eq!(merge(odd, ours), None);
+        }
+    }
+
+    #[test]
+    fn a_folder_that_others_can_write_to_is_not_roots_alone() {
+        let folder = tempfile::tempdir_in("/tmp").unwrap();
+        assert!(!only_root_changes(folder.path()));
+        assert!(!only_root_changes(Path::new("/no/such/file")));
+    }
 }
