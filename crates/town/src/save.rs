@@ -2,7 +2,8 @@
 //!
 //! One listing, captures in portions, one file that appears whole: [`save`]. Nobody
 //! waits for an automatic one: [`request`] leaves it with tmux, which calls `gt save`
-//! a moment later, once for all who asked in the meantime. The files are in
+//! a moment later, once for all who asked in the meantime; and a timer of tmux's calls it
+//! every few minutes. The files are in
 //! `save/store.rs`, what is read of tmux in `save/seen.rs`.
 //!
 //! The newest save alone always has everybody who is to come back. An agent that was
@@ -87,6 +88,7 @@ pub fn save(town: &Town, automatic: bool) -> Result<Option<Made>> {
     if town.settings().save.resurrect {
         warnings.extend(resurrect::save(town).err().map(|p| p.to_string()));
     }
+    keep_timer(town, 0);
     Ok(Some(Made {
         name,
         bytes,
@@ -168,24 +170,60 @@ fn lock_path(town: &Town) -> PathBuf {
 /// Asks tmux for a save in a moment, unless one is on its way. Nobody waits for it, and
 /// nobody fails for its sake: the next start or stop asks again.
 pub(crate) fn request(town: &Town) {
-    if !town.settings().save.auto {
-        return;
+    if town.settings().save.auto {
+        let due = due_option(town);
+        call_once(town, &due, DUE_SECONDS, DELAY_SECONDS, "save --auto");
     }
+}
+
+/// Lets tmux call us when the newest save will be as old as the town allows, unless it is
+/// to do so already. So a town is saved for as long as anything runs in it, with nobody of
+/// ours awake.
+fn keep_timer(town: &Town, age: i64) {
+    let settings = &town.settings().save;
+    let every = i64::try_from(settings.every_minutes.saturating_mul(60)).unwrap_or(i64::MAX);
+    if settings.auto && every > 0 {
+        let wait = every.saturating_sub(age).max(1);
+        let next = timer_option(town);
+        call_once(town, &next, wait + DUE_SECONDS, wait, "save --auto --timer");
+    }
+}
+
+/// What tmux's timer calls: saves if the newest save is old, and winds the timer up again.
+pub fn timer(town: &Town) -> Result<Option<Made>> {
+    let command = Command::new("set-option").args(["-gu", &timer_option(town)]);
+    // Without a server there is nothing to be saved, and the save says so.
+    let _ = town.server().run(command);
+    let now = jiff::Timestamp::now().as_second();
+    let age = newest_at(town).map(|at| now - at);
+    let every = town.settings().save.every_minutes.saturating_mul(60);
+    match age {
+        Some(age) if u64::try_from(age).is_ok_and(|age| age < every) => {
+            keep_timer(town, age);
+            Ok(None)
+        }
+        _ => save(town, true),
+    }
+}
+
+/// Lets tmux call us in so many seconds, unless an option says that a call is on its way;
+/// it says so for as long as the call may take to come.
+fn call_once(town: &Town, option: &str, valid: i64, wait: i64, command: &str) {
     let socket = town.server().socket_path();
     let words = [
         // tmux calls it with the variables of some session, or of none.
         format!("GT_TMUX_SOCKET={}", shell::quote(&socket.to_string_lossy())),
         shell::quote(&town.around().gt.to_string_lossy()),
-        format!("--town {} save --auto", shell::quote(town.root_text())),
+        format!("--town {} {command}", shell::quote(town.root_text())),
         ">/dev/null 2>&1".to_owned(),
     ];
     let line = format::escape(&words.join(" "));
     let now = jiff::Timestamp::now().as_second();
-    let due = due_option(town);
-    let note = Command::new("set-option").args(["-g", &due, &(now + DUE_SECONDS).to_string()]);
-    let later = Command::new("run-shell").args(["-b", "-d", &DELAY_SECONDS.to_string(), &line]);
+    let until = now.saturating_add(valid).to_string();
+    let note = Command::new("set-option").args(["-g", option, &until]);
+    let later = Command::new("run-shell").args(["-b", "-d", &wait.to_string(), &line]);
     let both = format!("{} ; {}", note.to_line(), later.to_line());
-    let is_free = format!("#{{e|<:0#{{{due}}},{now}}}");
+    let is_free = format!("#{{e|<:0#{{{option}}},{now}}}");
     let _ = town
         .server()
         .run(Command::new("if-shell").args(["-F", &is_free, &both]));
@@ -207,6 +245,11 @@ pub(crate) fn request_if_old(town: &Town) {
 /// towns on the same server have their own.
 fn due_option(town: &Town) -> String {
     format!("@gt_save_due_{}", tmux_hooks::place(town))
+}
+
+/// The same for the timer.
+fn timer_option(town: &Town) -> String {
+    format!("@gt_save_next_{}", tmux_hooks::place(town))
 }
 
 fn forget_request(town: &Town) -> Result<()> {

@@ -191,7 +191,8 @@ pub struct SaveSettings {
     pub keep: usize,
     /// Lines of scrollback that are kept of a pane, beside its screen.
     pub scrollback_lines: u32,
-    /// How old the newest save may be when an agent ends a turn.
+    /// How old the newest save may become while anything runs. With 0 there is no timer, and
+    /// every end of a turn saves.
     pub every_minutes: u64,
     /// Let tmux-resurrect save as well, where it is installed.
     pub resurrect: bool,

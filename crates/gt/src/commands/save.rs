@@ -11,7 +11,7 @@ use std::process::ExitCode;
 /// Save all containers, for `gt restore`
 ///
 /// Windows, layouts, panes, folders, scrollback, and which conversation each agent is in.
-/// A town saves itself after starts and stops, and while its agents work.
+/// A town saves itself after starts and stops, and every few minutes while anything runs.
 #[derive(Debug, Args)]
 pub(crate) struct SaveArgs {
     /// Show the saves there are
@@ -20,6 +20,9 @@ pub(crate) struct SaveArgs {
     /// Called by tmux: nobody reads what it says
     #[arg(long, hide = true, conflicts_with = "list")]
     auto: bool,
+    /// Called by its timer: only if the newest save is old
+    #[arg(long, hide = true, requires = "auto")]
+    timer: bool,
 }
 
 pub(crate) fn run(args: &SaveArgs, context: &Context) -> Answer {
@@ -27,7 +30,11 @@ pub(crate) fn run(args: &SaveArgs, context: &Context) -> Answer {
     if args.list {
         return list(&save::list(&town), context);
     }
-    let made = match save::save(&town, args.auto) {
+    let made = match args.timer {
+        true => save::timer(&town),
+        false => save::save(&town, args.auto),
+    };
+    let made = match made {
         Ok(made) => made,
         // The next start or stop tries again.
         Err(problem) if args.auto => {

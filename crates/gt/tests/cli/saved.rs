@@ -10,6 +10,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::time::Duration;
 
 /// Kills the tmux server as a crash would.
 pub(crate) fn crash(env: &TestEnv) {
@@ -202,7 +203,7 @@ fn killed_at_any_moment_a_save_is_whole_or_not_there() {
     env.gt(&["nudge", "gastown/a", "[[fill=3000]]"]).ok();
     for round in 0..40 {
         let mut child = env.spawn(&["save"]);
-        let pause = std::time::Duration::from_micros(round * 1_003);
+        let pause = Duration::from_micros(round * 1_003);
         let began = std::time::Instant::now();
         while began.elapsed() < pause {
             std::thread::yield_now();
@@ -258,6 +259,47 @@ fn the_end_of_a_turn_saves_when_the_last_save_is_old() {
         let text = String::from_utf8(gzip(&env, &["-dc"], &newest)).unwrap();
         text.contains("You said: remember this").then_some(())
     });
+}
+
+#[test]
+fn a_timer_saves_while_anything_runs() {
+    let env = TestEnv::with_town();
+    env.gt(&["start", "mayor"]).ok();
+    env.gt(&["save"]).ok();
+    // The option says until when the call is on its way: five minutes, and a little.
+    let next = || -> Option<i64> {
+        let options = env.tmux(Tmux::new("show-options").arg("-g"));
+        let line = options
+            .lines()
+            .find(|line| line.starts_with("@gt_save_next_"))?;
+        line.rsplit(' ').next()?.parse().ok()
+    };
+    let now = || jiff::Timestamp::now().as_second();
+    let due = next().unwrap() - now();
+    assert!((290..=330).contains(&due), "{due}");
+    // Called too early it only winds itself up again.
+    let before = files(&env).len();
+    env.gt(&["save", "--auto", "--timer"]).ok();
+    assert_eq!(files(&env).len(), before);
+    assert!(next().is_some());
+    for file in files(&env) {
+        let old = std::time::SystemTime::now() - Duration::from_secs(3_600);
+        fs::File::options()
+            .append(true)
+            .open(file)
+            .unwrap()
+            .set_modified(old)
+            .unwrap();
+    }
+    env.gt(&["save", "--auto", "--timer"]).ok();
+    assert_eq!(files(&env).len(), before + 1, "the newest was old");
+    assert!(next().unwrap() - now() > 290);
+    // Nobody is kept alive by it.
+    env.gt(&["stop", "mayor", "--force"]).ok();
+    wait_until("the server is gone", PATIENCE, || {
+        env.sessions().is_empty().then_some(())
+    });
+    env.gt(&["save", "--auto", "--timer"]).ok();
 }
 
 #[test]
@@ -376,7 +418,7 @@ fn a_save_that_nobody_watches_tells_that_it_failed() {
     fs::remove_file(&folder).unwrap();
     env.gt(&["save"]).ok();
     assert_eq!(finding("saves").unwrap()["status"], "ok");
-    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(2 * 60 * 60);
+    let old = std::time::SystemTime::now() - Duration::from_secs(2 * 60 * 60);
     let file = fs::File::options().write(true).open(&files(&env)[0]);
     file.unwrap().set_modified(old).unwrap();
     let saves = finding("saves").unwrap();
