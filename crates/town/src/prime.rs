@@ -67,7 +67,7 @@ pub fn gather(town: &Town, agent: &Identity, source: Source) -> Result<Primed> {
     let writer = checkpoint
         .as_ref()
         .and_then(|(checkpoint, _)| checkpoint.session_id.as_deref());
-    let own = own_life(town, agent);
+    let own = life_of(town, agent)?;
     let mut lives = lives(town, own.iter().map(String::as_str).chain(writer))?;
     let life = own.as_ref().and_then(|id| lives.get(id)).cloned();
     let parent = life.as_ref().and_then(|life| life.parent_id.clone());
@@ -149,12 +149,14 @@ pub fn settle(town: &Town, primed: &Primed) -> Result<()> {
     Ok(())
 }
 
-/// The life that asks, where it is this agent's own.
-fn own_life(town: &Town, agent: &Identity) -> Option<String> {
+/// The life that is meant: the one that asks, or the one that runs when somebody else does.
+fn life_of(town: &Town, agent: &Identity) -> Result<Option<String>> {
     let around = town.around();
     let is_own = around.var("GT_ROLE") == Some(agent.address().as_str());
-    let life = around.var("GT_SESSION_UUID").filter(|_| is_own)?;
-    Some(life.to_owned())
+    if let Some(life) = around.var("GT_SESSION_UUID").filter(|_| is_own) {
+        return Ok(Some(life.to_owned()));
+    }
+    Ok(checkpoint::running_life(town, agent)?.map(|life| life.id))
 }
 
 fn lives<'a>(town: &Town, ids: impl Iterator<Item = &'a str>) -> Result<HashMap<String, Record>> {

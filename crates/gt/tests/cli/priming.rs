@@ -99,6 +99,8 @@ fn a_life_after_a_crash_hears_what_was_in_flight() {
     )
     .ok();
     assert_eq!(state(&env), "autonomous", "its own notes are no crash");
+    let asked = env.json(&["prime", "--state", "--agent", MAX]);
+    assert_eq!(asked["state"], "autonomous", "whoever asks: {asked}");
     signal(env.pid(MAX), Signal::KILL);
     wait_until("it is dead", PATIENCE, || {
         (env.agent(MAX)["state"] == "crashed").then_some(())
