@@ -119,8 +119,9 @@ fn a_life_after_a_crash_hears_what_was_in_flight() {
     // Without a checkpoint the crash is told all the same.
     as_agent(&env, &["checkpoint", "clear"], None).ok();
     assert_eq!(state(&env), "crash-recovery");
-    // Another life that begins after an orderly end has nothing to recover from.
+    // One that was stopped, and has noted nothing, leaves nothing to recover from.
     env.gt(&["stop", MAX, "--force"]).ok();
+    as_agent(&env, &["checkpoint", "clear"], None).ok();
     env.gt(&["start", MAX, "--no-auto-respawn"]).ok();
     assert_eq!(state(&env), "autonomous");
 }
