@@ -308,8 +308,15 @@ impl<'a> Delivery<'a> {
                         self.queue.put_back(&taken)?;
                     }
                     let left = self.deadline.saturating_duration_since(Instant::now());
-                    let is_over = reason == NotNow::Ended || self.typist.has_ended();
-                    if is_over || left.is_zero() || self.town.around().cancel.is_set() {
+                    // It may have ended since it was looked at.
+                    let reason = match self.typist.has_ended() {
+                        true => NotNow::Ended,
+                        false => reason,
+                    };
+                    if reason == NotNow::Ended
+                        || left.is_zero()
+                        || self.town.around().cancel.is_set()
+                    {
                         return Ok(Some(reason));
                     }
                     let pause = left.min(Duration::from_millis(250));

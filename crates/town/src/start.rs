@@ -86,21 +86,25 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
     let mut leaving = Vec::new();
     if options.takes_over.is_some() {
         // Written before anything is replaced: a life that hands over is never taken for
-        // one that died.
-        remember(&sessions, begin.clone(), previous.as_ref())?;
+        // one that died. All processes are looked through while the disk is waited for.
+        leaving = std::thread::scope(|scope| {
+            let old = existing.leaving.as_ref();
+            let held = old.map(|old| scope.spawn(move || stop::hold(town, old)));
+            remember(&sessions, begin.clone(), previous.as_ref())?;
+            let held = held.and_then(|held| held.join().ok());
+            Ok::<_, Problem>(held.unwrap_or_default())
+        })?;
         is_recorded = true;
         fault::point(town, "handoff.recorded");
-        leaving = existing
-            .leaving
-            .iter()
-            .flat_map(|old| stop::hold(town, old))
-            .collect();
     }
     let result = container::make(town, &prepared, &plan, existing.place).and_then(|made| {
         if is_recorded {
             fault::point(town, "handoff.respawned");
-            stop::end_held(leaving, stop::GRACE);
-            sessions.record(&[made.add_to(Record::about(session.to_string()))])?;
+            let line = made.add_to(Record::about(session.to_string()));
+            std::thread::scope(|scope| {
+                scope.spawn(|| stop::end_held(leaving, stop::GRACE));
+                sessions.record(&[line])
+            })?;
         } else {
             remember(&sessions, made.add_to(begin), previous.as_ref())?;
             is_recorded = true;
