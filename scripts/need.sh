@@ -83,6 +83,7 @@ packages_of() {
     cc:apt-get) echo "gcc libc6-dev" ;;
     cc:apk) echo "gcc musl-dev" ;;
     cc:*) echo gcc ;;
+    python3:pacman | python3:brew) echo python ;;
     *) echo "$1" ;;
     esac
 }
