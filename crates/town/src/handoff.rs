@@ -48,6 +48,8 @@ pub struct HandoffOptions {
     pub reason: Option<String>,
     /// Put the state of things into the letter, beside a message.
     pub collect: bool,
+    /// Look for work that is only in the agent's worktree.
+    pub git_check: bool,
     /// Hook this item first.
     pub item: Option<WorkId>,
     /// Whatever the cooldown says.
@@ -91,7 +93,12 @@ pub fn intend(town: &Town, agent: &Identity, options: &HandoffOptions) -> Result
     if let Some(item) = &options.item {
         Work::of(town).get(item)?;
     }
-    let collected = collect::state(town, agent, &life)?;
+    let wants_state = options.collect || options.mode != Mode::Normal || options.message.is_none();
+    // Where nothing is said of it, nobody has to wait for git and for the mailbox.
+    let collected = match wants_state || options.git_check {
+        true => collect::state(town, agent, &life)?,
+        false => collect::branch_alone(town, &life),
+    };
     let subject = options
         .subject
         .clone()
@@ -99,7 +106,6 @@ pub fn intend(town: &Town, agent: &Identity, options: &HandoffOptions) -> Result
             Some(reason) => format!("Handoff: {reason}"),
             None => "Handoff".to_owned(),
         });
-    let wants_state = options.collect || options.mode != Mode::Normal || options.message.is_none();
     let message = options.message.as_deref().unwrap_or_default().trim_end();
     let message = match &options.asked_by {
         Some(who) => format!("{who} asked for this handoff.\n\n{message}"),

@@ -86,6 +86,7 @@ pub(crate) fn run(args: HandoffArgs, context: &Context) -> Answer {
         message,
         reason: args.reason.clone(),
         collect: args.collect,
+        git_check: !args.no_git_check || args.dry_run,
         item,
         force: args.force,
         asked_by: own.filter(|own| *own != agent).map(|own| own.address()),

@@ -2,7 +2,7 @@
 
 use crate::git::Git;
 use crate::work::{Query, Work};
-use crate::{Result, Town, checkpoint, mail, molecule};
+use crate::{Result, Town, checkpoint, mail, molecule, workspace};
 use gt_core::Identity;
 use gt_core::handoff::Collected;
 use gt_core::mail::Letter;
@@ -32,6 +32,15 @@ pub(super) fn state(town: &Town, agent: &Identity, life: &Record) -> Result<Coll
             ..collected
         })
     })
+}
+
+/// Only what the next life's record needs.
+pub(super) fn branch_alone(town: &Town, life: &Record) -> Collected {
+    let dir = life.cwd.as_ref().map(Path::new);
+    Collected {
+        branch: dir.and_then(|dir| workspace::current_branch(town, dir)),
+        ..Collected::default()
+    }
 }
 
 fn work_and_mail(town: &Town, agent: &Identity) -> Result<Collected> {
