@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -36,8 +36,19 @@ pub(crate) fn history(env: &TestEnv, container: &str) -> String {
     env.tmux(capture.target(pane(env, container)))
 }
 
-/// The files of saves, the newest first.
+/// The saves, the newest first, without what is just being written.
 pub(crate) fn files(env: &TestEnv) -> Vec<PathBuf> {
+    let mut files = all_files(env);
+    files.retain(|file| is_save(file));
+    files
+}
+
+fn is_save(file: &Path) -> bool {
+    file.to_str().unwrap().ends_with(".json.gz")
+}
+
+/// Whatever is in their folder.
+fn all_files(env: &TestEnv) -> Vec<PathBuf> {
     let folder = env.town().join(".sessions/saves");
     let mut files: Vec<PathBuf> = fs::read_dir(folder)
         .into_iter()
@@ -154,7 +165,7 @@ fn no_secret_is_in_a_save() {
         text.contains("\"mayor\"") && !text.contains(SECRET),
         "{text}"
     );
-    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(file), 0o600);
     assert_eq!(mode(file.parent().unwrap()), 0o700);
     crash(&env);
@@ -215,11 +226,8 @@ fn killed_at_any_moment_a_save_is_whole_or_not_there() {
         assert!(list.iter().all(|save| save["damaged"] == false), "{list:?}");
     }
     env.gt(&["save"]).ok();
-    let hidden = files(&env)
-        .iter()
-        .filter(|file| !file.to_str().unwrap().ends_with(".json.gz"))
-        .count();
-    assert_eq!(hidden, 0, "what was killed is cleared up");
+    let half = all_files(&env).iter().filter(|file| !is_save(file)).count();
+    assert_eq!(half, 0, "what was killed is cleared up");
     crash(&env);
     env.gt(&["restore"]).ok();
     assert_eq!(env.running().len(), 4);
