@@ -22,6 +22,10 @@ pub enum State {
     /// It asks something.
     Waiting,
     Error,
+    /// Somebody has stopped it in the middle, to go on later.
+    Paused,
+    /// It says that its work is complete.
+    Done,
     /// Its process ended by itself, with status 0.
     Exited,
     /// Its process ended otherwise.
@@ -40,6 +44,8 @@ impl State {
             State::Busy => "busy",
             State::Waiting => "waiting",
             State::Error => "error",
+            State::Paused => "paused",
+            State::Done => "done",
             State::Exited => "exited",
             State::Crashed => "crashed",
             State::Stopped => "stopped",
@@ -55,6 +61,8 @@ impl State {
             State::Busy,
             State::Waiting,
             State::Error,
+            State::Paused,
+            State::Done,
             State::Exited,
             State::Crashed,
             State::Stopped,

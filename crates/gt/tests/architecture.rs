@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 const EDGES: &[(&str, &[&str])] = &[
     ("tmux", &[]),
     ("core", &[]),
+    ("board", &["gt-core"]),
     // Only tests use it.
     ("model", &[]),
     ("town", &["gt-core", "gt-tmux"]),
-    ("gt", &["gt-core", "gt-tmux", "gt-town"]),
+    ("gt", &["gt-board", "gt-core", "gt-tmux", "gt-town"]),
 ];
 
 fn crates() -> PathBuf {

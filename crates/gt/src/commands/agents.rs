@@ -117,7 +117,8 @@ pub(crate) fn state_cell(agent: &AgentView) -> Cell {
         }
         State::Error | State::Crashed => Cell::painted(word, Paint::red),
         State::Stopped | State::Exited => Cell::painted(word, Paint::dim),
-        State::Idle | State::Running => word.into(),
+        State::Done => Cell::painted(word, Paint::green),
+        State::Idle | State::Running | State::Paused => word.into(),
     }
 }
 

@@ -1,0 +1,84 @@
+//! What the board knows. It is given, never asked for.
+
+use gt_core::card::{Card, Server};
+use gt_core::work::WorkId;
+
+/// The whole picture. A newer one takes its place.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
+    pub town: String,
+    /// The projects that there are; all cards are here, whatever project is shown.
+    pub projects: Vec<String>,
+    pub cards: Vec<Card>,
+    /// What could not be found out, for a line at the bottom.
+    pub warnings: Vec<String>,
+}
+
+/// The screen of the agent in view: lines with the terminal's own colour sequences.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Screen {
+    pub id: Option<WorkId>,
+    pub lines: Vec<String>,
+}
+
+/// The tabs of the detail view, from left to right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tab {
+    Task,
+    Terminal,
+    Diff,
+    Events,
+    Windows,
+    Chain,
+}
+
+/// What one tab shows of one item. [`Tab::Terminal`] shows the [`Screen`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Detail {
+    Task {
+        description: String,
+        notes: String,
+    },
+    /// As git prints it, without colours.
+    Diff {
+        text: String,
+    },
+    Events(Vec<Happening>),
+    Windows {
+        windows: Vec<Window>,
+        servers: Vec<Server>,
+    },
+    /// The lives that worked on it, the latest first.
+    Chain(Vec<Life>),
+    /// It could not be had.
+    Failed(String),
+}
+
+/// One event, with where it came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Happening {
+    /// Seconds since the epoch.
+    pub at: i64,
+    pub kind: String,
+    pub source: String,
+    pub text: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Window {
+    pub name: String,
+    pub running: bool,
+    pub exit_code: Option<i32>,
+}
+
+/// One life of an agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Life {
+    pub id: String,
+    pub agent: String,
+    pub started_at: i64,
+    pub ended_at: Option<i64>,
+    pub status: String,
+    pub tokens: u64,
+    pub cost_usd: Option<f64>,
+}

@@ -1,0 +1,37 @@
+//! What the board wants done.
+
+use crate::Tab;
+use gt_core::work::WorkId;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wish {
+    Quit,
+    /// Run `gt` with these words, in the background, and say how it went.
+    Run(Order),
+    /// The same, with the terminal handed over until it ends.
+    HandOver(Order),
+    /// Find out what this command would do (`--dry-run`), and say so.
+    Foresee(Order),
+    /// This item's screen is in view from now on.
+    Look(Option<WorkId>),
+    /// This tab of this item is in view from now on.
+    Show {
+        id: WorkId,
+        tab: Tab,
+    },
+    /// Nothing of details is in view any more.
+    Unshow,
+}
+
+/// A `gt` command for one item, bound when the key was pressed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// Its number, which comes back in the outcome.
+    pub number: u64,
+    pub item: Option<WorkId>,
+    /// What to say while it runs.
+    pub title: String,
+    pub words: Vec<String>,
+    /// For its standard input: what a person has typed.
+    pub input: Option<String>,
+}

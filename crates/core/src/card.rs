@@ -1,0 +1,254 @@
+//! A card of the board: one work item, and all that is known about the work on it.
+//!
+//! What an item's status is and what its agent does are separate facts. From both
+//! together comes the column that a card stands in.
+
+use crate::merge;
+use crate::state::{Source, State};
+use crate::usage::Usage;
+use crate::work::{Status, WorkId};
+use serde::Serialize;
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Card {
+    pub id: WorkId,
+    pub title: String,
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub priority: u8,
+    pub status: Status,
+    /// The project that it belongs to.
+    pub rig: Option<String>,
+    pub labels: Vec<String>,
+    pub assignee: Option<String>,
+    pub parent: Option<WorkId>,
+    /// What it waits for: only what is not closed.
+    pub blocked_by: Vec<WorkId>,
+    /// Of an item that has parts: how many, and how many are closed.
+    pub parts: Option<Parts>,
+    /// Seconds since the epoch.
+    pub created_at: i64,
+    pub updated_at: i64,
+    pub session: Option<Session>,
+    pub branch: Option<Branch>,
+    pub servers: Vec<Server>,
+    /// What all lives that worked on it took.
+    pub usage: Option<Usage>,
+    /// Where its branch stands in the merge queue.
+    pub merge: Option<merge::Status>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Parts {
+    pub closed: u32,
+    pub all: u32,
+}
+
+/// The agent that works on an item.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Session {
+    /// Its address.
+    pub agent: String,
+    pub container: String,
+    pub harness: Option<String>,
+    pub state: State,
+    pub source: Source,
+    pub since: Option<i64>,
+    pub reason: Option<String>,
+    /// Somebody looks at it.
+    pub attached: bool,
+}
+
+/// The branch of an item's worktree, against the base of its project.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Branch {
+    pub name: String,
+    pub base: String,
+    pub ahead: u32,
+    pub behind: u32,
+    /// How many files are not committed.
+    pub dirty: u32,
+    /// Lines, against the point where it left the base; committed or not.
+    pub added: u32,
+    pub removed: u32,
+    /// A merge is under way in the worktree, and these files are in conflict.
+    pub merging: bool,
+    pub conflicts: Vec<String>,
+}
+
+/// A dev server beside the agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Server {
+    pub name: String,
+    pub state: ServerState,
+    pub port: Option<u16>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ServerState {
+    Running,
+    Starting,
+    Stopped,
+    Error,
+}
+
+/// The columns of the board, from left to right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Column {
+    Open,
+    InProgress,
+    NeedsYou,
+    Review,
+    Done,
+}
+
+impl Column {
+    pub const ALL: [Column; 5] = [
+        Column::Open,
+        Column::InProgress,
+        Column::NeedsYou,
+        Column::Review,
+        Column::Done,
+    ];
+
+    pub fn title(self) -> &'static str {
+        match self {
+            Column::Open => "Open",
+            Column::InProgress => "In progress",
+            Column::NeedsYou => "Needs you",
+            Column::Review => "Review",
+            Column::Done => "Done",
+        }
+    }
+}
+
+impl Card {
+    /// Where it stands. Closed is closed; otherwise what waits for a person goes first.
+    pub fn column(&self) -> Column {
+        if self.status == Status::Closed {
+            return Column::Done;
+        }
+        if self.needs_you() {
+            return Column::NeedsYou;
+        }
+        let has_result = self.branch.as_ref().is_some_and(Branch::has_result);
+        let is_handed_in = self.merge.is_some_and(|merge| !merge.is_settled());
+        match self.session.as_ref().map(|session| session.state) {
+            Some(State::Done | State::Exited) => Column::Review,
+            Some(State::Idle) if has_result => Column::Review,
+            _ if is_handed_in => Column::Review,
+            Some(State::Stopped) | None => match self.status {
+                Status::Hooked | Status::InProgress => Column::InProgress,
+                _ => Column::Open,
+            },
+            Some(_) => Column::InProgress,
+        }
+    }
+
+    /// Whether nothing goes on without a person: its agent asks, has failed, or stands at
+    /// its prompt with nothing done; or a merge cannot be made by itself.
+    pub fn needs_you(&self) -> bool {
+        let has_result = self.branch.as_ref().is_some_and(Branch::has_result);
+        let of_agent = self.session.as_ref().is_some_and(|session| {
+            matches!(
+                session.state,
+                State::Waiting | State::Error | State::Crashed
+            ) || session.state == State::Idle && !has_result
+        });
+        of_agent || self.merge.is_some_and(merge::Status::is_broken)
+    }
+
+    /// Since when its agent is in its state, or else the item as it is.
+    pub fn since(&self) -> i64 {
+        let session = self.session.as_ref().and_then(|session| session.since);
+        session.unwrap_or(self.updated_at)
+    }
+}
+
+impl Branch {
+    /// Whether something was done on it that the base does not have.
+    pub fn has_result(&self) -> bool {
+        self.ahead > 0 || self.dirty > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn card(status: Status, state: Option<State>) -> Card {
+        Card {
+            id: "gt-4k2qz".parse().expect("an id"),
+            title: "Something".to_owned(),
+            kind: "task".to_owned(),
+            priority: 2,
+            status,
+            rig: None,
+            labels: Vec::new(),
+            assignee: None,
+            parent: None,
+            blocked_by: Vec::new(),
+            parts: None,
+            created_at: 0,
+            updated_at: 7,
+            session: state.map(|state| Session {
+                agent: "task/gt-4k2qz".to_owned(),
+                container: "gt-4k2qz-az".to_owned(),
+                harness: None,
+                state,
+                source: Source::Process,
+                since: None,
+                reason: None,
+                attached: false,
+            }),
+            branch: None,
+            servers: Vec::new(),
+            usage: None,
+            merge: None,
+        }
+    }
+
+    #[test]
+    fn a_card_stands_where_status_and_state_put_it() {
+        for (status, state, column) in [
+            (Status::Open, None, Column::Open),
+            (Status::Blocked, None, Column::Open),
+            (Status::Hooked, None, Column::InProgress),
+            (Status::InProgress, Some(State::Stopped), Column::InProgress),
+            (Status::Open, Some(State::Busy), Column::InProgress),
+            (Status::InProgress, Some(State::Paused), Column::InProgress),
+            (Status::InProgress, Some(State::Waiting), Column::NeedsYou),
+            (Status::InProgress, Some(State::Crashed), Column::NeedsYou),
+            (Status::InProgress, Some(State::Idle), Column::NeedsYou),
+            (Status::InProgress, Some(State::Done), Column::Review),
+            (Status::Closed, Some(State::Waiting), Column::Done),
+        ] {
+            assert_eq!(card(status, state).column(), column, "{status:?} {state:?}");
+        }
+    }
+
+    #[test]
+    fn an_idle_agent_with_a_result_is_to_be_reviewed_and_a_broken_merge_needs_you() {
+        let mut card = card(Status::InProgress, Some(State::Idle));
+        card.branch = Some(Branch {
+            ahead: 1,
+            ..Branch::default()
+        });
+        assert_eq!(card.column(), Column::Review);
+        card.merge = Some(merge::Status::Conflict);
+        assert_eq!(card.column(), Column::NeedsYou);
+        card.session = None;
+        card.merge = Some(merge::Status::Queued);
+        assert_eq!(card.column(), Column::Review);
+    }
+
+    #[test]
+    fn its_age_is_the_agents_or_else_the_items() {
+        let mut card = card(Status::InProgress, Some(State::Busy));
+        assert_eq!(card.since(), 7);
+        card.session.as_mut().expect("a session").since = Some(9);
+        assert_eq!(card.since(), 9);
+    }
+}
