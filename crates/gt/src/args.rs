@@ -2,7 +2,8 @@
 
 use crate::commands;
 use crate::demo::DemoArgs;
-use clap::{ArgMatches, Args, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{ArgMatches, Args, CommandFactory, Parser, Subcommand};
 use std::path::PathBuf;
 
 /// Run AI coding agents as named tmux sessions, and keep their whole life in order.
@@ -23,14 +24,15 @@ pub(crate) struct Cli {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Global {
     /// The town to work on [default: GT_ROOT, then this folder and its parents, then ~/gt]
-    #[arg(long, global = true, value_name = "PATH")]
+    #[arg(long, global = true, display_order = 1000, value_name = "PATH")]
     pub(crate) town: Option<PathBuf>,
     /// Answer with one JSON document on stdout, and errors as JSON on stderr
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = 1001)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Command {
     // A town and its rigs.
     Init(commands::init::InitArgs),
@@ -143,6 +145,27 @@ pub(crate) enum Command {
     /// The built-in demo agent
     #[command(hide = true)]
     DemoAgent(DemoArgs),
+}
+
+/// The whole table, with everything that its commands say of themselves.
+pub(crate) fn table() -> clap::Command {
+    let mut table = Cli::command();
+    table.build();
+    table
+}
+
+/// Reads the arguments of this process. Of the table only the command that is meant is made
+/// (`defer`): hooks and status lines call `gt` constantly, and all of it costs them more than
+/// what they came for. Help tells of the others too.
+pub(crate) fn matches() -> Result<ArgMatches, clap::Error> {
+    Cli::command()
+        .try_get_matches()
+        .or_else(|error| match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+                table().try_get_matches()
+            }
+            _ => Err(error),
+        })
 }
 
 /// The names of the command that was given, without what may be secret: `nudge`, `krc

@@ -12,12 +12,12 @@ mod error;
 mod output;
 mod raw_mode;
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::FromArgMatches;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let matches = args::Cli::command().try_get_matches();
-    let parsed = matches.and_then(|found| Ok((args::Cli::from_arg_matches(&found)?, found)));
+    let parsed =
+        args::matches().and_then(|found| Ok((args::Cli::from_arg_matches(&found)?, found)));
     let (cli, matches) = match parsed {
         Ok(parsed) => parsed,
         Err(error) => return error::usage(&error),

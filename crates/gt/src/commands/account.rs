@@ -13,6 +13,7 @@ use std::process::ExitCode;
 
 /// Accounts: configuration folders of agent programs, each with a login of its own
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum AccountCommand {
     Add(AddArgs),
     /// List the accounts, and which new agents use

@@ -13,6 +13,7 @@ use std::process::ExitCode;
 
 /// Agents that stand alone, in any folder: containers `agent_{slug}`
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum AgentCommand {
     New(NewArgs),
     /// Start it

@@ -35,6 +35,7 @@ pub(crate) struct AgentsArgs {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 enum AgentsCommand {
     /// Examine every agent; the exit code is 1 if one is not well
     Check,

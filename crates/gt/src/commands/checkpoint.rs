@@ -11,8 +11,10 @@ use std::process::ExitCode;
 
 /// Where an agent's work stands, for the one that comes after a crash
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum CheckpointCommand {
     Write(WriteArgs),
+    /// Show the checkpoint of an agent
     Read(WhoseArgs),
     /// Forget the checkpoint of an agent
     Clear(WhoseArgs),
@@ -34,7 +36,6 @@ pub(crate) struct WriteArgs {
     whose: WhoseArgs,
 }
 
-/// Show the checkpoint of an agent
 #[derive(Debug, Args)]
 pub(crate) struct WhoseArgs {
     /// Whose [default: GT_ROLE, the agent that asks]

@@ -1,7 +1,7 @@
 use super::Answer;
-use crate::args::Cli;
+use crate::args::table;
 use crate::output;
-use clap::{Args, CommandFactory};
+use clap::Args;
 use clap_complete::Shell;
 use gt_core::Problem;
 use std::path::PathBuf;
@@ -24,14 +24,14 @@ pub(crate) struct ManArgs {
 
 pub(crate) fn run(args: &CompletionsArgs) -> Answer {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "gt", &mut script);
+    clap_complete::generate(args.shell, &mut table(), "gt", &mut script);
     output::print(&String::from_utf8_lossy(&script))?;
     Ok(ExitCode::SUCCESS)
 }
 
 pub(crate) fn run_man(args: &ManArgs) -> Answer {
     std::fs::create_dir_all(&args.dir)
-        .and_then(|()| clap_mangen::generate_to(Cli::command(), &args.dir))
+        .and_then(|()| clap_mangen::generate_to(table(), &args.dir))
         .map_err(|error| {
             Problem::failed(format!("cannot write to {}", args.dir.display())).caused_by(error)
         })?;

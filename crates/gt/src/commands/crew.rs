@@ -13,6 +13,7 @@ use std::process::ExitCode;
 
 /// Crew: people's own long-lived workers, each in a worktree of a rig
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum CrewCommand {
     Add(AddArgs),
     Start(StartArgs),

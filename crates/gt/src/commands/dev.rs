@@ -14,6 +14,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 /// Servers for the time of development, in windows beside an agent
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum DevCommand {
     /// List servers, with their ports and what they are at
     List(ListArgs),

@@ -50,6 +50,7 @@ pub(crate) struct ViewFlags {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 enum EventsCommand {
     Emit(EmitArgs),
 }

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 
 /// Formulas: how a kind of work is done, step by step
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum FormulaCommand {
     List(ListArgs),
     Show(ShowArgs),

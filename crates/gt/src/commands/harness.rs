@@ -14,6 +14,7 @@ use std::process::ExitCode;
 
 /// Harnesses: the agent programs that can be run
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum HarnessCommand {
     /// List them, and which are installed here
     List,

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 
 /// The chronicle: how long events are kept, and what they are still worth
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum KrcCommand {
     Stats(StatsArgs),
     Prune(PruneArgs),

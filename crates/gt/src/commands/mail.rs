@@ -14,6 +14,7 @@ use std::process::ExitCode;
 
 /// Letters between agents, and people
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum MailCommand {
     Send(sending::SendArgs),
     Inbox(reading::InboxArgs),

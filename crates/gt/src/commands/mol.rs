@@ -12,8 +12,10 @@ use std::process::ExitCode;
 
 /// Molecules: a formula poured for one agent, and the way through its steps
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum MolCommand {
     Attach(AttachArgs),
+    /// Show an agent's molecule: its steps, and what comes next
     Status(WhoseArgs),
     /// Say which step begins, and which is done
     #[command(subcommand)]
@@ -40,7 +42,6 @@ pub(crate) struct AttachArgs {
     whose: WhoseArgs,
 }
 
-/// Show an agent's molecule: its steps, and what comes next
 #[derive(Debug, Args)]
 pub(crate) struct WhoseArgs {
     /// Whose [default: GT_ROLE, the agent that asks]
@@ -49,6 +50,7 @@ pub(crate) struct WhoseArgs {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum StepCommand {
     /// Say that a step begins
     Start(StepArgs),

@@ -13,6 +13,7 @@ use std::process::ExitCode;
 
 /// The merge queue: branches of finished work, on their way into the base
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum MqCommand {
     List(ListArgs),
     Status(StatusArgs),

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 /// Polecats: workers that take one work item each
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum PolecatCommand {
     List(ListArgs),
     Show(ShowArgs),

@@ -14,12 +14,14 @@ use std::process::ExitCode;
 /// Rigs: the repositories of a town
 #[expect(clippy::large_enum_variant, reason = "made once per process")]
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum RigCommand {
     Add(AddArgs),
     /// List the rigs
     List,
     Start(RigStartArgs),
     Stop(RigStopArgs),
+    /// Keep a rig as it is, but start nothing in it
     Park(RigNameArgs),
     /// Take a parked rig back into service
     Unpark(RigNameArgs),
@@ -66,7 +68,6 @@ pub(crate) struct RigStopArgs {
     force: bool,
 }
 
-/// Keep a rig as it is, but start nothing in it
 #[derive(Debug, Args)]
 pub(crate) struct RigNameArgs {
     rig: String,

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 /// Roles: what agents are for, and how each is started
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum RoleCommand {
     /// List the roles
     List,

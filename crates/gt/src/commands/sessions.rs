@@ -18,6 +18,7 @@ use upkeep::{ArchiveArgs, ExportArgs, RebuildArgs};
 
 /// The lives of agents, as they are remembered
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum SessionsCommand {
     List(ListArgs),
     Find(ListArgs),

@@ -10,6 +10,7 @@ use gt_town::agents::{self as engine, Wanted};
 use gt_town::{Town, rig};
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum TownCommand {
     /// Start it
     Start(TownStart),
@@ -35,6 +36,7 @@ pub(crate) struct TownStop {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum RigCommand {
     /// Start it
     Start(RigStart),

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 /// The steps of an agent's work; for agents
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum StepCommand {
     Start(StartArgs),
     Done(DoneArgs),

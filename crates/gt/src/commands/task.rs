@@ -13,6 +13,7 @@ use std::process::ExitCode;
 
 /// Tasks: one work item each, with a worktree, a container and an agent of its own
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum TaskCommand {
     Start(StartArgs),
     List(ListArgs),

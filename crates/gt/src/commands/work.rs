@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 /// Work items: what is to be done
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum WorkCommand {
     Create(changing::CreateArgs),
     List(listing::ListArgs),

@@ -101,6 +101,7 @@ pub(crate) struct ReopenArgs {
 
 /// Say what must be done before what
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum DepCommand {
     /// ITEM can only be begun when BLOCKER is closed
     Add(DepArgs),
