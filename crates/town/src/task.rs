@@ -7,6 +7,7 @@
 //! that a start that was killed is finished by the next one. What a start has made is taken
 //! back when a later step fails; only what init commands have left stays to be looked at.
 
+mod branch;
 mod copy;
 mod init;
 mod order;
@@ -15,6 +16,7 @@ mod shell;
 pub mod step;
 mod view;
 
+pub use branch::{BaseAt, base_of, branch_facts};
 pub use init::Ran;
 pub use view::{Task, Window, list, show};
 

@@ -1,0 +1,223 @@
+//! Where a worktree's branch stands against the base of its rig.
+//!
+//! It only looks: no lock is taken and no index written. Many worktrees are looked at by
+//! whoever draws the board, so git is asked as seldom as can be.
+
+use crate::git::Git;
+use crate::merge::Base;
+use crate::{Result, Town};
+use gt_core::card::Branch;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Of files that git does not know, so many are read to count their lines, up to a size.
+const MOST_FILES: usize = 200;
+const MOST_BYTES: u64 = 1 << 20;
+
+/// The branch that a rig's work is merged into, where it stands now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BaseAt {
+    /// As people call it, such as `main`.
+    pub branch: String,
+    pub commit: String,
+}
+
+/// The base of a rig, as its own copy of the repository knows it: no remote is asked.
+pub fn base_of(town: &Town, rig: &str) -> Result<BaseAt> {
+    let base = Base::of(town, rig)?;
+    Ok(BaseAt {
+        commit: base.tip()?,
+        branch: base.branch.clone(),
+    })
+}
+
+/// What there is to say about the branch of a worktree.
+pub fn branch_facts(town: &Town, dir: &Path, base: &BaseAt) -> Result<Branch> {
+    let git = Git::at(dir, town.around());
+    let status = git.run([
+        "status",
+        "--porcelain=v2",
+        "--branch",
+        "-z",
+        "--untracked-files=all",
+        // What is inside of a submodule is not this branch's.
+        "--ignore-submodules=dirty",
+    ])?;
+    let status = Status::read(&status);
+    let mut facts = Branch {
+        name: status.branch.unwrap_or_default(),
+        base: base.branch.clone(),
+        dirty: status.changed + count(status.untracked.len()),
+        merging: is_merging(dir),
+        conflicts: status.conflicts,
+        ..Branch::default()
+    };
+    let is_at_base = status.commit.as_deref() == Some(base.commit.as_str());
+    if !is_at_base {
+        let range = format!("{}...HEAD", base.commit);
+        let counted = git.run(["rev-list", "--left-right", "--count", &range])?;
+        (facts.behind, facts.ahead) = two_numbers(&counted);
+    }
+    if facts.ahead > 0 || status.changed > 0 {
+        // Without a commit in common there is nothing to count against.
+        let stat = git.run([
+            "diff",
+            "--shortstat",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--ignore-submodules=dirty",
+            "--merge-base",
+            &base.commit,
+            "--",
+        ]);
+        (facts.added, facts.removed) = lines_of(&stat.unwrap_or_default());
+    }
+    let untracked = status.untracked.iter().take(MOST_FILES);
+    facts.added += untracked
+        .map(|name| count_lines(&dir.join(name)))
+        .sum::<u32>();
+    Ok(facts)
+}
+
+/// Whether a merge was begun in a worktree and is not over.
+fn is_merging(dir: &Path) -> bool {
+    own_git_dir(dir).is_some_and(|own| own.join("MERGE_HEAD").exists())
+}
+
+/// The folder in which git keeps what is a worktree's own.
+fn own_git_dir(dir: &Path) -> Option<PathBuf> {
+    let link = dir.join(".git");
+    match fs::read_to_string(&link) {
+        Ok(text) => Some(dir.join(text.strip_prefix("gitdir: ")?.trim_end())),
+        // In a repository of its own it is a folder.
+        Err(_) => link.is_dir().then_some(link),
+    }
+}
+
+/// What `git status` says of a worktree.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Status {
+    branch: Option<String>,
+    commit: Option<String>,
+    /// Files that git knows and that are not as the last commit has them.
+    changed: u32,
+    untracked: Vec<String>,
+    conflicts: Vec<String>,
+}
+
+impl Status {
+    /// Reads the format `v2`, ended by NUL.
+    fn read(text: &str) -> Self {
+        let mut status = Status::default();
+        let mut entries = text.split('\0');
+        while let Some(entry) = entries.next() {
+            let Some((kind, rest)) = entry.split_once(' ') else {
+                continue;
+            };
+            match kind {
+                "#" => status.read_header(rest),
+                "1" => status.changed += 1,
+                "2" => {
+                    status.changed += 1;
+                    // A renamed file is followed by the name that it had.
+                    entries.next();
+                }
+                "u" => {
+                    status.changed += 1;
+                    // Ten fields, and the name may hold spaces.
+                    let name = rest.splitn(10, ' ').nth(9);
+                    status.conflicts.extend(name.map(str::to_owned));
+                }
+                "?" => status.untracked.push(rest.to_owned()),
+                _ => {}
+            }
+        }
+        status
+    }
+
+    fn read_header(&mut self, line: &str) {
+        match line.split_once(' ') {
+            Some(("branch.oid", oid)) => self.commit = Some(oid.to_owned()),
+            Some(("branch.head", head)) if head != "(detached)" => {
+                self.branch = Some(head.to_owned());
+            }
+            _ => {}
+        }
+    }
+}
+
+fn count(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX)
+}
+
+/// Two numbers with a tab between them.
+fn two_numbers(text: &str) -> (u32, u32) {
+    let mut numbers = text
+        .split_whitespace()
+        .map(|word| word.parse().unwrap_or(0));
+    let mut next = || numbers.next().unwrap_or(0);
+    (next(), next())
+}
+
+/// The added and the removed lines of `git diff --shortstat`.
+fn lines_of(stat: &str) -> (u32, u32) {
+    let part = |word: &str| {
+        let mut parts = stat.split(',');
+        let part = parts.find(|part| part.contains(word));
+        let number = part.and_then(|part| part.split_whitespace().next());
+        number.and_then(|number| number.parse().ok()).unwrap_or(0)
+    };
+    (part("insertion"), part("deletion"))
+}
+
+/// The lines of a text that git does not know; of anything else none.
+fn count_lines(path: &Path) -> u32 {
+    let is_small = |meta: &fs::Metadata| meta.is_file() && meta.len() <= MOST_BYTES;
+    if !path.symlink_metadata().is_ok_and(|meta| is_small(&meta)) {
+        return 0;
+    }
+    let mut bytes = Vec::new();
+    let read = fs::File::open(path).and_then(|file| file.take(MOST_BYTES).read_to_end(&mut bytes));
+    if read.is_err() || bytes.contains(&0) || bytes.is_empty() {
+        return 0;
+    }
+    let ends = bytes.iter().filter(|byte| **byte == b'\n').count();
+    // A last line without an end is one as well.
+    count(ends + usize::from(bytes.last() != Some(&b'\n')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_entry_is_read() {
+        let text = "# branch.oid 0123\0# branch.head gt-1\0# branch.ab +0 -0\0\
+            1 .M N... 100644 100644 100644 a b a file\0\
+            2 R. N... 100644 100644 100644 a b R100 new name\0old name\0\
+            u UU N... 100644 100644 100644 100644 a b c in conflict\0\
+            ? not known\0! ignored\0";
+        assert_eq!(
+            Status::read(text),
+            Status {
+                branch: Some("gt-1".to_owned()),
+                commit: Some("0123".to_owned()),
+                changed: 3,
+                untracked: vec!["not known".to_owned()],
+                conflicts: vec!["in conflict".to_owned()],
+            }
+        );
+        let detached = Status::read("# branch.oid 0123\0# branch.head (detached)\0");
+        assert_eq!(detached.branch, None);
+    }
+
+    #[test]
+    fn numbers_are_read_as_git_writes_them() {
+        let stat = " 3 files changed, 12 insertions(+), 1 deletion(-)";
+        assert_eq!(lines_of(stat), (12, 1));
+        assert_eq!(lines_of(" 1 file changed, 2 deletions(-)"), (0, 2));
+        assert_eq!(lines_of(""), (0, 0));
+        assert_eq!(two_numbers("5\t2"), (5, 2));
+    }
+}
