@@ -162,6 +162,8 @@ pub struct Moment<'a> {
     pub input: Option<&'a str>,
     /// The program never asks for permission.
     pub never_asks: bool,
+    /// Somebody has stopped it, to go on later.
+    pub paused: bool,
 }
 
 /// Why a message is not typed now.
@@ -175,6 +177,8 @@ pub enum NotNow {
     Occupied,
     /// No prompt is to be seen.
     NoPrompt,
+    /// Somebody has stopped it: a message would set it going again.
+    Paused,
     /// Its process has ended, or is another one.
     Ended,
 }
@@ -186,16 +190,21 @@ impl NotNow {
             NotNow::Busy => "it is busy",
             NotNow::Occupied => "somebody has begun to type there",
             NotNow::NoPrompt => "its prompt is not to be seen",
+            NotNow::Paused => "it is paused",
             NotNow::Ended => "it has ended",
         }
     }
 }
 
 /// Whether a message may be typed at this moment. `while_busy` wants it even in
-/// the middle of a turn, which only a program that never asks may get.
+/// the middle of a turn, which only a program that never asks may get, and whether or
+/// not it is paused.
 pub fn may_type(moment: &Moment<'_>, while_busy: bool) -> Result<(), NotNow> {
     if moment.dialog || moment.state == Some(State::Waiting) {
         return Err(NotNow::Dialog);
+    }
+    if moment.paused && !while_busy {
+        return Err(NotNow::Paused);
     }
     match moment.state {
         Some(State::Idle | State::Error) => {}
@@ -287,6 +296,7 @@ mod tests {
             dialog: false,
             input: Some(""),
             never_asks: false,
+            paused: false,
         };
         assert_eq!(may_type(&idle, false), Ok(()));
         let check = |moment: Moment<'_>, while_busy, expected| {
@@ -325,6 +335,12 @@ mod tests {
             false,
             NotNow::NoPrompt,
         );
+        let paused = Moment {
+            paused: true,
+            ..idle
+        };
+        check(paused, false, NotNow::Paused);
+        assert_eq!(may_type(&paused, true), Ok(()));
         let busy = Moment {
             state: Some(State::Busy),
             ..idle

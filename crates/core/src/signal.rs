@@ -101,6 +101,35 @@ pub fn state_of(event: Event, report: &Value) -> Option<Said> {
     }
 }
 
+/// Hooks of what a turn had begun may come late: so long they say nothing about a new one.
+const LATE_SECONDS: i64 = 10;
+
+/// The states that stay although a hook says otherwise, each for so many seconds or for
+/// good. An interrupt ends a turn, and so does the end of the work: the hooks that tell of
+/// it do not undo what was said about it. A new prompt does.
+pub fn outlasted(event: Event, said: State) -> &'static [(State, Option<i64>)] {
+    const FOR_GOOD: &[(State, Option<i64>)] = &[(State::Paused, None), (State::Done, None)];
+    const A_WHILE: &[(State, Option<i64>)] = &[
+        (State::Paused, Some(LATE_SECONDS)),
+        (State::Done, Some(LATE_SECONDS)),
+    ];
+    match (event, said) {
+        (Event::Prompt, _) => &[],
+        (Event::ToolStart, State::Busy) => A_WHILE,
+        // Nobody is done who asks or fails.
+        (_, State::Waiting | State::Error) => &A_WHILE[..1],
+        (_, State::Idle | State::Busy) => FOR_GOOD,
+        _ => &[],
+    }
+}
+
+/// Whether a state that was noted so many seconds ago stays, whatever this hook says.
+pub fn outlasts(noted: State, age_seconds: i64, event: Event, said: State) -> bool {
+    outlasted(event, said).iter().any(|(state, seconds)| {
+        *state == noted && seconds.is_none_or(|seconds| age_seconds < seconds)
+    })
+}
+
 /// Whether the agent may be idle now, so that what waits can be delivered.
 pub fn ends_a_turn(event: Event) -> bool {
     matches!(
@@ -202,6 +231,33 @@ mod tests {
         check("Notification", asks, Some((State::Waiting, "m")));
         check("Notification", json!({"notification_type": "other"}), None);
         check("SessionEnd", json!({}), None);
+    }
+
+    #[test]
+    fn the_hooks_of_an_interrupt_leave_a_pause_and_a_new_prompt_ends_it() {
+        let check = |noted, age, event: &str, report: Value, stays: bool| {
+            let event = Event::from_word(event).unwrap();
+            let said = state_of(event, &report).unwrap().state;
+            let found = outlasts(noted, age, event, said);
+            assert_eq!(found, stays, "{noted:?} {age} {event:?} {said:?}");
+        };
+        let none = Value::Null;
+        let idle = json!({"notification_type": "idle_prompt"});
+        for noted in [State::Paused, State::Done] {
+            check(noted, 0, "prompt", none.clone(), false);
+            check(noted, 99, "stop", none.clone(), true);
+            check(noted, 99, "interrupt", none.clone(), true);
+            check(noted, 99, "tool-end", none.clone(), true);
+            check(noted, 99, "notification", idle.clone(), true);
+            check(noted, 9, "tool-start", none.clone(), true);
+            check(noted, 10, "tool-start", none.clone(), false);
+            check(noted, 10, "permission", none.clone(), false);
+            check(noted, 10, "stop-failure", none.clone(), false);
+        }
+        check(State::Paused, 9, "permission", none.clone(), true);
+        check(State::Done, 0, "permission", none.clone(), false);
+        check(State::Paused, 9, "stop-failure", none.clone(), true);
+        check(State::Busy, 0, "stop", none, false);
     }
 
     #[test]

@@ -87,6 +87,21 @@ pub enum Source {
     Screen,
     /// `gt` itself, which started it.
     Start,
+    /// `gt` itself, on a person's behalf.
+    Gt,
+}
+
+impl Source {
+    pub fn word(self) -> &'static str {
+        match self {
+            Source::Process => "process",
+            Source::Hook => "hook",
+            Source::Title => "title",
+            Source::Screen => "screen",
+            Source::Start => "start",
+            Source::Gt => "gt",
+        }
+    }
 }
 
 /// What is known about an agent's pane.
@@ -127,6 +142,11 @@ pub fn judge(seen: &Observed<'_>, preset: Option<&Preset>) -> Report {
     if let Some(state @ (State::Initializing | State::Starting)) = seen.tag {
         return tagged(state, Source::Start);
     }
+    // A pause is a person's word about the agent. Where hooks report a new turn, they
+    // end it; elsewhere the title does.
+    if seen.tag == Some(State::Paused) && !title_ends_a_pause(seen, preset) {
+        return tagged(State::Paused, Source::Gt);
+    }
     // A hook said it once; the title says it now. Some changes no hook reports, such
     // as an interrupt or an approval.
     if let Some((state, mark)) = preset.and_then(|preset| by_title(seen.title, preset)) {
@@ -151,6 +171,12 @@ pub fn judge(seen: &Observed<'_>, preset: Option<&Preset>) -> Report {
         Some(state) if seen.tag_is_from_hook => tagged(state, Source::Hook),
         tag => tagged(tag.unwrap_or(State::Running), Source::Process),
     }
+}
+
+fn title_ends_a_pause(seen: &Observed<'_>, preset: Option<&Preset>) -> bool {
+    let without_hooks = preset.filter(|preset| preset.hooks.installer.is_none());
+    let says = without_hooks.and_then(|preset| by_title(seen.title, preset));
+    says.is_some_and(|(state, _)| state != State::Idle)
 }
 
 fn death(seen: &Observed<'_>) -> Report {
@@ -225,11 +251,36 @@ mod tests {
     }
 
     #[test]
+    fn a_pause_stands_until_something_new_is_known() {
+        let mut preset = preset();
+        let mut seen = Observed {
+            title: "✳ demo",
+            tag: Some(State::Paused),
+            tag_since: Some(7),
+            tag_reason: Some("by a person"),
+            ..Observed::default()
+        };
+        let report = judge(&seen, Some(&preset));
+        assert_eq!((report.state, report.source), (State::Paused, Source::Gt));
+        assert_eq!(report.since, Some(7));
+        assert_eq!(report.reason.as_deref(), Some("by a person"));
+        // Only the title can tell of a new turn here.
+        seen.title = "◑ demo";
+        assert_eq!(judge(&seen, Some(&preset)).state, State::Busy);
+        preset.hooks.installer = Some("claude".to_owned());
+        assert_eq!(judge(&seen, Some(&preset)).state, State::Paused);
+        seen.dead = true;
+        assert_eq!(judge(&seen, Some(&preset)).state, State::Crashed);
+    }
+
+    #[test]
     fn words_read_back() {
         for state in [
             State::Initializing,
             State::Starting,
             State::Waiting,
+            State::Paused,
+            State::Done,
             State::Crashed,
         ] {
             assert_eq!(State::from_word(state.word()), Some(state));

@@ -313,7 +313,7 @@ impl<'a> Delivery<'a> {
                         true => NotNow::Ended,
                         false => reason,
                     };
-                    if reason == NotNow::Ended
+                    if matches!(reason, NotNow::Ended | NotNow::Paused)
                         || left.is_zero()
                         || self.town.around().cancel.is_set()
                     {

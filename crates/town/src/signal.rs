@@ -13,9 +13,9 @@ use crate::{Result, Town, checkpoint, save, usage};
 use gt_core::record::Record;
 use gt_core::signal::{self, Event};
 use gt_core::startup::tag;
-use gt_core::state::State;
+use gt_core::state::{Source, State};
 use gt_core::{Identity, Problem, nudge};
-use gt_tmux::{Batch, Command, SessionName};
+use gt_tmux::{Batch, Command, SessionId, SessionName, Target};
 use serde_json::Value;
 
 /// Notes what a hook reported about the agent of this container.
@@ -30,12 +30,13 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
     };
     let mut batch = Batch::new();
     if let Some(said) = signal::state_of(event, report) {
-        let now = jiff::Timestamp::now().as_second().to_string();
-        batch = batch
-            .then(set(tag::STATE, said.state.word()))
-            .then(set(tag::STATE_SINCE, &now))
-            .then(set(tag::STATE_SOURCE, "hook"))
-            .then(set(tag::STATE_REASON, &said.reason));
+        let now = jiff::Timestamp::now().as_second();
+        let tags = state_tags(&target, said.state, Source::Hook, now, &said.reason);
+        // tmux itself asks, so that nobody can note a pause between a look and this.
+        batch = match outlasting(signal::outlasted(event, said.state), now) {
+            Some(stays) => batch.then(unless(&target, &stays, tags)),
+            None => batch.then_all(tags),
+        };
     }
     let conversation = report["session_id"].as_str();
     if let Some(id) = conversation {
@@ -91,6 +92,92 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
     noted
 }
 
+/// Notes that somebody has stopped the agent, to go on later. The hooks of an interrupt
+/// leave that as it is (see [`signal::outlasted`]), nothing is typed to it meanwhile, and
+/// a new prompt ends it.
+pub fn mark_paused(town: &Town, identity: &Identity, reason: &str) -> Result<()> {
+    let target = living(town, identity)?;
+    let now = jiff::Timestamp::now().as_second();
+    let tags = state_tags(&target, State::Paused, Source::Gt, now, reason);
+    apply(town, tags.into())
+}
+
+/// Takes that back: the agent stands at its prompt. One that is not paused is left as it is.
+pub fn clear_paused(town: &Town, identity: &Identity) -> Result<()> {
+    let target = living(town, identity)?;
+    let now = jiff::Timestamp::now().as_second();
+    let tags = state_tags(&target, State::Idle, Source::Gt, now, "its pause is over");
+    let is_not = format!("#{{!=:#{{{}}},{}}}", tag::STATE, State::Paused.word());
+    apply(town, vec![unless(&target, &is_not, tags)].into())
+}
+
+/// The container of an agent that has one.
+fn living(town: &Town, identity: &Identity) -> Result<SessionId> {
+    let container = containers::of_agent(town, identity)?.ok_or_else(|| {
+        Problem::not_found(format!("{identity} is not running"))
+            .hint("`gt agents` lists those that do")
+    })?;
+    Ok(container.id())
+}
+
+fn apply(town: &Town, batch: Batch) -> Result<()> {
+    let done = town.server().run(batch).map(drop);
+    done.map_err(|error| tmux_problem("cannot tag the container", error))
+}
+
+fn state_tags(
+    target: &(impl Into<Target> + Clone),
+    state: State,
+    source: Source,
+    now: i64,
+    reason: &str,
+) -> Vec<Command> {
+    let now = now.to_string();
+    let values = [
+        (tag::STATE, state.word()),
+        (tag::STATE_SINCE, &now),
+        (tag::STATE_SOURCE, source.word()),
+        (tag::STATE_REASON, reason),
+    ];
+    let set = |(option, value): (&str, &str)| {
+        Command::new("set-option")
+            .target(target.clone())
+            .args([option, value])
+    };
+    values.map(set).into()
+}
+
+/// The commands, where that format says nothing.
+fn unless(
+    target: &(impl Into<Target> + Clone),
+    format: &str,
+    commands: impl IntoIterator<Item = Command>,
+) -> Command {
+    let lines: Vec<String> = commands.into_iter().map(|it| it.to_line()).collect();
+    Command::new("if-shell")
+        .arg("-F")
+        .target(target.clone())
+        .args([format, "", &lines.join(" ; ")])
+}
+
+/// A format that says whether a container is in one of these states, and not for longer.
+fn outlasting(states: &[(State, Option<i64>)], now: i64) -> Option<String> {
+    let is = |(state, seconds): &(State, Option<i64>)| {
+        let is_it = format!("#{{==:#{{{}}},{}}}", tag::STATE, state.word());
+        match seconds {
+            None => is_it,
+            Some(seconds) => {
+                let since = format!("#{{e|-:{now},0#{{{}}}}}", tag::STATE_SINCE);
+                format!("#{{&&:{is_it},#{{e|<:{since},{seconds}}}}}")
+            }
+        }
+    };
+    states
+        .iter()
+        .map(is)
+        .reduce(|any, one| format!("#{{||:{any},{one}}}"))
+}
+
 /// Writes a conversation's id into the journal when it is new: the tag is lost with the
 /// server. `before` is the life, and the id that it had.
 fn remember_conversation(town: &Town, before: &str, id: &str) -> Result<()> {
@@ -133,7 +220,7 @@ pub fn wake_deliveries(town: &Town, containers: &[Container]) {
         let state = container
             .state(presets.get(town, &container.pane().tag_harness))
             .state;
-        let may_be_idle = !state.is_dead() && state != State::Starting;
+        let may_be_idle = !state.is_dead() && !matches!(state, State::Starting | State::Paused);
         if may_be_idle
             && !Queue::of(town, identity).is_empty()
             && let Ok(target) = SessionName::try_from(container.name())

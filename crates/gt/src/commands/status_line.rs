@@ -23,6 +23,8 @@ const SHOWN: &[(State, &str)] = &[
     (State::Waiting, "✋"),
     (State::Busy, "◑"),
     (State::Idle, "✳"),
+    (State::Paused, "⏸"),
+    (State::Done, "✓"),
     (State::Crashed, "✗"),
 ];
 

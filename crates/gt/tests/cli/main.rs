@@ -35,6 +35,7 @@ mod saved;
 mod seances;
 mod secrets;
 mod slinging;
+mod states;
 mod stopping;
 mod surviving;
 mod synced;

@@ -15,6 +15,8 @@ pub struct Seen {
     /// The process in the pane is another one, or none any more.
     pub is_over: bool,
     pub state: Option<State>,
+    /// Somebody has stopped it, to go on later.
+    pub paused: bool,
     /// A question is open, or is about to open.
     pub dialog: bool,
     /// The question that is open, as far as it can be read.
@@ -48,7 +50,7 @@ pub(super) enum InLine {
 /// Asked for in one call with the screen.
 const FACTS: &str = "#{@gt_last_prompt}\n#{@gt_prompts}\n#{cursor_x} #{cursor_y}\n\
     #{?#{==:#{@gt_state_source},hook},#{@gt_state},} #{@gt_state_since}\n#{window_activity}\n\
-    #{pane_dead} #{pane_pid}\n#{@gt_state_reason}\n#{pane_title}";
+    #{pane_dead} #{pane_pid}\n#{==:#{@gt_state},paused}\n#{@gt_state_reason}\n#{pane_title}";
 
 impl Seen {
     /// Looks at the agent whose first process has that pid, in one call.
@@ -74,10 +76,11 @@ impl Seen {
 
     fn read(shown: &str, facts: &str, pid: u32, preset: &Preset) -> Self {
         let lines: Vec<&str> = shown.lines().collect();
-        let mut rest = facts.splitn(8, '\n');
+        let mut rest = facts.splitn(9, '\n');
         let mut fact = || rest.next().unwrap_or_default().trim_end();
         let (last_prompt, prompts, cursor) = (fact(), fact(), fact());
-        let (hooked, drawn_at, process, _reason, title) = (fact(), fact(), fact(), fact(), fact());
+        let (hooked, drawn_at, process) = (fact(), fact(), fact());
+        let (paused, _reason, title) = (fact(), fact(), fact());
         let seen = screen::classify(&lines, title, preset);
         let is_described = preset.screen.input.is_some();
         let before_cursor = (!is_described).then(|| screen::before_cursor(&lines, cursor));
@@ -94,6 +97,7 @@ impl Seen {
         Seen {
             is_over: process != format!("0 {pid}"),
             state,
+            paused: paused == "1",
             // A question that is about to open counts as one that is open.
             dialog: seen.dialog.is_some()
                 || seen.state == State::Waiting

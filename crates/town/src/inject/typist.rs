@@ -223,6 +223,7 @@ impl<'a> Typist<'a> {
             dialog: seen.dialog,
             input: seen.input.as_deref(),
             never_asks: self.never_asks,
+            paused: seen.paused,
         }
     }
 
