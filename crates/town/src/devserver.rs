@@ -17,7 +17,7 @@ use gt_core::{Identity, Problem, Role};
 use gt_tmux::{PaneId, SessionName};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How long a port of this machine may take to answer.
@@ -90,6 +90,23 @@ pub fn list(town: &Town, agent: &Identity, name: Option<&str>) -> Result<Vec<Ser
     let site = Site::of(town, agent)?;
     let wanted = site.wanted(name)?;
     wanted.into_iter().map(|it| site.look(town, it)).collect()
+}
+
+/// The same, for whoever knows the worktree and the container already.
+pub(crate) fn beside(
+    town: &Town,
+    agent: &Identity,
+    dir: &Path,
+    container: Option<&Container>,
+) -> Result<Vec<Server>> {
+    let site = Site {
+        agent: agent.clone(),
+        dir: dir.to_owned(),
+        project: project::of_worktree(dir)?,
+        container: container.cloned(),
+    };
+    let servers = site.project.dev_servers.iter();
+    servers.map(|server| site.look(town, server)).collect()
 }
 
 /// The servers beside all agents that have a container, where their projects have any.

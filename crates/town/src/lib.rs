@@ -10,6 +10,7 @@
 pub mod account;
 pub mod agents;
 pub mod answer;
+pub mod cards;
 pub mod checkpoint;
 pub mod chronicle;
 pub mod claim;

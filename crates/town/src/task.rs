@@ -16,6 +16,7 @@ mod shell;
 pub mod step;
 mod view;
 
+pub(crate) use branch::own_git_dir;
 pub use branch::{BaseAt, base_of, branch_facts};
 pub use init::Ran;
 pub use view::{Task, Window, list, show};
@@ -151,7 +152,7 @@ pub(crate) fn worktree(town: &Town, agent: &Identity) -> Option<PathBuf> {
 }
 
 /// The same, where it is known what the project says.
-fn worktree_by(town: &Town, agent: &Identity, project: &Project) -> Option<PathBuf> {
+pub(crate) fn worktree_by(town: &Town, agent: &Identity, project: &Project) -> Option<PathBuf> {
     let rig = agent.rig()?;
     let dir = project::worktree(town, rig, agent.short_name(), project).ok()?;
     place::is_of_rig(town, rig, &dir).then_some(dir)

@@ -17,6 +17,7 @@ mod merges;
 mod merging;
 mod molecules;
 mod opened;
+mod overview;
 mod read;
 mod store;
 
@@ -34,6 +35,7 @@ pub use merges::Handed;
 pub use merging::Rejection;
 pub(crate) use molecules::step_id;
 pub use molecules::{Molecule, Moved, Pour};
+pub use overview::Overview;
 pub use read::Query;
 
 use crate::Town;

@@ -86,7 +86,7 @@ fn is_merging(dir: &Path) -> bool {
 }
 
 /// The folder in which git keeps what is a worktree's own.
-fn own_git_dir(dir: &Path) -> Option<PathBuf> {
+pub(crate) fn own_git_dir(dir: &Path) -> Option<PathBuf> {
     let link = dir.join(".git");
     match fs::read_to_string(&link) {
         Ok(text) => Some(dir.join(text.strip_prefix("gitdir: ")?.trim_end())),

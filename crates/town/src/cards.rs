@@ -1,0 +1,288 @@
+//! The cards of the board: every item, with what is known about the work on it.
+//!
+//! Some facts can be had for all items at once: one look into the database, one at tmux.
+//! Others ask git, ports and transcripts, worktree by worktree. A [`Gatherer`] keeps those,
+//! and asks again only where something may have changed since; so whoever draws can show
+//! the first at once and the second as they come.
+
+mod aside;
+mod detail;
+
+pub use detail::{events_of, lives_of};
+
+use crate::containers::{self, Container};
+use crate::harnesses::Presets;
+use crate::task::BaseAt;
+use crate::work::{Overview, Work};
+use crate::{Result, Town, task};
+use aside::{Aside, Stamp};
+use gt_core::Identity;
+use gt_core::card::{Card, Session};
+use gt_core::merge::Merge;
+use gt_core::state::Report;
+use gt_core::work::{Item, WorkId};
+use gt_tmux::PaneId;
+use jiff::{SignedDuration, Timestamp};
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+
+/// What was closed is shown for so long.
+const CLOSED_IS_SHOWN: SignedDuration = SignedDuration::from_hours(14 * 24);
+
+/// Makes cards, and remembers what is dear to find out.
+#[derive(Debug, Default)]
+pub struct Gatherer {
+    aside: HashMap<WorkId, Aside>,
+    places: aside::Places,
+    presets: Presets,
+}
+
+/// Cards as they are known now.
+#[derive(Debug)]
+pub struct Gathered {
+    pub cards: Vec<Card>,
+    /// Those of which more can be found out, by [`Gatherer::look`].
+    pub stale: Vec<WorkId>,
+    /// What could not be found out.
+    pub warnings: Vec<String>,
+    sites: HashMap<WorkId, Site>,
+}
+
+/// Where an item is worked on.
+#[derive(Clone, Debug)]
+struct Site {
+    agent: Identity,
+    container: Option<Container>,
+    /// Its worktree.
+    dir: Option<PathBuf>,
+    base: Option<BaseAt>,
+    stamp: Stamp,
+}
+
+impl Gatherer {
+    /// All cards, from what can be had at once and what is remembered.
+    pub fn gather(&mut self, town: &Town) -> Result<Gathered> {
+        self.gather_with(town, |_| None)
+    }
+
+    /// The same, for whoever knows more about agents than one look at tmux tells.
+    pub fn gather_with(
+        &mut self,
+        town: &Town,
+        known: impl Fn(&Container) -> Option<Report>,
+    ) -> Result<Gathered> {
+        let mut warnings = Vec::new();
+        let work = Work::of(town);
+        let since = Timestamp::now() - CLOSED_IS_SHOWN;
+        let overview = work.overview(&since.to_string())?;
+        let merges = work.merges(None, false)?;
+        // A town without tmux still has its work.
+        let containers = containers::list(town).unwrap_or_else(|problem| {
+            warnings.push(problem.to_string());
+            Vec::new()
+        });
+        let agents = agents_of(town, &overview, &containers);
+        self.places.begin();
+        let mut sites = HashMap::new();
+        let mut cards = Vec::with_capacity(overview.items.len());
+        let open: HashSet<&WorkId> = open_items(&overview);
+        for item in &overview.items {
+            let rig = rig_of(town, &overview, &item.id);
+            let agent = agents.get(&item.id);
+            let container = agent.and_then(|(_, container)| *container);
+            let session = agent.and_then(|(agent, container)| {
+                let container = (*container)?;
+                Some(self.session(town, agent, container, known(container)))
+            });
+            if let (Some((agent, _)), Some(rig)) = (agent, &rig) {
+                let site = self.site(town, agent, rig, container, session.as_ref());
+                sites.extend(site.map(|site| (item.id.clone(), site)));
+            }
+            let mut card = card(item, rig, &overview, &open, &merges);
+            card.session = session;
+            if let Some(aside) = self.aside.get(&item.id) {
+                aside.fill(&mut card);
+            }
+            cards.push(card);
+        }
+        self.aside.retain(|id, _| sites.contains_key(id));
+        let is_stale = |id: &WorkId, site: &Site| {
+            self.aside
+                .get(id)
+                .is_none_or(|aside| aside.is_stale(&site.stamp))
+        };
+        let mut stale: Vec<WorkId> = sites
+            .iter()
+            .filter(|(id, site)| is_stale(id, site))
+            .map(|(id, _)| id.clone())
+            .collect();
+        stale.sort();
+        Ok(Gathered {
+            cards,
+            stale,
+            warnings,
+            sites,
+        })
+    }
+
+    /// Finds out the rest about one card: its branch, its servers, what it took.
+    pub fn look(&mut self, town: &Town, gathered: &mut Gathered, id: &WorkId) {
+        let Some(site) = gathered.sites.get(id) else {
+            return;
+        };
+        let aside = Aside::find(town, id, site);
+        if let Some(card) = gathered.cards.iter_mut().find(|card| card.id == *id) {
+            aside.fill(card);
+        }
+        self.aside.insert(id.clone(), aside);
+        gathered.stale.retain(|stale| stale != id);
+    }
+
+    fn session(
+        &mut self,
+        town: &Town,
+        agent: &Identity,
+        container: &Container,
+        known: Option<Report>,
+    ) -> Session {
+        let pane = container.pane();
+        let report =
+            known.unwrap_or_else(|| container.state(self.presets.get(town, &pane.tag_harness)));
+        Session {
+            agent: agent.address(),
+            container: container.name().to_owned(),
+            harness: Some(pane.tag_harness.clone()).filter(|name| !name.is_empty()),
+            state: report.state,
+            source: report.source,
+            since: report.since,
+            reason: report.reason,
+            attached: pane.attached > 0,
+        }
+    }
+
+    /// Where an item is worked on, if anywhere.
+    fn site(
+        &mut self,
+        town: &Town,
+        agent: &Identity,
+        rig: &str,
+        container: Option<&Container>,
+        session: Option<&Session>,
+    ) -> Option<Site> {
+        let dir = self.places.worktree(town, agent, rig);
+        if dir.is_none() && container.is_none() {
+            return None;
+        }
+        let base = self.places.base(town, rig);
+        Some(Site {
+            agent: agent.clone(),
+            stamp: Stamp::of(container, session, base.as_ref(), dir.as_deref()),
+            container: container.cloned(),
+            dir,
+            base,
+        })
+    }
+}
+
+impl Gathered {
+    /// The pane of the agent that works on an item, and its agent.
+    pub fn pane_of(&self, id: &WorkId) -> Option<PaneId> {
+        let site = self.sites.get(id)?;
+        Some(site.container.as_ref()?.pane().pane)
+    }
+
+    /// Who works on an item, or would.
+    pub fn agent_of(&self, id: &WorkId) -> Option<&Identity> {
+        Some(&self.sites.get(id)?.agent)
+    }
+
+    /// Whether something may change without anybody saying so: an agent that works changes
+    /// its files, and a server comes up.
+    pub fn is_in_motion(&self) -> bool {
+        self.cards.iter().any(aside::is_in_motion)
+    }
+}
+
+/// Who works on an item: whoever has it on its hook, and else its task's agent, where that
+/// has a container or a worktree.
+fn agents_of<'a>(
+    town: &Town,
+    overview: &Overview,
+    containers: &'a [Container],
+) -> HashMap<WorkId, (Identity, Option<&'a Container>)> {
+    let by_agent: HashMap<&Identity, &Container> = containers
+        .iter()
+        .filter_map(|container| Some((container.identity()?, container)))
+        .collect();
+    let mut found: HashMap<WorkId, (Identity, Option<&Container>)> = overview
+        .items
+        .iter()
+        .map(|item| {
+            let agent = Identity::task(item.id.as_str(), town.registry());
+            let container = by_agent.get(&agent).copied();
+            (item.id.clone(), (agent, container))
+        })
+        .collect();
+    for (address, id) in &overview.hooks {
+        let Some(agent) = Identity::from_address(address, town.registry()) else {
+            continue;
+        };
+        let container = by_agent.get(&agent).copied();
+        if let Some(known) = found.get_mut(id)
+            && (known.1.is_none() || container.is_some())
+        {
+            *known = (agent, container);
+        }
+    }
+    found
+}
+
+fn open_items(overview: &Overview) -> HashSet<&WorkId> {
+    let is_open = |item: &&Item| item.closed_at.is_none();
+    let open = overview.items.iter().filter(is_open);
+    open.map(|item| &item.id).collect()
+}
+
+fn rig_of(town: &Town, overview: &Overview, id: &WorkId) -> Option<String> {
+    let in_beads = overview.rigs.get(id).cloned();
+    in_beads.or_else(|| Some(town.registry().split(id.as_str())?.0.to_owned()))
+}
+
+fn card(
+    item: &Item,
+    rig: Option<String>,
+    overview: &Overview,
+    open: &HashSet<&WorkId>,
+    merges: &[Merge],
+) -> Card {
+    let merge = merges.iter().find(|merge| merge.item == item.id);
+    Card {
+        id: item.id.clone(),
+        title: item.title.clone(),
+        kind: item.kind.clone(),
+        priority: item.priority,
+        status: item.status,
+        rig,
+        labels: item.labels.clone(),
+        assignee: item.assignee.clone(),
+        parent: item.parent.clone(),
+        blocked_by: item
+            .deps
+            .iter()
+            .filter(|id| open.contains(id))
+            .cloned()
+            .collect(),
+        parts: overview.parts.get(&item.id).copied(),
+        created_at: seconds(&item.created_at),
+        updated_at: seconds(&item.updated_at),
+        session: None,
+        branch: None,
+        servers: Vec::new(),
+        usage: None,
+        merge: merge.map(|merge| merge.status),
+    }
+}
+
+fn seconds(time: &str) -> i64 {
+    time.parse().map_or(0, Timestamp::as_second)
+}

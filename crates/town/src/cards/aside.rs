@@ -1,0 +1,188 @@
+//! What is dear to find out about one card, and when it has to be found out again.
+
+use super::{Site, task};
+use crate::containers::Container;
+use crate::sessions::{Query, Sessions};
+use crate::task::BaseAt;
+use crate::{Town, devserver, project, roles, usage, workspace};
+use gt_core::card::{Branch, Card, Server, ServerState, Session};
+use gt_core::project::Project;
+use gt_core::state::State;
+use gt_core::usage::Usage;
+use gt_core::work::WorkId;
+use gt_core::{Identity, Role};
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// What was found out, and when.
+#[derive(Debug)]
+pub(super) struct Aside {
+    branch: Option<Branch>,
+    servers: Vec<Server>,
+    usage: Option<Usage>,
+    stamp: Stamp,
+}
+
+/// By this it is told whether something has happened since.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Stamp {
+    /// When the container last printed something, and when its agent came into its state.
+    activity: Option<i64>,
+    state: Option<State>,
+    since: Option<i64>,
+    /// The windows beside the agent, and whether they are dead.
+    windows: Vec<(String, bool)>,
+    base: Option<String>,
+    /// When git last changed what it keeps of the worktree.
+    git: Vec<(i64, i64)>,
+}
+
+impl Stamp {
+    pub(super) fn of(
+        container: Option<&Container>,
+        session: Option<&Session>,
+        base: Option<&BaseAt>,
+        dir: Option<&Path>,
+    ) -> Self {
+        let windows = container.map_or_else(Vec::new, |container| {
+            let own = container.own_windows();
+            own.map(|row| (row.tag_window.clone(), row.dead)).collect()
+        });
+        Stamp {
+            activity: container.map(|container| container.pane().activity),
+            state: session.map(|session| session.state),
+            since: session.and_then(|session| session.since),
+            windows,
+            base: base.map(|base| base.commit.clone()),
+            git: dir.map_or_else(Vec::new, git_times),
+        }
+    }
+}
+
+/// When git wrote what changes with commits, merges and checkouts.
+fn git_times(dir: &Path) -> Vec<(i64, i64)> {
+    let Some(own) = task::own_git_dir(dir) else {
+        return Vec::new();
+    };
+    ["HEAD", "index", "logs/HEAD", "MERGE_HEAD"]
+        .iter()
+        .map(|name| match fs::symlink_metadata(own.join(name)) {
+            Ok(meta) => (meta.mtime(), meta.mtime_nsec()),
+            Err(_) => (0, 0),
+        })
+        .collect()
+}
+
+impl Aside {
+    pub(super) fn find(town: &Town, id: &WorkId, site: &Site) -> Self {
+        let dir = site.dir.as_deref();
+        let branch = dir
+            .zip(site.base.as_ref())
+            // A worktree that is just being made has nothing to say yet.
+            .and_then(|(dir, base)| task::branch_facts(town, dir, base).ok());
+        Aside {
+            branch,
+            servers: dir.map_or_else(Vec::new, |dir| servers(town, site, dir)),
+            usage: usage_of(town, id),
+            stamp: site.stamp.clone(),
+        }
+    }
+
+    pub(super) fn is_stale(&self, now: &Stamp) -> bool {
+        self.stamp != *now || self.servers.iter().any(is_starting)
+    }
+
+    pub(super) fn fill(&self, card: &mut Card) {
+        card.branch.clone_from(&self.branch);
+        card.servers.clone_from(&self.servers);
+        card.usage.clone_from(&self.usage);
+    }
+}
+
+pub(super) fn is_in_motion(card: &Card) -> bool {
+    let state = card.session.as_ref().map(|session| session.state);
+    let works = matches!(
+        state,
+        Some(State::Busy | State::Initializing | State::Starting)
+    );
+    works || card.servers.iter().any(is_starting)
+}
+
+fn is_starting(server: &Server) -> bool {
+    server.state == ServerState::Starting
+}
+
+fn servers(town: &Town, site: &Site, dir: &Path) -> Vec<Server> {
+    let found = devserver::beside(town, &site.agent, dir, site.container.as_ref());
+    let servers = found.unwrap_or_default().into_iter();
+    servers
+        .map(|server| Server {
+            state: match server.state {
+                devserver::State::Running => ServerState::Running,
+                devserver::State::Starting => ServerState::Starting,
+                devserver::State::Stopped => ServerState::Stopped,
+                devserver::State::Error => ServerState::Error,
+            },
+            name: server.name,
+            port: server.port,
+        })
+        .collect()
+}
+
+/// What all lives took that had the item on their hook.
+fn usage_of(town: &Town, id: &WorkId) -> Option<Usage> {
+    let query = Query {
+        work: Some(id.to_string()),
+        ..Query::default()
+    };
+    let mut lives = Sessions::of(town).find(&query).unwrap_or_default();
+    usage::refresh(town, &mut lives);
+    let mut all = lives.iter().filter_map(|life| life.usage.as_ref());
+    let mut sum = all.next()?.clone();
+    for more in all {
+        sum += more;
+    }
+    Some(sum.rounded())
+}
+
+/// Where worktrees are, and where their bases stand: asked once for each rig.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    bases: HashMap<String, Option<BaseAt>>,
+    projects: HashMap<(String, String), Option<Project>>,
+}
+
+impl Places {
+    /// A new look: bases move.
+    pub(super) fn begin(&mut self) {
+        self.bases.clear();
+    }
+
+    pub(super) fn base(&mut self, town: &Town, rig: &str) -> Option<BaseAt> {
+        if let Some(known) = self.bases.get(rig) {
+            return known.clone();
+        }
+        let base = task::base_of(town, rig).ok();
+        self.bases.insert(rig.to_owned(), base.clone());
+        base
+    }
+
+    /// The folder of an agent's worktree, where it is there.
+    pub(super) fn worktree(&mut self, town: &Town, agent: &Identity, rig: &str) -> Option<PathBuf> {
+        if agent.role() != Role::Task {
+            let role = roles::resolve(town, agent.role(), agent.rig()).ok()?.value;
+            let dir = workspace::path(town, agent, &role).ok()?;
+            return dir.join(".git").exists().then_some(dir);
+        }
+        // What the project says changes only with the commit that branches begin at.
+        let base = self.base(town, rig)?;
+        let key = (rig.to_owned(), base.commit);
+        let project = self
+            .projects
+            .entry(key)
+            .or_insert_with(|| project::of_rig(town, rig).ok());
+        task::worktree_by(town, agent, project.as_ref()?)
+    }
+}

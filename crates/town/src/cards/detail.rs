@@ -1,0 +1,38 @@
+//! What the tabs of one card show.
+
+use crate::events::{self, Events};
+use crate::sessions::{self, Sessions};
+use crate::{Result, Town, usage};
+use gt_core::Identity;
+use gt_core::event::Event;
+use gt_core::record::Record;
+use gt_core::work::WorkId;
+
+/// So many events are shown.
+const MOST_EVENTS: usize = 200;
+
+/// The lives that had an item on their hook, the latest first.
+pub fn lives_of(town: &Town, id: &WorkId) -> Result<Vec<Record>> {
+    let query = sessions::Query {
+        work: Some(id.to_string()),
+        ..sessions::Query::default()
+    };
+    let mut lives = Sessions::of(town).find(&query)?;
+    usage::refresh_all(town, &mut lives);
+    Ok(lives)
+}
+
+/// What has happened to an item, and what its agent has told, the latest first.
+pub fn events_of(town: &Town, id: &WorkId, agent: &Identity) -> Result<Vec<Event>> {
+    let found = Events::of(town).find(&events::Query::default())?;
+    let address = agent.address();
+    let is_its = |event: &Event| {
+        event.actor == address
+            || event
+                .payload
+                .values()
+                .any(|value| value.as_str() == Some(id.as_str()))
+    };
+    let its = found.into_iter().rev().filter(is_its);
+    Ok(its.take(MOST_EVENTS).collect())
+}
