@@ -9,9 +9,11 @@
 use crate::commits::{self, Commit};
 use crate::events::{self, Events};
 use crate::sessions::{Sessions, timestamp};
-use crate::{Result, Town, files, usage};
+use crate::{Result, Town, callback, files, usage};
 use gt_core::event::Event;
 use gt_core::record::Record;
+use gt_core::shell;
+use gt_tmux::Command;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -40,6 +42,12 @@ pub fn write(town: &Town, sessions: &Sessions, ids: &[String]) {
     if settle(sessions, told, &lines).is_ok() {
         lives.iter().for_each(|life| usage::forget(town, &life.id));
     }
+}
+
+/// The command by which tmux has the epilogue of a life written, while whoever ended it goes
+/// on: it asks git, and nothing depends on it.
+pub(crate) fn later(town: &Town, id: &str) -> Command {
+    callback::at_once(town, &format!("sync --settle {}", shell::quote(id)))
 }
 
 /// Writes these lines; what they were made from is not needed any more then.

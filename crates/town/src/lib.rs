@@ -10,6 +10,7 @@
 pub mod account;
 pub mod agents;
 pub mod answer;
+mod callback;
 pub mod cards;
 pub mod checkpoint;
 pub mod chronicle;
@@ -42,6 +43,7 @@ pub mod merge;
 pub mod molecule;
 pub mod neighbours;
 pub mod nudge;
+mod opened;
 pub mod peek;
 pub mod pidfile;
 pub mod polecat;

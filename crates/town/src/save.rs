@@ -21,11 +21,10 @@ pub use store::{Entry, Save, find, find_with, list};
 use crate::containers::tmux_problem;
 use crate::lock::FileLock;
 use crate::sessions::{Query, Sessions, timestamp};
-use crate::{Result, Town, tmux_hooks};
+use crate::{Result, Town, callback, tmux_hooks};
 use gt_core::record::{Record, Status};
 use gt_core::save::{self as core, Header, Saved, VERSION};
-use gt_core::shell;
-use gt_tmux::{Command, ErrorKind, format};
+use gt_tmux::{Command, ErrorKind};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -209,15 +208,7 @@ pub fn timer(town: &Town) -> Result<Option<Made>> {
 /// Lets tmux call us in so many seconds, unless an option says that a call is on its way;
 /// it says so for as long as the call may take to come.
 fn call_once(town: &Town, option: &str, valid: i64, wait: i64, command: &str) {
-    let socket = town.server().socket_path();
-    let words = [
-        // tmux calls it with the variables of some session, or of none.
-        format!("GT_TMUX_SOCKET={}", shell::quote(&socket.to_string_lossy())),
-        shell::quote(&town.around().gt.to_string_lossy()),
-        format!("--town {} {command}", shell::quote(town.root_text())),
-        ">/dev/null 2>&1".to_owned(),
-    ];
-    let line = format::escape(&words.join(" "));
+    let line = callback::line(town, command);
     let now = jiff::Timestamp::now().as_second();
     let until = now.saturating_add(valid).to_string();
     let note = Command::new("set-option").args(["-g", option, &until]);

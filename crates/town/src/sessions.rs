@@ -92,6 +92,12 @@ impl Sessions {
         Ok(())
     }
 
+    /// The same for a life that this process has begun: nobody has to be asked what is known
+    /// of it, and nothing new happens to it.
+    pub(crate) fn add(&self, line: Record) -> Result<()> {
+        self.journal.append(&[line])
+    }
+
     /// Remembers those of these lines that are still news, by what the journal says when
     /// nobody else can write. Gives them.
     pub fn record_where<T: Copy>(

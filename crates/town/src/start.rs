@@ -97,14 +97,12 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
         is_recorded = true;
         fault::point(town, "handoff.recorded");
     }
+    let mut ending = None;
     let result = container::make(town, &prepared, &plan, existing.place).and_then(|made| {
         if is_recorded {
             fault::point(town, "handoff.respawned");
-            let line = made.add_to(Record::about(session.to_string()));
-            std::thread::scope(|scope| {
-                scope.spawn(|| stop::end_held(leaving, stop::GRACE));
-                sessions.record(&[line])
-            })?;
+            ending = Some(std::thread::spawn(|| stop::end_held(leaving, stop::GRACE)));
+            sessions.add(made.add_to(Record::about(session.to_string())))?;
         } else {
             remember(&sessions, made.add_to(begin), previous.as_ref())?;
             is_recorded = true;
@@ -122,10 +120,19 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
             warnings.extend(replay.show(town, &made, is_new)?);
         }
         let state = await_ready::bring_up(town, &prepared, &plan, &made, &mut warnings)?;
-        finish(town, &prepared, &made)?;
+        // Whoever hands over does not wait until git was asked what it has done.
+        let lost = previous.as_ref().filter(|_| options.takes_over.is_some());
+        let later = lost.map(|lost| epilogue::later(town, &lost.id));
+        finish(town, &prepared, &made, later)?;
         Ok((made, state))
     });
-    if is_recorded && let Some(lost) = &previous {
+    // Nothing of the life before may outlive this.
+    let _ = ending.map(std::thread::JoinHandle::join);
+    let is_asked_for = options.takes_over.is_some() && result.is_ok();
+    if is_recorded
+        && !is_asked_for
+        && let Some(lost) = &previous
+    {
         epilogue::write(town, &sessions, std::slice::from_ref(&lost.id));
     }
     save::request(town);
@@ -254,7 +261,12 @@ fn take_lock(town: &Town, identity: &Identity) -> Result<FileLock> {
 }
 
 /// The last steps: the tags say that it runs, and the PID file which process it is.
-fn finish(town: &Town, prepared: &Prepared<'_>, made: &Made) -> Result<()> {
+fn finish(
+    town: &Town,
+    prepared: &Prepared<'_>,
+    made: &Made,
+    besides: Option<Command>,
+) -> Result<()> {
     let name = &prepared.container;
     // A hook of the agent's may have spoken already: its word stays.
     let unless_hook = |option: &str, value: &str| {
@@ -278,6 +290,9 @@ fn finish(town: &Town, prepared: &Prepared<'_>, made: &Made) -> Result<()> {
                 .target(made.pane)
                 .args(["remain-on-exit", "off"]),
         );
+    }
+    if let Some(command) = besides {
+        batch.push(command);
     }
     batch.push(
         Command::new("display-message")

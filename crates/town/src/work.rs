@@ -16,7 +16,6 @@ mod mailbox;
 mod merges;
 mod merging;
 mod molecules;
-mod opened;
 mod overview;
 mod read;
 mod store;

@@ -4,9 +4,9 @@ use crate::output;
 use clap::Args;
 use gt_core::Problem;
 use gt_core::sync::Change;
-use gt_town::hook_log;
 use gt_town::sessions::Sessions;
 use gt_town::sync::{self, Synced};
+use gt_town::{epilogue, hook_log};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -31,6 +31,9 @@ pub(crate) struct SyncArgs {
     /// Called by a hook of tmux's
     #[arg(long, hide = true, conflicts_with = "dry_run")]
     hook: bool,
+    /// Only write down what is known of a life that has ended
+    #[arg(long, hide = true, value_name = "LIFE", conflicts_with_all = ["dry_run", "hook"])]
+    settle: Option<String>,
 }
 
 pub(crate) fn run(args: SyncArgs, context: &Context) -> Answer {
@@ -40,6 +43,10 @@ pub(crate) fn run(args: SyncArgs, context: &Context) -> Answer {
     // To tell what would be written no file has to be made.
     if let Some(path) = args.database.filter(|_| !args.dry_run) {
         sessions = sessions.with_database(&context.around().current_dir.join(path));
+    }
+    if let Some(life) = args.settle {
+        epilogue::write(&town, &sessions, &[life]);
+        return Ok(ExitCode::SUCCESS);
     }
     if args.hook {
         outlive_the_server();

@@ -16,6 +16,7 @@ pub(super) use broken::Broken;
 use super::archive::Archive;
 use super::journal::{Damage, Journal};
 use crate::lock::FileLock;
+use crate::opened::Opened;
 use crate::{Result, database, files};
 use gt_core::Problem;
 use gt_core::record::Record;
@@ -34,7 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// An open database that agrees with the journal.
 #[derive(Debug)]
 pub(super) struct Index {
-    db: Connection,
+    db: Opened,
     /// Nobody replaces the file while it is held. Dropped after the connection.
     _lock: Option<FileLock>,
 }
@@ -132,8 +133,15 @@ impl Index {
 
     fn open_current(place: &Place, sources: Sources<'_>) -> Result<Self, Broken> {
         let lock = FileLock::share(&place.lock, PATIENCE)?;
+        let db = match Opened::kept(&place.path) {
+            Some(db) => db,
+            None => {
+                let (db, is_kept) = open_as_it_is(&place.path, sources)?;
+                Opened::new(db, &place.path, is_kept)
+            }
+        };
         let mut index = Index {
-            db: open_as_it_is(&place.path, sources)?,
+            db,
             _lock: Some(lock),
         };
         index.catch_up(&place.path, sources.journal)?;
@@ -146,7 +154,7 @@ impl Index {
             // Of several that found it damaged, one makes it anew.
             let is_mended = repair == Repair::IfStillNeeded
                 && open_as_it_is(&place.path, sources)
-                    .and_then(|db| how_far(&db, sources.journal))
+                    .and_then(|(db, _)| how_far(&db, sources.journal))
                     .is_ok();
             if !is_mended {
                 rebuild::replace(&place.path, sources)?;
@@ -163,7 +171,11 @@ impl Index {
             Ok(db)
         };
         Ok(Index {
-            db: make().map_err(Broken::into_problem)?,
+            db: Opened::new(
+                make().map_err(Broken::into_problem)?,
+                Path::new(":memory:"),
+                false,
+            ),
             _lock: None,
         })
     }
@@ -225,15 +237,16 @@ enum Repair {
     Now,
 }
 
-fn open_as_it_is(path: &Path, sources: Sources<'_>) -> Result<Connection, Broken> {
+/// Opens it, and says whether it may be kept open.
+fn open_as_it_is(path: &Path, sources: Sources<'_>) -> Result<(Connection, bool), Broken> {
     let mut db = Connection::open(path)?;
     db.busy_timeout(PATIENCE)?;
-    database::keep_log(&db, path)?;
+    let is_kept = database::keep_log(&db, path)?;
     // The journal is on the disk before: what is lost here is read again from there.
     db.pragma_update(None, "synchronous", "NORMAL")?;
     let version: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if version == VERSION {
-        return Ok(db);
+        return Ok((db, is_kept));
     }
     // A new one for what is there already is quicker made at once.
     if version != 0 || !sources.is_empty()? {
@@ -251,7 +264,7 @@ fn open_as_it_is(path: &Path, sources: Sources<'_>) -> Result<Connection, Broken
         mark(&change)?;
     }
     change.commit()?;
-    Ok(db)
+    Ok((db, is_kept))
 }
 
 /// Says that the database is whole, and ours.

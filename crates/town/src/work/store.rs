@@ -1,8 +1,8 @@
 //! The database of work items: opened, and brought up to date.
 
 use super::Work;
-use super::opened::Opened;
 use crate::lock::FileLock;
+use crate::opened::Opened;
 use crate::{Result, database, files};
 use gt_core::Problem;
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};

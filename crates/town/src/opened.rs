@@ -1,27 +1,37 @@
 //! An open database, lent out.
 //!
 //! A command asks several questions one after the other, and to open the database takes
-//! longer than most of them. So a thread keeps one that it has used, for the next question.
+//! longer than most of them. So a thread keeps one that it has used, for the next question, for
+//! as long as the file is the one that was opened.
 
 use rusqlite::Connection;
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 thread_local! {
-    static KEPT: RefCell<Option<(PathBuf, Connection)>> = const { RefCell::new(None) };
+    static KEPT: RefCell<Vec<Kept>> = const { RefCell::new(Vec::new()) };
+}
+
+struct Kept {
+    path: PathBuf,
+    /// By which a file is told from one that took its place.
+    file: Option<(u64, u64)>,
+    db: Connection,
 }
 
 /// A database in use. It is kept when it is given back, unless its log is to be brought in,
 /// which happens when it is closed.
-pub(super) struct Opened {
+#[derive(Debug)]
+pub(crate) struct Opened {
     db: Option<Connection>,
     path: PathBuf,
     is_kept: bool,
 }
 
 impl Opened {
-    pub(super) fn new(db: Connection, path: &Path, is_kept: bool) -> Self {
+    pub(crate) fn new(db: Connection, path: &Path, is_kept: bool) -> Self {
         Opened {
             db: Some(db),
             path: path.to_owned(),
@@ -30,18 +40,27 @@ impl Opened {
     }
 
     /// The one that this thread has kept of that file.
-    pub(super) fn kept(path: &Path) -> Option<Self> {
-        let (_, db) = KEPT.with_borrow_mut(|kept| kept.take_if(|(known, _)| known == path))?;
-        Some(Self::new(db, path, true))
+    pub(crate) fn kept(path: &Path) -> Option<Self> {
+        let kept = KEPT.with_borrow_mut(|all| {
+            let place = all.iter().position(|kept| kept.path == path)?;
+            Some(all.swap_remove(place))
+        })?;
+        let is_same = kept.file.is_some() && kept.file == file(path);
+        is_same.then(|| Self::new(kept.db, path, true))
     }
+}
+
+fn file(path: &Path) -> Option<(u64, u64)> {
+    let meta = path.metadata().ok()?;
+    Some((meta.dev(), meta.ino()))
 }
 
 impl Drop for Opened {
     fn drop(&mut self) {
         if let (Some(db), true) = (self.db.take(), self.is_kept) {
             let path = std::mem::take(&mut self.path);
-            let before = KEPT.with_borrow_mut(|kept| kept.replace((path, db)));
-            drop(before);
+            let file = file(&path);
+            KEPT.with_borrow_mut(|all| all.push(Kept { path, file, db }));
         }
     }
 }
