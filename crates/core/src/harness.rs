@@ -10,6 +10,7 @@ mod transcripts;
 pub use transcripts::Transcripts;
 
 use crate::overlay::{Layer, Overlaid, overlay};
+use crate::patterns::Rules;
 use crate::problem::Problem;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -92,6 +93,7 @@ pub struct Preset {
     pub usage: Transcripts,
     pub seeds: Vec<Seed>,
     pub dialogs: Vec<Dialog>,
+    pub states: Rules,
 }
 
 /// How the program is called. `{id}` and `{file}` are filled in.

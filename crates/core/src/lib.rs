@@ -27,6 +27,7 @@ pub mod merge;
 pub mod name;
 pub mod nudge;
 pub mod overlay;
+pub mod patterns;
 pub mod polecat;
 pub mod price;
 pub mod prime;

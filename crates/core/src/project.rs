@@ -10,6 +10,7 @@ mod values;
 pub use values::{Each, InsidePath, Label, Line, PathTemplate, Variable};
 
 use crate::overlay::{broken_at, broken_toml};
+use crate::patterns::Rules;
 use crate::problem::Problem;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -27,6 +28,8 @@ pub struct Project {
     pub background: Vec<Background>,
     pub dev_servers: Vec<DevServer>,
     pub harness: Harness,
+    /// What the last lines of its agents' screens say about their states.
+    pub states: Rules,
 }
 
 /// Where a task's worktree is, and what is put into it.
@@ -189,6 +192,15 @@ ports = { DEBUG_PORT = 9229 }
 
 [harness]
 name = "claude"
+
+[states]
+builtin = false
+
+[[states.patterns]]
+state = "done"
+shows = "^All tests pass"
+any_case = true
+priority = 95
 "#;
 
     #[test]
@@ -222,6 +234,14 @@ name = "claude"
             ]
         );
         assert_eq!(project.harness.name.unwrap().as_str(), "claude");
+        let [pattern] = project.states.patterns.as_slice() else {
+            panic!("{:?}", project.states);
+        };
+        assert_eq!(
+            (pattern.shows(), pattern.priority()),
+            ("^All tests pass", 95)
+        );
+        assert!(!project.states.builtin);
     }
 
     #[test]
@@ -267,5 +287,24 @@ name = "claude"
             "letters",
         );
         check("[harness]\nname = '../x'", ":2:8", "letters");
+        check("[states]\ntable = 1", ":2:1", "unknown field");
+        let pattern = "[[states.patterns]]\nshows = 'x'\n";
+        check(pattern, ":1:1", "state");
+        check(&format!("{pattern}state = 'happy'"), ":3:9", "happy");
+        check(
+            &format!("{pattern}state = 'done'\nregex = 1"),
+            ":4:1",
+            "regex",
+        );
+        check(
+            "[[states.patterns]]\nstate = 'done'\nshows = '^'",
+            ":3:9",
+            "tells nothing",
+        );
+        check(
+            &format!("{pattern}state = 'done'\npriority = -1"),
+            ":4:12",
+            "u16",
+        );
     }
 }

@@ -16,10 +16,12 @@ mod line;
 mod mark;
 mod menu;
 mod outcome;
+mod witness;
 
 pub use dialog::{Asking, UNKNOWN};
 pub use input::Input;
 pub use mark::matches;
+pub use witness::{Looked, witness};
 
 use crate::harness::{Dialog, Frame, Preset, TitleMarks};
 use crate::state::State;

@@ -18,6 +18,8 @@ pub enum Event {
     StopFailure,
     Compact,
     Interrupt,
+    /// The agent itself says that its work is complete. No program has a hook for it.
+    Done,
     SessionEnd,
 }
 
@@ -49,6 +51,7 @@ const EVENTS: &[(Event, &str, &[&str])] = &[
     (Event::StopFailure, "stop-failure", &["StopFailure"]),
     (Event::Compact, "compact", &["PreCompact", "PreCompress"]),
     (Event::Interrupt, "interrupt", &["Interrupt"]),
+    (Event::Done, "done", &[]),
     (Event::SessionEnd, "session-end", &["SessionEnd"]),
 ];
 
@@ -97,6 +100,10 @@ pub fn state_of(event: Event, report: &Value) -> Option<Said> {
         }
         Event::Interrupt => said(State::Idle, "interrupted"),
         Event::Compact => said(State::Busy, "compacts its context"),
+        Event::Done => {
+            let why = report["reason"].as_str().or(report["message"].as_str());
+            said(State::Done, why.unwrap_or("says that it is done"))
+        }
         Event::SessionEnd => None,
     }
 }
@@ -230,6 +237,16 @@ mod tests {
         let asks = json!({"notification_type": "permission_prompt", "message": "m"});
         check("Notification", asks, Some((State::Waiting, "m")));
         check("Notification", json!({"notification_type": "other"}), None);
+        check(
+            "done",
+            json!({"reason": "all tests\npass"}),
+            Some((State::Done, "all tests pass")),
+        );
+        check(
+            "done",
+            Value::Null,
+            Some((State::Done, "says that it is done")),
+        );
         check("SessionEnd", json!({}), None);
     }
 

@@ -3,9 +3,12 @@
 //! Witnesses, in the order of trust: the process (tmux knows when it is dead), the
 //! title of its terminal where the program says its state there, the agent's own
 //! word (its hooks, kept as a tag), and last the screen. A state always carries
-//! the witness it came from.
+//! the witness it came from. [`judge`] is one look; a [`Tracker`] makes changes of
+//! many.
 
 use crate::harness::{Preset, TitleMarks};
+use crate::patterns::Patterns;
+use crate::screen::{self, Classification, Looked};
 use serde::Serialize;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -102,6 +105,19 @@ impl Source {
             Source::Gt => "gt",
         }
     }
+
+    pub fn from_word(word: &str) -> Option<Source> {
+        [
+            Source::Process,
+            Source::Hook,
+            Source::Title,
+            Source::Screen,
+            Source::Start,
+            Source::Gt,
+        ]
+        .into_iter()
+        .find(|source| source.word() == word)
+    }
 }
 
 /// What is known about an agent's pane.
@@ -114,9 +130,11 @@ pub struct Observed<'a> {
     pub title: &'a str,
     /// The tags `@gt_state`, `@gt_state_source`, `@gt_state_since`, `@gt_state_reason`.
     pub tag: Option<State>,
-    pub tag_is_from_hook: bool,
+    pub tag_source: Option<Source>,
     pub tag_since: Option<i64>,
     pub tag_reason: Option<&'a str>,
+    /// Its screen, where somebody has looked; see [`wants_screen`].
+    pub screen: Option<Looked<'a>>,
 }
 
 /// A state with its provenance. Times are seconds since the epoch.
@@ -129,7 +147,65 @@ pub struct Report {
 }
 
 /// Decides what the witnesses add up to.
-pub fn judge(seen: &Observed<'_>, preset: Option<&Preset>) -> Report {
+pub fn judge(seen: &Observed<'_>, preset: Option<&Preset>, patterns: &Patterns) -> Report {
+    let report = without_screen(seen, preset);
+    if seen.dead || !wants_screen(&report, preset, patterns) {
+        return report;
+    }
+    let (Some(looked), Some(preset)) = (seen.screen, preset) else {
+        return report;
+    };
+    let shown = screen::witness(looked, seen.title, preset, patterns);
+    match report.state {
+        State::Waiting => with_question(report, shown),
+        // A hook and a title know that a turn is over, and not what its last words mean.
+        State::Idle if report.source != Source::Gt && !shown.rule.starts_with("pattern.") => report,
+        _ => match shown.state {
+            State::Starting | State::Running => report,
+            state if state == report.state => report,
+            state => Report {
+                state,
+                source: Source::Screen,
+                since: None,
+                reason: Some(shown.reason),
+            },
+        },
+    }
+}
+
+/// Whether the screen could add something to what the other witnesses say. Without a
+/// preset there is only a shell.
+pub fn wants_screen(report: &Report, preset: Option<&Preset>, patterns: &Patterns) -> bool {
+    let says_what = |reason: &Option<String>| reason.as_deref().is_some_and(names_a_question);
+    preset.is_some()
+        && match report.state {
+            State::Running => true,
+            State::Waiting => !says_what(&report.reason),
+            State::Idle => report.source == Source::Gt || patterns.has_own(),
+            _ => false,
+        }
+}
+
+/// How a reason begins that says what is asked.
+const ASKS: &str = "asks: ";
+
+fn names_a_question(reason: &str) -> bool {
+    reason.starts_with(ASKS)
+}
+
+/// A question that somebody has told of, in the words in which it shows.
+fn with_question(report: Report, shown: Classification) -> Report {
+    let is_asked = shown.state == State::Waiting && names_a_question(&shown.reason);
+    match is_asked {
+        true => Report {
+            reason: Some(shown.reason),
+            ..report
+        },
+        false => report,
+    }
+}
+
+fn without_screen(seen: &Observed<'_>, preset: Option<&Preset>) -> Report {
     if seen.dead {
         return death(seen);
     }
@@ -150,8 +226,12 @@ pub fn judge(seen: &Observed<'_>, preset: Option<&Preset>) -> Report {
     // A hook said it once; the title says it now. Some changes no hook reports, such
     // as an interrupt or an approval.
     if let Some((state, mark)) = preset.and_then(|preset| by_title(seen.title, preset)) {
-        if seen.tag_is_from_hook && seen.tag == Some(state) {
-            return tagged(state, Source::Hook);
+        if let Some(tag) = seen.tag.filter(|tag| agrees(*tag, state)) {
+            match seen.tag_source {
+                Some(Source::Hook) => return tagged(tag, Source::Hook),
+                Some(Source::Gt) if tag == State::Done => return tagged(tag, Source::Gt),
+                _ => {}
+            }
         }
         return Report {
             state,
@@ -161,15 +241,78 @@ pub fn judge(seen: &Observed<'_>, preset: Option<&Preset>) -> Report {
         };
     }
     let says_all = preset.is_some_and(|preset| preset.title_marks.always);
-    match seen.tag {
-        Some(State::Busy | State::Waiting) if says_all => Report {
+    match (seen.tag, seen.tag_source) {
+        (Some(State::Busy | State::Waiting), _) if says_all => Report {
             state: State::Idle,
             source: Source::Title,
             since: None,
             reason: Some("title has no mark".to_owned()),
         },
-        Some(state) if seen.tag_is_from_hook => tagged(state, Source::Hook),
-        tag => tagged(tag.unwrap_or(State::Running), Source::Process),
+        (Some(state), Some(source @ (Source::Hook | Source::Gt))) => tagged(state, source),
+        (tag, _) => tagged(tag.unwrap_or(State::Running), Source::Process),
+    }
+}
+
+/// Whether a title says the same, as far as a title can.
+fn agrees(tag: State, title: State) -> bool {
+    tag == title || title == State::Idle && matches!(tag, State::Done | State::Error)
+}
+
+/// What is known of one agent over many looks: since when it is in its state, and what has
+/// changed.
+#[derive(Clone, Debug, Default)]
+pub struct Tracker {
+    last: Option<Report>,
+}
+
+/// That an agent is in another state than before, or in the same for another reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// `None` with the first look.
+    pub before: Option<Report>,
+    pub now: Report,
+}
+
+impl Change {
+    /// Whether it is in another state, and not only for another reason.
+    pub fn is_of_state(&self) -> bool {
+        self.before.as_ref().map(|before| before.state) != Some(self.now.state)
+    }
+}
+
+impl Tracker {
+    /// What was known with the last look.
+    pub fn last(&self) -> Option<&Report> {
+        self.last.as_ref()
+    }
+
+    /// Takes one look, at that time, and tells what it changes.
+    pub fn observe(
+        &mut self,
+        now: i64,
+        seen: &Observed<'_>,
+        preset: Option<&Preset>,
+        patterns: &Patterns,
+    ) -> Option<Change> {
+        self.take(now, judge(seen, preset, patterns))
+    }
+
+    /// The same with a look that was judged already.
+    pub fn take(&mut self, now: i64, mut report: Report) -> Option<Change> {
+        let before = self.last.take();
+        let same = before.as_ref().filter(|it| it.state == report.state);
+        let is_new = same.is_none_or(|before| before.reason != report.reason);
+        // A witness that says the same again has not begun it again. Another question has.
+        let goes_on = same.filter(|_| !is_new || report.state != State::Waiting);
+        report.since = match goes_on.and_then(|before| before.since) {
+            Some(since) => Some(report.since.map_or(since, |told| told.min(since))),
+            None => report.since.or(Some(now)),
+        };
+        self.last = Some(report.clone());
+        is_new.then_some(Change {
+            before,
+            now: report,
+        })
     }
 }
 
@@ -223,14 +366,14 @@ mod tests {
             ..Observed::default()
         };
         let judge = |seen: &Observed<'_>| {
-            let report = judge(seen, Some(&preset));
+            let report = judge(seen, Some(&preset), &Patterns::default());
             (report.state, report.source)
         };
         assert_eq!(judge(&seen), (State::Busy, Source::Title));
         seen.tag = Some(State::Starting);
         assert_eq!(judge(&seen), (State::Starting, Source::Start));
         seen.tag = Some(State::Idle);
-        seen.tag_is_from_hook = true;
+        seen.tag_source = Some(Source::Hook);
         assert_eq!(judge(&seen), (State::Busy, Source::Title));
         seen.tag = Some(State::Busy);
         assert_eq!(judge(&seen), (State::Busy, Source::Hook));
@@ -239,7 +382,7 @@ mod tests {
         assert_eq!(judge(&seen), (State::Waiting, Source::Hook));
         let mut says_all = preset.clone();
         says_all.title_marks.always = true;
-        let report = super::judge(&seen, Some(&says_all));
+        let report = super::judge(&seen, Some(&says_all), &Patterns::default());
         assert_eq!((report.state, report.source), (State::Idle, Source::Title));
         seen.dead = true;
         seen.exit_status = Some(3);
@@ -260,17 +403,152 @@ mod tests {
             tag_reason: Some("by a person"),
             ..Observed::default()
         };
-        let report = judge(&seen, Some(&preset));
+        let report = judge(&seen, Some(&preset), &Patterns::default());
         assert_eq!((report.state, report.source), (State::Paused, Source::Gt));
         assert_eq!(report.since, Some(7));
         assert_eq!(report.reason.as_deref(), Some("by a person"));
         // Only the title can tell of a new turn here.
         seen.title = "◑ demo";
-        assert_eq!(judge(&seen, Some(&preset)).state, State::Busy);
+        assert_eq!(
+            judge(&seen, Some(&preset), &Patterns::default()).state,
+            State::Busy
+        );
         preset.hooks.installer = Some("claude".to_owned());
-        assert_eq!(judge(&seen, Some(&preset)).state, State::Paused);
+        assert_eq!(
+            judge(&seen, Some(&preset), &Patterns::default()).state,
+            State::Paused
+        );
         seen.dead = true;
-        assert_eq!(judge(&seen, Some(&preset)).state, State::Crashed);
+        assert_eq!(
+            judge(&seen, Some(&preset), &Patterns::default()).state,
+            State::Crashed
+        );
+    }
+
+    fn lines(text: &str) -> Vec<String> {
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn looked(lines: &[String]) -> Option<Looked<'_>> {
+        Some(Looked {
+            lines,
+            silent_seconds: None,
+        })
+    }
+
+    #[test]
+    fn the_screen_speaks_where_nobody_else_does() {
+        let asks = lines("Go on? [y/n]");
+        let table = Patterns::default();
+        let unknown = Preset::default();
+        let mut seen = Observed {
+            tag: Some(State::Running),
+            tag_source: Some(Source::Process),
+            screen: looked(&asks),
+            ..Observed::default()
+        };
+        let report = judge(&seen, Some(&unknown), &table);
+        assert_eq!(
+            (report.state, report.source),
+            (State::Waiting, Source::Screen)
+        );
+        assert_eq!(report.reason.as_deref(), Some("asks: Go on? [y/n]"));
+        // A shell asks whom it likes.
+        assert_eq!(judge(&seen, None, &table).state, State::Running);
+        for tag in [
+            State::Idle,
+            State::Busy,
+            State::Error,
+            State::Done,
+            State::Starting,
+            State::Paused,
+        ] {
+            seen.tag = Some(tag);
+            seen.tag_source = Some(Source::Hook);
+            assert_eq!(judge(&seen, Some(&unknown), &table).state, tag);
+        }
+        // After a pause nobody else may ever speak again.
+        seen.tag = Some(State::Idle);
+        seen.tag_source = Some(Source::Gt);
+        assert_eq!(judge(&seen, Some(&unknown), &table).state, State::Waiting);
+        seen.dead = true;
+        assert_eq!(judge(&seen, Some(&unknown), &table).state, State::Crashed);
+    }
+
+    #[test]
+    fn the_screen_says_what_is_asked_where_a_hook_does_not() {
+        let demo = crate::harness::resolve("demo", None).unwrap().value;
+        let dialog = lines("Bash(rm -rf build)\n\nDo you want to proceed?\n❯ 1. Yes\n  2. No");
+        let mut seen = Observed {
+            tag: Some(State::Waiting),
+            tag_source: Some(Source::Hook),
+            tag_reason: Some("demo needs your permission"),
+            screen: looked(&dialog),
+            ..Observed::default()
+        };
+        let mut check = |title, told, source, reason: &str| {
+            (seen.title, seen.tag_reason) = (title, told);
+            let report = judge(&seen, Some(&demo), &Patterns::default());
+            assert_eq!((report.state, report.source), (State::Waiting, source));
+            assert_eq!(report.reason.as_deref(), Some(reason));
+        };
+        let shown = "asks: Do you want to proceed? (Bash(rm -rf build))";
+        check("", Some("needs you"), Source::Hook, shown);
+        check("", None, Source::Hook, shown);
+        check("", Some("asks: Bash(x)"), Source::Hook, "asks: Bash(x)");
+        seen.tag = Some(State::Busy);
+        seen.title = "✋ demo";
+        let report = judge(&seen, Some(&demo), &Patterns::default());
+        assert_eq!(
+            (report.source, report.reason.as_deref()),
+            (Source::Title, Some(shown))
+        );
+    }
+
+    #[test]
+    fn a_finished_agent_at_its_prompt_is_done() {
+        let preset = preset();
+        let mut seen = Observed {
+            title: "✳ demo",
+            tag: Some(State::Done),
+            tag_source: Some(Source::Hook),
+            ..Observed::default()
+        };
+        let state = |seen: &Observed<'_>| judge(seen, Some(&preset), &Patterns::default()).state;
+        assert_eq!(state(&seen), State::Done);
+        seen.tag_source = Some(Source::Gt);
+        assert_eq!(state(&seen), State::Done);
+        seen.tag = Some(State::Error);
+        seen.tag_source = Some(Source::Hook);
+        assert_eq!(state(&seen), State::Error);
+        seen.title = "◑ demo";
+        assert_eq!(state(&seen), State::Busy);
+    }
+
+    #[test]
+    fn looks_add_up_to_changes() {
+        let mut tracker = Tracker::default();
+        let report = |state, since, reason: &str| Report {
+            state,
+            source: Source::Screen,
+            since,
+            reason: Some(reason.to_owned()),
+        };
+        let mut take = |now, report| {
+            let change = tracker.take(now, report);
+            let since = tracker.last().unwrap().since.unwrap();
+            (change.map(|change| change.is_of_state()), since)
+        };
+        let (busy, asks) = (State::Busy, State::Waiting);
+        assert_eq!(take(10, report(busy, None, "a")), (Some(true), 10));
+        assert_eq!(take(11, report(busy, None, "a")), (None, 10));
+        assert_eq!(take(12, report(busy, None, "b")), (Some(false), 10));
+        assert_eq!(take(13, report(busy, Some(8), "b")), (None, 8));
+        assert_eq!(take(14, report(busy, Some(14), "b")), (None, 8));
+        assert_eq!(take(15, report(asks, None, "asks: x")), (Some(true), 15));
+        assert_eq!(take(16, report(asks, None, "asks: x")), (None, 15));
+        assert_eq!(take(17, report(asks, None, "asks: y")), (Some(false), 17));
+        assert_eq!(take(18, report(busy, Some(17), "c")), (Some(true), 17));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The agents of a town as `gt agents` shows them.
 
 use crate::containers::{self, Container};
-use crate::harnesses::Presets;
+use crate::states::States;
 use crate::{Result, Town, directory, keepalive, processes, roles, workspace};
 use gt_core::health::{self, Health, Vitals};
 use gt_core::process::Table;
@@ -66,11 +66,15 @@ pub fn list_among(
     } else {
         processes::snapshot()
     };
-    let mut presets = Presets::default();
     let now = jiff::Timestamp::now().as_second();
+    let theirs: Vec<&Container> = ours.iter().map(|(_, container)| *container).collect();
+    let reports = States::default().read(town, &theirs);
     let mut agents: Vec<AgentView> = ours
         .iter()
-        .map(|(identity, container)| view(town, identity, container, &mut table, &mut presets, now))
+        .zip(reports)
+        .map(|((identity, container), report)| {
+            view(town, identity, container, report, &mut table, now)
+        })
         .collect();
     if wanted.stopped {
         for identity in directory::on_disk(town).into_iter().filter(is_wanted) {
@@ -98,12 +102,11 @@ fn view(
     town: &Town,
     identity: &Identity,
     container: &Container,
+    report: Report,
     table: &mut Table,
-    presets: &mut Presets,
     now: i64,
 ) -> AgentView {
     let pane = container.pane();
-    let report = container.state(presets.get(town, &pane.tag_harness));
     let names = container.process_names();
     let alive = !pane.dead && !container.lost_agent_pane();
     if alive {

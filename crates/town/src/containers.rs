@@ -7,8 +7,10 @@
 
 use crate::{Result, Town};
 use gt_core::harness::Preset;
+use gt_core::patterns::Patterns;
+use gt_core::screen::Looked;
 use gt_core::session::SessionId as LifeId;
-use gt_core::state::{self, Observed, State};
+use gt_core::state::{self, Observed, Source, State};
 use gt_core::{Identity, Problem};
 use gt_tmux::{Command, Error as TmuxError, ErrorKind, PaneId, SessionId, SessionName};
 
@@ -30,6 +32,7 @@ gt_tmux::query! {
         pub title: String = "#{pane_title}",
         pub tty: String = "#{pane_tty}",
         pub path: String = "#{pane_current_path}",
+        pub start_path: String = "#{pane_start_path}",
         pub activity: i64 = "#{window_activity}",
         pub tag_town: String = "#{@gt_town}",
         pub tag_agent: String = "#{@gt_agent}",
@@ -243,6 +246,16 @@ impl Container {
 
     /// What the agent is doing, as far as one look at tmux tells.
     pub fn state(&self, preset: Option<&Preset>) -> state::Report {
+        self.state_shown(preset, &Patterns::default(), None)
+    }
+
+    /// The same with its screen, where somebody has looked; see [`crate::states`].
+    pub fn state_shown(
+        &self,
+        preset: Option<&Preset>,
+        patterns: &Patterns,
+        screen: Option<Looked<'_>>,
+    ) -> state::Report {
         let pane = self.pane();
         let reason = Some(pane.tag_state_reason.as_str()).filter(|reason| !reason.is_empty());
         state::judge(
@@ -253,11 +266,13 @@ impl Container {
                 died_at: pane.died_at,
                 title: &pane.title,
                 tag: self.tagged_state(),
-                tag_is_from_hook: pane.tag_state_source == "hook",
+                tag_source: Source::from_word(&pane.tag_state_source),
                 tag_since: pane.tag_state_since,
                 tag_reason: reason,
+                screen,
             },
             preset,
+            patterns,
         )
     }
 }

@@ -11,7 +11,7 @@ use crate::checkpoint::{self, running_life};
 use crate::events::Events;
 use crate::stop::{self, StopOptions};
 use crate::work::{Finish, Finished, Work};
-use crate::{Result, Town, fault, molecule, workspace};
+use crate::{Result, Town, fault, molecule, signal, workspace};
 use gt_core::event::Event;
 use gt_core::merge::Leaving;
 use gt_core::problem::Kind;
@@ -69,7 +69,7 @@ pub fn done(town: &Town, agent: &Identity, options: &DoneOptions) -> Result<Done
     // A letter alone is nothing that could be done.
     let hooked = hooked.filter(|item| item.kind != mail::KIND);
     let hooked = hooked.map(|item| item.id);
-    let ends = options.exit || agent.role() == Role::Polecat;
+    let ends = ends(agent, options);
     let begun = work.finished(&address)?.filter(|begun| !begun.is_ended);
     // The life that has left its work ends, whatever it was given since.
     let is_leaving = |begun: &Finished| ends && begun.life.is_some() && begun.life == life;
@@ -138,6 +138,11 @@ pub fn done(town: &Town, agent: &Identity, options: &DoneOptions) -> Result<Done
     })
 }
 
+/// Whether its life ends with the work.
+fn ends(agent: &Identity, options: &DoneOptions) -> bool {
+    options.exit || agent.role() == Role::Polecat
+}
+
 /// Ends the life of an agent that has left its work, with its container; or notes that
 /// it stays.
 pub fn end(town: &Town, agent: &Identity, ends: bool) -> Result<()> {
@@ -164,6 +169,15 @@ fn after(town: &Town, agent: &Identity, finished: &Finished, options: &DoneOptio
         checkpoint::clear(town, agent)?;
     }
     tell(town, finished, options.said.as_deref());
+    if finished.leaving == Leaving::Completed && !ends(agent, options) {
+        let what = finished.item.as_ref().map(WorkId::to_string);
+        let reason = what.map_or_else(
+            || "has nothing left to do".to_owned(),
+            |item| format!("has handed in {item}"),
+        );
+        // It only shows: what was handed in is where it belongs.
+        let _ = signal::mark_done(town, agent, &reason);
+    }
     fault::point(town, "done.told");
     Ok(())
 }

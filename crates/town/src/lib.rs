@@ -64,6 +64,7 @@ pub mod settings;
 pub mod signal;
 pub mod sling;
 pub mod start;
+pub mod states;
 pub mod steps;
 pub mod stop;
 pub mod stream;

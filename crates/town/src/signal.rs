@@ -102,7 +102,18 @@ pub fn mark_paused(town: &Town, identity: &Identity, reason: &str) -> Result<()>
     apply(town, tags.into())
 }
 
-/// Takes that back: the agent stands at its prompt. One that is not paused is left as it is.
+/// Notes that the agent has handed in its work and stays. The hooks of that turn leave it as
+/// it is, and a new prompt ends it. Where nobody runs, nothing is noted.
+pub fn mark_done(town: &Town, identity: &Identity, reason: &str) -> Result<()> {
+    let Some(container) = containers::of_agent(town, identity)? else {
+        return Ok(());
+    };
+    let now = jiff::Timestamp::now().as_second();
+    let tags = state_tags(&container.id(), State::Done, Source::Gt, now, reason);
+    apply(town, tags.into())
+}
+
+/// Takes a pause back: the agent stands at its prompt. One that is not paused is left as it is.
 pub fn clear_paused(town: &Town, identity: &Identity) -> Result<()> {
     let target = living(town, identity)?;
     let now = jiff::Timestamp::now().as_second();

@@ -4,9 +4,10 @@ use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
 use gt_core::harness::{self, Preset};
-use gt_core::screen::{self, Asking, Classification, Input};
+use gt_core::patterns::Patterns;
+use gt_core::screen::{self, Asking, Classification, Input, Looked};
 use gt_core::{Kind, Problem};
-use gt_town::{Town, harnesses};
+use gt_town::{Town, harnesses, project};
 use serde_json::json;
 use std::io::Read;
 use std::path::PathBuf;
@@ -47,6 +48,10 @@ pub(crate) struct ClassifyArgs {
     /// The terminal's title at that moment (`#{pane_title}`)
     #[arg(long, default_value = "", hide_default_value = true)]
     title: String,
+
+    /// The folder of a project whose .gt.toml adds patterns
+    #[arg(long, value_name = "FOLDER")]
+    project: Option<PathBuf>,
 }
 
 pub(crate) fn run(command: HarnessCommand, context: &Context) -> Answer {
@@ -99,8 +104,15 @@ pub(crate) fn run(command: HarnessCommand, context: &Context) -> Answer {
 fn classify(args: &ClassifyArgs, context: &Context) -> Result<(), Problem> {
     let preset = preset(&args.name, context)?;
     let text = capture(args)?;
-    let lines: Vec<&str> = text.lines().collect();
-    let found = screen::classify(&lines, &args.title, &preset);
+    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let looked = Looked {
+        lines: &lines,
+        silent_seconds: None,
+    };
+    let project = args.project.as_deref().map(project::of_worktree);
+    let project = project.transpose()?.map(|project| project.states);
+    let rules = project.iter().chain([&preset.states]);
+    let found = screen::witness(looked, &args.title, &preset, &Patterns::of(rules));
     if context.json {
         output::json(&found)
     } else {

@@ -53,6 +53,7 @@ pub(crate) fn run(args: StatusArgs, context: &Context) -> Answer {
             })).collect::<Vec<_>>(),
             "running": agents.len(),
             "states": states,
+            "agents": agents.iter().map(agents::document).collect::<Vec<_>>(),
             "unhealthy": ill.iter().map(|agent| agents::document(agent)).collect::<Vec<_>>(),
         }))?;
         return Ok(ExitCode::SUCCESS);

@@ -143,3 +143,152 @@ fn a_pause_is_taken_back_and_nothing_else_is() {
     let nowhere = ["signal", "stop", "--session", "gt-crew-nobody", "--strict"];
     assert_ne!(env.gt(&nowhere).code, 0);
 }
+
+#[test]
+fn one_that_says_it_is_done_stays_so_until_the_next_prompt() {
+    let env = stage();
+    hook(&env, "prompt", r#"{"prompt": "x"}"#);
+    hook(&env, "done", r#"{"reason": "all tests pass"}"#);
+    // The rest of the turn in which it said so.
+    hook(&env, "tool-end", r#"{"tool_name": "Bash"}"#);
+    hook(&env, "stop", "");
+    let agent = env.agent(MAX);
+    assert_eq!(
+        (
+            &agent["state"],
+            &agent["state_source"],
+            &agent["state_reason"]
+        ),
+        (&"done".into(), &"hook".into(), &"all tests pass".into())
+    );
+    let status = env.json(&["status"]);
+    assert_eq!(status["states"]["done"], 1, "{status}");
+    assert_eq!(status["agents"][0]["state_reason"], "all tests pass");
+    let line = env.gt(&["status-line", "--session", CONTAINER]).ok().stdout;
+    assert_eq!(line.trim(), "done ✓1");
+    env.gt(&["nudge", MAX, "[[delay=60]]"]).ok();
+    await_state(&env, "busy");
+}
+
+#[test]
+fn handing_in_makes_one_that_stays_done() {
+    let env = stage();
+    let folder = env.town().join("gastown/crew/max");
+    let item = env.json(&["work", "create", "Something", "--rig", "gastown"]);
+    let item = item["id"].as_str().unwrap();
+    env.gt(&["hook", item, "--agent", MAX]).ok();
+    std::fs::write(folder.join("new"), "x\n").unwrap();
+    env.git(&folder, &["add", "."]);
+    env.git(&folder, &["commit", "--quiet", "-m", "Something"]);
+    env.gt(&["done", "--agent", MAX]).ok();
+    hook(&env, "stop", "");
+    let agent = env.agent(MAX);
+    assert_eq!(agent["state"], "done", "{agent}");
+    assert_eq!(agent["state_reason"], format!("has handed in {item}"));
+}
+
+/// A program that gt knows nothing of: a script as a harness without hooks, marks and title.
+fn unknown_program(env: &TestEnv, script: &str, more: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    let program = env.path("unknown");
+    std::fs::write(&program, format!("#!/bin/sh\n{script}\nexec sleep 600\n")).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let preset = format!(
+        "[command]\nprogram = '{}'\n[process]\nnames = ['sleep', 'sh', 'unknown']\n{more}",
+        program.display()
+    );
+    std::fs::write(env.town().join("harnesses/unknown.toml"), preset).unwrap();
+    env.gt(&[
+        "crew",
+        "start",
+        "max",
+        "--no-prompt",
+        "--harness",
+        "unknown",
+    ])
+    .ok();
+}
+
+#[test]
+fn an_unknown_program_is_read_by_its_screen() {
+    let env = TestEnv::with_crew(&["max"]);
+    unknown_program(&env, "echo 'Do you want to continue? [y/n]'", "");
+    let agent = await_state(&env, "waiting");
+    assert_eq!(agent["state_source"], "screen");
+    assert_eq!(
+        agent["state_reason"],
+        "asks: Do you want to continue? [y/n]"
+    );
+    let status = env.json(&["status"]);
+    assert_eq!(status["agents"][0]["state"], "waiting", "{status}");
+}
+
+#[test]
+fn a_harness_and_a_project_add_patterns() {
+    let env = TestEnv::with_crew(&["max"]);
+    let pattern = "[[states.patterns]]\nstate = 'error'\nshows = 'kaputt'\n";
+    let said = "echo 'Task completed'; echo kaputt; echo FERTIG";
+    unknown_program(&env, said, &format!("[states]\nbuiltin = false\n{pattern}"));
+    let agent = await_state(&env, "error");
+    assert_eq!(agent["state_reason"], "kaputt");
+    let project = env.town().join("gastown/crew/max/.gt.toml");
+    let pattern = "[[states.patterns]]\nstate = 'done'\nshows = 'fertig'\nany_case = true\n";
+    std::fs::write(&project, format!("{pattern}priority = 99\n")).unwrap();
+    let agent = await_state(&env, "done");
+    assert_eq!(agent["state_reason"], "FERTIG");
+    // The same by hand.
+    let screen = env.path("screen");
+    std::fs::write(&screen, "Task completed\nfertig\n").unwrap();
+    let screen = screen.to_str().unwrap();
+    let folder = project.parent().unwrap().to_str().unwrap();
+    let classify = |more: &[&str]| {
+        let words = ["harness", "classify", "unknown", screen];
+        let town = env.town();
+        let town = ["--town", town.to_str().unwrap()];
+        env.json(&[&words, more, &town].concat())["rule"].clone()
+    };
+    assert_eq!(classify(&["--project", folder]), "pattern.done");
+    assert_eq!(classify(&[]), "none");
+}
+
+#[test]
+fn a_projects_pattern_counts_for_a_program_that_is_known_well() {
+    let env = stage();
+    let project = env.town().join("gastown/crew/max/.gt.toml");
+    let pattern = "[[states.patterns]]\nstate = 'done'\nshows = 'All tests pass. Finished.'\n";
+    std::fs::write(project, pattern).unwrap();
+    env.gt(&[
+        "nudge",
+        MAX,
+        "[[text=I am at it. All tests pass. Finished.]]",
+    ])
+    .ok();
+    let agent = await_state(&env, "done");
+    assert_eq!(agent["state_source"], "screen");
+    // What the table has says nothing here.
+    env.gt(&[
+        "nudge",
+        MAX,
+        "[[text=Error: ENOENT. Do you want to? Done.]]",
+    ])
+    .ok();
+    env.wait_screen(MAX, "ENOENT");
+    await_state(&env, "idle");
+}
+
+#[test]
+fn a_dialog_says_what_is_asked_where_the_hook_does_not() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["crew", "start", "max", "--no-prompt", "--ask-permissions"])
+        .ok();
+    env.gt(&["wait", MAX, "--timeout", "30"]).ok();
+    env.gt(&["nudge", MAX, "[[tool=rm -rf build]]"]).ok();
+    env.gt(&["wait", MAX, "--until", "waiting", "--timeout", "30"])
+        .ok();
+    let asks = r#"{"notification_type": "permission_prompt", "message": "demo needs you"}"#;
+    hook(&env, "notification", asks);
+    let agent = await_state(&env, "waiting");
+    let reason = agent["state_reason"].as_str().unwrap();
+    assert!(reason.starts_with("asks: "), "{reason}");
+    assert!(reason.contains("rm -rf build"), "{reason}");
+}
