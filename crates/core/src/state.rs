@@ -156,20 +156,33 @@ pub fn judge(seen: &Observed<'_>, preset: Option<&Preset>, patterns: &Patterns) 
         return report;
     };
     let shown = screen::witness(looked, seen.title, preset, patterns);
-    match report.state {
-        State::Waiting => with_question(report, shown),
-        // A hook and a title know that a turn is over, and not what its last words mean.
-        State::Idle if report.source != Source::Gt && !shown.rule.starts_with("pattern.") => report,
-        _ => match shown.state {
-            State::Starting | State::Running => report,
-            state if state == report.state => report,
-            state => Report {
-                state,
-                source: Source::Screen,
-                since: None,
-                reason: Some(shown.reason),
-            },
-        },
+    let adds = match report.state {
+        State::Waiting => return with_question(report, shown),
+        State::Idle => adds_to_idle(report.source, &shown),
+        _ => !matches!(shown.state, State::Starting | State::Running),
+    };
+    if !adds || shown.state == report.state {
+        return report;
+    }
+    Report {
+        state: shown.state,
+        source: Source::Screen,
+        since: None,
+        reason: Some(shown.reason),
+    }
+}
+
+/// Whether the screen of an agent of which somebody says that it is idle may say otherwise.
+fn adds_to_idle(source: Source, shown: &Classification) -> bool {
+    // What its last words mean only a pattern knows.
+    let is_meant = shown.rule.starts_with("pattern.");
+    match source {
+        // Since then nobody may have spoken.
+        Source::Gt => !matches!(shown.state, State::Starting | State::Running),
+        // That a turn is over shows in a title, and not that it failed. Some titles stay
+        // while a dialog is open.
+        Source::Title => is_meant || matches!(shown.state, State::Waiting | State::Error),
+        _ => is_meant,
     }
 }
 
@@ -181,7 +194,9 @@ pub fn wants_screen(report: &Report, preset: Option<&Preset>, patterns: &Pattern
         && match report.state {
             State::Running => true,
             State::Waiting => !says_what(&report.reason),
-            State::Idle => report.source == Source::Gt || patterns.has_own(),
+            State::Idle => {
+                matches!(report.source, Source::Gt | Source::Title) || patterns.has_own()
+            }
             _ => false,
         }
 }

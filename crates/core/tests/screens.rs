@@ -3,65 +3,12 @@
 //! `screens/*.txt` is what `tmux capture-pane -p` gave (`*-colours.txt`: with
 //! `-e`), `screens/table.toml` has one row for each; see `screens/README.md`.
 
-use gt_core::harness::{self, Preset};
+mod corpus;
+
+use corpus::{Row, Screen, folder, screens, table};
 use gt_core::screen::{self, Classification};
 use gt_core::state::State;
-use serde::Deserialize;
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
-
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Row {
-    preset: String,
-    #[serde(default)]
-    title: String,
-    state: String,
-    rule: String,
-    /// Absent where no dialog is open.
-    options: Option<Vec<String>>,
-    marked: Option<usize>,
-    /// Absent where there is no input line.
-    input: Option<String>,
-    #[serde(default)]
-    placeholder: bool,
-    #[serde(default)]
-    pasted: bool,
-}
-
-struct Screen {
-    name: String,
-    row: Row,
-    preset: Preset,
-    lines: Vec<String>,
-}
-
-fn folder() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/screens")
-}
-
-fn read(file: &str) -> String {
-    std::fs::read_to_string(folder().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
-}
-
-fn table() -> BTreeMap<String, Row> {
-    toml::from_str(&read("table.toml")).unwrap_or_else(|error| panic!("{error}"))
-}
-
-fn screens() -> impl Iterator<Item = Screen> {
-    table().into_iter().map(|(name, row)| {
-        let preset = harness::resolve(&row.preset, None).expect("a built-in preset");
-        Screen {
-            preset: preset.value,
-            lines: read(&format!("{name}.txt"))
-                .lines()
-                .map(str::to_owned)
-                .collect(),
-            name,
-            row,
-        }
-    })
-}
+use std::collections::BTreeSet;
 
 /// What of a classification is expected, in the shape of a row.
 fn told(found: &Classification, row: &Row) -> Row {
