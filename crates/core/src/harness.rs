@@ -228,6 +228,14 @@ pub struct TitleMarks {
 }
 
 impl TitleMarks {
+    /// Whether the program says its state in the title at all.
+    pub fn says_anything(&self) -> bool {
+        self.always
+            || ![&self.ready, &self.busy, &self.waiting]
+                .iter()
+                .all(|m| m.is_empty())
+    }
+
     /// The first of these marks that a title begins with.
     pub fn first<'m>(marks: &'m [String], title: &str) -> Option<&'m str> {
         let title = title.trim_start();

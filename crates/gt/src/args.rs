@@ -52,6 +52,7 @@ pub(crate) enum Command {
     Nudge(commands::nudge::NudgeArgs),
     Broadcast(commands::broadcast::BroadcastArgs),
     Wait(commands::wait::WaitArgs),
+    Watch(commands::watch::WatchArgs),
     Answer(commands::answer::AnswerArgs),
     Keys(commands::keys::KeysArgs),
 

@@ -58,6 +58,7 @@ pub(crate) mod task;
 pub(crate) mod tmux_conf;
 pub(crate) mod up;
 pub(crate) mod wait;
+pub(crate) mod watch;
 pub(crate) mod work;
 
 use crate::args::Command;
@@ -84,6 +85,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Answer {
         Command::Nudge(args) => nudge::run(args, context),
         Command::Broadcast(args) => broadcast::run(args, context),
         Command::Wait(args) => wait::run(args, context),
+        Command::Watch(args) => watch::run(&args, context),
         Command::Answer(args) => answer::run(args, context),
         Command::Sessions(command) => sessions::run(command, context),
         Command::Seance(args) => seance::run(&args, context),

@@ -132,7 +132,7 @@ fn view(
         pid: alive.then_some(pane.pid),
         pane: Some(pane.pane),
         work_dir: text(&pane.path),
-        attached: pane.attached > 0,
+        attached: container.is_attached(),
         created_at: Some(pane.created),
         keepalive_age: Some(keepalive::age(
             keepalive::read(town, identity).as_ref(),

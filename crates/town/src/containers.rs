@@ -22,7 +22,7 @@ gt_tmux::query! {
         pub session: SessionId = "#{session_id}",
         pub session_name: String = "#{session_name}",
         pub created: i64 = "#{session_created}",
-        pub attached: u32 = "#{session_attached}",
+        pub attached: String = "#{session_attached_list}",
         pub pane: PaneId = "#{pane_id}",
         pub pid: u32 = "#{pane_pid}",
         pub dead: bool = "#{pane_dead}",
@@ -216,6 +216,12 @@ impl Container {
             Owner::Agent(identity) => Some(identity),
             _ => None,
         }
+    }
+
+    /// Whether somebody looks at it. Control clients, which have no terminal, do not look.
+    pub fn is_attached(&self) -> bool {
+        let clients = self.pane().attached.split(',');
+        clients.into_iter().any(|client| client.starts_with('/'))
     }
 
     pub fn life(&self) -> Option<LifeId> {

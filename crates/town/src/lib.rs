@@ -41,6 +41,7 @@ pub mod look;
 pub mod mail;
 pub mod merge;
 pub mod molecule;
+pub mod monitor;
 pub mod neighbours;
 pub mod nudge;
 mod opened;

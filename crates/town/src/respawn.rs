@@ -10,7 +10,7 @@ use crate::events::Events;
 use crate::sessions::{Query, Sessions};
 use crate::start::{self, StartOptions, Started};
 use crate::work::Work;
-use crate::{Result, Town, roles};
+use crate::{Result, Town, monitor, roles};
 use gt_core::Identity;
 use gt_core::event::Event;
 use gt_core::record::Outcome as Ended;
@@ -139,6 +139,7 @@ fn over_item(town: &Town, identity: &Identity, container: &Container) -> Result<
 fn give_up(town: &Town, container: &Container, identity: &Identity, reason: &str) -> Result<()> {
     set(town, container, tag::AUTO_RESPAWN, "")?;
     set(town, container, tag::STATE_REASON, reason)?;
+    monitor::tell(town);
     let event = Event::new("escalation_raised", identity.address()).with("reason", reason);
     Events::of(town).note(vec![event]);
     Ok(())

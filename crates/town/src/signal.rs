@@ -9,7 +9,7 @@ use crate::containers::{self, Container, tmux_problem};
 use crate::harnesses::Presets;
 use crate::queue::{self, Queue};
 use crate::sessions::Sessions;
-use crate::{Result, Town, checkpoint, save, usage};
+use crate::{Result, Town, checkpoint, monitor, save, usage};
 use gt_core::record::Record;
 use gt_core::signal::{self, Event};
 use gt_core::startup::tag;
@@ -65,6 +65,7 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
             .server()
             .run(batch)
             .map_err(|error| tmux_problem("cannot tag the container", error))?;
+        monitor::tell(town);
     }
     let noted = usage::note(town, event, report);
     // Its own address is in the agent's environment; a hook that runs elsewhere

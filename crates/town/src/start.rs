@@ -26,8 +26,8 @@ use crate::lock::{self, FileLock};
 use crate::queue::{Phase, Queue};
 use crate::sessions::{End, Sessions};
 use crate::{
-    Result, Town, epilogue, fault, hooks, look, neighbours, pidfile, rig, roles, save, stop, usage,
-    workspace,
+    Result, Town, epilogue, fault, hooks, look, monitor, neighbours, pidfile, rig, roles, save,
+    stop, usage, workspace,
 };
 use container::{Made, Place, Previous};
 use gt_core::problem::Kind;
@@ -99,6 +99,8 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
     }
     let mut ending = None;
     let result = container::make(town, &prepared, &plan, existing.place).and_then(|made| {
+        // tmux says nothing of a pane that has another process now.
+        monitor::tell(town);
         if is_recorded {
             fault::point(town, "handoff.respawned");
             ending = Some(std::thread::spawn(|| stop::end_held(leaving, stop::GRACE)));
@@ -304,6 +306,7 @@ fn finish(
         .server()
         .run(batch)
         .map_err(|error| tmux_problem(&format!("the container {name} was lost again"), error))?;
+    monitor::tell(town);
     if prepared.role.start.verify_survived && dead.trim() == "1" {
         return Err(await_ready::death(town, prepared, made));
     }

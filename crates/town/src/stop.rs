@@ -11,7 +11,7 @@ use crate::lock::FileLock;
 use crate::processes::{self, Handle};
 use crate::queue::Queue;
 use crate::sessions::{End, Sessions};
-use crate::{Result, Town, epilogue, harnesses, inject, pidfile, save, windows};
+use crate::{Result, Town, epilogue, harnesses, inject, monitor, pidfile, save, windows};
 use gt_core::harness::Preset;
 use gt_core::process::Table;
 use gt_core::record::{Outcome, Record};
@@ -177,6 +177,8 @@ fn end(town: &Town, victims: &[Container], options: StopOptions) -> Result<Vec<S
         });
     }
     remove_containers(town, victims)?;
+    // One that stays for the user's panes has lost its tags.
+    monitor::tell(town);
     // Once more: whoever looked meanwhile may have taken it for one that lives.
     remember(town, victims, options.outcome)?;
     for container in victims {

@@ -38,7 +38,7 @@ pub use overview::Overview;
 pub use read::Query;
 
 use crate::Town;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The work items of a town.
@@ -55,6 +55,11 @@ impl Work {
             path: town.root().join(".work/items.db"),
             beads: beads::Beads::of(town),
         }
+    }
+
+    /// Where the database is, or will be.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Whether anything was ever written: otherwise nobody has to look.

@@ -43,4 +43,5 @@ mod talking;
 mod tasks;
 mod towns;
 mod usage;
+mod watching;
 mod working;

@@ -9,7 +9,7 @@ use super::step::{self, Progress, Step};
 use super::tags;
 use crate::containers::{Container, tmux_problem};
 use crate::watch::{PaneWatch, Woke};
-use crate::{Result, Town, fault, inject, processes};
+use crate::{Result, Town, fault, inject, monitor, processes};
 use gt_core::project::Init;
 use gt_core::startup::tag;
 use gt_core::state::State;
@@ -208,11 +208,9 @@ impl Shell<'_> {
                 .args([*option, *value])
         });
         let batch = commands.fold(Batch::new(), Batch::then);
-        self.town
-            .server()
-            .run(batch)
-            .map(drop)
-            .map_err(|error| tmux_problem("cannot mark the container", error))
+        let done = self.town.server().run(batch).map(drop);
+        monitor::tell(self.town);
+        done.map_err(|error| tmux_problem("cannot mark the container", error))
     }
 
     /// The files of this container's steps, and of those before it.

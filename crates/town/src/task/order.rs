@@ -9,7 +9,7 @@ use crate::stop;
 use crate::windows::{self, AfterEnd, Wish};
 use crate::work::Work;
 use crate::workspace::{self, Placed};
-use crate::{Result, Town, fault, hook, project, sling, start};
+use crate::{Result, Town, fault, hook, monitor, project, sling, start};
 use gt_core::project::{Label, Project};
 use gt_core::startup::tag;
 use gt_core::state::State;
@@ -213,6 +213,7 @@ impl Order<'_> {
         });
         let batch = commands.fold(Batch::new(), Batch::then);
         let done = self.town.server().run(batch).map(drop);
+        monitor::tell(self.town);
         done.map_err(|error| tmux_problem("cannot mark the container", error))
     }
 

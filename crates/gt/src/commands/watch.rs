@@ -1,0 +1,123 @@
+use super::Answer;
+use crate::context::Context;
+use crate::output;
+use clap::Args;
+use gt_core::Problem;
+use gt_town::monitor::{Change, Monitor, Moved};
+use gt_town::{Town, target};
+use rustix::event::{PollFd, PollFlags, poll};
+use serde_json::json;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+
+/// Tell every change of an agent's state, as it happens
+///
+/// One line for each: who, the state before and the one now, who says so, and why. With
+/// --json one document in each line, those that run first. Ctrl-C ends it. While nothing
+/// happens it sleeps.
+#[derive(Debug, Args)]
+pub(crate) struct WatchArgs {
+    /// Only this agent
+    target: Option<String>,
+    /// Begin with the agents as they are
+    #[arg(long)]
+    first: bool,
+}
+
+pub(crate) fn run(args: &WatchArgs, context: &Context) -> Answer {
+    let town = context.town()?;
+    let only = args.target.as_deref();
+    let only = only.map(|text| target::resolve(&town, text)).transpose()?;
+    let ended = end_signals()?;
+    let json = context.json;
+    let is_wanted = move |moved: &Moved| only.as_ref().is_none_or(|only| moved.agent == *only);
+    let wanted = is_wanted.clone();
+    let monitor = watch(&town, move |moved| {
+        if wanted(&moved) {
+            // Where nobody reads any more the wait below ends.
+            let _ = output::print(&line(&moved, json));
+        }
+    })?;
+    if args.first {
+        for seen in monitor.agents() {
+            let moved = Moved {
+                agent: seen.agent,
+                container: seen.container,
+                life: seen.life,
+                before: None,
+                now: seen.report,
+            };
+            if is_wanted(&moved) {
+                output::print(&line(&moved, json))?;
+            }
+        }
+    }
+    wait_for_end(&ended);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn watch(town: &Town, tell: impl Fn(Moved) + Send + 'static) -> Result<Monitor, Problem> {
+    Monitor::start(town, move |change| {
+        if let Change::Moved(moved) = change {
+            tell(*moved);
+        }
+    })
+}
+
+fn line(moved: &Moved, json: bool) -> String {
+    let now = &moved.now;
+    if json {
+        let document = output::without_nulls(json!({
+            "at": jiff::Timestamp::now().to_string(),
+            "agent": moved.agent.address(),
+            "container": moved.container,
+            "session": moved.life.map(|life| life.to_string()),
+            "before": moved.before,
+            "state": now.state,
+            "source": now.source,
+            "since": now.since.and_then(output::time),
+            "reason": now.reason,
+        }));
+        return format!("{document}\n");
+    }
+    let at = jiff::Zoned::now().strftime("%H:%M:%S").to_string();
+    let before = moved.before.map_or("-", gt_core::state::State::word);
+    let source = json!(now.source);
+    let source = source.as_str().unwrap_or_default();
+    let reason = now.reason.as_deref().map(|reason| format!(": {reason}"));
+    let text = format!(
+        "{at}  {}  {before} → {} ({source}{})",
+        moved.agent,
+        now.state.word(),
+        reason.unwrap_or_default()
+    );
+    output::clean(&text) + "\n"
+}
+
+/// A stream that can be read as soon as somebody asks us to end.
+fn end_signals() -> Result<UnixStream, Problem> {
+    let open = || {
+        let (ended, end) = UnixStream::pair()?;
+        for signal in [SIGINT, SIGTERM] {
+            signal_hook::low_level::pipe::register(signal, end.try_clone()?)?;
+        }
+        Ok(ended)
+    };
+    open().map_err(|error: std::io::Error| Problem::failed("cannot wait").caused_by(error))
+}
+
+/// Waits, without a timer, until we are asked to end or nobody reads any more.
+fn wait_for_end(ended: &UnixStream) {
+    loop {
+        let stdout = std::io::stdout();
+        let mut fds = [
+            PollFd::new(ended, PollFlags::IN),
+            PollFd::new(&stdout, PollFlags::empty()),
+        ];
+        match poll(&mut fds, None) {
+            Err(rustix::io::Errno::INTR) => {}
+            _ => return,
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! `gt watch`: every change of an agent's state, told while it happens.
+
+use crate::env::{PATIENCE, TestEnv, lives, signal};
+use gt_tmux::Command as Tmux;
+use gt_tmux::testing::wait_until;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+struct Watch {
+    child: Child,
+    lines: Receiver<(Instant, Value)>,
+}
+
+impl Watch {
+    fn begin(env: &TestEnv) -> Self {
+        let mut child = env.spawn(&["watch", "--json", "--first"]);
+        let stdout = child.stdout.take().unwrap();
+        let (send, lines) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines() {
+                let line = serde_json::from_str(&line.unwrap()).unwrap();
+                if send.send((Instant::now(), line)).is_err() {
+                    return;
+                }
+            }
+        });
+        wait_until("it listens", PATIENCE, || {
+            env.town()
+                .join(".runtime/board/changed")
+                .exists()
+                .then_some(())
+        });
+        Watch { child, lines }
+    }
+
+    /// The next line with that state, and how long after the given moment it came.
+    #[track_caller]
+    fn expect(&self, state: &str, since: Instant) -> (Value, Duration) {
+        let mut others = Vec::new();
+        loop {
+            match self.lines.recv_timeout(PATIENCE) {
+                Ok((at, line)) if line["state"] == state => {
+                    return (line, at.saturating_duration_since(since));
+                }
+                Ok((_, line)) => others.push(line),
+                Err(_) => panic!("{state} was not told, only {others:?}"),
+            }
+        }
+    }
+
+    fn end(mut self) {
+        signal(self.child.id(), Signal::INT);
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+fn hook(env: &TestEnv, container: &str, event: &str, report: &Value) {
+    let mut command = env.gt_command(&["signal", event, "--session", container, "--strict"]);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(report.to_string().as_bytes()).unwrap();
+    drop(stdin);
+    assert!(child.wait().unwrap().success());
+}
+
+/// What a loaded machine may take for what takes a tenth of a second.
+const SOON: Duration = Duration::from_secs(1);
+
+#[test]
+fn a_life_is_told_from_its_start_to_its_end() {
+    let env = TestEnv::with_town();
+    let watch = Watch::begin(&env);
+    let before = Instant::now();
+    env.gt(&["start", "mayor", "--no-prompt"]).ok();
+    let (line, _) = watch.expect("idle", before);
+    assert_eq!(line["agent"], "mayor");
+    assert_eq!(line["container"], "hq-mayor");
+    let bash = json!({"tool_name": "Bash", "tool_input": {"command": "rm x"}});
+    let before = Instant::now();
+    hook(&env, "hq-mayor", "permission", &bash);
+    // The title says otherwise at once, since the agent was not really asked.
+    let told = env.format("hq-mayor", "#{@gt_state}");
+    assert_eq!(told, "waiting");
+    env.tmux(
+        Tmux::new("select-pane")
+            .target(gt_tmux::SessionName::try_from("hq-mayor").unwrap())
+            .args(["-T", "no mark"]),
+    );
+    hook(&env, "hq-mayor", "permission", &bash);
+    let (line, after) = watch.expect("waiting", before);
+    assert_eq!(line["source"], "hook");
+    assert_eq!(line["reason"], "asks: Bash(rm x)");
+    assert!(after < SOON, "{after:?}");
+    let before = Instant::now();
+    signal(env.pid("mayor"), Signal::KILL);
+    let (line, after) = watch.expect("crashed", before);
+    assert_eq!(line["before"], "waiting");
+    assert!(after < SOON, "{after:?}");
+    env.gt(&["stop", "mayor"]).ok();
+    let (line, _) = watch.expect("stopped", before);
+    assert_eq!(line["before"], "crashed");
+    watch.end();
+    assert!(!env.town().join(".runtime/board/changed").exists());
+}
+
+#[test]
+fn a_watch_that_is_killed_leaves_no_client_behind() {
+    let env = TestEnv::with_town();
+    env.gt(&["start", "mayor", "--no-prompt"]).ok();
+    let mut watch = Watch::begin(&env);
+    let clients = || env.tmux(Tmux::new("list-clients").args(["-F", "#{client_pid}"]));
+    let client = wait_until("a client", PATIENCE, || clients().parse::<u32>().ok());
+    // It looks at nobody.
+    assert_eq!(env.agent("mayor")["attached"], false);
+    watch.child.kill().unwrap();
+    watch.child.wait().unwrap();
+    wait_until("its client is gone", PATIENCE, || {
+        (!lives(client) && clients().is_empty()).then_some(())
+    });
+    // What it left behind holds up nobody.
+    let watch = Watch::begin(&env);
+    let (line, _) = watch.expect("idle", Instant::now());
+    assert_eq!(line["agent"], "mayor");
+    watch.end();
+}

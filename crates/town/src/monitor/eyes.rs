@@ -1,0 +1,365 @@
+//! What the kernel tells: that a file was touched, a pane has printed, a process ended.
+//!
+//! A pane is watched for one print at a time and has to be armed again: a program that
+//! prints without a pause wakes nobody in between. Where there is nothing that tells, or
+//! no watches are left, everything may have changed twice a second.
+
+use crate::processes::{self, Handle};
+use gt_tmux::PaneId;
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long nobody looks where nothing is told.
+const BLIND: Duration = Duration::from_millis(500);
+
+/// Where the files are whose changes mean something.
+#[derive(Clone, Debug)]
+pub(super) struct Places {
+    /// The file that others touch.
+    pub(super) push: PathBuf,
+    /// The database of work items.
+    pub(super) work: PathBuf,
+    /// tmux's socket.
+    pub(super) socket: PathBuf,
+}
+
+/// What may have happened.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    pub(super) pushed: bool,
+    pub(super) work: bool,
+    /// A server may have come.
+    pub(super) socket: bool,
+    pub(super) printed: Vec<PaneId>,
+    pub(super) ended: Vec<u32>,
+}
+
+#[derive(Debug)]
+pub(super) struct Eyes {
+    kernel: system::Kernel,
+    /// Not everything that should be told is.
+    blind: bool,
+    places: Places,
+    panes: BTreeMap<PaneId, String>,
+    handles: BTreeMap<u32, Handle>,
+    /// Processes that have ended, so that nobody tries to hold them again.
+    gone: BTreeSet<u32>,
+}
+
+impl Eyes {
+    pub(super) fn open(places: Places) -> Self {
+        let mut kernel = system::Kernel::open();
+        let blind = !kernel.watch_push(&places.push) || !kernel.watch_work(&places.work);
+        Eyes {
+            kernel,
+            blind,
+            places,
+            panes: BTreeMap::new(),
+            handles: BTreeMap::new(),
+            gone: BTreeSet::new(),
+        }
+    }
+
+    /// Tells when there may be a server, or does not care any more.
+    pub(super) fn await_server(&mut self, wanted: bool) {
+        match wanted {
+            true => self.blind |= !self.kernel.watch_socket(&self.places.socket),
+            false => self.kernel.forget_socket(),
+        }
+    }
+
+    /// Tells when this pane prints next. Whoever reads it does so after this.
+    pub(super) fn arm(&mut self, pane: PaneId, tty: &str) {
+        self.panes.insert(pane, tty.to_owned());
+        self.blind |= !self.kernel.watch_pane(pane, Path::new(tty));
+    }
+
+    /// Whether that terminal of the pane is watched already, or has been.
+    pub(super) fn knows(&self, pane: PaneId, tty: &str) -> bool {
+        self.panes.get(&pane).is_some_and(|known| known == tty)
+    }
+
+    pub(super) fn tty_of(&self, pane: PaneId) -> Option<String> {
+        self.panes.get(&pane).cloned()
+    }
+
+    /// Cares for no other panes than these any more.
+    pub(super) fn keep_panes(&mut self, wanted: &BTreeSet<PaneId>) {
+        let is_unwanted = |pane: &&PaneId| !wanted.contains(pane);
+        let others: Vec<PaneId> = self.panes.keys().filter(is_unwanted).copied().collect();
+        for pane in others {
+            self.panes.remove(&pane);
+            self.kernel.forget_pane(pane);
+        }
+    }
+
+    /// Holds exactly these processes. Gives those that have just been found ended.
+    pub(super) fn hold(&mut self, wanted: &BTreeSet<u32>) -> Vec<u32> {
+        self.handles.retain(|pid, _| wanted.contains(pid));
+        self.gone.retain(|pid| wanted.contains(pid));
+        let mut ended = Vec::new();
+        for pid in wanted {
+            if self.handles.contains_key(pid) || self.gone.contains(pid) {
+                continue;
+            }
+            match processes::hold_one(*pid) {
+                Some(handle) => drop(self.handles.insert(*pid, handle)),
+                None => {
+                    self.gone.insert(*pid);
+                    ended.push(*pid);
+                }
+            }
+        }
+        ended
+    }
+
+    /// Waits until something is told, or the other end of `woken` has written, or that long.
+    pub(super) fn wait(&mut self, woken: &UnixStream, patience: Option<Duration>) -> Told {
+        let patience = match self.blind {
+            true => Some(patience.map_or(BLIND, |patience| patience.min(BLIND))),
+            false => patience,
+        };
+        system::wait(&self.kernel, &self.handles, woken, patience);
+        let mut told = Told::default();
+        self.kernel.read(&mut told, &self.places);
+        if self.blind {
+            told.pushed = true;
+            told.work = true;
+            told.socket = true;
+            told.printed = self.panes.keys().copied().collect();
+        }
+        let ended = self.handles.iter().filter(|(_, handle)| handle.has_ended());
+        told.ended = ended.map(|(pid, _)| *pid).collect();
+        for pid in &told.ended {
+            // It would tell so for ever.
+            self.handles.remove(pid);
+            self.gone.insert(*pid);
+        }
+        told
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod system {
+    use super::{Duration, Handle, PaneId, Path, Places, Told, UnixStream};
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+    use rustix::io::Errno;
+    use std::collections::BTreeMap;
+    use std::mem::MaybeUninit;
+    use std::os::fd::OwnedFd;
+    use std::os::unix::ffi::OsStrExt;
+
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Watched {
+        Push,
+        Work,
+        /// The folder in which the folder of work items will be made.
+        AboveWork,
+        Socket,
+        Pane(PaneId),
+    }
+
+    #[derive(Debug)]
+    pub(super) struct Kernel {
+        fd: Option<OwnedFd>,
+        watches: BTreeMap<i32, Watched>,
+    }
+
+    impl Kernel {
+        pub(super) fn open() -> Self {
+            Kernel {
+                fd: inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok(),
+                watches: BTreeMap::new(),
+            }
+        }
+
+        fn watch(&mut self, path: &Path, flags: WatchFlags, what: Watched) -> Result<(), Errno> {
+            let fd = self.fd.as_ref().ok_or(Errno::NOSPC)?;
+            let number = inotify::add_watch(fd, path, flags)?;
+            self.watches.insert(number, what);
+            Ok(())
+        }
+
+        fn forget(&mut self, what: Watched) {
+            let Some(fd) = &self.fd else {
+                return;
+            };
+            self.watches.retain(|number, watched| {
+                if *watched == what {
+                    let _ = inotify::remove_watch(fd, *number);
+                }
+                *watched != what
+            });
+        }
+
+        pub(super) fn watch_push(&mut self, file: &Path) -> bool {
+            let folder = file.parent().unwrap_or(file);
+            self.watch(folder, WatchFlags::ATTRIB, Watched::Push)
+                .is_ok()
+        }
+
+        /// Watches the folder of the database, or for its making. Whether one of both is.
+        pub(super) fn watch_work(&mut self, database: &Path) -> bool {
+            let folder = database.parent().unwrap_or(database);
+            let changes = WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::MOVED_TO;
+            match self.watch(folder, changes, Watched::Work) {
+                Err(Errno::NOENT) => {
+                    let above = folder.parent().unwrap_or(folder);
+                    self.watch(above, WatchFlags::CREATE, Watched::AboveWork)
+                        .is_ok()
+                }
+                done => {
+                    self.forget(Watched::AboveWork);
+                    done.is_ok()
+                }
+            }
+        }
+
+        /// Watches the socket's folder, or the nearest above it that is there.
+        pub(super) fn watch_socket(&mut self, socket: &Path) -> bool {
+            self.forget(Watched::Socket);
+            let appears = WatchFlags::CREATE | WatchFlags::MOVED_TO;
+            let mut above = socket.ancestors().skip(1);
+            above.any(|folder| self.watch(folder, appears, Watched::Socket).is_ok())
+        }
+
+        pub(super) fn forget_socket(&mut self) {
+            self.forget(Watched::Socket);
+        }
+
+        pub(super) fn watch_pane(&mut self, pane: PaneId, tty: &Path) -> bool {
+            let once = WatchFlags::MODIFY | WatchFlags::ONESHOT;
+            // A terminal that is gone prints nothing; the next listing says so.
+            !matches!(
+                self.watch(tty, once, Watched::Pane(pane)),
+                Err(Errno::NOSPC | Errno::MFILE | Errno::NOMEM)
+            )
+        }
+
+        pub(super) fn forget_pane(&mut self, pane: PaneId) {
+            self.forget(Watched::Pane(pane));
+        }
+
+        /// Reads what has been told.
+        pub(super) fn read(&mut self, told: &mut Told, places: &Places) {
+            let Some(fd) = &self.fd else {
+                return;
+            };
+            let mut buffer = [MaybeUninit::uninit(); 4096];
+            let mut events = inotify::Reader::new(fd, &mut buffer);
+            let mut has_folder = false;
+            let is = |name: Option<&[u8]>, path: &Path| {
+                name.is_some() && name == path.file_name().map(OsStrExt::as_bytes)
+            };
+            while let Ok(event) = events.next() {
+                let flags = event.events();
+                if flags.contains(ReadFlags::QUEUE_OVERFLOW) {
+                    // What was lost is not known, so it may have been anything.
+                    (told.pushed, told.work, told.socket) = (true, true, true);
+                    let panes = self.watches.values().filter_map(|watched| match watched {
+                        Watched::Pane(pane) => Some(*pane),
+                        _ => None,
+                    });
+                    told.printed.extend(panes);
+                    continue;
+                }
+                let name = event.file_name().map(|name| name.to_bytes());
+                match self.watches.get(&event.wd()).copied() {
+                    Some(_) if flags.contains(ReadFlags::IGNORED) => {
+                        self.watches.remove(&event.wd());
+                    }
+                    Some(Watched::Push) => told.pushed |= is(name, &places.push),
+                    Some(Watched::Work) => {
+                        // Readers have a file of their own beside these two.
+                        let database = places.work.file_name().unwrap_or_default();
+                        let rest = name.and_then(|name| name.strip_prefix(database.as_bytes()));
+                        told.work |= matches!(rest, Some(b"" | b"-wal"));
+                    }
+                    Some(Watched::AboveWork) => {
+                        has_folder |= is(name, places.work.parent().unwrap_or(&places.work));
+                    }
+                    Some(Watched::Socket) => {
+                        let mut parts = places.socket.ancestors();
+                        told.socket |= parts.any(|part| is(name, part));
+                    }
+                    Some(Watched::Pane(pane)) => {
+                        self.watches.remove(&event.wd());
+                        told.printed.push(pane);
+                    }
+                    None => {}
+                }
+            }
+            if has_folder {
+                self.watch_work(&places.work);
+                told.work = true;
+            }
+        }
+    }
+
+    pub(super) fn wait(
+        kernel: &Kernel,
+        handles: &BTreeMap<u32, Handle>,
+        woken: &UnixStream,
+        patience: Option<Duration>,
+    ) {
+        let mut fds = vec![PollFd::new(woken, PollFlags::IN)];
+        fds.extend(kernel.fd.as_ref().map(|fd| PollFd::new(fd, PollFlags::IN)));
+        fds.extend(handles.values().map(Handle::poll_fd));
+        let timeout = patience.and_then(|patience| Timespec::try_from(patience).ok());
+        // An interrupted wait is no error: the caller looks again.
+        let _ = poll(&mut fds, timeout.as_ref());
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod system {
+    use super::{Duration, Handle, PaneId, Path, Places, Told, UnixStream};
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use std::collections::BTreeMap;
+
+    /// Nothing is told here.
+    #[derive(Debug)]
+    pub(super) struct Kernel;
+
+    impl Kernel {
+        pub(super) fn open() -> Self {
+            Kernel
+        }
+
+        pub(super) fn watch_push(&mut self, _file: &Path) -> bool {
+            false
+        }
+
+        pub(super) fn watch_work(&mut self, _database: &Path) -> bool {
+            false
+        }
+
+        pub(super) fn watch_socket(&mut self, _socket: &Path) -> bool {
+            false
+        }
+
+        pub(super) fn forget_socket(&mut self) {}
+
+        pub(super) fn watch_pane(&mut self, _pane: PaneId, _tty: &Path) -> bool {
+            false
+        }
+
+        pub(super) fn forget_pane(&mut self, _pane: PaneId) {}
+
+        pub(super) fn read(&mut self, _told: &mut Told, _places: &Places) {}
+    }
+
+    pub(super) fn wait(
+        _kernel: &Kernel,
+        _handles: &BTreeMap<u32, Handle>,
+        woken: &UnixStream,
+        patience: Option<Duration>,
+    ) {
+        let mut fds = [PollFd::new(woken, PollFlags::IN)];
+        let timeout = patience.and_then(|patience| Timespec::try_from(patience).ok());
+        let _ = poll(&mut fds, timeout.as_ref());
+    }
+}

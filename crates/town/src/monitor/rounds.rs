@@ -1,0 +1,361 @@
+//! The monitor's thread: it waits, gathers what is told within a moment, and looks.
+//!
+//! Everything that is to be done has a time, and the earliest limits the wait. An idle
+//! town has none, so the thread sleeps until it is told something.
+
+use super::eyes::{Eyes, Places, Told};
+use super::push::Listening;
+use super::reading::{Care, Reading, Seen};
+use super::tmux::Client;
+use super::{Change, Moved, Shared, lock};
+use crate::work::Work;
+use crate::{Result, Town};
+use gt_core::Problem;
+use gt_core::state::{Report, Source, State};
+use gt_tmux::PaneId;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant, SystemTime};
+
+/// What is told within so long is one change.
+const MOMENT: Duration = Duration::from_millis(50);
+/// How often a screen is read that prints without a pause.
+const SCREEN: Duration = Duration::from_millis(500);
+/// The same for a title.
+const TITLE: Duration = Duration::from_secs(1);
+/// How often something that should come is looked for before it is left to be told: each
+/// time twice as long after the last, from the first one on.
+const TRIES: u32 = 6;
+const FIRST_TRY: Duration = Duration::from_millis(100);
+
+pub(super) struct Rounds<F> {
+    town: Town,
+    send: F,
+    shared: Arc<Shared>,
+    client: Client,
+    eyes: Eyes,
+    reading: Reading,
+    listening: Listening,
+    pushed: Option<SystemTime>,
+    work: Stamp,
+    view: Option<PaneId>,
+    due: Due,
+    /// Processes that have ended while tmux still shows their panes alive: how often it was asked.
+    ending: BTreeMap<u32, u32>,
+    /// How often nobody could be connected to, or listed.
+    failures: u32,
+}
+
+/// When what has to be done.
+#[derive(Debug, Default)]
+struct Due {
+    /// All containers, and then say so.
+    agents: Option<Instant>,
+    /// The panes that have printed, and say so if it made a difference.
+    prints: Option<Instant>,
+    printed: BTreeSet<PaneId>,
+    view: Option<Instant>,
+    work: Option<Instant>,
+    connect: Option<Instant>,
+}
+
+impl Due {
+    fn earliest(&self) -> Option<Instant> {
+        let all = [self.agents, self.prints, self.view, self.work, self.connect];
+        all.into_iter().flatten().min()
+    }
+}
+
+/// By this a changed database is told from one that was only read.
+type Stamp = [Option<(u64, SystemTime)>; 2];
+
+impl<F: Fn(Change)> Rounds<F> {
+    /// Opens eyes and ears, and takes the first look: in this order, so that nothing falls
+    /// between them.
+    pub(super) fn begin(town: &Town, shared: Arc<Shared>, send: F) -> Result<Self> {
+        let listening = Listening::begin(town)?;
+        let places = Places {
+            push: listening.path().to_owned(),
+            work: Work::of(town).path().to_owned(),
+            socket: town.server().socket_path(),
+        };
+        let eyes = Eyes::open(places);
+        let client = Client::new(town.server(), &shared)
+            .map_err(|error| Problem::failed("cannot watch").caused_by(error))?;
+        let mut rounds = Rounds {
+            work: stamp(&Work::of(town).path().to_owned()),
+            pushed: touched_at(&listening),
+            town: town.clone(),
+            send,
+            shared,
+            client,
+            eyes,
+            reading: Reading::default(),
+            listening,
+            view: None,
+            due: Due::default(),
+            ending: BTreeMap::new(),
+            failures: 0,
+        };
+        rounds.connect();
+        rounds.read(&BTreeSet::new())?;
+        Ok(rounds)
+    }
+
+    pub(super) fn run(mut self) {
+        loop {
+            let now = Instant::now();
+            let patience = self
+                .due
+                .earliest()
+                .map(|at| at.saturating_duration_since(now));
+            let told = self.eyes.wait(&self.shared.woken, patience);
+            self.shared.wakeups.fetch_add(1, Ordering::Relaxed);
+            let wishes = self.shared.take_wishes();
+            if wishes.stop {
+                return;
+            }
+            if wishes.view != self.view {
+                self.look_at(wishes.view);
+            }
+            if wishes.lost {
+                self.client.was_lost();
+                self.failures = 0;
+            }
+            if wishes.containers || wishes.lost {
+                self.due.agents.get_or_insert(Instant::now() + MOMENT);
+            }
+            self.hear(told);
+            self.act();
+        }
+    }
+
+    /// Puts what was told on the list of what is to be done.
+    fn hear(&mut self, told: Told) {
+        let now = Instant::now();
+        if told.pushed {
+            let at = touched_at(&self.listening);
+            if at != self.pushed {
+                self.pushed = at;
+                self.failures = 0;
+                self.due.agents.get_or_insert(now + MOMENT);
+            }
+        }
+        if told.work {
+            self.due.work.get_or_insert(now + MOMENT);
+        }
+        if told.socket && !self.client.is_connected() {
+            self.failures = 0;
+            self.due.connect.get_or_insert(now + MOMENT);
+        }
+        if !told.ended.is_empty() {
+            self.ending.extend(told.ended.iter().map(|pid| (*pid, 0)));
+            self.due.agents.get_or_insert(now + MOMENT);
+        }
+        for pane in told.printed {
+            if self.view == Some(pane) {
+                self.due.view.get_or_insert(now + MOMENT);
+            }
+            let pause = match self.care_of(pane) {
+                Care::Screen => SCREEN,
+                Care::Title => TITLE,
+                Care::None => continue,
+            };
+            self.due.printed.insert(pane);
+            let at = self.due.prints.get_or_insert(now + pause);
+            *at = (*at).min(now + pause);
+        }
+    }
+
+    fn act(&mut self) {
+        let now = Instant::now();
+        let is_due = |at: &mut Option<Instant>| at.take_if(|at| *at <= now).is_some();
+        if is_due(&mut self.due.view)
+            && let Some(pane) = self.view
+        {
+            self.arm(pane);
+            (self.send)(Change::Screen(pane));
+        }
+        if is_due(&mut self.due.work) {
+            let stamp = stamp(&Work::of(&self.town).path().to_owned());
+            if stamp != self.work {
+                self.work = stamp;
+                (self.send)(Change::Work);
+            }
+        }
+        let is_told = is_due(&mut self.due.agents);
+        if is_due(&mut self.due.connect) || (is_told && !self.client.is_connected()) {
+            self.connect();
+        }
+        let has_printed = is_due(&mut self.due.prints);
+        if is_told || has_printed {
+            self.due.prints = None;
+            let printed = std::mem::take(&mut self.due.printed);
+            for pane in &printed {
+                self.arm(*pane);
+            }
+            match self.read(&printed) {
+                Ok(is_other) if is_told || is_other => (self.send)(Change::Agents),
+                Ok(_) => {}
+                // tmux is in trouble; it will not say so when that is over.
+                Err(_) => self.due.agents = self.next_try(),
+            }
+        }
+    }
+
+    fn connect(&mut self) {
+        if self.client.is_connected() {
+            return;
+        }
+        // Before the attempt: a server that comes in between is told of.
+        self.eyes.await_server(true);
+        if self.client.connect() {
+            self.eyes.await_server(false);
+            self.failures = 0;
+            self.due.agents.get_or_insert(Instant::now() + MOMENT);
+        } else if self.client.has_server() {
+            // It has just begun to listen, or has no session yet.
+            self.due.connect = self.next_try();
+        }
+    }
+
+    fn next_try(&mut self) -> Option<Instant> {
+        let wait = FIRST_TRY * 2_u32.saturating_pow(self.failures);
+        self.failures += 1;
+        (self.failures <= TRIES).then(|| Instant::now() + wait)
+    }
+
+    fn look_at(&mut self, pane: Option<PaneId>) {
+        self.view = pane;
+        self.due.view = None;
+        if let Some(pane) = pane {
+            if self.tty_of(pane).is_none() {
+                let _ = self.read(&BTreeSet::new());
+            }
+            self.arm(pane);
+            (self.send)(Change::Screen(pane));
+        }
+        self.forget_others();
+    }
+
+    fn tty_of(&self, pane: PaneId) -> Option<String> {
+        let listed = self.reading.tty_of(pane).map(str::to_owned);
+        listed.or_else(|| self.eyes.tty_of(pane))
+    }
+
+    fn arm(&mut self, pane: PaneId) {
+        if let Some(tty) = self.tty_of(pane) {
+            self.eyes.arm(pane, &tty);
+        }
+    }
+
+    fn care_of(&mut self, pane: PaneId) -> Care {
+        let living = self.reading.living(&self.town);
+        let found = living.iter().find(|(known, ..)| *known == pane);
+        found.map_or(Care::None, |(_, _, _, care)| *care)
+    }
+
+    /// Reads the agents anew, and tells what has become of each. Whether anything is other
+    /// than before.
+    fn read(&mut self, printed: &BTreeSet<PaneId>) -> Result<bool> {
+        self.reading.read(&self.town, printed)?;
+        self.watch_living();
+        let before = std::mem::replace(&mut *lock(&self.shared.seen), self.reading.seen.clone());
+        let moved = moves(&before, &self.reading.seen);
+        // The first look is no news.
+        if self.shared.wakeups.load(Ordering::Relaxed) > 0 {
+            for moved in moved {
+                (self.send)(Change::Moved(Box::new(moved)));
+            }
+        }
+        Ok(before != self.reading.seen)
+    }
+
+    /// Watches the panes and processes that there are now, and no others.
+    fn watch_living(&mut self) {
+        let living = self.reading.living(&self.town);
+        let mut unwatched = Vec::new();
+        for (pane, tty, _, care) in &living {
+            if *care != Care::None && !self.eyes.knows(*pane, tty) {
+                self.eyes.arm(*pane, tty);
+                // It may have printed since it was read.
+                unwatched.push(*pane);
+            }
+        }
+        if !unwatched.is_empty() {
+            self.due.printed.extend(unwatched);
+            self.due.prints.get_or_insert(Instant::now() + SCREEN);
+        }
+        self.forget_others();
+        let pids: BTreeSet<u32> = living.iter().map(|(_, _, pid, _)| *pid).collect();
+        let ended = self.eyes.hold(&pids);
+        self.ending.extend(ended.into_iter().map(|pid| (pid, 0)));
+        // tmux notices the end of a process a little later than the kernel.
+        self.ending.retain(|pid, _| pids.contains(pid));
+        self.ending.retain(|_, tries| {
+            *tries += 1;
+            *tries <= TRIES
+        });
+        if let Some(tries) = self.ending.values().min() {
+            let at = Instant::now() + FIRST_TRY * 2_u32.saturating_pow(*tries);
+            self.due.agents.get_or_insert(at);
+        }
+    }
+
+    fn forget_others(&mut self) {
+        let living = self.reading.living(&self.town);
+        let cared = living.iter().filter(|(_, _, _, care)| *care != Care::None);
+        let wanted = cared.map(|(pane, ..)| *pane).chain(self.view);
+        self.eyes.keep_panes(&wanted.collect());
+    }
+}
+
+/// What has become of each agent.
+fn moves(before: &[Seen], now: &[Seen]) -> Vec<Moved> {
+    let mut moves = Vec::new();
+    for seen in now {
+        let was = before.iter().find(|was| was.container == seen.container);
+        let is_same = |was: &&Seen| was.life == seen.life && was.report.state == seen.report.state;
+        if was.is_none_or(|was| !is_same(&was)) {
+            moves.push(Moved {
+                agent: seen.agent.clone(),
+                container: seen.container.clone(),
+                life: seen.life,
+                before: was.map(|was| was.report.state),
+                now: seen.report.clone(),
+            });
+        }
+    }
+    for was in before {
+        if now.iter().all(|seen| seen.container != was.container) {
+            moves.push(Moved {
+                agent: was.agent.clone(),
+                container: was.container.clone(),
+                life: was.life,
+                before: Some(was.report.state),
+                now: Report {
+                    state: State::Stopped,
+                    source: Source::Process,
+                    since: Some(jiff::Timestamp::now().as_second()),
+                    reason: Some("its container is gone".to_owned()),
+                },
+            });
+        }
+    }
+    moves
+}
+
+fn stamp(database: &PathBuf) -> Stamp {
+    let mut log = database.clone().into_os_string();
+    log.push("-wal");
+    [database.clone(), log.into()].map(|path| {
+        let meta = path.metadata().ok()?;
+        Some((meta.len(), meta.modified().ok()?))
+    })
+}
+
+fn touched_at(listening: &Listening) -> Option<SystemTime> {
+    listening.path().metadata().ok()?.modified().ok()
+}

@@ -1,0 +1,285 @@
+//! The monitor against a real tmux: what reaches it, and that nothing does while nothing happens.
+
+use super::*;
+use crate::Surroundings;
+use crate::work::{Draft, Work};
+use gt_core::startup::tag;
+use gt_core::state::Source;
+use gt_tmux::testing::{PATIENCE, TestServer, wait_until};
+use gt_tmux::{Command, SessionName};
+use rustix::process::{Pid, Signal};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+/// A town on a server of its own, with a program that has no hooks and one that has.
+struct Stage {
+    town: Town,
+    tmux: TestServer,
+    _folder: tempfile::TempDir,
+}
+
+const PLAIN: &str = r#"
+[command]
+program = "cat"
+[screen]
+ready = ["^ready"]
+busy = ["working"]
+waiting = ["Do you want"]
+"#;
+
+impl Stage {
+    fn new() -> Self {
+        let tmux = TestServer::new();
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("town");
+        let socket = tmux.socket_path().display().to_string();
+        Town::init(&root, None, &socket, "plain").unwrap();
+        std::fs::write(root.join("harnesses/plain.toml"), PLAIN).unwrap();
+        let around = Surroundings {
+            env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
+            current_dir: root.clone(),
+            ..Surroundings::default()
+        };
+        let town = Town::open(&root, around).unwrap();
+        Stage {
+            town,
+            tmux,
+            _folder: folder,
+        }
+    }
+
+    /// A container with the tags of an agent, in which a program waits.
+    fn agent(&self, name: &str, harness: &str) -> SessionName {
+        let container = format!("agent_{name}");
+        let target = SessionName::try_from(container.as_str()).unwrap();
+        let mut commands = vec![
+            Command::new("new-session").args(["-d", "-s", &container, "cat"]),
+            Command::new("set-option").args(["-g", "remain-on-exit", "on"]),
+        ];
+        let life = uuid::Uuid::now_v7().to_string();
+        let address = format!("agent/{name}");
+        for (option, value) in [
+            (tag::TOWN, self.town.root_text()),
+            (tag::AGENT, &address),
+            (tag::SESSION, &life),
+            (tag::HARNESS, harness),
+            (tag::STATE, "running"),
+            (tag::STATE_SOURCE, "process"),
+        ] {
+            let set = Command::new("set-option").target(target.clone());
+            commands.push(set.args([option, value]));
+        }
+        self.tmux.server().run(commands).unwrap();
+        target
+    }
+
+    fn ask(&self, of: &SessionName, format: &str) -> String {
+        let ask = Command::new("display-message").arg("-p");
+        let ask = ask.target(of.clone()).arg(format);
+        self.tmux.server().run(ask).unwrap().trim().to_owned()
+    }
+
+    /// Prints a line in the pane, as its program would.
+    fn print(&self, to: &SessionName, text: &str) {
+        std::fs::write(self.ask(to, "#{pane_tty}"), format!("{text}\r\n")).unwrap();
+    }
+
+    fn pane(&self, of: &SessionName) -> PaneId {
+        self.ask(of, "#{pane_id}").parse().unwrap()
+    }
+
+    fn item(&self) {
+        let draft = Draft {
+            prefix: "gt".to_owned(),
+            title: "x".to_owned(),
+            ..Draft::default()
+        };
+        Work::of(&self.town).create(&draft).unwrap();
+    }
+
+    fn watch(&self) -> (Monitor, Receiver<Change>) {
+        let (send, changes) = channel();
+        let monitor = Monitor::start(&self.town, move |change| drop(send.send(change))).unwrap();
+        (monitor, changes)
+    }
+}
+
+#[track_caller]
+fn expect(changes: &Receiver<Change>, what: &str, is_it: impl Fn(&Change) -> bool) -> Change {
+    let mut others = Vec::new();
+    loop {
+        match changes.recv_timeout(PATIENCE) {
+            Ok(change) if is_it(&change) => return change,
+            Ok(change) => others.push(change),
+            Err(_) => panic!("{what} did not come, only {others:?}"),
+        }
+    }
+}
+
+#[track_caller]
+fn expect_state(changes: &Receiver<Change>, state: State) -> Moved {
+    let is_it = |change: &Change| matches!(change, Change::Moved(m) if m.now.state == state);
+    match expect(changes, state.word(), is_it) {
+        Change::Moved(moved) => *moved,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Waits until the monitor has been still for a second, and so has all that led up to it.
+fn settle(monitor: &Monitor) {
+    let mut since = (monitor.wakeups(), std::time::Instant::now());
+    wait_until("the monitor is still", PATIENCE, || {
+        if monitor.wakeups() != since.0 {
+            since = (monitor.wakeups(), std::time::Instant::now());
+        }
+        (since.1.elapsed() > Duration::from_millis(1_200)).then_some(())
+    });
+}
+
+#[test]
+fn a_screen_speaks_for_a_program_without_hooks() {
+    let stage = Stage::new();
+    let max = stage.agent("max", "plain");
+    let (monitor, changes) = stage.watch();
+    assert_eq!(monitor.agents()[0].report.state, State::Running);
+    stage.print(&max, "Do you want it?");
+    let moved = expect_state(&changes, State::Waiting);
+    assert_eq!(moved.now.source, Source::Screen);
+    assert_eq!(moved.before, Some(State::Running));
+    assert!(moved.now.since.is_some());
+    expect(&changes, "agents", |change| *change == Change::Agents);
+    assert_eq!(monitor.agents()[0].report.state, State::Waiting);
+    assert_eq!(agents(&stage.town).unwrap()[0].report.state, State::Waiting);
+    // One that speaks for itself is believed.
+    let hook = Command::new("set-option").target(max.clone());
+    let commands = vec![
+        hook.clone().args([tag::STATE, "busy"]),
+        hook.args([tag::STATE_SOURCE, "hook"]),
+    ];
+    stage.tmux.server().run(commands).unwrap();
+    tell(&stage.town);
+    assert_eq!(expect_state(&changes, State::Busy).now.source, Source::Hook);
+}
+
+#[test]
+fn a_pane_in_view_tells_that_it_has_printed_and_no_other_does() {
+    let stage = Stage::new();
+    // Of an unknown program, nothing but the view is of interest.
+    let (max, amy) = (stage.agent("max", "unknown"), stage.agent("amy", "unknown"));
+    let (monitor, changes) = stage.watch();
+    let pane = stage.pane(&max);
+    monitor.look_at(Some(pane));
+    expect(&changes, "the first look", |change| {
+        *change == Change::Screen(pane)
+    });
+    for text in ["one", "two"] {
+        stage.print(&max, text);
+        expect(&changes, text, |change| *change == Change::Screen(pane));
+    }
+    settle(&monitor);
+    let before = monitor.wakeups();
+    stage.print(&amy, "three");
+    // Absence cannot be awaited: a print in view takes a tenth of this.
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(monitor.wakeups(), before, "the other pane woke it");
+    monitor.look_at(None);
+    settle(&monitor);
+    let before = monitor.wakeups();
+    stage.print(&max, "four");
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(monitor.wakeups(), before, "nothing is in view");
+}
+
+#[test]
+fn nothing_wakes_it_while_nothing_happens() {
+    let stage = Stage::new();
+    for name in ["max", "amy"] {
+        stage.agent(name, "plain");
+    }
+    stage.item();
+    let (monitor, _changes) = stage.watch();
+    settle(&monitor);
+    let before = monitor.wakeups();
+    // Reading is nothing that happens.
+    let items = Work::of(&stage.town).find(&crate::work::Query::default());
+    assert_eq!(items.unwrap().len(), 1);
+    agents(&stage.town).unwrap();
+    std::thread::sleep(Duration::from_millis(1_500));
+    assert_eq!(monitor.wakeups(), before);
+}
+
+#[test]
+fn a_server_that_comes_goes_and_comes_again_is_followed() {
+    let stage = Stage::new();
+    let (monitor, changes) = stage.watch();
+    assert_eq!(monitor.agents(), []);
+    stage.agent("max", "plain");
+    let moved = expect_state(&changes, State::Running);
+    assert_eq!(
+        (moved.agent.address().as_str(), moved.before),
+        ("agent/max", None)
+    );
+    stage
+        .tmux
+        .server()
+        .run(Command::new("kill-server"))
+        .unwrap();
+    expect_state(&changes, State::Stopped);
+    assert_eq!(monitor.agents(), []);
+    wait_until("the server is gone", PATIENCE, || {
+        (!stage.tmux.server().is_running()).then_some(())
+    });
+    stage.agent("amy", "plain");
+    assert_eq!(
+        expect_state(&changes, State::Running).agent.address(),
+        "agent/amy"
+    );
+    // The new one is as well heard as the old one.
+    stage.agent("bob", "plain");
+    assert_eq!(
+        expect_state(&changes, State::Running).agent.address(),
+        "agent/bob"
+    );
+}
+
+#[test]
+fn work_items_are_told_when_they_change() {
+    let stage = Stage::new();
+    let (_monitor, changes) = stage.watch();
+    for _ in 0..2 {
+        stage.item();
+        expect(&changes, "work", |change| *change == Change::Work);
+    }
+}
+
+#[test]
+fn the_file_that_is_touched_is_there_only_while_somebody_listens() {
+    let stage = Stage::new();
+    let path = push::folder(&stage.town).join(push::FILE);
+    tell(&stage.town);
+    assert!(!path.exists());
+    let (one, _changes) = stage.watch();
+    let (two, heard) = stage.watch();
+    assert!(path.exists());
+    drop(one);
+    assert!(path.exists(), "the other one still listens");
+    tell(&stage.town);
+    expect(&heard, "agents", |change| *change == Change::Agents);
+    drop(two);
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_hundred_panes_are_watched_and_their_deaths_told() {
+    let stage = Stage::new();
+    for number in 0..100 {
+        stage.agent(&format!("a{number}"), "plain");
+    }
+    let (monitor, changes) = stage.watch();
+    assert_eq!(monitor.agents().len(), 100);
+    let last = SessionName::try_from("agent_a99").unwrap();
+    let pid: i32 = stage.ask(&last, "#{pane_pid}").parse().unwrap();
+    rustix::process::kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+    let moved = expect_state(&changes, State::Crashed);
+    assert_eq!(moved.agent.address(), "agent/a99");
+}

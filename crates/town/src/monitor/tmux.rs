@@ -1,0 +1,82 @@
+//! The one control client: which containers there are, said by tmux itself.
+//!
+//! Only what can change the list of containers, or who looks at them, is passed on.
+//! Windows are renamed all the time, by tmux itself, and that means nothing here.
+
+use super::Shared;
+use gt_tmux::{Notification, Reconnecting, Server};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a server may take to answer. One that hangs must not hold up the board's end.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
+pub(super) struct Client {
+    control: Reconnecting,
+    is_connected: bool,
+}
+
+impl Client {
+    /// A client that is not connected yet.
+    pub(super) fn new(server: &Server, shared: &Arc<Shared>) -> std::io::Result<Self> {
+        let control = Reconnecting::new(server.clone().with_timeout(PATIENCE), None);
+        let told = control.notifications();
+        let shared = Arc::clone(shared);
+        // It ends with the last connection, when nobody can tell anything any more.
+        std::thread::Builder::new()
+            .name("monitor-tmux".to_owned())
+            .spawn(move || {
+                for notification in told {
+                    match notification {
+                        Notification::Exit { .. } => shared.wish(|wishes| wishes.lost = true),
+                        told if is_news(&told) => shared.wish(|wishes| wishes.containers = true),
+                        _ => {}
+                    }
+                }
+            })?;
+        Ok(Client {
+            control,
+            is_connected: false,
+        })
+    }
+
+    pub(super) fn is_connected(&self) -> bool {
+        self.is_connected
+    }
+
+    pub(super) fn was_lost(&mut self) {
+        self.is_connected = false;
+    }
+
+    /// Connects if it can; whether it is connected now.
+    pub(super) fn connect(&mut self) -> bool {
+        // A client process is not worth starting where nobody listens.
+        if !self.is_connected {
+            self.is_connected =
+                self.control.server().is_running() && self.control.connect().is_ok();
+        }
+        self.is_connected
+    }
+
+    /// Whether somebody listens on the socket.
+    pub(super) fn has_server(&self) -> bool {
+        self.control.server().is_running()
+    }
+}
+
+fn is_news(told: &Notification) -> bool {
+    matches!(
+        told,
+        Notification::SessionsChanged
+            | Notification::SessionRenamed { .. }
+            | Notification::WindowAdd { .. }
+            | Notification::WindowClose { .. }
+            | Notification::UnlinkedWindowAdd { .. }
+            | Notification::UnlinkedWindowClose { .. }
+            | Notification::ClientDetached { .. }
+            | Notification::ClientSessionChanged { .. }
+            | Notification::Lagged { .. }
+            | Notification::Reconnected
+    )
+}
