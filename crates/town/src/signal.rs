@@ -134,6 +134,7 @@ fn living(town: &Town, identity: &Identity) -> Result<SessionId> {
 
 fn apply(town: &Town, batch: Batch) -> Result<()> {
     let done = town.server().run(batch).map(drop);
+    monitor::tell(town);
     done.map_err(|error| tmux_problem("cannot tag the container", error))
 }
 

@@ -85,7 +85,7 @@ impl States {
 }
 
 /// What these panes show, in one call; `None` for one that is gone.
-fn screens(town: &Town, panes: &[PaneId]) -> Vec<Option<Vec<String>>> {
+pub(crate) fn screens(town: &Town, panes: &[PaneId]) -> Vec<Option<Vec<String>>> {
     // With colours: hints and marked rows are often told by them alone.
     let capture = |pane: &PaneId| {
         Command::new("capture-pane")

@@ -3,13 +3,14 @@
 
 use crate::containers::{self, Container};
 use crate::harnesses::Presets;
+use crate::states::{self, States};
 use crate::{Result, Town};
 use gt_core::Identity;
 use gt_core::harness::Preset;
-use gt_core::screen::{self, Classification};
+use gt_core::screen::Looked;
 use gt_core::session::SessionId;
-use gt_core::state::{Report, Source, State};
-use gt_tmux::{Command, PaneId};
+use gt_core::state::{self, Report, Source, State, Tracker};
+use gt_tmux::PaneId;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An agent that has a container.
@@ -43,7 +44,10 @@ pub(super) enum Care {
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     presets: Presets,
-    screens: BTreeMap<PaneId, (SessionId, Classification)>,
+    states: States,
+    /// What the panes of programs without hooks show, by the life that showed it.
+    screens: BTreeMap<PaneId, (SessionId, Vec<String>)>,
+    trackers: BTreeMap<SessionId, Tracker>,
     pub(super) containers: Vec<Container>,
     pub(super) seen: Vec<Seen>,
 }
@@ -52,78 +56,107 @@ impl Reading {
     /// Reads all containers, and the screens of those that have printed or are new.
     pub(super) fn read(&mut self, town: &Town, printed: &BTreeSet<PaneId>) -> Result<()> {
         let containers = containers::list(town)?;
-        self.read_screens(town, &containers, printed);
+        let unsure = self.unsure(town, &containers);
+        self.read_screens(town, &containers, &unsure, printed);
         let now = jiff::Timestamp::now().as_second();
+        let mut trackers = BTreeMap::new();
         let mut seen = Vec::new();
         for container in &containers {
             let Some(agent) = container.identity() else {
                 continue;
             };
-            let preset = self.presets.get(town, &container.pane().tag_harness);
-            let pane = container.pane().pane;
+            let pane = container.pane();
+            let shown = self.screens.get(&pane.pane);
+            let mut report = match shown.filter(|_| unsure.contains(&pane.pane)) {
+                Some((_, lines)) => {
+                    let silent_seconds = Some(now - pane.activity);
+                    let looked = Looked {
+                        lines,
+                        silent_seconds,
+                    };
+                    self.states.judge(town, container, looked)
+                }
+                None => container.state(self.presets.get(town, &pane.tag_harness)),
+            };
             let life = container.life();
-            let shown = self.screens.get(&pane).map(|(_, shown)| shown);
-            let mut report = judge(container, preset, shown);
-            if report.since.is_none() {
-                let before = self
-                    .seen
-                    .iter()
-                    .find(|seen| seen.container == container.name());
-                let is_same =
-                    |before: &&Seen| before.life == life && before.report.state == report.state;
-                report.since = match before {
-                    // Nobody says since when, but we have seen it.
-                    Some(before) if is_same(&before) => before.report.since,
-                    Some(_) => Some(now),
-                    None => None,
+            if let Some(life) = life {
+                let mut tracker = self.trackers.remove(&life).unwrap_or_default();
+                let is_known = tracker.last().is_some();
+                let told = report.since;
+                tracker.take(now, report.clone());
+                // With the first look nobody knows since when, unless it is told.
+                report.since = match tracker.last() {
+                    Some(last) if is_known => last.since,
+                    _ => told,
                 };
+                trackers.insert(life, tracker);
             }
             seen.push(Seen {
                 agent: agent.clone(),
                 container: container.name().to_owned(),
                 life,
-                pane,
+                pane: pane.pane,
                 report,
             });
         }
+        self.trackers = trackers;
         self.containers = containers;
         self.seen = seen;
         Ok(())
     }
 
-    fn read_screens(&mut self, town: &Town, containers: &[Container], printed: &BTreeSet<PaneId>) {
+    /// The panes of agents of whom the screen may say more than anybody else.
+    fn unsure(&mut self, town: &Town, containers: &[Container]) -> BTreeSet<PaneId> {
+        let mut unsure = BTreeSet::new();
+        for container in containers.iter().filter(|c| c.identity().is_some()) {
+            let pane = container.pane();
+            let patterns = self.states.patterns(town, container);
+            let preset = self.presets.get(town, &pane.tag_harness);
+            let is_alive = !pane.dead && !container.lost_agent_pane();
+            if is_alive && state::wants_screen(&container.state(preset), preset, &patterns) {
+                unsure.insert(pane.pane);
+            }
+        }
+        unsure
+    }
+
+    fn read_screens(
+        &mut self,
+        town: &Town,
+        containers: &[Container],
+        unsure: &BTreeSet<PaneId>,
+        printed: &BTreeSet<PaneId>,
+    ) {
         let mut kept = BTreeMap::new();
         let mut wanted = Vec::new();
         for container in containers {
-            let Some(life) = container.life().filter(|_| container.identity().is_some()) else {
+            let pane = container.pane();
+            let Some(life) = container.life().filter(|_| unsure.contains(&pane.pane)) else {
                 continue;
             };
-            let preset = self.presets.get(town, &container.pane().tag_harness);
-            if care(container, preset) != Care::Screen {
-                continue;
-            }
-            let pane = container.pane().pane;
-            match self.screens.remove(&pane) {
-                Some((of, shown)) if of == life && !printed.contains(&pane) => {
-                    kept.insert(pane, (of, shown));
+            let preset = self.presets.get(town, &pane.tag_harness);
+            // Only of these it is told when they print.
+            let is_told = care(container, preset) == Care::Screen && !printed.contains(&pane.pane);
+            match self.screens.remove(&pane.pane) {
+                Some((of, lines)) if of == life && is_told => {
+                    kept.insert(pane.pane, (life, lines));
                 }
-                _ => wanted.push((container, life)),
+                _ => wanted.push((pane.pane, life)),
             }
         }
-        for (container, life) in wanted {
-            let pane = container.pane();
-            let capture = Command::new("capture-pane")
-                .args(["-p", "-J"])
-                .target(pane.pane);
-            let preset = self.presets.get(town, &pane.tag_harness);
+        let panes: Vec<PaneId> = wanted.iter().map(|(pane, _)| *pane).collect();
+        for ((pane, life), lines) in wanted.into_iter().zip(states::screens(town, &panes)) {
             // One that has gone meanwhile is told of by the next listing.
-            if let (Ok(text), Some(preset)) = (town.server().run(capture), preset) {
-                let lines: Vec<&str> = text.lines().collect();
-                let shown = screen::classify(&lines, &pane.title, preset);
-                kept.insert(pane.pane, (life, shown));
-            }
+            kept.extend(lines.map(|lines| (pane, (life, lines))));
         }
         self.screens = kept;
+    }
+
+    /// Whether the screen of one of these panes says that its agent is at work: of some
+    /// programs only silence tells that it is not any more.
+    pub(super) fn may_fall_silent(&self, panes: &BTreeSet<PaneId>) -> bool {
+        let mut seen = self.seen.iter().filter(|seen| panes.contains(&seen.pane));
+        seen.any(|seen| seen.report.state == State::Busy && seen.report.source == Source::Screen)
     }
 
     /// The panes of agents that live, with their terminals.
@@ -159,20 +192,5 @@ fn care(container: &Container, preset: Option<&Preset>) -> Care {
         Some(preset) if preset.hooks.installer.is_none() => Care::Screen,
         Some(preset) if preset.title_marks.says_anything() => Care::Title,
         _ => Care::None,
-    }
-}
-
-/// The screen speaks only where nobody else has said more than that it runs.
-fn judge(container: &Container, preset: Option<&Preset>, shown: Option<&Classification>) -> Report {
-    let report = container.state(preset);
-    let is_open = report.state == State::Running && report.source == Source::Process;
-    match shown.filter(|_| is_open) {
-        Some(shown) if !matches!(shown.state, State::Starting | State::Running) => Report {
-            state: shown.state,
-            source: Source::Screen,
-            since: None,
-            reason: Some(shown.reason.clone()),
-        },
-        _ => report,
     }
 }

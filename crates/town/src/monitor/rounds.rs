@@ -25,6 +25,8 @@ const MOMENT: Duration = Duration::from_millis(50);
 const SCREEN: Duration = Duration::from_millis(500);
 /// The same for a title.
 const TITLE: Duration = Duration::from_secs(1);
+/// After so long a program that says nothing is looked at once more.
+const SILENCE: Duration = Duration::from_secs(4);
 /// How often something that should come is looked for before it is left to be told: each
 /// time twice as long after the last, from the first one on.
 const TRIES: u32 = 6;
@@ -56,6 +58,8 @@ struct Due {
     /// The panes that have printed, and say so if it made a difference.
     prints: Option<Instant>,
     printed: BTreeSet<PaneId>,
+    /// Whether panes that have printed have fallen silent.
+    silence: Option<Instant>,
     view: Option<Instant>,
     work: Option<Instant>,
     connect: Option<Instant>,
@@ -63,7 +67,14 @@ struct Due {
 
 impl Due {
     fn earliest(&self) -> Option<Instant> {
-        let all = [self.agents, self.prints, self.view, self.work, self.connect];
+        let all = [
+            self.agents,
+            self.prints,
+            self.silence,
+            self.view,
+            self.work,
+            self.connect,
+        ];
         all.into_iter().flatten().min()
     }
 }
@@ -190,7 +201,8 @@ impl<F: Fn(Change)> Rounds<F> {
             self.connect();
         }
         let has_printed = is_due(&mut self.due.prints);
-        if is_told || has_printed {
+        let is_silent = is_due(&mut self.due.silence);
+        if is_told || has_printed || is_silent {
             self.due.prints = None;
             let printed = std::mem::take(&mut self.due.printed);
             for pane in &printed {
@@ -201,6 +213,9 @@ impl<F: Fn(Change)> Rounds<F> {
                 Ok(_) => {}
                 // tmux is in trouble; it will not say so when that is over.
                 Err(_) => self.due.agents = self.next_try(),
+            }
+            if self.reading.may_fall_silent(&printed) {
+                self.due.silence = Some(Instant::now() + SILENCE);
             }
         }
     }

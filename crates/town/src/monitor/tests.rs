@@ -162,6 +162,20 @@ fn a_screen_speaks_for_a_program_without_hooks() {
 }
 
 #[test]
+fn a_program_of_which_only_its_printing_tells_is_seen_to_stop() {
+    let stage = Stage::new();
+    let max = stage.agent("max", "plain");
+    let (monitor, changes) = stage.watch();
+    stage.print(&max, "something");
+    assert_eq!(
+        expect_state(&changes, State::Busy).now.source,
+        Source::Screen
+    );
+    expect_state(&changes, State::Running);
+    settle(&monitor);
+}
+
+#[test]
 fn a_pane_in_view_tells_that_it_has_printed_and_no_other_does() {
     let stage = Stage::new();
     // Of an unknown program, nothing but the view is of interest.
