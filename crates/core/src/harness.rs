@@ -88,6 +88,7 @@ pub struct Preset {
     pub title_marks: TitleMarks,
     pub ready: Ready,
     pub typing: Typing,
+    pub interrupt: Interrupt,
     pub quit: Quit,
     pub hooks: Hooks,
     pub usage: Transcripts,
@@ -275,6 +276,22 @@ pub struct Typing {
     pub settle_ms: u64,
     /// The same for texts above 4 KB.
     pub settle_long_ms: u64,
+}
+
+/// How a turn of the program is stopped, and nothing else: the program stays.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Interrupt {
+    /// Pressed together, once, while it works.
+    pub keys: Vec<String>,
+}
+
+impl Default for Interrupt {
+    fn default() -> Self {
+        Interrupt {
+            keys: vec!["C-c".to_owned()],
+        }
+    }
 }
 
 /// How the program is asked to leave by itself.

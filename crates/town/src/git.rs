@@ -17,6 +17,7 @@ pub struct Git<'a> {
     around: &'a Surroundings,
     limit: Option<Duration>,
     to_the_end: bool,
+    index: Option<&'a Path>,
 }
 
 impl<'a> Git<'a> {
@@ -26,6 +27,16 @@ impl<'a> Git<'a> {
             around,
             limit: None,
             to_the_end: false,
+            index: None,
+        }
+    }
+
+    /// The same with another index than the worktree's own, which stays as it is.
+    #[must_use]
+    pub fn with_index(self, index: &'a Path) -> Self {
+        Git {
+            index: Some(index),
+            ..self
         }
     }
 
@@ -102,6 +113,9 @@ impl<'a> Git<'a> {
             .stdin(Stdio::null())
             // Ctrl-C at the terminal must not cut git off in the middle of a change.
             .process_group(0);
+        if let Some(index) = self.index {
+            command.env("GIT_INDEX_FILE", index);
+        }
         let shown = describe(&command);
         (command, shown)
     }

@@ -13,6 +13,7 @@ mod sweep;
 mod validate;
 
 pub(crate) use base::Base;
+pub(crate) use combine::identity as committer;
 pub(crate) use sweep::queued_ref;
 
 use crate::events::Events;

@@ -8,11 +8,13 @@
 //! what was made.
 
 mod await_ready;
+mod beside;
 mod container;
 mod options;
 mod prepared;
 pub(crate) mod restored;
 
+pub(crate) use beside::beside;
 pub(crate) use container::{
     AWAIT_DEATH, COLUMNS, ROWS, loses_deaths, refuse_others, with_history_limit,
 };

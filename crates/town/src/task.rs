@@ -12,13 +12,17 @@ mod copy;
 mod init;
 mod order;
 mod place;
+mod resolver;
 mod shell;
+mod site;
 pub mod step;
+mod update;
 mod view;
 
 pub(crate) use branch::own_git_dir;
-pub use branch::{BaseAt, base_of, branch_facts};
+pub use branch::{BaseAt, base_of, branch_facts, branch_of};
 pub use init::Ran;
+pub use update::{FAULT_POINTS as UPDATE_FAULT_POINTS, UpdateResult, Updated, abort_merge, update};
 pub use view::{Task, Window, list, show};
 
 use crate::containers::{self, Container, Owner, tmux_problem};

@@ -86,6 +86,17 @@ pub fn fetch(town: &Town, rig: &str) -> Result<()> {
     Ok(())
 }
 
+/// The same for whoever cannot wait: not while others change the repository, and not for a
+/// remote that is slow. What is not known then is found out by the next.
+pub fn glance(town: &Town, rig: &str) {
+    const MOMENT: Duration = Duration::from_secs(3);
+    let repository = rig::repository(town, rig);
+    if let Ok(Some(_lock)) = FileLock::try_take(&repository_lock(town, rig)) {
+        let git = Git::at(&repository, town.around()).within(MOMENT);
+        let _ = git.run(["fetch", "--quiet", "origin"]);
+    }
+}
+
 /// Holds off everybody else who changes the rig's repository.
 pub(crate) fn lock_repository(town: &Town, rig: &str) -> Result<FileLock> {
     FileLock::take(&repository_lock(town, rig), PATIENCE)

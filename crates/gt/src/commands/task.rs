@@ -1,3 +1,6 @@
+mod attaching;
+mod updating;
+
 use super::{Answer, agents, attach, stop};
 use crate::context::Context;
 use crate::output::table::Table;
@@ -19,6 +22,9 @@ pub(crate) enum TaskCommand {
     List(ListArgs),
     Show(ShowArgs),
     Stop(StopArgs),
+    Attach(attaching::AttachArgs),
+    Update(updating::UpdateArgs),
+    AbortMerge(updating::AbortMergeArgs),
 }
 
 /// Start a task, or go to it where it runs
@@ -100,6 +106,9 @@ pub(crate) fn run(command: TaskCommand, context: &Context) -> Answer {
             let agents: Result<Vec<_>, Problem> = agents.map(|it| Ok(it?.0)).collect();
             stop::stop_many(&town, &agents?, args.force, context)
         }
+        TaskCommand::Attach(args) => attaching::run(&town, &args, context),
+        TaskCommand::Update(args) => updating::update(&town, &args, context),
+        TaskCommand::AbortMerge(args) => updating::abort(&town, &args, context),
     }
 }
 

@@ -27,6 +27,7 @@ mod mailing;
 mod mending;
 mod merging;
 mod molecules;
+mod operations;
 mod priming;
 mod recorded;
 mod remembered;

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::PathBuf;
 
 /// A rig whose project has this `.gt.toml`, and an item.
-fn with_project(settings: &str) -> (TestEnv, String) {
+pub(crate) fn with_project(settings: &str) -> (TestEnv, String) {
     let env = TestEnv::with_town();
     let source = env.repository("source-gastown");
     fs::write(source.join(".gt.toml"), settings).unwrap();
@@ -22,16 +22,16 @@ fn with_project(settings: &str) -> (TestEnv, String) {
     (env, id)
 }
 
-fn create(env: &TestEnv) -> String {
+pub(crate) fn create(env: &TestEnv) -> String {
     let item = env.json(&["work", "create", "Fix it"]);
     item["id"].as_str().unwrap().to_owned()
 }
 
-fn folder(env: &TestEnv, id: &str) -> PathBuf {
+pub(crate) fn folder(env: &TestEnv, id: &str) -> PathBuf {
     env.path(&format!("gastown-{id}"))
 }
 
-fn window_names(env: &TestEnv, container: &str) -> Vec<String> {
+pub(crate) fn window_names(env: &TestEnv, container: &str) -> Vec<String> {
     let target = gt_tmux::SessionName::try_from(container).unwrap();
     let list = gt_tmux::Command::new("list-windows")
         .target(target)

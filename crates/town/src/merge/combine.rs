@@ -64,7 +64,7 @@ pub(super) fn combine(git: Git<'_>, base: &str, other: &str, message: &str) -> R
 }
 
 /// Who commits: the person whose machine it is, or gt where git knows nobody.
-fn identity(git: Git<'_>) -> Vec<&'static str> {
+pub(crate) fn identity(git: Git<'_>) -> Vec<&'static str> {
     match git.says(["config", "--get", "user.email"]) {
         true => Vec::new(),
         false => vec!["-c", "user.name=gt", "-c", "user.email=gt@localhost"],

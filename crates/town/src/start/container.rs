@@ -439,7 +439,7 @@ fn process_commands(prepared: &Prepared<'_>, plan: &Plan, place: &Place) -> Vec<
     environment.chain(cleared).chain([head]).collect()
 }
 
-fn parse_made(output: &str) -> Option<Made> {
+pub(super) fn parse_made(output: &str) -> Option<Made> {
     let line = output.lines().rfind(|line| !line.trim().is_empty())?;
     let mut words = line.split(' ');
     Some(Made {

@@ -3,10 +3,12 @@
 //! It only looks: no lock is taken and no index written. Many worktrees are looked at by
 //! whoever draws the board, so git is asked as seldom as can be.
 
+use super::site::Site;
 use crate::git::Git;
 use crate::merge::Base;
 use crate::{Result, Town};
 use gt_core::card::Branch;
+use gt_core::work::WorkId;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -80,9 +82,32 @@ pub fn branch_facts(town: &Town, dir: &Path, base: &BaseAt) -> Result<Branch> {
     Ok(facts)
 }
 
+/// The same for the worktree of a task.
+pub fn branch_of(town: &Town, id: &WorkId) -> Result<Branch> {
+    let site = Site::of(town, id)?;
+    branch_facts(town, &site.dir, &base_of(town, &site.rig)?)
+}
+
 /// Whether a merge was begun in a worktree and is not over.
-fn is_merging(dir: &Path) -> bool {
+pub(super) fn is_merging(dir: &Path) -> bool {
     own_git_dir(dir).is_some_and(|own| own.join("MERGE_HEAD").exists())
+}
+
+/// What else may be half done in a worktree, in git's own words.
+pub(super) fn half_done(dir: &Path) -> Option<&'static str> {
+    const SIGNS: [(&str, &str); 6] = [
+        ("MERGE_HEAD", "merge"),
+        ("rebase-merge", "rebase"),
+        ("rebase-apply", "rebase"),
+        ("CHERRY_PICK_HEAD", "cherry-pick"),
+        ("REVERT_HEAD", "revert"),
+        ("BISECT_LOG", "bisect"),
+    ];
+    let own = own_git_dir(dir)?;
+    let mut signs = SIGNS.iter();
+    signs
+        .find(|(file, _)| own.join(file).exists())
+        .map(|(_, word)| *word)
 }
 
 /// The folder in which git keeps what is a worktree's own.

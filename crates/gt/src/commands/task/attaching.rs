@@ -1,0 +1,126 @@
+//! `gt task attach`: to the container of a task, with its branch up to date if wished.
+
+use super::super::{Answer, attach};
+use super::updating;
+use crate::context::Context;
+use crate::output::{self, Paint};
+use crate::raw_mode::RawMode;
+use clap::Args;
+use gt_core::Problem;
+use gt_core::card::Branch;
+use gt_core::work::WorkId;
+use gt_town::{Town, containers, task, workspace};
+use std::io::{IsTerminal, Read, Write};
+use std::process::ExitCode;
+
+/// Go to a task's container
+///
+/// Where its branch is behind the base it is asked first: m merges the base and goes there,
+/// s goes there without, Esc leaves everything as it is. Where nobody can be asked, --merge
+/// or --skip has to say it.
+#[derive(Debug, Args)]
+pub(crate) struct AttachArgs {
+    /// The work item
+    #[arg(value_name = "BEAD")]
+    bead: WorkId,
+    /// Merge the base into its branch first, where it is behind
+    #[arg(long, conflicts_with = "skip")]
+    merge: bool,
+    /// Go there as it is
+    #[arg(long)]
+    skip: bool,
+    /// Look only: no key reaches the agent
+    #[arg(long)]
+    read_only: bool,
+}
+
+/// What somebody wants of a branch that is behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Choice {
+    Merge,
+    Skip,
+    Cancel,
+}
+
+pub(super) fn run(town: &Town, args: &AttachArgs, context: &Context) -> Answer {
+    let id = &args.bead;
+    let (agent, rig) = task::agent_of(town, id)?;
+    let container = containers::of_agent(town, &agent)?.ok_or_else(|| {
+        Problem::not_found(format!("{id} is not running"))
+            .hint(format!("`gt task start {id}` starts it"))
+    })?;
+    let choice = match (args.merge, args.skip) {
+        (true, _) => Choice::Merge,
+        (_, true) => Choice::Skip,
+        _ => {
+            workspace::glance(town, &rig);
+            let branch = task::branch_of(town, id)?;
+            match branch.behind {
+                0 => Choice::Skip,
+                _ => choose(id, &branch, context)?,
+            }
+        }
+    };
+    match choice {
+        Choice::Cancel => return Ok(ExitCode::SUCCESS),
+        Choice::Skip => {}
+        Choice::Merge => {
+            let updated = updating::merged(town, id, context)?;
+            if !updated.result.is_done() {
+                return Err(updating::conflict(&updated));
+            }
+            if !context.json {
+                output::line(updating::line(&updated, Paint::for_stdout()))?;
+            }
+        }
+    }
+    attach::go(town, container.name(), args.read_only, context)
+}
+
+/// Asks, where somebody can be asked.
+fn choose(id: &WorkId, branch: &Branch, context: &Context) -> Result<Choice, Problem> {
+    let at_a_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    if context.json || !at_a_terminal {
+        return Err(Problem::conflict(format!(
+            "{id} is {} behind {}",
+            commits(branch.behind),
+            branch.base
+        ))
+        .hint(format!(
+            "`--merge` merges {} first, `--skip` goes there as it is",
+            branch.base
+        )));
+    }
+    output::print(&question(branch))?;
+    // Some terminals show a line only when it has ended.
+    let _ = std::io::stdout().flush();
+    let _raw =
+        RawMode::enter().map_err(|error| Problem::failed("cannot read a key").caused_by(error))?;
+    let mut keys = std::io::stdin().lock().bytes();
+    loop {
+        match keys.next() {
+            Some(Ok(b'm' | b'M')) => return Ok(Choice::Merge),
+            Some(Ok(b's' | b'S')) => return Ok(Choice::Skip),
+            // Esc, Ctrl-C, or a terminal that is gone.
+            Some(Ok(0x1b | 0x03) | Err(_)) | None => return Ok(Choice::Cancel),
+            Some(Ok(_)) => {}
+        }
+    }
+}
+
+fn question(branch: &Branch) -> String {
+    let base = output::clean(&branch.base);
+    format!(
+        "↓ Branch Behind {base}\n\n{} behind\nMerge {base} into your branch before attaching?\n\n\
+         m: Merge & Attach (pull latest {base})\ns: Skip & Attach (attach without merge)\n\
+         Esc: Cancel\n",
+        commits(branch.behind)
+    )
+}
+
+fn commits(count: u32) -> String {
+    match count {
+        1 => "1 commit".to_owned(),
+        count => format!("{count} commits"),
+    }
+}

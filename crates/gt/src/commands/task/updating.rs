@@ -1,0 +1,120 @@
+//! `gt task update` and `gt task abort-merge`.
+
+use super::super::Answer;
+use crate::context::Context;
+use crate::output::{self, Paint};
+use clap::Args;
+use gt_core::Problem;
+use gt_core::work::WorkId;
+use gt_town::Town;
+use gt_town::task::{self, UpdateResult, Updated};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// Merge the base into a task's branch
+///
+/// Without a conflict the branch has both at once. With one the merge is begun in the
+/// worktree, and an agent in the window `merge` is told which files are in conflict; the
+/// command then ends with 1, and again as long as that is not over. Conflicts under .beads/
+/// do not count: the branch keeps its own.
+#[derive(Debug, Args)]
+pub(crate) struct UpdateArgs {
+    /// The work item
+    #[arg(value_name = "BEAD")]
+    bead: WorkId,
+}
+
+/// Take back a merge that is under way in a task's worktree
+///
+/// The worktree is as it was before `gt task update`, and the window `merge` is closed.
+#[derive(Debug, Args)]
+pub(crate) struct AbortMergeArgs {
+    /// The work item
+    #[arg(value_name = "BEAD")]
+    bead: WorkId,
+}
+
+pub(super) fn update(town: &Town, args: &UpdateArgs, context: &Context) -> Answer {
+    context.catch_interrupts();
+    let updated = merged(town, &args.bead, context)?;
+    if context.json {
+        output::json(&document(&updated))?;
+    } else if updated.result.is_done() {
+        output::line(line(&updated, Paint::for_stdout()))?;
+    }
+    match updated.result.is_done() {
+        true => Ok(ExitCode::SUCCESS),
+        false => Err(conflict(&updated)),
+    }
+}
+
+/// Does it, and tells what did not go as wished.
+pub(super) fn merged(town: &Town, id: &WorkId, context: &Context) -> Result<Updated, Problem> {
+    let updated = task::update(town, id)?;
+    if !context.json {
+        for warning in &updated.warnings {
+            output::warn(output::clean(warning));
+        }
+    }
+    Ok(updated)
+}
+
+pub(super) fn line(updated: &Updated, paint: Paint) -> String {
+    let (base, id) = (&updated.base, &updated.id);
+    let words = match (updated.result, updated.commits) {
+        (UpdateResult::Merged, 1) => format!("{id}: 1 commit of {base} merged."),
+        (UpdateResult::Merged, commits) => format!("{id}: {commits} commits of {base} merged."),
+        _ => format!("{id} is up to date with {base}."),
+    };
+    format!("{} {}", paint.green("✓"), output::clean(&words))
+}
+
+/// The problem of a branch that could not be brought up to date by itself.
+pub(super) fn conflict(updated: &Updated) -> Problem {
+    let id = &updated.id;
+    let words = match (&updated.resolver, updated.result, updated.files.is_empty()) {
+        (Some(harness), ..) => format!("Conflicts detected. {harness} started to resolve."),
+        (None, UpdateResult::Merging, true) => {
+            format!("a merge is under way in {id}: all is resolved, and not committed yet")
+        }
+        (None, UpdateResult::Merging, false) => {
+            format!("a merge is under way in {id}, and not all is resolved")
+        }
+        (None, ..) => "Conflicts detected, and nobody is there to resolve them.".to_owned(),
+    };
+    let mut problem = Problem::failed(words);
+    if !updated.files.is_empty() {
+        problem = problem.cause(output::clean(&updated.files.join(", ")));
+    }
+    problem
+        .hint(format!(
+            "`gt task attach {id} --skip` goes there: see its window merge; then try again"
+        ))
+        .hint(format!("`gt task abort-merge {id}` takes the merge back"))
+}
+
+fn document(updated: &Updated) -> Value {
+    output::without_nulls(json!({
+        "bead": updated.id,
+        "result": updated.result.word(),
+        "branch": updated.branch,
+        "base": updated.base,
+        "commits": updated.commits,
+        "files": updated.files,
+        "resolver": updated.resolver,
+        "warnings": updated.warnings,
+    }))
+}
+
+pub(super) fn abort(town: &Town, args: &AbortMergeArgs, context: &Context) -> Answer {
+    let files = task::abort_merge(town, &args.bead)?;
+    if context.json {
+        let document = json!({"bead": args.bead, "aborted": true, "files": files});
+        output::json(&document)?;
+    } else {
+        let paint = Paint::for_stdout();
+        let words = format!("the merge in {} is taken back.", args.bead);
+        output::line(format!("{} {words}", paint.green("✓")))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,55 @@
+//! What is done to a task that is there: from the merge of its base to its end.
+
+mod updating;
+
+use crate::env::{PATIENCE, TestEnv};
+use crate::tasks::{folder, with_project};
+use gt_tmux::testing::wait_until;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A task whose agent runs, in a rig whose source has a checkout.
+fn running() -> (TestEnv, String, PathBuf) {
+    let (env, id) = with_project("");
+    env.gt(&["task", "start", &id]).ok();
+    let dir = folder(&env, &id);
+    (env, id, dir)
+}
+
+/// Writes a file and commits it.
+fn commit(env: &TestEnv, dir: &Path, name: &str, text: &str) -> String {
+    let path = dir.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+    env.git(dir, &["add", "--all"]);
+    env.git(dir, &["commit", "--quiet", "-m", &format!("Change {name}")]);
+    head(env, dir)
+}
+
+fn head(env: &TestEnv, dir: &Path) -> String {
+    env.git(dir, &["rev-parse", "HEAD"]).trim().to_owned()
+}
+
+/// Commits to the base, where its owner does.
+fn commit_to_base(env: &TestEnv, name: &str, text: &str) -> String {
+    commit(env, &env.path("source-gastown"), name, text)
+}
+
+fn read(dir: &Path, name: &str) -> String {
+    fs::read_to_string(dir.join(name)).unwrap_or_default()
+}
+
+/// What `gt task show` says of the windows beside the agent.
+fn windows(env: &TestEnv, id: &str) -> Vec<Value> {
+    let shown = env.json(&["task", "show", id]);
+    shown["windows"].as_array().unwrap().clone()
+}
+
+/// Waits until the agent of a task is in a state.
+#[track_caller]
+fn wait_state(env: &TestEnv, id: &str, state: &str) {
+    wait_until(&format!("{id} to be {state}"), PATIENCE, || {
+        (env.json(&["task", "show", id])["state"] == state).then_some(())
+    });
+}

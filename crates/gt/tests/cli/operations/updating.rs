@@ -1,0 +1,300 @@
+//! A task's branch and its base: merged, in conflict, and asked about.
+
+use super::*;
+use crate::env::run;
+use crate::tasks::{create, window_names};
+use serde_json::json;
+
+#[test]
+fn the_base_is_merged_and_nothing_is_asked_twice() {
+    let (env, id, dir) = running();
+    let up_to_date = env.json(&["task", "update", &id]);
+    assert_eq!(up_to_date["result"], "up_to_date", "{up_to_date}");
+    // Nothing of its own: it only moves on.
+    let base = commit_to_base(&env, "theirs", "1\n");
+    let moved = env.json(&["task", "update", &id]);
+    assert_eq!(moved["result"], "merged", "{moved}");
+    assert_eq!(moved["commits"], 1);
+    assert_eq!(head(&env, &dir), base);
+    // With something of its own, and files that nobody has committed.
+    let own = commit(&env, &dir, "ours", "1\n");
+    fs::write(dir.join("not-committed"), "x\n").unwrap();
+    commit_to_base(&env, "theirs", "2\n");
+    let base = commit_to_base(&env, "more", "1\n");
+    let merged = env.json(&["task", "update", &id]);
+    assert_eq!(merged["result"], "merged");
+    assert_eq!(merged["commits"], 2);
+    let parents = env.git(&dir, &["log", "-1", "--format=%P%n%s"]);
+    assert_eq!(
+        parents.trim(),
+        format!("{own} {base}\nMerge main into {id}")
+    );
+    assert_eq!(read(&dir, "theirs"), "2\n");
+    assert_eq!(read(&dir, "not-committed"), "x\n");
+    assert_eq!(env.json(&["task", "update", &id])["result"], "up_to_date");
+}
+
+#[test]
+fn what_is_not_committed_and_in_the_way_is_not_touched() {
+    let (env, id, dir) = running();
+    let before = head(&env, &dir);
+    commit_to_base(&env, "README.md", "theirs\n");
+    fs::write(dir.join("README.md"), "mine\n").unwrap();
+    let answer = env.gt(&["task", "update", &id]).fails(4);
+    assert!(answer.stderr.contains("README.md"), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("commit or stash"),
+        "{}",
+        answer.stderr
+    );
+    assert_eq!(head(&env, &dir), before);
+    assert_eq!(read(&dir, "README.md"), "mine\n");
+}
+
+#[test]
+fn conflicts_are_given_to_an_agent_beside_the_tasks_own() {
+    let (env, id, dir) = running();
+    commit(&env, &dir, "README.md", "ours\n");
+    commit(&env, &dir, "two words", "ours\n");
+    commit_to_base(&env, "two words", "theirs\n");
+    commit_to_base(&env, "README.md", "theirs\n");
+    let container = format!("{id}-az");
+    let tags = "#{@gt_agent} #{@gt_session} #{@gt_harness_session} #{@gt_pane} #{@gt_prompts}";
+    let before = env.format(&container, tags);
+    let answer = env.gt(&["task", "update", &id, "--json"]).fails(1);
+    let answer = answer.json();
+    assert_eq!(answer["result"], "conflict", "{answer}");
+    assert_eq!(answer["files"], json!(["README.md", "two words"]));
+    assert_eq!(answer["resolver"], "demo");
+    assert_eq!(answer["warnings"], json!([]));
+    assert!(read(&dir, "README.md").contains("<<<<<<<"));
+    // Its window, in which it is told what to do.
+    let mut names = window_names(&env, &container);
+    names.sort();
+    assert_eq!(names, ["merge", "task"]);
+    let pane = format!("={container}:=merge");
+    let screen = || {
+        let look = gt_tmux::Command::new("capture-pane").args(["-p", "-J"]);
+        env.tmux(look.option("-t", pane.clone()))
+    };
+    wait_until("its prompt", PATIENCE, || {
+        let prompt = "There are merge conflicts in: README.md, two words. Please resolve these \
+                      conflicts, then stage and commit.";
+        screen().contains(prompt).then_some(())
+    });
+    // It does not speak for the task's agent.
+    let ask = gt_tmux::Command::new("display-message").arg("-p");
+    let pid = env.tmux(ask.option("-t", pane.clone()).arg("#{pane_pid}"));
+    let environ = fs::read(format!("/proc/{pid}/environ")).unwrap();
+    let environ = String::from_utf8_lossy(&environ);
+    for variable in ["GT_ROLE=", "GT_SESSION=", "GT_SESSION_UUID="] {
+        let is_it = |pair: &str| pair.starts_with(variable);
+        assert!(!environ.split('\0').any(is_it), "{variable}");
+    }
+    wait_until("the end of its turn", PATIENCE, || {
+        screen()
+            .contains("● You said: There are merge conflicts")
+            .then_some(())
+    });
+    assert_eq!(env.format(&container, tags), before);
+    // As long as it is not over, that is said.
+    let again = env.gt(&["task", "update", &id, "--json"]).fails(1).json();
+    assert_eq!(again["result"], "merging", "{again}");
+    assert_eq!(again["files"], json!(["README.md", "two words"]));
+    fs::write(dir.join("README.md"), "both\n").unwrap();
+    env.git(&dir, &["add", "README.md"]);
+    let again = env.gt(&["task", "update", &id, "--json"]).fails(1).json();
+    assert_eq!(again["files"], json!(["two words"]));
+    let shown = env.gt(&["task", "attach", &id, "--merge"]).fails(1);
+    assert!(shown.stderr.contains("two words"), "{}", shown.stderr);
+    // Resolved and committed, it can be tried again.
+    fs::write(dir.join("two words"), "both\n").unwrap();
+    env.git(&dir, &["add", "two words"]);
+    env.git(&dir, &["commit", "--quiet", "--no-edit"]);
+    assert_eq!(env.json(&["task", "update", &id])["result"], "up_to_date");
+    let subject = env.git(&dir, &["log", "-1", "--format=%s"]);
+    assert_eq!(subject.trim(), format!("Merge main into {id}"));
+}
+
+#[test]
+fn a_merge_is_taken_back_and_its_window_closed() {
+    let (env, id, dir) = running();
+    env.gt(&["task", "abort-merge", &id]).fails(4);
+    let own = commit(&env, &dir, "README.md", "ours\n");
+    commit_to_base(&env, "README.md", "theirs\n");
+    env.gt(&["task", "update", &id]).fails(1);
+    assert_eq!(windows(&env, &id)[0]["name"], "merge");
+    let aborted = env.json(&["task", "abort-merge", &id]);
+    assert_eq!(aborted["files"], json!(["README.md"]));
+    assert_eq!(head(&env, &dir), own);
+    assert_eq!(read(&dir, "README.md"), "ours\n");
+    assert_eq!(env.git(&dir, &["status", "--porcelain"]), "");
+    assert_eq!(window_names(&env, &format!("{id}-az")), ["task"]);
+    // And begun again.
+    let again = env.gt(&["task", "update", &id, "--json"]).fails(1).json();
+    assert_eq!(again["result"], "conflict");
+    env.gt(&["task", "abort-merge", &id]).ok();
+}
+
+#[test]
+fn without_a_container_the_conflicts_get_one_with_a_shell() {
+    let (env, id, dir) = running();
+    commit(&env, &dir, "README.md", "ours\n");
+    commit_to_base(&env, "README.md", "theirs\n");
+    env.gt(&["task", "stop", &id]).ok();
+    let answer = env.gt(&["task", "update", &id, "--json"]).fails(1).json();
+    assert_eq!(answer["resolver"], "demo", "{answer}");
+    let shown = env.json(&["task", "show", &id]);
+    assert_eq!(shown["session"], Value::Null, "no agent was started");
+    assert_eq!(shown["windows"][0]["name"], "merge");
+}
+
+#[test]
+fn what_is_beads_own_is_no_conflict() {
+    let (env, id) = with_project("");
+    commit_to_base(&env, ".beads/issues.jsonl", "0\n");
+    commit_to_base(&env, ".beads/gone", "0\n");
+    env.gt(&["task", "start", &id]).ok();
+    let dir = folder(&env, &id);
+    commit(&env, &dir, ".beads/issues.jsonl", "ours\n");
+    fs::remove_file(dir.join(".beads/gone")).unwrap();
+    commit(&env, &dir, "code", "ours\n");
+    commit_to_base(&env, ".beads/issues.jsonl", "theirs\n");
+    commit_to_base(&env, ".beads/gone", "theirs\n");
+    commit_to_base(&env, "other", "theirs\n");
+    let merged = env.json(&["task", "update", &id]);
+    assert_eq!(merged["result"], "merged", "{merged}");
+    assert_eq!(read(&dir, ".beads/issues.jsonl"), "ours\n");
+    assert!(!dir.join(".beads/gone").exists());
+    assert_eq!(read(&dir, "other"), "theirs\n");
+    assert_eq!(env.git(&dir, &["status", "--porcelain"]), "");
+    // Beside a conflict that is one, it is resolved as well.
+    commit(&env, &dir, ".beads/issues.jsonl", "ours again\n");
+    commit(&env, &dir, "code", "ours again\n");
+    commit_to_base(&env, ".beads/issues.jsonl", "theirs again\n");
+    commit_to_base(&env, "code", "theirs\n");
+    let conflict = env.gt(&["task", "update", &id, "--json"]).fails(1).json();
+    assert_eq!(conflict["files"], json!(["code"]), "{conflict}");
+    assert_eq!(read(&dir, ".beads/issues.jsonl"), "ours again\n");
+}
+
+#[test]
+fn an_update_that_is_killed_is_gone_on_with_by_the_next() {
+    for point in gt_town::task::UPDATE_FAULT_POINTS {
+        let (env, id, dir) = running();
+        commit(&env, &dir, "README.md", "ours\n");
+        commit_to_base(&env, "README.md", "theirs\n");
+        let mut update = env.gt_command(&["task", "update", &id, "--json"]);
+        let killed = run(update.env("GT_FAULT", point));
+        assert_eq!(killed.code, -9, "{point}: {killed:?}");
+        let next = env.gt(&["task", "update", &id, "--json"]).fails(1).json();
+        assert_eq!(next["files"], json!(["README.md"]), "{point}: {next}");
+        let all = windows(&env, &id);
+        assert_eq!(all.len(), 1, "{point}: {all:?}");
+        assert_eq!(all[0]["name"], "merge", "{point}");
+    }
+}
+
+/// A person's terminal, in which a command runs.
+struct Person<'a> {
+    env: &'a TestEnv,
+}
+
+impl<'a> Person<'a> {
+    fn at(env: &'a TestEnv, call: &str) -> Self {
+        let call = format!("{call}; echo ended-with-$?; exec sleep 1000");
+        env.tmux(
+            gt_tmux::Command::new("new-session")
+                .args(["-d", "-s", "person", "-x", "150", "-y", "30"])
+                .args(["--", "env"])
+                .arg(format!("HOME={}", env.home().display()))
+                .arg(format!("GT_TMUX_SOCKET={}", env.socket().display()))
+                .args(["sh", "-c", &call]),
+        );
+        Person { env }
+    }
+
+    fn target() -> gt_tmux::SessionName {
+        gt_tmux::SessionName::try_from("person").unwrap()
+    }
+
+    #[track_caller]
+    fn sees(&self, text: &str) -> String {
+        wait_until(&format!("{text:?}"), PATIENCE, || {
+            let look = gt_tmux::Command::new("capture-pane").arg("-p");
+            let screen = self.env.tmux(look.target(Self::target()));
+            screen.contains(text).then_some(screen)
+        })
+    }
+
+    fn presses(&self, key: &str) {
+        let press = gt_tmux::Command::new("send-keys").target(Self::target());
+        self.env.tmux(press.arg(key));
+    }
+}
+
+#[test]
+fn whoever_goes_to_a_branch_that_is_behind_is_asked_first() {
+    let (env, id, dir) = running();
+    commit_to_base(&env, "theirs", "1\n");
+    let base = commit_to_base(&env, "theirs", "2\n");
+    // Nobody can be asked here.
+    let answer = env.gt(&["task", "attach", &id]).fails(4);
+    assert!(
+        answer.stderr.contains("2 commits behind main"),
+        "{}",
+        answer.stderr
+    );
+    assert!(answer.stderr.contains("--merge"), "{}", answer.stderr);
+    // A client that looks at the person's session, so that there is one to switch.
+    let gt = env!("CARGO_BIN_EXE_gt");
+    let person = Person::at(
+        &env,
+        &format!("{gt} task attach {id}; {gt} task attach {id}"),
+    );
+    let screen = person.sees("Esc: Cancel");
+    for line in [
+        "↓ Branch Behind main",
+        "2 commits behind",
+        "Merge main into your branch before attaching?",
+        "m: Merge & Attach (pull latest main)",
+        "s: Skip & Attach (attach without merge)",
+    ] {
+        assert!(screen.contains(line), "{line}: {screen}");
+    }
+    person.presses("x");
+    person.presses("Escape");
+    // The second of them is asked as well.
+    wait_until("the second question", PATIENCE, || {
+        let look = gt_tmux::Command::new("capture-pane").arg("-p");
+        let screen = env.tmux(look.target(Person::target()));
+        (screen.matches("Esc: Cancel").count() == 2).then_some(())
+    });
+    assert_ne!(head(&env, &dir), base);
+    person.presses("m");
+    // Nobody looks at this session, so there is no client that could be switched.
+    person.sees(&format!("{id}: 2 commits of main merged."));
+    person.sees("ended-with-");
+    assert_eq!(head(&env, &dir), base);
+    // An item without a task has nothing to go to.
+    let other = create(&env);
+    env.gt(&["task", "attach", &other]).fails(3);
+}
+
+#[test]
+fn a_terminal_that_attaches_shows_the_task() {
+    let (env, id, dir) = running();
+    let base = commit_to_base(&env, "theirs", "1\n");
+    let gt = env!("CARGO_BIN_EXE_gt");
+    // Outside of tmux, as far as it can tell.
+    Person::at(&env, &format!("unset TMUX; {gt} task attach {id} --merge"));
+    wait_until("a client of the task", PATIENCE, || {
+        let clients = gt_tmux::Command::new("list-clients").args(["-F", "#{session_name}"]);
+        let clients = env.tmux(clients);
+        clients
+            .lines()
+            .any(|name| name == format!("{id}-az"))
+            .then_some(())
+    });
+    assert_eq!(head(&env, &dir), base);
+}

@@ -1,0 +1,87 @@
+//! The agent that is given the conflicts of a merge: the task's own program, in the window
+//! `merge` beside the task's agent, and not that agent.
+
+use super::site::Site;
+use super::tag_of;
+use crate::start::{self, StartOptions};
+use crate::windows::{self, AfterEnd, Wish};
+use crate::{Result, project};
+use gt_core::Problem;
+use gt_core::project::Label;
+use gt_core::startup::tag;
+use gt_tmux::SessionName;
+
+pub(super) const WINDOW: &str = "merge";
+
+/// How its program is to be run: as the task's agent is, or as the next one would be.
+pub(super) fn wishes(site: &Site<'_>) -> Result<StartOptions> {
+    let container = site.container()?;
+    let started = match &container {
+        Some(container) => tag_of(site.town, container, tag::START)?,
+        None => String::new(),
+    };
+    let before = StartOptions::from_tag(&started);
+    let of_agent = container.map(|container| container.pane().tag_harness.clone());
+    let of_agent = of_agent.filter(|name| !name.is_empty());
+    let of_project = || {
+        let project = project::of_worktree(&site.dir).ok()?;
+        project
+            .harness
+            .name
+            .as_ref()
+            .map(Label::as_str)
+            .map(str::to_owned)
+    };
+    let options = StartOptions {
+        harness: before.harness.clone().or(of_agent).or_else(of_project),
+        work_dir: Some(site.dir.clone()),
+        keep_on_timeout: true,
+        // Its own line would not know what to do with a prompt.
+        command: None,
+        ..before
+    };
+    // Whether there is such a program is to be known before anything is begun.
+    start::check(site.town, &site.agent, &options)?;
+    Ok(options)
+}
+
+/// What it is told.
+fn prompt(files: &[String]) -> String {
+    format!(
+        "There are merge conflicts in: {}. Please resolve these conflicts, then stage and commit.",
+        files.join(", ")
+    )
+}
+
+/// Opens its window. Gives its harness, and what did not go as wished.
+pub(super) fn open(
+    site: &Site<'_>,
+    wishes: &StartOptions,
+    files: &[String],
+) -> Result<(String, Vec<String>)> {
+    let container = site.container()?.ok_or_else(|| {
+        Problem::not_found(format!("{} has no container", site.agent))
+            .hint(format!("`gt task start {}` makes it", site.id))
+    })?;
+    let name = SessionName::try_from(container.name())
+        .map_err(|error| Problem::failed(error.to_string()))?;
+    let mut ran = String::new();
+    let warnings = start::beside(
+        site.town,
+        &site.agent,
+        wishes,
+        &prompt(files),
+        |harness, line, env| {
+            harness.clone_into(&mut ran);
+            let wish = Wish {
+                name: WINDOW,
+                command: line,
+                dir: &site.dir,
+                env,
+                after_end: AfterEnd::StayIfFailed,
+            };
+            windows::open(site.town, &name, &wish, Vec::new())
+        },
+    )?;
+    Ok((ran, warnings))
+}

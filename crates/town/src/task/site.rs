@@ -1,0 +1,112 @@
+//! A task's worktree, for what is done to a task that is there.
+
+use super::{agent_of, own_container, worktree};
+use crate::containers::Container;
+use crate::git::Git;
+use crate::lock::FileLock;
+use crate::merge::Base;
+use crate::{Result, Town, workspace};
+use gt_core::work::WorkId;
+use gt_core::{Identity, Problem};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long another of these operations may take: a merge that validates is not among them.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(super) struct Site<'a> {
+    pub(super) town: &'a Town,
+    pub(super) id: WorkId,
+    pub(super) agent: Identity,
+    pub(super) rig: String,
+    pub(super) dir: PathBuf,
+}
+
+impl<'a> Site<'a> {
+    pub(super) fn of(town: &'a Town, id: &WorkId) -> Result<Self> {
+        let (agent, rig) = agent_of(town, id)?;
+        let dir = worktree(town, &agent).ok_or_else(|| {
+            Problem::not_found(format!("{id} has no worktree"))
+                .hint(format!("`gt task start {id}` makes it"))
+        })?;
+        Ok(Site {
+            town,
+            id: id.clone(),
+            agent,
+            rig,
+            dir,
+        })
+    }
+
+    pub(super) fn git(&self) -> Git<'_> {
+        Git::at(&self.dir, self.town.around())
+    }
+
+    pub(super) fn base(&self) -> Result<Base<'_>> {
+        Base::of(self.town, &self.rig)
+    }
+
+    /// The branch that it is on.
+    pub(super) fn branch(&self) -> Option<String> {
+        workspace::current_branch(self.town, &self.dir)
+    }
+
+    /// The same for what needs one.
+    pub(super) fn must_have_branch(&self) -> Result<String> {
+        self.branch().ok_or_else(|| {
+            Problem::conflict(format!("{} is on no branch", self.dir.display()))
+                .hint(format!("`git switch {}` there", self.id))
+        })
+    }
+
+    pub(super) fn head(&self) -> Result<String> {
+        self.git().run(["rev-parse", "--verify", "HEAD^{commit}"])
+    }
+
+    /// How many commits there are in one that are not in another.
+    pub(super) fn count(&self, of: &str, without: &str) -> Result<u32> {
+        let count = self
+            .git()
+            .run(["rev-list", "--count", of, &format!("^{without}")])?;
+        count
+            .parse()
+            .map_err(|_| Problem::failed("git did not count the commits"))
+    }
+
+    /// The files that are not committed, as they are named to people.
+    pub(super) fn changed(&self) -> Result<Vec<String>> {
+        let status = ["status", "--porcelain", "-z", "--untracked-files=all"];
+        Ok(crate::checkpoint::changed_files(&self.git().run(status)?))
+    }
+
+    pub(super) fn container(&self) -> Result<Option<Container>> {
+        let name = super::container_name(self.town, &self.agent)?;
+        own_container(self.town, &self.agent, &name)
+    }
+
+    /// One of these operations at a time in one worktree.
+    pub(super) fn lock(&self) -> Result<FileLock> {
+        let locks = self.town.runtime_dir().join("locks");
+        FileLock::take(&locks.join(format!("worktree-{}.lock", self.id)), PATIENCE)
+    }
+
+    /// A file of ours about the worktree, for a moment.
+    pub(super) fn passing_file(&self, kind: &str) -> Result<Passing> {
+        let dir = self.town.runtime_dir().join("tmp");
+        crate::files::make_dir(&dir)?;
+        let name = uuid::Uuid::now_v7().simple();
+        Ok(Passing(dir.join(format!("{kind}-{name}"))))
+    }
+}
+
+/// A file that goes with whoever has made it.
+#[derive(Debug)]
+pub(super) struct Passing(pub(super) PathBuf);
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        // git may have left its lock beside it.
+        let _ = crate::files::remove_if_there(&self.0.with_extension("lock"));
+        let _ = crate::files::remove_if_there(&self.0);
+    }
+}
