@@ -11,19 +11,25 @@ mod branch;
 mod copy;
 mod init;
 mod order;
+mod pause;
 mod place;
 mod resolver;
+mod resume;
 mod shell;
 mod site;
 pub mod step;
 mod update;
 mod view;
+mod wip;
 
 pub(crate) use branch::own_git_dir;
 pub use branch::{BaseAt, base_of, branch_facts, branch_of};
 pub use init::Ran;
+pub use pause::{FAULT_POINTS as PAUSE_FAULT_POINTS, Paused, pause};
+pub use resume::{ResumeOptions, Resumed, resume};
 pub use update::{FAULT_POINTS as UPDATE_FAULT_POINTS, UpdateResult, Updated, abort_merge, update};
 pub use view::{Task, Window, list, show};
+pub use wip::Undone;
 
 use crate::containers::{self, Container, Owner, tmux_problem};
 use crate::polecat::claim;
@@ -32,6 +38,7 @@ use crate::work::Work;
 use crate::{Result, Town, hook, project, rig, roles, sling, start};
 use gt_core::project::Project;
 use gt_core::session::SessionId;
+use gt_core::startup::Conversation;
 use gt_core::work::{Item, WorkId};
 use gt_core::{Identity, Problem, Role};
 use gt_tmux::{Command, SessionName};
@@ -59,6 +66,8 @@ pub(crate) mod tags {
     pub(crate) const OWN_INIT_DONE: &str = "@gt_init_done";
     /// The names of the background tasks that were begun.
     pub(crate) const BACKGROUND: &str = "@gt_background";
+    /// The commit in which a pause has kept what was not committed.
+    pub(crate) const WIP: &str = "@gt_wip";
 }
 
 #[derive(Clone, Debug, Default)]
@@ -79,6 +88,8 @@ pub struct TaskOptions {
     pub force: bool,
     /// Only the container and its init commands, and no agent.
     pub no_agent: bool,
+    /// As a life before was started, and in its conversation.
+    pub as_before: Option<StartOptions>,
 }
 
 /// A task that is there now.
@@ -230,16 +241,25 @@ fn start_options(
         )
     });
     let words: Vec<String> = work.into_iter().chain(options.prompt.clone()).collect();
+    let before = options.as_before.clone().unwrap_or_default();
+    let topic = match before.conversation {
+        Conversation::New => "assigned",
+        _ => "resumed",
+    };
     StartOptions {
-        harness: options.harness.clone().or(harness.map(str::to_owned)),
-        account: options.account.clone(),
+        harness: options
+            .harness
+            .clone()
+            .or(before.harness.clone())
+            .or(harness.map(str::to_owned)),
+        account: options.account.clone().or(before.account.clone()),
         work_dir: Some(dir),
-        topic: Some("assigned".to_owned()),
+        topic: Some(topic.to_owned()),
         prompt: Some(!words.is_empty()),
         instructions: (!words.is_empty()).then(|| words.join("\n\n")),
-        skip_permissions: options.yolo.then_some(true),
+        skip_permissions: options.yolo.then_some(true).or(before.skip_permissions),
         after_shell: true,
-        ..StartOptions::default()
+        ..before
     }
 }
 

@@ -1,4 +1,5 @@
 mod attaching;
+mod pausing;
 mod updating;
 
 use super::{Answer, agents, attach, stop};
@@ -25,6 +26,8 @@ pub(crate) enum TaskCommand {
     Attach(attaching::AttachArgs),
     Update(updating::UpdateArgs),
     AbortMerge(updating::AbortMergeArgs),
+    Pause(pausing::PauseArgs),
+    Resume(pausing::ResumeArgs),
 }
 
 /// Start a task, or go to it where it runs
@@ -109,6 +112,8 @@ pub(crate) fn run(command: TaskCommand, context: &Context) -> Answer {
         TaskCommand::Attach(args) => attaching::run(&town, &args, context),
         TaskCommand::Update(args) => updating::update(&town, &args, context),
         TaskCommand::AbortMerge(args) => updating::abort(&town, &args, context),
+        TaskCommand::Pause(args) => pausing::pause(&town, &args, context),
+        TaskCommand::Resume(args) => pausing::resume(&town, args, context),
     }
 }
 
@@ -123,6 +128,7 @@ fn start(town: &Town, args: StartArgs, context: &Context) -> Answer {
         continue_on_failure: args.continue_on_failure,
         force: args.force,
         no_agent: args.no_agent,
+        as_before: None,
     };
     context.catch_interrupts();
     if containers::of_agent(town, &agent)?.is_none() {

@@ -1,0 +1,150 @@
+//! `gt task pause` and `gt task resume`.
+
+use super::super::Answer;
+use crate::context::Context;
+use crate::output::{self, Paint};
+use clap::Args;
+use gt_core::Problem;
+use gt_core::merge::short;
+use gt_core::startup::Conversation;
+use gt_core::work::WorkId;
+use gt_town::Town;
+use gt_town::task::{self, Paused, ResumeOptions, Resumed, Undone};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// Stop what a task's agent does, to go on later
+///
+/// Its turn is interrupted, in its own pane; the program and its conversation stay. What is
+/// not committed goes into a commit `wip: paused session`, if there is anything. Messages
+/// for the agent wait until `gt task resume`.
+#[derive(Debug, Args)]
+pub(crate) struct PauseArgs {
+    /// The work item
+    #[arg(value_name = "BEAD")]
+    bead: WorkId,
+    /// Why, for whoever looks at it
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+/// Go on with a task that was paused, or whose agent is gone
+///
+/// The commit of the pause is undone, if the branch still ends in it and it was not pushed:
+/// the files are as they were. An agent that is there is told to continue; one that is not is
+/// started again in the same conversation.
+#[derive(Debug, Args)]
+pub(crate) struct ResumeArgs {
+    /// The work item
+    #[arg(value_name = "BEAD")]
+    bead: WorkId,
+    /// Leave the commit of the pause as it is
+    #[arg(long)]
+    keep_wip: bool,
+    /// What to say to the agent [default: continue]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    prompt: Option<String>,
+}
+
+pub(super) fn pause(town: &Town, args: &PauseArgs, context: &Context) -> Answer {
+    context.catch_interrupts();
+    let paused = task::pause(town, &args.bead, args.reason.as_deref())?;
+    if context.json {
+        output::json(&paused_document(&paused))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    warn(&paused.warnings);
+    let what = match (paused.interrupted, paused.asks) {
+        (true, _) => "was stopped and is paused",
+        (false, true) => "is paused, and still asks what it asked",
+        (false, false) => "is paused; it did nothing",
+    };
+    done(&format!("{} {what}.", paused.id))?;
+    if let Some(wip) = &paused.wip {
+        output::line(format!("  What was not committed is in {}.", short(wip)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn paused_document(paused: &Paused) -> Value {
+    output::without_nulls(json!({
+        "bead": paused.id,
+        "agent": paused.agent,
+        "state": "paused",
+        "interrupted": paused.interrupted,
+        "asks": paused.asks,
+        "wip": paused.wip,
+        "warnings": paused.warnings,
+    }))
+}
+
+pub(super) fn resume(town: &Town, args: ResumeArgs, context: &Context) -> Answer {
+    context.catch_interrupts();
+    let options = ResumeOptions {
+        keep_wip: args.keep_wip,
+        prompt: args.prompt,
+    };
+    let resumed = task::resume(town, &args.bead, &options)?;
+    if context.json {
+        output::json(&resumed_document(&resumed))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    warn(&resumed.warnings);
+    let what = match &resumed.started {
+        None => "goes on",
+        Some(Conversation::New) => "was started again, in a new conversation",
+        Some(_) => "was started again, in the conversation that it had",
+    };
+    done(&format!("{} {what}.", resumed.id))?;
+    match &resumed.wip {
+        Undone::Nothing => {}
+        Undone::Commit(wip) => output::line(format!(
+            "  The commit {} is undone; its files are as they were.",
+            short(wip)
+        ))?,
+        Undone::Kept(wip, why) => {
+            output::line(format!("  The commit {} stays: {why}.", short(wip)))?;
+        }
+    }
+    if let Some(why) = resumed.waits {
+        output::line(format!("  It is told later: {}.", why.words()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn resumed_document(resumed: &Resumed) -> Value {
+    let conversation = resumed.started.as_ref().map(|it| match it {
+        Conversation::New => "new",
+        Conversation::Resume(_) => "resumed",
+        Conversation::Continue => "continued",
+        Conversation::Fork(_) => "forked",
+    });
+    let (undone, kept) = match &resumed.wip {
+        Undone::Nothing => (None, None),
+        Undone::Commit(wip) => (Some(wip), None),
+        Undone::Kept(wip, why) => (None, Some(json!({"commit": wip, "reason": why}))),
+    };
+    output::without_nulls(json!({
+        "bead": resumed.id,
+        "agent": resumed.agent,
+        "container": resumed.container,
+        "session": resumed.session,
+        "started": resumed.started.is_some(),
+        "conversation": conversation,
+        "undone": undone,
+        "kept": kept,
+        "queued": resumed.waits.map(|why| why.words()),
+        "warnings": resumed.warnings,
+    }))
+}
+
+pub(super) fn warn(warnings: &[String]) {
+    for warning in warnings {
+        output::warn(output::clean(warning));
+    }
+}
+
+pub(super) fn done(words: &str) -> Result<(), Problem> {
+    let paint = Paint::for_stdout();
+    output::line(format!("{} {}", paint.green("✓"), output::clean(words)))
+}

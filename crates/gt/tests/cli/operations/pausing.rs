@@ -1,0 +1,203 @@
+//! Tasks that are stopped for a while, and gone on with.
+
+use super::*;
+use crate::env::{run, signal};
+use crate::remembered::lives;
+use rustix::process::Signal;
+use serde_json::json;
+
+/// A task whose agent works for longer than any test.
+fn working() -> (TestEnv, String, PathBuf) {
+    let (env, id) = with_project("");
+    env.gt(&["task", "start", &id, "--prompt", "[[delay=10m]]"])
+        .ok();
+    wait_state(&env, &id, "busy");
+    let dir = folder(&env, &id);
+    (env, id, dir)
+}
+
+fn subject(env: &TestEnv, dir: &Path) -> String {
+    let subject = env.git(dir, &["log", "-1", "--format=%s"]);
+    subject.trim().to_owned()
+}
+
+#[test]
+fn a_turn_is_stopped_and_the_work_kept_until_it_goes_on() {
+    let (env, id, dir) = working();
+    let agent = format!("task/{id}");
+    let (pid, before) = (env.pid(&agent), head(&env, &dir));
+    fs::write(dir.join("README.md"), "changed\n").unwrap();
+    fs::write(dir.join("staged"), "x\n").unwrap();
+    env.git(&dir, &["add", "staged"]);
+    fs::write(dir.join("new"), "x\n").unwrap();
+    fs::write(dir.join("made-ignored"), "x\n").unwrap();
+    let status = env.git(&dir, &["status", "--porcelain"]);
+    let paused = env.json(&["task", "pause", &id, "--reason", "lunch"]);
+    assert_eq!(paused["interrupted"], true, "{paused}");
+    assert_eq!(paused["warnings"], json!([]));
+    let wip = head(&env, &dir);
+    assert_eq!(paused["wip"], json!(wip));
+    assert_eq!(subject(&env, &dir), "wip: paused session");
+    assert_eq!(env.git(&dir, &["status", "--porcelain"]), "");
+    assert_eq!(env.format(&format!("{id}-az"), "#{@gt_wip}"), wip);
+    let files = env.git(&dir, &["show", "--format=", "--name-only"]);
+    let files: Vec<&str> = files.lines().collect();
+    assert_eq!(files, ["README.md", "new", "staged"]);
+    // The program is there, and is where its turn was stopped.
+    env.wait_screen(&agent, "Interrupted");
+    assert_eq!(env.pid(&agent), pid);
+    let shown = env.json(&["task", "show", &id]);
+    assert_eq!(shown["state"], "paused");
+    assert_eq!(shown["state_reason"], "lunch");
+    // Once more changes nothing; there is nothing to commit.
+    let again = env.json(&["task", "pause", &id]);
+    assert_eq!(again["interrupted"], false, "{again}");
+    assert_eq!(again["wip"], Value::Null);
+    assert_eq!(head(&env, &dir), wip);
+    // What comes meanwhile waits.
+    env.gt(&["nudge", &agent, "--mode", "queue", "a word meanwhile"])
+        .ok();
+    assert_eq!(env.json(&["task", "show", &id])["state"], "paused");
+    let resumed = env.json(&["task", "resume", &id]);
+    assert_eq!(resumed["undone"], json!(wip), "{resumed}");
+    assert_eq!(resumed["started"], false);
+    assert_eq!(head(&env, &dir), before);
+    assert_eq!(env.git(&dir, &["status", "--porcelain"]), status);
+    assert_eq!(env.format(&format!("{id}-az"), "#{@gt_wip}"), "");
+    env.wait_screen(&agent, "You said: continue");
+    assert_eq!(env.pid(&agent), pid);
+    assert_eq!(
+        env.git(&dir, &["for-each-ref", "refs/gt/wip", "refs/gt/wip-index"]),
+        ""
+    );
+    env.gt(&["task", "resume", &id]).fails(4);
+}
+
+#[test]
+fn with_nothing_to_commit_there_is_no_commit() {
+    let (env, id, dir) = running();
+    wait_state(&env, &id, "idle");
+    fs::write(dir.join("made-ignored"), "x\n").unwrap();
+    let before = head(&env, &dir);
+    let paused = env.json(&["task", "pause", &id]);
+    assert_eq!(paused["interrupted"], false, "{paused}");
+    assert_eq!(paused["wip"], Value::Null);
+    assert_eq!(head(&env, &dir), before);
+    let resumed = env.json(&["task", "resume", &id, "--prompt", "go on with it"]);
+    assert_eq!(resumed["undone"], Value::Null, "{resumed}");
+    env.wait_screen(&format!("task/{id}"), "You said: go on with it");
+}
+
+#[test]
+fn a_question_stays_open_and_a_merge_under_way_is_not_committed() {
+    let (env, id) = with_project("");
+    env.gt(&["task", "start", &id, "--prompt", "[[ask=Which?|this|that]]"])
+        .ok();
+    wait_state(&env, &id, "waiting");
+    let dir = folder(&env, &id);
+    let own = commit(&env, &dir, "README.md", "ours\n");
+    let base = commit_to_base(&env, "README.md", "theirs\n");
+    env.gt(&["task", "update", &id]).fails(1);
+    let paused = env.json(&["task", "pause", &id]);
+    assert_eq!(paused["asks"], true, "{paused}");
+    assert_eq!(paused["interrupted"], false);
+    let warning = paused["warnings"][0].as_str().unwrap();
+    assert!(warning.contains("a merge is under way"), "{warning}");
+    assert_eq!(head(&env, &dir), own);
+    let merging = env.git(&dir, &["rev-parse", "MERGE_HEAD"]);
+    assert_eq!(merging.trim(), base);
+    let screen = env.gt(&["peek", &format!("task/{id}")]).stdout;
+    assert!(screen.contains("Which?"), "{screen}");
+    // It is not told to continue: it does so with its answer.
+    let resumed = env.json(&["task", "resume", &id]);
+    let warning = resumed["warnings"][0].as_str().unwrap();
+    assert!(warning.contains("gt answer"), "{warning}");
+    env.gt(&["answer", &format!("task/{id}"), "this"]).ok();
+    wait_state(&env, &id, "idle");
+}
+
+#[test]
+fn a_commit_that_others_may_have_stays() {
+    let check = |change: &dyn Fn(&TestEnv, &Path), why: &str| {
+        let (env, id, dir) = running();
+        fs::write(dir.join("new"), "x\n").unwrap();
+        let wip = env.json(&["task", "pause", &id])["wip"].clone();
+        change(&env, &dir);
+        let before = head(&env, &dir);
+        let resumed = env.json(&["task", "resume", &id]);
+        assert_eq!(resumed["kept"]["commit"], wip, "{why}: {resumed}");
+        let reason = resumed["kept"]["reason"].as_str().unwrap();
+        assert!(reason.contains(why), "{resumed}");
+        assert_eq!(head(&env, &dir), before, "{why}");
+    };
+    check(
+        &|env, dir| drop(commit(env, dir, "more", "x\n")),
+        "gone on from it",
+    );
+    check(
+        &|env, dir| drop(env.git(dir, &["push", "--quiet", "origin", "HEAD:refs/heads/x"])),
+        "pushed",
+    );
+    let (env, id, dir) = running();
+    fs::write(dir.join("new"), "x\n").unwrap();
+    env.gt(&["task", "pause", &id]).ok();
+    let wip = head(&env, &dir);
+    let resumed = env.json(&["task", "resume", &id, "--keep-wip"]);
+    assert_eq!(resumed["kept"]["commit"], json!(wip), "{resumed}");
+    assert_eq!(head(&env, &dir), wip);
+}
+
+#[test]
+fn an_agent_that_is_gone_is_started_in_its_conversation() {
+    let (env, id, dir) = running();
+    let agent = format!("task/{id}");
+    env.gt(&["nudge", &agent, "remember the word marzipan"])
+        .ok();
+    wait_state(&env, &id, "idle");
+    let conversation = lives(&env, &[])[0]["harness_session_id"].clone();
+    assert!(conversation.is_string());
+    fs::write(dir.join("new"), "x\n").unwrap();
+    let before = head(&env, &dir);
+    env.gt(&["task", "pause", &id]).ok();
+    signal(env.pid(&agent), Signal::KILL);
+    wait_state(&env, &id, "crashed");
+    let resumed = env.json(&["task", "resume", &id]);
+    assert_eq!(resumed["started"], true, "{resumed}");
+    assert_eq!(resumed["conversation"], "resumed");
+    assert_eq!(head(&env, &dir), before);
+    assert_eq!(read(&dir, "new"), "x\n");
+    let life = lives(&env, &[])[0].clone();
+    assert_eq!(life["harness_session_id"], conversation);
+    let prompt = life["initial_prompt"].as_str().unwrap();
+    assert!(prompt.ends_with("continue"), "{prompt}");
+    // The same without its container.
+    wait_state(&env, &id, "idle");
+    env.gt(&["task", "pause", &id]).ok();
+    env.gt(&["task", "stop", &id]).ok();
+    let resumed = env.json(&["task", "resume", &id]);
+    assert_eq!(resumed["conversation"], "resumed", "{resumed}");
+    assert_eq!(head(&env, &dir), before);
+    assert_eq!(env.git(&dir, &["status", "--porcelain"]), "?? new\n");
+    assert_eq!(lives(&env, &[])[0]["harness_session_id"], conversation);
+    assert_eq!(env.agent(&agent)["health"], "healthy");
+}
+
+#[test]
+fn a_pause_that_is_killed_is_finished_by_the_next_and_loses_nothing() {
+    for point in gt_town::task::PAUSE_FAULT_POINTS {
+        let (env, id, dir) = working();
+        let before = head(&env, &dir);
+        fs::write(dir.join("new"), "x\n").unwrap();
+        let mut pause = env.gt_command(&["task", "pause", &id, "--json"]);
+        let killed = run(pause.env("GT_FAULT", point));
+        assert_eq!(killed.code, -9, "{point}: {killed:?}");
+        assert_eq!(read(&dir, "new"), "x\n", "{point}");
+        let paused = env.json(&["task", "pause", &id]);
+        assert_eq!(paused["wip"], json!(head(&env, &dir)), "{point}: {paused}");
+        let parent = env.git(&dir, &["rev-parse", "HEAD^"]);
+        assert_eq!(parent.trim(), before, "{point}");
+        env.gt(&["task", "resume", &id]).ok();
+        assert_eq!(head(&env, &dir), before, "{point}");
+        assert_eq!(read(&dir, "new"), "x\n", "{point}");
+    }
+}

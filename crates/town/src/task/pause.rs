@@ -1,0 +1,152 @@
+//! Stopping what a task's agent does, to go on later: the program stays, and so does its
+//! conversation.
+
+use super::site::Site;
+use super::{tag_of, tags, wip};
+use crate::containers::{Container, tmux_problem};
+use crate::inject::{self, Seen, Typist};
+use crate::lock::FileLock;
+use crate::queue::Queue;
+use crate::{Result, Town, fault, nudge, signal};
+use gt_core::harness::Preset;
+use gt_core::state::State;
+use gt_core::work::WorkId;
+use gt_core::{Identity, Problem};
+use gt_tmux::Command;
+use std::time::{Duration, Instant};
+
+/// Where a test can kill us.
+pub const FAULT_POINTS: &[&str] = &["pause.marked", "pause.stopped", "pause.noted"];
+
+/// How long somebody may type to the same agent before we.
+const LOCK_PATIENCE: Duration = Duration::from_secs(30);
+/// How long a turn may take to stop.
+const STOP_PATIENCE: Duration = Duration::from_secs(30);
+/// How long until the keys are pressed once more, at a program that still works.
+const PRESS_AGAIN: Duration = Duration::from_secs(5);
+/// How long it must look stopped: programs draw an empty line between two screens.
+const CALM: Duration = Duration::from_millis(400);
+
+#[derive(Clone, Debug)]
+pub struct Paused {
+    pub id: WorkId,
+    pub agent: Identity,
+    /// It worked, and was stopped.
+    pub interrupted: bool,
+    /// It asks something: that stays open.
+    pub asks: bool,
+    /// The commit that has what was not committed.
+    pub wip: Option<String>,
+    pub warnings: Vec<String>,
+}
+
+/// Pauses the agent of a task.
+pub fn pause(town: &Town, id: &WorkId, reason: Option<&str>) -> Result<Paused> {
+    let site = Site::of(town, id)?;
+    let _lock = site.lock()?;
+    let container = nudge::running(town, &site.agent)?;
+    let preset = nudge::preset_of(town, &container)?;
+    let before = container.state(Some(&preset)).state;
+    // Nobody types while keys are pressed.
+    let _typing = FileLock::take(&Queue::of(town, &site.agent).lock_path(), LOCK_PATIENCE)?;
+    let reason = reason.unwrap_or("paused by a person");
+    // First: the end of a turn would otherwise have the next message delivered.
+    signal::mark_paused(town, &site.agent, reason)?;
+    fault::point(town, "pause.marked");
+    let stopped = interrupt(town, &container, &preset, before);
+    let stopped = match stopped {
+        Ok(stopped) => stopped,
+        Err(problem) => {
+            signal::clear_paused(town, &site.agent)?;
+            return Err(problem);
+        }
+    };
+    fault::point(town, "pause.stopped");
+    let mut warnings = Vec::new();
+    let wip = wip::commit(&site, &mut warnings).unwrap_or_else(|problem| {
+        let causes = problem.causes().join(": ");
+        let words = format!("its changes could not be committed: {problem} {causes}");
+        warnings.push(words.trim_end().to_owned());
+        None
+    });
+    if let Some(wip) = &wip {
+        set_tag(&site, &container, wip)?;
+    }
+    // Late words of the turn that was stopped count from here.
+    signal::mark_paused(town, &site.agent, reason)?;
+    Ok(Paused {
+        id: id.clone(),
+        agent: site.agent.clone(),
+        interrupted: stopped.pressed,
+        asks: stopped.asks,
+        wip,
+        warnings,
+    })
+}
+
+pub(super) fn set_tag(site: &Site<'_>, container: &Container, wip: &str) -> Result<()> {
+    if wip.is_empty() && tag_of(site.town, container, tags::WIP)?.is_empty() {
+        return Ok(());
+    }
+    let set = Command::new("set-option")
+        .target(container.id())
+        .args([tags::WIP, wip]);
+    let done = site.town.server().run(set).map(drop);
+    done.map_err(|error| tmux_problem("cannot mark the container", error))
+}
+
+struct Stopped {
+    pressed: bool,
+    asks: bool,
+}
+
+/// Stops the turn. Nothing is pressed where none is seen: at a prompt the same keys mean
+/// something else, and to a question they are an answer.
+fn interrupt(
+    town: &Town,
+    container: &Container,
+    preset: &Preset,
+    before: State,
+) -> Result<Stopped> {
+    let mut typist = Typist::new(town, container, preset);
+    let began = Instant::now();
+    let mut pressed: Option<Instant> = None;
+    let mut calm_since: Option<Instant> = None;
+    // Of a program without marks nobody can tell; its hooks may.
+    let is_blind = preset.screen.busy.is_empty() && preset.screen.ready.is_empty();
+    let works = |seen: &Seen| match seen.state {
+        Some(state) => state == State::Busy,
+        None => before == State::Busy || is_blind,
+    };
+    loop {
+        let seen = typist.observe()?;
+        if seen.is_over {
+            return Err(Problem::conflict("the agent ended meanwhile")
+                .hint("`gt task resume` starts it again"));
+        }
+        let is_unread = seen.state.is_none();
+        if seen.dialog || !works(&seen) || (is_unread && pressed.is_some()) {
+            let since = *calm_since.get_or_insert_with(Instant::now);
+            if since.elapsed() >= CALM {
+                return Ok(Stopped {
+                    pressed: pressed.is_some(),
+                    asks: seen.dialog,
+                });
+            }
+        } else {
+            calm_since = None;
+            if pressed.is_none_or(|at| at.elapsed() > PRESS_AGAIN) {
+                let keys = inject::key_presses(container.pane().pane, &preset.interrupt.keys);
+                let done = town.server().run(keys).map(drop);
+                done.map_err(|error| tmux_problem("cannot type into the pane", error))?;
+                pressed = Some(Instant::now());
+            }
+        }
+        if began.elapsed() > STOP_PATIENCE {
+            return Err(Problem::failed("the agent does not stop")
+                .hint("`gt attach` shows what it does; `gt task stop` ends it"));
+        }
+        town.around().cancel.check()?;
+        typist.wait(Duration::from_millis(100));
+    }
+}

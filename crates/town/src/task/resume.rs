@@ -1,0 +1,183 @@
+//! Going on with a task: an agent that was paused is told so, and one that is gone is
+//! started again in the conversation that it had.
+
+use super::pause::set_tag;
+use super::site::Site;
+use super::wip::{self, Undone};
+use super::{TaskOptions, is_alive};
+use crate::inject::Typist;
+use crate::nudge::{self, Mode, Order, Outcome};
+use crate::sessions::Sessions;
+use crate::start::StartOptions;
+use crate::{Result, Town, harnesses, save, signal};
+use gt_core::nudge::{NotNow, Priority};
+use gt_core::session::SessionId;
+use gt_core::startup::Conversation;
+use gt_core::state::State;
+use gt_core::work::WorkId;
+use gt_core::{Identity, Kind, Problem};
+use std::time::Duration;
+
+/// What an agent is told that goes on.
+const GO_ON: &str = "continue";
+/// How long it may take until it can be told.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(Clone, Debug, Default)]
+pub struct ResumeOptions {
+    /// The commit of the pause stays.
+    pub keep_wip: bool,
+    /// What to say instead of the usual.
+    pub prompt: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Resumed {
+    pub id: WorkId,
+    pub agent: Identity,
+    pub container: String,
+    pub session: Option<SessionId>,
+    /// Its agent was started by this call, in this conversation.
+    pub started: Option<Conversation>,
+    pub wip: Undone,
+    /// Why it could not be told yet; it will be.
+    pub waits: Option<NotNow>,
+    pub warnings: Vec<String>,
+}
+
+/// Goes on with a task.
+pub fn resume(town: &Town, id: &WorkId, options: &ResumeOptions) -> Result<Resumed> {
+    let site = Site::of(town, id)?;
+    let lock = site.lock()?;
+    let container = site.container()?;
+    let Some(container) = container.filter(is_alive) else {
+        let last = save::last_that_came_up(&Sessions::of(town), &site.agent.address())?;
+        let last = last.ok_or_else(|| {
+            Problem::not_found(format!("{id} has never run"))
+                .hint(format!("`gt task start {id}` starts it"))
+        })?;
+        let wip = end_wip(&site, options)?;
+        drop(lock);
+        return start_again(&site, &last, options, wip);
+    };
+    let preset = nudge::preset_of(town, &container)?;
+    let state = container.state(Some(&preset)).state;
+    if state != State::Paused {
+        return Err(
+            Problem::conflict(format!("{id} is not paused but {}", state.word()))
+                .hint(format!("`gt task attach {id}` goes there")),
+        );
+    }
+    let wip = end_wip(&site, options)?;
+    set_tag(&site, &container, "")?;
+    signal::clear_paused(town, &site.agent)?;
+    let mut resumed = Resumed {
+        id: id.clone(),
+        agent: site.agent.clone(),
+        container: container.name().to_owned(),
+        session: container.life(),
+        started: None,
+        wip,
+        waits: None,
+        warnings: Vec::new(),
+    };
+    let asks = Typist::new(town, &container, &preset).observe()?.dialog;
+    match &options.prompt {
+        // It goes on as soon as it has its answer, and need not be told.
+        None if asks => resumed.warnings.push(format!(
+            "it waits for an answer: `gt answer {}`",
+            resumed.agent
+        )),
+        prompt => tell(town, &mut resumed, prompt.as_deref().unwrap_or(GO_ON))?,
+    }
+    Ok(resumed)
+}
+
+/// What becomes of the commit of the pause.
+fn end_wip(site: &Site<'_>, options: &ResumeOptions) -> Result<Undone> {
+    if !options.keep_wip {
+        return wip::undo(site);
+    }
+    let kept = wip::at_tip(site);
+    wip::forget(site)?;
+    Ok(kept.map_or(Undone::Nothing, |wip| Undone::Kept(wip, "as wished")))
+}
+
+fn tell(town: &Town, resumed: &mut Resumed, text: &str) -> Result<()> {
+    let order = Order {
+        text,
+        sender: None,
+        mode: Mode::WaitIdle,
+        priority: Priority::Normal,
+        patience: PATIENCE,
+    };
+    let sent = nudge::send(town, &resumed.agent, &order)?;
+    let Outcome::Queued(reason) = sent.outcome else {
+        return Ok(());
+    };
+    resumed.waits = Some(reason.unwrap_or(NotNow::Busy));
+    Ok(())
+}
+
+/// Starts an agent that is gone, as it was.
+fn start_again(
+    site: &Site<'_>,
+    last: &gt_core::record::Record,
+    options: &ResumeOptions,
+    wip: Undone,
+) -> Result<Resumed> {
+    let (town, id) = (site.town, &site.id);
+    let before = StartOptions::from_tag(last.start.as_deref().unwrap_or_default());
+    let harness = last.harness.clone().or(before.harness.clone());
+    let preset = harness
+        .as_deref()
+        .map(|name| harnesses::resolve(town, name));
+    let preset = preset.and_then(Result::ok).map(|preset| preset.value);
+    let known = last.harness_session_id.as_deref();
+    let conversation = match &preset {
+        Some(preset) if before.command.is_none() => {
+            gt_core::save::conversation(preset, known, true)
+        }
+        _ => Conversation::New,
+    };
+    let start = |conversation: &Conversation| {
+        let is_new = *conversation == Conversation::New;
+        let prompt = options.prompt.clone();
+        let wishes = TaskOptions {
+            // One that remembers nothing has to be told all of it.
+            work: is_new,
+            prompt: prompt.or_else(|| (!is_new).then(|| GO_ON.to_owned())),
+            as_before: Some(StartOptions {
+                harness: harness.clone(),
+                conversation: conversation.clone(),
+                ..before.clone()
+            }),
+            ..TaskOptions::default()
+        };
+        super::start(town, id, &wishes, &mut |_| false)
+    };
+    let mut warnings = Vec::new();
+    let mut used = conversation.clone();
+    let started = match start(&conversation) {
+        // Only the program can say that it does not find the conversation, by ending.
+        Err(problem) if problem.kind() == Kind::Ended && conversation != Conversation::New => {
+            warnings.push(format!(
+                "it could not go on with its conversation and began a new one: {problem}"
+            ));
+            used = Conversation::New;
+            start(&used)?
+        }
+        started => started?,
+    };
+    warnings.extend(started.warnings);
+    Ok(Resumed {
+        id: id.clone(),
+        agent: site.agent.clone(),
+        container: started.container,
+        session: started.session,
+        started: Some(used),
+        wip,
+        waits: None,
+        warnings,
+    })
+}
