@@ -7,6 +7,8 @@ use gt_core::work::WorkId;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
     pub town: String,
+    /// Who looks at the board, as assignees are written; for the filter "mine".
+    pub me: Option<String>,
     /// The projects that there are; all cards are here, whatever project is shown.
     pub projects: Vec<String>,
     pub cards: Vec<Card>,
@@ -30,6 +32,28 @@ pub enum Tab {
     Events,
     Windows,
     Chain,
+}
+
+impl Tab {
+    pub const ALL: [Tab; 6] = [
+        Tab::Task,
+        Tab::Terminal,
+        Tab::Diff,
+        Tab::Events,
+        Tab::Windows,
+        Tab::Chain,
+    ];
+
+    pub fn title(self) -> &'static str {
+        match self {
+            Tab::Task => "Task",
+            Tab::Terminal => "Terminal",
+            Tab::Diff => "Diff",
+            Tab::Events => "Events",
+            Tab::Windows => "Windows",
+            Tab::Chain => "Chain",
+        }
+    }
 }
 
 /// What one tab shows of one item. [`Tab::Terminal`] shows the [`Screen`].

@@ -6,10 +6,39 @@
 //! [`Wish`]es: nearly all of them are `gt` commands, and the words of the command are
 //! what the board asks for. So there is nothing that only the board can do.
 
+mod action;
+mod age;
+mod ansi;
+mod board;
+mod command;
 mod event;
 mod facts;
+mod filter;
+mod input;
+pub mod keys;
+mod lists;
+mod moment;
+mod overlay;
+#[cfg(any(test, feature = "testing"))]
+mod sample;
+mod search;
+mod sort;
+#[cfg(test)]
+mod tests;
+mod text;
+mod theme;
+mod toast;
+mod update;
+mod view;
 mod wish;
 
+pub use action::{Action, Deed, ServerDeed};
+pub use board::Board;
 pub use event::Event;
 pub use facts::{Detail, Facts, Happening, Life, Screen, Tab, Window};
+pub use moment::Moment;
+#[cfg(any(test, feature = "testing"))]
+pub use sample::sample;
+pub use sort::Sort;
+pub use theme::Theme;
 pub use wish::{Order, Wish};

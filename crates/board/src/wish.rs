@@ -6,6 +6,8 @@ use gt_core::work::WorkId;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wish {
     Quit,
+    /// Clear the terminal, so that the next frame is drawn whole.
+    Redraw,
     /// Run `gt` with these words, in the background, and say how it went.
     Run(Order),
     /// The same, with the terminal handed over until it ends.
@@ -31,6 +33,8 @@ pub struct Order {
     pub item: Option<WorkId>,
     /// What to say while it runs.
     pub title: String,
+    /// The arguments, without the program. `--json` is among them, but for commands that
+    /// take the terminal.
     pub words: Vec<String>,
     /// For its standard input: what a person has typed.
     pub input: Option<String>,

@@ -1,0 +1,165 @@
+//! What a key can mean: a move, an overlay, or a deed, which is a `gt` command.
+
+use crate::Tab;
+use crate::sort::Sort;
+use gt_core::card::Card;
+use gt_core::state::State;
+use gt_core::work::Status;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    Up,
+    Down,
+    Left,
+    Right,
+    PageUp,
+    PageDown,
+    Top,
+    Bottom,
+    FirstColumn,
+    LastColumn,
+    NextNeedy,
+    NextMatch,
+    PreviousMatch,
+    Open,
+    Actions,
+    Go,
+    Search,
+    Filter,
+    Sort,
+    Projects,
+    Palette,
+    Mark,
+    MarkColumn,
+    Preview,
+    Theme,
+    Log,
+    Help,
+    Redraw,
+    Quit,
+    /// Out of what is open, or else drops marks, search and filter.
+    Back,
+    Tab(Tab),
+    NextTab,
+    PreviousTab,
+    NextCard,
+    PreviousCard,
+    NextFile,
+    PreviousFile,
+    Do(Deed),
+    Yes,
+    YesAndClose,
+    Force,
+    MergeAndAttach,
+    SkipAndAttach,
+    Accept,
+    Toggle,
+    Clear,
+    Erase,
+    Delete,
+    EraseWord,
+    EraseAll,
+    Server(ServerDeed),
+    SortBy(Sort),
+}
+
+/// What is done with a card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    Start,
+    StartWork,
+    StartYolo,
+    Attach,
+    Update,
+    Pause,
+    Resume,
+    ResumeKeepWip,
+    Stop,
+    Cleanup,
+    Servers,
+    Merge,
+    AbortMerge,
+    Diff,
+    PullRequest,
+    Answer,
+    Nudge,
+    Close,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerDeed {
+    Start,
+    Stop,
+    Restart,
+    Open,
+}
+
+impl Deed {
+    /// Whether it is for one card only: it takes the terminal or the whole view.
+    pub(crate) fn is_for_one(self) -> bool {
+        matches!(self, Deed::Attach | Deed::Diff)
+    }
+
+    /// Whether it asks first, even for one card.
+    pub(crate) fn asks_first(self) -> bool {
+        matches!(self, Deed::Stop | Deed::AbortMerge)
+    }
+
+    /// Why it cannot be done with this card now.
+    ///
+    /// The command itself has the last word. Only what is plain from the card is said
+    /// here, so that a picture that is a moment old forbids nothing by accident.
+    pub(crate) fn why_not(self, card: &Card) -> Option<&'static str> {
+        let state = card.session.as_ref().map(|session| session.state);
+        let has_container = state.is_some_and(|state| state != State::Stopped);
+        let is_alive = state.is_some_and(|state| !state.is_dead());
+        let is_closed = card.status == Status::Closed;
+        let branch = card.branch.as_ref();
+        let has_commits = branch.is_some_and(|branch| branch.ahead > 0);
+        let is_handed_in = card.merge.is_some_and(|merge| !merge.is_settled());
+        let checks: &[(bool, &'static str)] = match self {
+            Deed::Start | Deed::StartWork | Deed::StartYolo => &[
+                (is_closed, "it is closed"),
+                (state == Some(State::Paused), "it is paused: R resumes"),
+                (is_alive, "it runs: a attaches"),
+            ],
+            Deed::Attach => &[(!has_container, "it has no session")],
+            Deed::Update => &[(branch.is_none(), "it has no worktree")],
+            Deed::Pause => &[
+                (!is_alive, "its agent does not run"),
+                (state == Some(State::Paused), "it is paused"),
+            ],
+            Deed::Resume | Deed::ResumeKeepWip => &[
+                (state.is_none(), "it has no session"),
+                (is_alive && state != Some(State::Paused), "it is not paused"),
+            ],
+            Deed::Stop => &[(!has_container, "it has no session")],
+            Deed::Cleanup => &[(
+                !has_container && branch.is_none(),
+                "there is nothing to clean up",
+            )],
+            Deed::Servers => &[(is_closed, "it is closed")],
+            Deed::Merge => &[
+                (branch.is_none(), "it has no worktree"),
+                (!has_commits, "nothing is committed"),
+                (
+                    is_handed_in && !card.merge.is_some_and(gt_core::merge::Status::is_broken),
+                    "it is in the merge queue",
+                ),
+            ],
+            Deed::AbortMerge => &[(
+                !is_handed_in && !branch.is_some_and(|branch| branch.merging),
+                "no merge is under way",
+            )],
+            Deed::Diff => &[(branch.is_none(), "it has no worktree")],
+            Deed::PullRequest => &[
+                (branch.is_none(), "it has no worktree"),
+                (!has_commits, "nothing is committed"),
+            ],
+            Deed::Answer => &[(state != Some(State::Waiting), "it asks nothing")],
+            Deed::Nudge => &[(!is_alive, "its agent does not run")],
+            Deed::Close => &[(is_closed, "it is closed")],
+        };
+        checks.iter().find(|(holds, _)| *holds).map(|(_, why)| *why)
+    }
+}

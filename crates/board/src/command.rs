@@ -1,0 +1,165 @@
+//! From a deed to the words of a `gt` command.
+//!
+//! The words are complete but for the program's name. All but those that take the
+//! terminal ask for JSON. Nothing here is quoted: no shell sees it.
+
+use crate::action::{Deed, ServerDeed};
+use crate::{Order, Wish};
+use gt_core::work::WorkId;
+
+/// An order without its number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Draft {
+    pub(crate) item: WorkId,
+    pub(crate) title: String,
+    pub(crate) words: Vec<String>,
+    pub(crate) input: Option<String>,
+    pub(crate) manner: Manner,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manner {
+    Run,
+    HandOver,
+    Foresee,
+}
+
+impl Draft {
+    fn new(item: &WorkId, title: impl Into<String>, words: &[&str]) -> Self {
+        Draft {
+            item: item.clone(),
+            title: title.into(),
+            words: words.iter().map(|word| (*word).to_owned()).collect(),
+            input: None,
+            manner: Manner::Run,
+        }
+    }
+
+    pub(crate) fn wish(self, number: u64) -> Wish {
+        let order = Order {
+            number,
+            item: Some(self.item),
+            title: self.title,
+            words: self.words,
+            input: self.input,
+        };
+        match self.manner {
+            Manner::Run => Wish::Run(order),
+            Manner::HandOver => Wish::HandOver(order),
+            Manner::Foresee => Wish::Foresee(order),
+        }
+    }
+}
+
+/// The command of a deed that needs nothing but the item. The others have functions of
+/// their own, or are none: the diff is a view.
+pub(crate) fn plain(deed: Deed, id: &WorkId) -> Option<Draft> {
+    let item = id.as_str();
+    let (title, words): (String, &[&str]) = match deed {
+        Deed::Start => (
+            format!("Starting {id}"),
+            &["task", "start", item, "--no-attach", "--json"],
+        ),
+        Deed::StartWork => (
+            format!("Starting work on {id}"),
+            &["task", "start", item, "--work", "--no-attach", "--json"],
+        ),
+        Deed::StartYolo => (
+            format!("Starting work on {id} without questions"),
+            &[
+                "task",
+                "start",
+                item,
+                "--work",
+                "--yolo",
+                "--no-attach",
+                "--json",
+            ],
+        ),
+        Deed::Update => (
+            format!("Updating {id}"),
+            &["task", "update", item, "--json"],
+        ),
+        Deed::Pause => (format!("Pausing {id}"), &["task", "pause", item, "--json"]),
+        Deed::Resume => (
+            format!("Resuming {id}"),
+            &["task", "resume", item, "--json"],
+        ),
+        Deed::ResumeKeepWip => (
+            format!("Resuming {id}"),
+            &["task", "resume", item, "--keep-wip", "--json"],
+        ),
+        Deed::Stop => (format!("Stopping {id}"), &["task", "stop", item, "--json"]),
+        Deed::Merge => (format!("Merging {id}"), &["task", "merge", item, "--json"]),
+        Deed::AbortMerge => (
+            format!("Aborting the merge of {id}"),
+            &["task", "abort-merge", item, "--json"],
+        ),
+        Deed::PullRequest => (
+            format!("Opening a pull request for {id}"),
+            &["task", "pr", item, "--json"],
+        ),
+        Deed::Close => (format!("Closing {id}"), &["work", "close", item, "--json"]),
+        Deed::Attach | Deed::Cleanup | Deed::Servers | Deed::Diff | Deed::Answer | Deed::Nudge => {
+            return None;
+        }
+    };
+    Some(Draft::new(id, title, words))
+}
+
+/// `how` is nothing, `--merge` or `--skip`.
+pub(crate) fn attach(id: &WorkId, how: Option<&str>) -> Draft {
+    let mut words = vec!["task", "attach", id.as_str()];
+    words.extend(how);
+    Draft {
+        manner: Manner::HandOver,
+        ..Draft::new(id, format!("Attaching to {id}"), &words)
+    }
+}
+
+pub(crate) fn foresee_cleanup(id: &WorkId) -> Draft {
+    let words = ["task", "cleanup", id.as_str(), "--dry-run", "--json"];
+    Draft {
+        manner: Manner::Foresee,
+        ..Draft::new(id, format!("Looking what a cleanup of {id} does"), &words)
+    }
+}
+
+/// `more` is `--close` or `--force`.
+pub(crate) fn cleanup(id: &WorkId, more: Option<&str>) -> Draft {
+    let mut words = vec!["task", "cleanup", id.as_str(), "--yes"];
+    words.extend(more);
+    words.push("--json");
+    Draft::new(id, format!("Cleaning up {id}"), &words)
+}
+
+/// One server, or all of the item.
+pub(crate) fn server(deed: ServerDeed, id: &WorkId, name: Option<&str>) -> Draft {
+    let (verb, word) = match deed {
+        ServerDeed::Start => ("Starting", "start"),
+        ServerDeed::Stop => ("Stopping", "stop"),
+        ServerDeed::Restart => ("Restarting", "restart"),
+        ServerDeed::Open => ("Opening", "open"),
+    };
+    let title = match name {
+        Some(name) => format!("{verb} {name} of {id}"),
+        None => format!("{verb} the servers of {id}"),
+    };
+    let mut words = vec!["dev", word, "--json", "--", id.as_str()];
+    words.extend(name);
+    Draft::new(id, title, &words)
+}
+
+/// What a person has typed may begin with a dash.
+pub(crate) fn answer(id: &WorkId, agent: &str, choice: &str) -> Draft {
+    let words = ["answer", "--json", "--", agent, choice];
+    Draft::new(id, format!("Answering {agent}"), &words)
+}
+
+pub(crate) fn nudge(id: &WorkId, agent: &str, message: &str) -> Draft {
+    let words = ["nudge", agent, "--stdin", "--json"];
+    Draft {
+        input: Some(message.to_owned()),
+        ..Draft::new(id, format!("Telling {agent}"), &words)
+    }
+}

@@ -1,0 +1,119 @@
+//! Which cards are shown: by state, type, priority, harness, and whose they are.
+//!
+//! Of one kind, any that is chosen will do; of all kinds together, each must hold.
+
+use gt_core::card::Card;
+use std::collections::BTreeSet;
+
+/// One thing that a card may be.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Trait {
+    Mine,
+    Blocked,
+    /// Neither blocked nor begun.
+    Ready,
+    State(String),
+    Type(String),
+    Priority(u8),
+    Harness(String),
+}
+
+impl Trait {
+    /// The kind that it is of, as a heading.
+    pub(crate) fn group(&self) -> &'static str {
+        match self {
+            Trait::Mine | Trait::Blocked | Trait::Ready => "is",
+            Trait::State(_) => "state",
+            Trait::Type(_) => "type",
+            Trait::Priority(_) => "priority",
+            Trait::Harness(_) => "harness",
+        }
+    }
+
+    pub(crate) fn word(&self) -> String {
+        match self {
+            Trait::Mine => "mine".to_owned(),
+            Trait::Blocked => "blocked".to_owned(),
+            Trait::Ready => "ready".to_owned(),
+            Trait::State(word) | Trait::Type(word) | Trait::Harness(word) => word.clone(),
+            Trait::Priority(number) => format!("P{number}"),
+        }
+    }
+
+    fn holds(&self, card: &Card, me: Option<&str>) -> bool {
+        let session = card.session.as_ref();
+        match self {
+            Trait::Mine => me.is_some() && card.assignee.as_deref() == me,
+            Trait::Blocked => !card.blocked_by.is_empty(),
+            Trait::Ready => {
+                card.blocked_by.is_empty() && card.column() == gt_core::card::Column::Open
+            }
+            Trait::State(word) => state_word(card) == word,
+            Trait::Type(word) => card.kind == *word,
+            Trait::Priority(number) => card.priority == *number,
+            Trait::Harness(word) => {
+                session.and_then(|session| session.harness.as_deref()) == Some(word)
+            }
+        }
+    }
+}
+
+fn state_word(card: &Card) -> &'static str {
+    card.session
+        .as_ref()
+        .map_or("no session", |session| session.state.word())
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Filter {
+    pub(crate) wanted: BTreeSet<Trait>,
+}
+
+impl Filter {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.wanted.is_empty()
+    }
+
+    pub(crate) fn toggle(&mut self, wanted: Trait) {
+        if !self.wanted.remove(&wanted) {
+            self.wanted.insert(wanted);
+        }
+    }
+
+    pub(crate) fn lets(&self, card: &Card, me: Option<&str>) -> bool {
+        // They are sorted, so those of one kind are neighbours.
+        let mut rest = self.wanted.iter().peekable();
+        while let Some(first) = rest.next() {
+            let mut holds = first.holds(card, me);
+            while let Some(next) = rest.next_if(|next| next.group() == first.group()) {
+                holds |= next.holds(card, me);
+            }
+            if !holds {
+                return false;
+            }
+        }
+        true
+    }
+
+    pub(crate) fn words(&self) -> String {
+        let words: Vec<String> = self.wanted.iter().map(Trait::word).collect();
+        words.join(" ")
+    }
+}
+
+/// All that cards are now, and what is chosen although none is.
+pub(crate) fn choices(cards: &[Card], filter: &Filter) -> Vec<Trait> {
+    let mut found = filter.wanted.clone();
+    found.extend([Trait::Mine, Trait::Blocked, Trait::Ready]);
+    for card in cards {
+        found.insert(Trait::State(state_word(card).to_owned()));
+        found.insert(Trait::Type(card.kind.clone()));
+        found.insert(Trait::Priority(card.priority));
+        let harness = card
+            .session
+            .as_ref()
+            .and_then(|session| session.harness.clone());
+        found.extend(harness.map(Trait::Harness));
+    }
+    found.into_iter().collect()
+}

@@ -1,0 +1,120 @@
+//! A line that is being typed.
+
+use crate::action::Action;
+use crate::text;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Input {
+    text: String,
+    /// Before which byte the next letter goes.
+    at: usize,
+}
+
+impl Input {
+    pub(crate) fn new(text: &str) -> Self {
+        Input {
+            text: text.to_owned(),
+            at: text.len(),
+        }
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Puts in what was typed or pasted. A line stays one.
+    pub(crate) fn insert(&mut self, text: &str) {
+        for letter in text.chars() {
+            let letter = match letter {
+                '\n' | '\t' => ' ',
+                _ if letter.is_control() => continue,
+                _ => letter,
+            };
+            self.text.insert(self.at, letter);
+            self.at += letter.len_utf8();
+        }
+    }
+
+    /// Whether that was a matter of editing.
+    pub(crate) fn edit(&mut self, action: Action) -> bool {
+        match action {
+            Action::Left => self.at = self.before(),
+            Action::Right => self.at = self.after(),
+            Action::Top => self.at = 0,
+            Action::Bottom => self.at = self.text.len(),
+            Action::Erase => {
+                let start = self.before();
+                self.text.replace_range(start..self.at, "");
+                self.at = start;
+            }
+            Action::Delete => {
+                let end = self.after();
+                self.text.replace_range(self.at..end, "");
+            }
+            Action::EraseWord => {
+                let head = self.text[..self.at].trim_end();
+                let start = head.rfind(' ').map_or(0, |blank| blank + 1);
+                self.text.replace_range(start..self.at, "");
+                self.at = start;
+            }
+            Action::EraseAll => {
+                self.text.clear();
+                self.at = 0;
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn before(&self) -> usize {
+        self.text[..self.at]
+            .char_indices()
+            .next_back()
+            .map_or(0, |(at, _)| at)
+    }
+
+    fn after(&self) -> usize {
+        let rest = self.text[self.at..].chars().next();
+        self.at + rest.map_or(0, char::len_utf8)
+    }
+
+    /// What of it is seen in that many cells, and in which cell the cursor is.
+    pub(crate) fn view(&self, room: usize) -> (String, usize) {
+        let head = text::width(&text::clean(&self.text[..self.at]));
+        let scrolled = (head + 1).saturating_sub(room);
+        let shown = text::skip(&text::clean(&self.text), scrolled);
+        (shown, head - scrolled)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_go_where_the_cursor_is() {
+        let mut input = Input::new("日本");
+        input.edit(Action::Left);
+        input.insert("x\ny\u{1b}");
+        assert_eq!(input.text(), "日x y本");
+        input.edit(Action::Erase);
+        input.edit(Action::Delete);
+        assert_eq!(input.text(), "日x ");
+        input.edit(Action::EraseWord);
+        assert_eq!(input.text(), "");
+        for action in [Action::Erase, Action::Delete, Action::Left, Action::Right] {
+            assert!(input.edit(action));
+        }
+        assert!(!input.edit(Action::Accept));
+    }
+
+    #[test]
+    fn the_cursor_stays_in_view() {
+        let mut input = Input::new("one two 三四");
+        assert_eq!(input.view(20), ("one two 三四".to_owned(), 12));
+        let (shown, at) = input.view(6);
+        assert!(at < 6, "{shown:?} {at}");
+        input.edit(Action::Top);
+        assert_eq!(input.view(6).1, 0);
+    }
+}

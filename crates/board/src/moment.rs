@@ -1,0 +1,28 @@
+//! A moment, as the caller's clock tells it. The board has no clock of its own.
+
+/// Milliseconds since the epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(i64);
+
+impl Moment {
+    pub const fn from_millis(millis: i64) -> Self {
+        Moment(millis)
+    }
+
+    pub const fn from_seconds(seconds: i64) -> Self {
+        Moment(seconds.saturating_mul(1000))
+    }
+
+    pub const fn millis(self) -> i64 {
+        self.0
+    }
+
+    pub const fn seconds(self) -> i64 {
+        self.0.div_euclid(1000)
+    }
+
+    #[must_use]
+    pub const fn plus_millis(self, millis: i64) -> Self {
+        Moment(self.0.saturating_add(millis))
+    }
+}

@@ -1,0 +1,124 @@
+//! A town that is made up: always the same for the same numbers.
+
+use crate::Facts;
+use gt_core::card::{Branch, Card, Parts, Server, ServerState, Session};
+use gt_core::merge;
+use gt_core::state::{Source, State};
+use gt_core::usage::Usage;
+use gt_core::work::{LENGTH, Status, WorkId};
+
+const EPOCH: i64 = 1_800_000_000;
+const TITLES: [&str; 6] = [
+    "Fix the login flow when the session has expired",
+    "日本語の題名が列をはみ出さないようにする",
+    "Write the manual",
+    "Cache column lists per change of facts, filter and order",
+    "Naïve café: keep combining marks (e\u{301}) together",
+    "Measure a frame",
+];
+const STATES: [State; 10] = [
+    State::Busy,
+    State::Waiting,
+    State::Idle,
+    State::Done,
+    State::Error,
+    State::Paused,
+    State::Starting,
+    State::Crashed,
+    State::Exited,
+    State::Running,
+];
+
+/// So many items, the first of which have agents.
+pub fn sample(items: usize, agents: usize) -> Facts {
+    Facts {
+        town: "sample".to_owned(),
+        me: Some("overseer".to_owned()),
+        projects: vec!["gastown".to_owned(), "beads".to_owned()],
+        cards: (0..items)
+            .map(|number| card(number, number < agents))
+            .collect(),
+        warnings: Vec::new(),
+    }
+}
+
+fn card(number: usize, has_agent: bool) -> Card {
+    let age = i64::try_from(number).unwrap_or(0) * 97;
+    let count = u32::try_from(number).unwrap_or(0);
+    let id = id(number);
+    let status = match number % 5 {
+        _ if has_agent => Status::InProgress,
+        0 | 1 => Status::Open,
+        2 => Status::Blocked,
+        3 => Status::Hooked,
+        _ => Status::Closed,
+    };
+    let session = has_agent.then(|| Session {
+        agent: format!("task/{id}"),
+        container: format!("{id}-az"),
+        harness: Some(["claude", "codex", "gemini"][number % 3].to_owned()),
+        state: STATES[number % STATES.len()],
+        source: Source::Hook,
+        since: Some(EPOCH - age),
+        reason: Some("asks whether to go on".to_owned()),
+        attached: number.is_multiple_of(17),
+    });
+    let branch = has_agent.then(|| Branch {
+        name: id.to_string(),
+        base: "main".to_owned(),
+        ahead: count % 4,
+        behind: count % 3,
+        dirty: count % 5,
+        added: count * 7 % 400,
+        removed: count * 3 % 90,
+        merging: number.is_multiple_of(40),
+        conflicts: Vec::new(),
+    });
+    let server = Server {
+        name: "web".to_owned(),
+        state: ServerState::Running,
+        port: u16::try_from(3000 + number).ok(),
+    };
+    Card {
+        title: format!("{} {number}", TITLES[number % TITLES.len()]),
+        kind: ["task", "bug", "feature", "epic"][number % 4].to_owned(),
+        priority: u8::try_from(number % 5).unwrap_or(2),
+        status,
+        rig: Some(["gastown", "beads"][number % 2].to_owned()),
+        labels: vec!["backend".to_owned()],
+        assignee: number.is_multiple_of(6).then(|| "overseer".to_owned()),
+        parent: None,
+        blocked_by: if status == Status::Blocked {
+            vec![self::id(number + 1)]
+        } else {
+            Vec::new()
+        },
+        parts: (number % 4 == 3).then_some(Parts {
+            closed: count % 7,
+            all: 7,
+        }),
+        created_at: EPOCH - age - 5000,
+        updated_at: EPOCH - age,
+        session,
+        branch,
+        servers: if has_agent && number.is_multiple_of(2) {
+            vec![server]
+        } else {
+            Vec::new()
+        },
+        usage: has_agent.then(|| Usage {
+            input_tokens: u64::from(count) * 1234 + 500,
+            cost_usd: Some(f64::from(count) * 0.07),
+            ..Usage::default()
+        }),
+        merge: number.is_multiple_of(23).then_some(merge::Status::Queued),
+        id,
+    }
+}
+
+fn id(number: usize) -> WorkId {
+    let bytes: [u8; LENGTH] = std::array::from_fn(|place| {
+        u8::try_from((number >> (5 * (LENGTH - 1 - place))) % 32).unwrap_or(0)
+    });
+    WorkId::new("gt", bytes)
+}

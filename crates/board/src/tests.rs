@@ -1,0 +1,326 @@
+//! The board as a whole: frames on a terminal that is only memory, key by key.
+
+mod bound;
+mod frames;
+mod keys_do;
+mod living;
+mod nasty;
+mod pointing;
+
+use crate::keys::Mode;
+use crate::{Board, Event, Facts, Moment, Theme, Wish};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use gt_core::card::{Branch, Card, Parts, Server, ServerState, Session};
+use gt_core::merge;
+use gt_core::state::{Source, State};
+use gt_core::usage::Usage;
+use gt_core::work::{Status, WorkId};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+
+/// When it is in the tests.
+pub(crate) const NOW: i64 = 1_800_000_000;
+
+/// A board on a terminal, and a clock that is moved by hand.
+pub(crate) struct Stage {
+    pub(crate) board: Board,
+    pub(crate) terminal: Terminal<TestBackend>,
+    pub(crate) now: Moment,
+}
+
+impl Stage {
+    pub(crate) fn new(width: u16, height: u16) -> Self {
+        Stage::with(width, height, Theme::Dark, town())
+    }
+
+    pub(crate) fn with(width: u16, height: u16, theme: Theme, facts: Facts) -> Self {
+        let backend = TestBackend::new(width, height);
+        let mut stage = Stage {
+            board: Board::new(theme),
+            terminal: Terminal::new(backend).expect("a terminal"),
+            now: Moment::from_seconds(NOW),
+        };
+        stage.happens(Event::Facts(facts));
+        stage.draw();
+        stage
+    }
+
+    /// Something happens, and a frame is drawn if one is due.
+    pub(crate) fn happens(&mut self, event: Event) -> Vec<Wish> {
+        let wishes = self.board.handle(event, self.now);
+        if self.board.is_dirty() {
+            self.draw();
+        }
+        wishes
+    }
+
+    pub(crate) fn draw(&mut self) {
+        let (board, now) = (&mut self.board, self.now);
+        let drawn = self.terminal.draw(|frame| board.draw(frame, now));
+        drawn.expect("a frame");
+    }
+
+    /// Presses keys: letters as they are, others by name between angle brackets.
+    pub(crate) fn press(&mut self, keys: &str) -> Vec<Wish> {
+        let mut wishes = Vec::new();
+        for key in parse(keys) {
+            wishes.extend(self.happens(Event::Key(key)));
+        }
+        wishes
+    }
+
+    pub(crate) fn screen(&self) -> String {
+        let buffer = self.terminal.backend().buffer();
+        let width = usize::from(buffer.area.width);
+        let mut text = String::new();
+        for row in buffer.content().chunks(width) {
+            let mut line = String::new();
+            let mut hidden = 0;
+            for cell in row {
+                if hidden > 0 {
+                    hidden -= 1;
+                    continue;
+                }
+                line.push_str(cell.symbol());
+                hidden = crate::text::width(cell.symbol()).saturating_sub(1);
+            }
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+
+    #[track_caller]
+    pub(crate) fn assert_shows(&self, text: &str) {
+        let screen = self.screen();
+        assert!(screen.contains(text), "{text:?} is not in\n{screen}");
+    }
+
+    #[track_caller]
+    pub(crate) fn assert_shows_not(&self, text: &str) {
+        let screen = self.screen();
+        assert!(!screen.contains(text), "{text:?} is in\n{screen}");
+    }
+
+    #[track_caller]
+    pub(crate) fn assert_cursor(&self, wanted: &str) {
+        let cursor = self.board.cursor().map(WorkId::as_str);
+        assert_eq!(cursor, Some(wanted), "\n{}", self.screen());
+    }
+
+    #[track_caller]
+    pub(crate) fn assert_mode(&self, mode: Mode) {
+        assert_eq!(self.board.mode(), mode, "\n{}", self.screen());
+    }
+}
+
+pub(crate) fn parse(keys: &str) -> Vec<KeyEvent> {
+    let mut events = Vec::new();
+    let mut rest = keys;
+    while let Some(letter) = rest.chars().next() {
+        let named = rest.strip_prefix('<').and_then(|rest| rest.split_once('>'));
+        let (code, modifiers, after) = match named {
+            Some((name, after)) => {
+                let (name, modifiers) = match name.strip_prefix("C-") {
+                    Some(name) => (name, KeyModifiers::CONTROL),
+                    None => (name, KeyModifiers::NONE),
+                };
+                let code = match name {
+                    "Esc" => KeyCode::Esc,
+                    "Enter" => KeyCode::Enter,
+                    "Tab" => KeyCode::Tab,
+                    "BackTab" => KeyCode::BackTab,
+                    "Up" => KeyCode::Up,
+                    "Down" => KeyCode::Down,
+                    "Left" => KeyCode::Left,
+                    "Right" => KeyCode::Right,
+                    "Home" => KeyCode::Home,
+                    "End" => KeyCode::End,
+                    "PageUp" => KeyCode::PageUp,
+                    "PageDown" => KeyCode::PageDown,
+                    "Backspace" => KeyCode::Backspace,
+                    one if one.chars().count() == 1 => {
+                        KeyCode::Char(one.chars().next().expect("one"))
+                    }
+                    other => panic!("there is no key {other}"),
+                };
+                (code, modifiers, after)
+            }
+            None => (
+                KeyCode::Char(letter),
+                KeyModifiers::NONE,
+                &rest[letter.len_utf8()..],
+            ),
+        };
+        events.push(KeyEvent::new(code, modifiers));
+        rest = after;
+    }
+    events
+}
+
+/// The words of the orders among wishes.
+pub(crate) fn commands(wishes: &[Wish]) -> Vec<String> {
+    let orders = wishes.iter().filter_map(|wish| match wish {
+        Wish::Run(order) => Some(("run", order)),
+        Wish::HandOver(order) => Some(("hand over", order)),
+        Wish::Foresee(order) => Some(("foresee", order)),
+        _ => None,
+    });
+    orders
+        .map(|(how, order)| format!("{how}: gt {}", order.words.join(" ")))
+        .collect()
+}
+
+pub(crate) fn id(text: &str) -> WorkId {
+    text.parse().expect("an id")
+}
+
+pub(crate) fn card(text: &str, title: &str) -> Card {
+    Card {
+        id: id(text),
+        title: title.to_owned(),
+        kind: "task".to_owned(),
+        priority: 2,
+        status: Status::Open,
+        rig: Some("gastown".to_owned()),
+        labels: Vec::new(),
+        assignee: None,
+        parent: None,
+        blocked_by: Vec::new(),
+        parts: None,
+        created_at: NOW - 90_000,
+        updated_at: NOW - 7_200,
+        session: None,
+        branch: None,
+        servers: Vec::new(),
+        usage: None,
+        merge: None,
+    }
+}
+
+pub(crate) fn working(card: Card, state: State, since: i64) -> Card {
+    let branch = Branch {
+        name: card.id.to_string(),
+        base: "main".to_owned(),
+        ..Branch::default()
+    };
+    Card {
+        status: Status::InProgress,
+        session: Some(Session {
+            agent: format!("task/{}", card.id),
+            container: format!("{}-az", card.id),
+            harness: Some("claude".to_owned()),
+            state,
+            source: Source::Hook,
+            since: Some(NOW - since),
+            reason: None,
+            attached: false,
+        }),
+        branch: Some(branch),
+        ..card
+    }
+}
+
+pub(crate) fn session(card: &mut Card) -> &mut Session {
+    card.session.as_mut().expect("a session")
+}
+
+pub(crate) fn branch(card: &mut Card) -> &mut Branch {
+    card.branch.as_mut().expect("a branch")
+}
+
+/// A small town with something of everything.
+pub(crate) fn town() -> Facts {
+    let mut epic = card("gt-00epc", "Move the store to the new format");
+    epic.kind = "epic".to_owned();
+    epic.priority = 1;
+    epic.parts = Some(Parts { closed: 3, all: 7 });
+    let mut blocked = card("gt-00blk", "Drop the old format");
+    blocked.status = Status::Blocked;
+    blocked.blocked_by = vec![id("gt-00epc")];
+    blocked.labels = vec!["cleanup".to_owned()];
+    let mut wide = card("gt-00wid", "日本語の題名が列をはみ出さないようにする");
+    wide.priority = 3;
+    wide.rig = Some("beads".to_owned());
+    wide.assignee = Some("overseer".to_owned());
+
+    let mut busy = working(card("gt-00bsy", "Fix the login flow"), State::Busy, 200);
+    busy.priority = 1;
+    busy.kind = "bug".to_owned();
+    session(&mut busy).reason = Some("running the tests".to_owned());
+    session(&mut busy).attached = true;
+    *branch(&mut busy) = Branch {
+        ahead: 2,
+        behind: 5,
+        dirty: 3,
+        added: 120,
+        removed: 14,
+        ..branch(&mut busy).clone()
+    };
+    busy.servers = vec![
+        Server {
+            name: "web".to_owned(),
+            state: ServerState::Running,
+            port: Some(3000),
+        },
+        Server {
+            name: "api".to_owned(),
+            state: ServerState::Error,
+            port: Some(8000),
+        },
+    ];
+    busy.usage = Some(Usage {
+        input_tokens: 12_345,
+        cost_usd: Some(0.42),
+        ..Usage::default()
+    });
+    let paused = working(card("gt-00psd", "Write the manual"), State::Paused, 4_000);
+    let hooked = Card {
+        status: Status::Hooked,
+        ..card("gt-00hkd", "Measure a frame")
+    };
+
+    let mut asks = working(card("gt-00ask", "Rename the flag"), State::Waiting, 300);
+    session(&mut asks).reason = Some("Do you want to run rm?".to_owned());
+    let mut crashed = working(card("gt-00crs", "Read the journal"), State::Crashed, 90_000);
+    session(&mut crashed).reason = Some("killed by signal 9".to_owned());
+    session(&mut crashed).harness = Some("codex".to_owned());
+    crashed.rig = Some("beads".to_owned());
+    let mut broken = card("gt-00brk", "Merge both stores");
+    broken.branch = Some(Branch {
+        name: "gt-00brk".to_owned(),
+        base: "main".to_owned(),
+        ahead: 1,
+        merging: true,
+        conflicts: vec!["src/a.rs".to_owned(), "src/b c.rs".to_owned()],
+        ..Branch::default()
+    });
+    broken.merge = Some(merge::Status::Conflict);
+    broken.updated_at = NOW - 50;
+
+    let mut done = working(card("gt-00don", "Sort the columns"), State::Done, 1_000);
+    branch(&mut done).ahead = 4;
+    branch(&mut done).added = 33;
+    done.usage = Some(Usage {
+        input_tokens: 1_250_000,
+        cost_usd: Some(3.5),
+        ..Usage::default()
+    });
+    let mut queued = card("gt-00que", "Cut by width");
+    queued.merge = Some(merge::Status::Queued);
+
+    let closed = Card {
+        status: Status::Closed,
+        updated_at: NOW - 400_000,
+        ..card("gt-00cld", "Begin")
+    };
+    Facts {
+        town: "hello".to_owned(),
+        me: Some("overseer".to_owned()),
+        projects: vec!["gastown".to_owned(), "beads".to_owned()],
+        cards: vec![
+            epic, blocked, wide, busy, paused, hooked, asks, crashed, broken, done, queued, closed,
+        ],
+        warnings: Vec::new(),
+    }
+}

@@ -1,0 +1,228 @@
+//! Text from outside, made safe for a row of cells: cut, padded and wrapped by the
+//! width that a terminal gives it.
+//!
+//! What counts is the sum of the widths of its clusters, as they are drawn.
+
+use ratatui::buffer::CellWidth;
+use ratatui::style::Style;
+use ratatui::text::Span;
+
+/// So many marks may be stacked on one letter.
+const MARKS: usize = 2;
+/// The width of a tab stop.
+pub(crate) const TAB: usize = 8;
+
+/// One line without anything that a terminal acts upon. Breaks and tabs become blanks;
+/// control characters, and those that are not seen but join, hide or turn around their
+/// neighbours, are dropped.
+pub(crate) fn clean(text: &str) -> String {
+    let mut cleaned = String::with_capacity(text.len());
+    let mut marks = 0;
+    for letter in text.chars() {
+        match letter {
+            ' '..='~' => marks = 0,
+            '\t' | '\n' | '\r' | '\u{2028}' | '\u{2029}' => {
+                marks = 0;
+                cleaned.push(' ');
+                continue;
+            }
+            _ if letter.is_control() || is_unseen(letter) => continue,
+            _ if unicode_width::UnicodeWidthChar::width(letter) == Some(0) => {
+                marks += 1;
+                if marks > MARKS || cleaned.is_empty() {
+                    continue;
+                }
+            }
+            _ => marks = 0,
+        }
+        cleaned.push(letter);
+    }
+    cleaned
+}
+
+/// Characters for layout, joining and direction. Terminals disagree about their widths.
+fn is_unseen(letter: char) -> bool {
+    matches!(letter,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+        | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1f3fb}'..='\u{1f3ff}'
+        | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// The cells that it takes.
+pub(crate) fn width(text: &str) -> usize {
+    if is_plain(text) {
+        return text.len();
+    }
+    Span::raw(text)
+        .styled_graphemes(Style::default())
+        .map(|cluster| usize::from(cluster.symbol.cell_width()))
+        .sum()
+}
+
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+}
+
+/// As much of it as fits, with a sign for what is missing.
+pub(crate) fn cut(text: &str, room: usize) -> String {
+    if width(text) <= room {
+        return text.to_owned();
+    }
+    let Some(room) = room.checked_sub(1) else {
+        return String::new();
+    };
+    let mut kept = head(text, room);
+    kept.push('…');
+    kept
+}
+
+/// The clusters that fit, without a sign.
+fn head(text: &str, room: usize) -> String {
+    let mut kept = String::new();
+    let mut used = 0;
+    for cluster in Span::raw(text).styled_graphemes(Style::default()) {
+        used += usize::from(cluster.symbol.cell_width());
+        if used > room {
+            break;
+        }
+        kept.push_str(cluster.symbol);
+    }
+    kept
+}
+
+/// What is left when that many cells are scrolled away.
+pub(crate) fn skip(text: &str, cells: usize) -> String {
+    let mut kept = String::new();
+    let mut passed = 0;
+    for cluster in Span::raw(text).styled_graphemes(Style::default()) {
+        let width = usize::from(cluster.symbol.cell_width());
+        if passed >= cells {
+            kept.push_str(cluster.symbol);
+        } else if passed + width > cells {
+            // Half of a wide one is in view.
+            kept.extend(std::iter::repeat_n(' ', passed + width - cells));
+        }
+        passed += width;
+    }
+    kept
+}
+
+/// Exactly that wide: cut, or filled up.
+pub(crate) fn fit(text: &str, room: usize) -> String {
+    let mut fitted = cut(text, room);
+    let missing = room.saturating_sub(width(&fitted));
+    fitted.extend(std::iter::repeat_n(' ', missing));
+    fitted
+}
+
+/// Tabs as the blanks that they stand for.
+pub(crate) fn expand(text: &str) -> String {
+    let mut expanded = String::with_capacity(text.len());
+    for (number, piece) in text.split('\t').enumerate() {
+        if number > 0 {
+            let blanks = TAB - width(&expanded) % TAB;
+            expanded.extend(std::iter::repeat_n(' ', blanks));
+        }
+        expanded.push_str(&clean(piece));
+    }
+    expanded
+}
+
+/// Lines of at most that width, broken at blanks where there are any.
+pub(crate) fn wrap(text: &str, room: usize) -> Vec<String> {
+    let room = room.max(2);
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        wrap_line(&expand(line), room, &mut lines);
+    }
+    lines
+}
+
+fn wrap_line(line: &str, room: usize, lines: &mut Vec<String>) {
+    let line = line.trim_end();
+    // What is indented stays so.
+    let indent: String = line.chars().take_while(|letter| *letter == ' ').collect();
+    let indent = if indent.len() * 2 > room {
+        String::new()
+    } else {
+        indent
+    };
+    let mut current = indent.clone();
+    let mut used = indent.len();
+    for word in line.split(' ').filter(|word| !word.is_empty()) {
+        let mut word = word.to_owned();
+        let gap = usize::from(used > indent.len());
+        if used + gap + width(&word) > room && gap > 0 {
+            lines.push(std::mem::replace(&mut current, indent.clone()));
+            used = indent.len();
+        } else if gap > 0 {
+            current.push(' ');
+            used += 1;
+        }
+        while used + width(&word) > room {
+            let part = head(&word, room - used);
+            if part.is_empty() {
+                break;
+            }
+            word = word[part.len()..].to_owned();
+            current.push_str(&part);
+            lines.push(std::mem::replace(&mut current, indent.clone()));
+            used = indent.len();
+        }
+        used += width(&word);
+        current.push_str(&word);
+    }
+    lines.push(current);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_terminal_acts_upon_gets_through() {
+        assert_eq!(clean("a\u{1b}[31mb\u{7}\r\nc\td"), "a[31mb  c d");
+        assert_eq!(clean("abc\u{202e}fed\u{200d}x\u{feff}"), "abcfedx");
+        assert_eq!(clean("e\u{301}\u{301}\u{301}\u{301}!"), "e\u{301}\u{301}!");
+        assert_eq!(clean("\u{301}a"), "a");
+        assert_eq!(clean("\u{9b}31m"), "31m", "controls of eight bits");
+    }
+
+    #[test]
+    fn it_is_cut_by_the_width_that_it_has() {
+        assert_eq!(cut("hello", 5), "hello");
+        assert_eq!(cut("hello", 4), "hel…");
+        assert_eq!(cut("日本語", 6), "日本語");
+        assert_eq!(cut("日本語", 5), "日本…");
+        assert_eq!(cut("日本語", 4), "日…");
+        assert_eq!(cut("日本語", 0), "");
+        assert_eq!(cut("cafe\u{301}s", 5), "cafe\u{301}s");
+        assert_eq!(fit("日本語", 4), "日… ");
+        assert_eq!(fit("a", 3), "a  ");
+        assert_eq!(width("日a"), 3);
+    }
+
+    #[test]
+    fn scrolling_to_the_side_may_leave_half_a_character() {
+        assert_eq!(skip("日本語", 1), " 本語");
+        assert_eq!(skip("日本語", 2), "本語");
+        assert_eq!(skip("abc", 9), "");
+    }
+
+    #[test]
+    fn it_is_wrapped_at_blanks_and_long_words_are_broken() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("abcdefghij", 4), ["abcd", "efgh", "ij"]);
+        assert_eq!(
+            wrap("- a\n\n  indented text here", 12),
+            ["- a", "", "  indented", "  text here"]
+        );
+        assert_eq!(wrap("日本語日本語", 5), ["日本", "語日", "本語"]);
+        assert_eq!(wrap("a\tb", 20), ["a b"]);
+        for line in wrap("x 日本語 \u{1b}[0m yyyyyyyyyyyyyyyyyyy", 3) {
+            assert!(width(&line) <= 3, "{line:?}");
+        }
+    }
+}

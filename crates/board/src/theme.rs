@@ -1,0 +1,150 @@
+//! Colours, by what they mean. What a state is, a sign says too: nobody needs them.
+
+use gt_core::card::ServerState;
+use gt_core::state::State;
+use ratatui::style::{Color, Modifier, Style};
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Theme {
+    /// Light letters on a dark ground.
+    #[default]
+    Dark,
+    Light,
+    /// No colours at all (`NO_COLOR`), only bold, dim and reversed.
+    Plain,
+}
+
+/// What a piece of text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Text,
+    Strong,
+    Dim,
+    /// Frames and rules.
+    Rule,
+    /// The column, tab or frame that has the keys.
+    Focus,
+    /// A key that may be pressed.
+    Key,
+    Good,
+    Busy,
+    Asks,
+    Bad,
+    Paused,
+    Marked,
+    Label,
+}
+
+impl Theme {
+    /// Dark and light change places; without colours it stays so.
+    #[must_use]
+    pub fn toggled(self) -> Self {
+        match self {
+            Theme::Dark => Theme::Light,
+            Theme::Light => Theme::Dark,
+            Theme::Plain => Theme::Plain,
+        }
+    }
+
+    pub(crate) fn style(self, tone: Tone) -> Style {
+        let modifier = match tone {
+            Tone::Strong | Tone::Focus | Tone::Key | Tone::Asks | Tone::Bad | Tone::Marked => {
+                Modifier::BOLD
+            }
+            Tone::Label => Modifier::BOLD | Modifier::REVERSED,
+            Tone::Dim | Tone::Rule => Modifier::DIM,
+            _ => Modifier::empty(),
+        };
+        let (dark, light) = match tone {
+            Tone::Text | Tone::Strong => (Color::Reset, Color::Reset),
+            // A grey of its own is easier to read than what terminals make of dim.
+            Tone::Dim => (Color::Indexed(246), Color::Indexed(242)),
+            Tone::Rule => (Color::Indexed(240), Color::Indexed(250)),
+            Tone::Focus => (Color::Indexed(117), Color::Indexed(25)),
+            Tone::Key => (Color::Indexed(222), Color::Indexed(94)),
+            Tone::Good => (Color::Indexed(114), Color::Indexed(28)),
+            Tone::Busy => (Color::Indexed(117), Color::Indexed(25)),
+            Tone::Asks | Tone::Label => (Color::Indexed(221), Color::Indexed(130)),
+            Tone::Bad => (Color::Indexed(203), Color::Indexed(124)),
+            Tone::Paused => (Color::Indexed(183), Color::Indexed(91)),
+            Tone::Marked => (Color::Indexed(213), Color::Indexed(127)),
+        };
+        let style = Style::new();
+        match self {
+            Theme::Plain => style.add_modifier(modifier),
+            Theme::Dark | Theme::Light => {
+                let modifier = modifier - Modifier::DIM;
+                let colour = if self == Theme::Dark { dark } else { light };
+                style.fg(colour).add_modifier(modifier)
+            }
+        }
+    }
+
+    /// The ground of the card or row under the cursor.
+    pub(crate) fn selected(self) -> Style {
+        match self {
+            Theme::Dark => Style::new().bg(Color::Indexed(237)),
+            Theme::Light => Style::new().bg(Color::Indexed(254)),
+            Theme::Plain => Style::new(),
+        }
+    }
+
+    /// The one row that has the cursor, where nothing else shows it.
+    pub(crate) fn cursor_row(self) -> Style {
+        match self {
+            Theme::Plain => Style::new().add_modifier(Modifier::REVERSED),
+            _ => self.selected(),
+        }
+    }
+
+    /// What of a foreign screen's style may be shown.
+    pub(crate) fn foreign(self, style: Style) -> Style {
+        match self {
+            Theme::Plain => Style {
+                fg: None,
+                bg: None,
+                ..style
+            },
+            _ => style,
+        }
+    }
+}
+
+/// The sign of a state, which is told apart without colours.
+pub(crate) fn sign(state: Option<State>) -> &'static str {
+    match state {
+        Some(State::Initializing | State::Starting) => "◌",
+        Some(State::Running) => "◐",
+        Some(State::Idle) => "○",
+        Some(State::Busy) => "●",
+        Some(State::Waiting) => "?",
+        Some(State::Error) => "!",
+        Some(State::Paused) => "‖",
+        Some(State::Done) => "✓",
+        Some(State::Exited) => "□",
+        Some(State::Crashed) => "✗",
+        Some(State::Stopped) => "■",
+        None => "·",
+    }
+}
+
+pub(crate) fn tone(state: Option<State>) -> Tone {
+    match state {
+        Some(State::Initializing | State::Starting | State::Running | State::Busy) => Tone::Busy,
+        Some(State::Waiting) => Tone::Asks,
+        Some(State::Error | State::Crashed) => Tone::Bad,
+        Some(State::Paused) => Tone::Paused,
+        Some(State::Done) => Tone::Good,
+        Some(State::Idle | State::Exited) => Tone::Text,
+        Some(State::Stopped) | None => Tone::Dim,
+    }
+}
+
+pub(crate) fn server(state: ServerState) -> (&'static str, &'static str, Tone) {
+    match state {
+        ServerState::Running => ("●", "running", Tone::Good),
+        ServerState::Starting => ("◌", "starting", Tone::Busy),
+        ServerState::Stopped => ("■", "stopped", Tone::Dim),
+        ServerState::Error => ("✗", "error", Tone::Bad),
+    }
+}

@@ -1,0 +1,264 @@
+//! What events do to the board: keys by way of the table, the mouse by way of what the
+//! last frame has shown, and what comes back from commands.
+
+mod deeds;
+mod detail;
+mod mouse;
+mod moves;
+mod overlays;
+
+use crate::action::Action;
+use crate::board::Board;
+use crate::keys::{self, Key, Mode};
+use crate::overlay::{self, Overlay, Pick};
+use crate::toast::Tenor;
+use crate::{Moment, Wish};
+use crossterm::event::{KeyEvent, KeyEventKind};
+use gt_core::card::Column;
+use gt_core::work::WorkId;
+
+impl Board {
+    pub(crate) fn on_key(&mut self, event: KeyEvent, now: Moment) {
+        if event.kind == KeyEventKind::Release {
+            return;
+        }
+        let Some(key) = Key::of(&event) else {
+            return;
+        };
+        let mode = self.mode();
+        match keys::find(mode, key) {
+            // The second letter of a label may be one that means something alone.
+            Some(Action::Top | Action::Bottom) if mode == Mode::Go && self.has_typed_label() => {
+                self.label_letter(key);
+            }
+            Some(action) => self.act(action, now),
+            None if mode == Mode::Go => self.label_letter(key),
+            None if mode.takes_text() => {
+                if let Some(letter) = key.letter() {
+                    self.type_text(letter.encode_utf8(&mut [0; 4]));
+                }
+            }
+            None => {}
+        }
+    }
+
+    pub(crate) fn on_paste(&mut self, text: &str) {
+        // Pasted text is never taken for keys.
+        if self.mode().takes_text() {
+            self.type_text(text);
+        }
+    }
+
+    /// What an action means where the keys are now.
+    pub(crate) fn act(&mut self, action: Action, now: Moment) {
+        if action == Action::Quit {
+            self.wishes.push(Wish::Quit);
+            return;
+        }
+        if self.overlay.is_some() {
+            self.act_in_overlay(action, now);
+        } else if self.detail.is_some() {
+            let bound: Vec<WorkId> = self.detail.iter().map(|open| open.id.clone()).collect();
+            if !self.act_in_detail(action) {
+                self.act_anywhere(action, Mode::Detail, &bound, now);
+            }
+        } else if !self.act_on_board(action) {
+            let bound = self.bound();
+            self.act_anywhere(action, Mode::Board, &bound, now);
+        }
+    }
+
+    /// The cards that an action is for: those that are marked, or the one under the
+    /// cursor.
+    fn bound(&self) -> Vec<WorkId> {
+        if self.marks.is_empty() {
+            return self.cursor.iter().cloned().collect();
+        }
+        let cards = self.facts.cards.iter();
+        let marked = cards.filter(|card| self.marks.contains(&card.id));
+        marked.map(|card| card.id.clone()).collect()
+    }
+
+    /// Whether it was a matter of the board itself.
+    fn act_on_board(&mut self, action: Action) -> bool {
+        match action {
+            Action::Up => self.step(false, 1),
+            Action::Down => self.step(true, 1),
+            Action::PageUp => self.step(false, self.drawn.page),
+            Action::PageDown => self.step(true, self.drawn.page),
+            Action::Top => self.go_to(self.column, 0),
+            Action::Bottom => {
+                let last = self.lists.column(self.column).len().saturating_sub(1);
+                self.go_to(self.column, last);
+            }
+            Action::Left => self.sideways(false),
+            Action::Right => self.sideways(true),
+            Action::FirstColumn => self.to_end_column(false),
+            Action::LastColumn => self.to_end_column(true),
+            Action::NextNeedy => self.next_needy(),
+            Action::NextMatch => self.next_match(true),
+            Action::PreviousMatch => self.next_match(false),
+            Action::Open => {
+                if let Some(id) = self.cursor.clone() {
+                    self.open(id, crate::Tab::Task);
+                }
+            }
+            Action::Go => self.label_cards(),
+            Action::Search => {
+                let input = crate::input::Input::new(&self.lens.query);
+                self.show(Overlay::Search { input });
+            }
+            Action::Filter => self.show(Overlay::Filter { cursor: 0 }),
+            Action::Sort => {
+                let here = crate::sort::Sort::ALL
+                    .iter()
+                    .position(|sort| *sort == self.lens.sort);
+                self.show(Overlay::Sort {
+                    cursor: here.unwrap_or_default(),
+                });
+            }
+            Action::Projects => self.choose_project(),
+            Action::Mark => {
+                if let Some(id) = self.cursor.clone()
+                    && !self.marks.remove(&id)
+                {
+                    self.marks.insert(id);
+                }
+                self.dirty = true;
+            }
+            Action::MarkColumn => self.mark_column(),
+            Action::Preview => {
+                self.preview = !self.preview;
+                self.dirty = true;
+            }
+            Action::Back => {
+                if !self.marks.is_empty() {
+                    self.marks.clear();
+                } else if !self.lens.query.is_empty() {
+                    self.lens.query.clear();
+                } else {
+                    self.lens.filter.wanted.clear();
+                }
+                self.arrange();
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// What can be done on the board and in the detail view alike.
+    fn act_anywhere(&mut self, action: Action, mode: Mode, bound: &[WorkId], now: Moment) {
+        match action {
+            Action::Actions if bound.is_empty() => {
+                self.toasts
+                    .say(Tenor::Note, "There is no card here".to_owned(), now);
+                self.dirty = true;
+            }
+            Action::Actions => self.show(Overlay::Actions {
+                bound: bound.to_vec(),
+                cursor: 0,
+            }),
+            Action::Palette => {
+                let rows = overlay::commands(mode);
+                let texts = rows.iter().map(|row| match row.command {
+                    Some(command) => format!("{}  {command}", row.help),
+                    None => row.help.to_owned(),
+                });
+                self.show(Overlay::Palette {
+                    bound: bound.to_vec(),
+                    mode,
+                    pick: Pick::new(texts.collect()),
+                });
+            }
+            Action::Theme => {
+                self.theme = self.theme.toggled();
+                self.dirty = true;
+            }
+            Action::Log => self.show(Overlay::Log { scroll: 0 }),
+            Action::Help => self.show(Overlay::Help { scroll: 0 }),
+            Action::Redraw => {
+                self.wishes.push(Wish::Redraw);
+                self.dirty = true;
+            }
+            Action::Do(deed) => self.perform(deed, bound, now),
+            _ => {}
+        }
+    }
+
+    pub(crate) fn show(&mut self, overlay: Overlay) {
+        self.overlay = Some(overlay);
+        self.dirty = true;
+    }
+
+    pub(crate) fn hide(&mut self) {
+        self.overlay = None;
+        self.dirty = true;
+    }
+
+    fn choose_project(&mut self) {
+        let mut texts = vec!["All projects".to_owned()];
+        texts.extend(self.facts.projects.iter().cloned());
+        self.show(Overlay::Projects {
+            pick: Pick::new(texts),
+        });
+    }
+
+    fn mark_column(&mut self) {
+        let cards = self.lists.column(self.column).iter();
+        let ids: Vec<WorkId> = cards
+            .map(|number| self.facts.cards[*number].id.clone())
+            .collect();
+        if ids.iter().all(|id| self.marks.contains(id)) {
+            for id in &ids {
+                self.marks.remove(id);
+            }
+        } else {
+            self.marks.extend(ids);
+        }
+        self.dirty = true;
+    }
+
+    pub(crate) fn on_outcome(&mut self, order: u64, result: Result<String, String>, now: Moment) {
+        let Some(under_way) = self.under_way.remove(&order) else {
+            return;
+        };
+        let title = under_way.title;
+        self.dirty = true;
+        match result {
+            Ok(text) if text.trim().is_empty() => {
+                if !under_way.has_terminal {
+                    let text = format!("{title}: done");
+                    self.toasts.end(order, Tenor::Good, text, now);
+                }
+            }
+            Ok(text) => self.toasts.end(order, Tenor::Good, text, now),
+            Err(text) => self
+                .toasts
+                .end(order, Tenor::Bad, format!("{title}: {text}"), now),
+        }
+        self.dirty = true;
+    }
+
+    pub(crate) fn on_foreseen(&mut self, order: u64, result: Result<Vec<String>, String>) {
+        if let Some(Overlay::Cleanup { items, .. }) = &mut self.overlay
+            && let Some(item) = items.iter_mut().find(|item| item.order == order)
+        {
+            item.foreseen = Some(result);
+            self.dirty = true;
+        }
+    }
+
+    pub(crate) fn on_tick(&mut self, now: Moment) {
+        let gone = self.toasts.expire(now);
+        let older = self.drawn.changes_at.is_some_and(|at| at <= now);
+        self.dirty |= gone || older;
+    }
+
+    /// The columns that have cards, from left to right.
+    pub(crate) fn peopled(&self) -> Vec<Column> {
+        let columns = Column::ALL.into_iter();
+        columns
+            .filter(|column| !self.lists.column(*column).is_empty())
+            .collect()
+    }
+}

@@ -1,0 +1,238 @@
+//! From an action on cards to orders, by way of a question where one is due.
+
+use crate::action::{Deed, ServerDeed};
+use crate::board::{Board, UnderWay};
+use crate::command::{self, Draft, Manner};
+use crate::input::Input;
+use crate::overlay::{Cleaning, Overlay};
+use crate::toast::Tenor;
+use crate::{Moment, Tab};
+use gt_core::work::WorkId;
+
+impl Board {
+    /// Does something with these cards, whatever is under the cursor by now.
+    pub(crate) fn perform(&mut self, deed: Deed, bound: &[WorkId], now: Moment) {
+        let mut able = Vec::new();
+        let mut unable = Vec::new();
+        for id in bound {
+            let why_not = match self.card(id) {
+                Some(card) => deed.why_not(card),
+                None => Some("it is gone"),
+            };
+            match why_not {
+                None => able.push(id.clone()),
+                Some(why) => unable.push(format!("{id}: {why}")),
+            }
+        }
+        let Some(first) = able.first() else {
+            let said = unable.join("\n");
+            let said = if said.is_empty() {
+                "There is no card here".to_owned()
+            } else {
+                said
+            };
+            self.toasts.say(Tenor::Note, said, now);
+            self.dirty = true;
+            return;
+        };
+        if deed.is_for_one() && bound.len() > 1 {
+            self.toasts
+                .say(Tenor::Note, "That is for one card only".to_owned(), now);
+            self.dirty = true;
+            return;
+        }
+        self.hide();
+        match deed {
+            Deed::Attach => self.attach(&first.clone()),
+            Deed::Diff => self.open(first.clone(), Tab::Diff),
+            Deed::Servers => self.choose_server(able),
+            Deed::Cleanup => self.foresee_cleanup(able),
+            Deed::Answer | Deed::Nudge => self.write(deed, able),
+            _ => {
+                let drafts: Vec<Draft> = able
+                    .iter()
+                    .filter_map(|id| command::plain(deed, id))
+                    .collect();
+                if bound.len() > 1 || deed.asks_first() {
+                    self.ask(drafts, unable);
+                } else {
+                    self.order_all(drafts);
+                }
+            }
+        }
+    }
+
+    fn attach(&mut self, id: &WorkId) {
+        let branch = self.card(id).and_then(|card| card.branch.as_ref());
+        match branch.filter(|branch| branch.behind > 0) {
+            Some(branch) => {
+                let choice = Overlay::MergeChoice {
+                    id: id.clone(),
+                    base: branch.base.clone(),
+                    behind: branch.behind,
+                };
+                self.show(choice);
+            }
+            None => {
+                self.order(command::attach(id, None));
+            }
+        }
+    }
+
+    fn choose_server(&mut self, bound: Vec<WorkId>) {
+        // Several items have no servers in common but all.
+        let servers = match bound.as_slice() {
+            [id] => self.card(id).map(|card| card.servers.clone()),
+            _ => None,
+        };
+        self.show(Overlay::Servers {
+            bound,
+            servers: servers.unwrap_or_default(),
+            cursor: 0,
+        });
+    }
+
+    pub(super) fn serve(&mut self, deed: ServerDeed) {
+        let Some(Overlay::Servers {
+            bound,
+            servers,
+            cursor,
+        }) = self.overlay.take()
+        else {
+            return;
+        };
+        // The first row stands for all.
+        let name = cursor.checked_sub(1).and_then(|row| servers.get(row));
+        let name = name.map(|server| server.name.as_str());
+        let drafts = bound.iter().map(|id| command::server(deed, id, name));
+        let drafts: Vec<Draft> = drafts.collect();
+        self.hide();
+        if drafts.len() > 1 {
+            self.ask(drafts, Vec::new());
+        } else {
+            self.order_all(drafts);
+        }
+    }
+
+    fn foresee_cleanup(&mut self, bound: Vec<WorkId>) {
+        let items = bound.into_iter().map(|id| Cleaning {
+            order: self.order(command::foresee_cleanup(&id)),
+            id,
+            foreseen: None,
+        });
+        let items = items.collect();
+        self.show(Overlay::Cleanup { items, scroll: 0 });
+    }
+
+    /// What was refused is left alone, or else forced and nothing but that.
+    pub(super) fn clean_up(&mut self, more: Option<&str>) {
+        let Some(Overlay::Cleanup { items, .. }) = &self.overlay else {
+            return;
+        };
+        // Nobody can agree to what is not known yet.
+        if items.iter().any(|item| item.foreseen.is_none()) {
+            return;
+        }
+        let forced = more == Some("--force");
+        let chosen = items.iter().filter(|item| {
+            let refused = matches!(item.foreseen, Some(Err(_)));
+            refused == forced
+        });
+        let drafts: Vec<Draft> = chosen
+            .map(|item| command::cleanup(&item.id, more))
+            .collect();
+        if drafts.is_empty() {
+            return;
+        }
+        self.hide();
+        self.order_all(drafts);
+    }
+
+    fn write(&mut self, deed: Deed, able: Vec<WorkId>) {
+        let mut bound = Vec::new();
+        let mut about = Vec::new();
+        for id in able {
+            let session = self.card(&id).and_then(|card| card.session.as_ref());
+            if let Some(session) = session {
+                let reason = session.reason.as_deref().unwrap_or(session.state.word());
+                about.push(format!("{id}  {}: {reason}", session.agent));
+                bound.push((id, session.agent.clone()));
+            }
+        }
+        self.show(Overlay::Write {
+            deed,
+            bound,
+            about,
+            input: Input::default(),
+        });
+    }
+
+    pub(super) fn send(&mut self) {
+        let Some(Overlay::Write {
+            deed, bound, input, ..
+        }) = &self.overlay
+        else {
+            return;
+        };
+        let text = input.text().trim();
+        if text.is_empty() {
+            return;
+        }
+        let drafts = bound.iter().map(|(id, agent)| match deed {
+            Deed::Answer => command::answer(id, agent, text),
+            _ => command::nudge(id, agent, text),
+        });
+        let drafts: Vec<Draft> = drafts.collect();
+        self.hide();
+        self.order_all(drafts);
+    }
+
+    /// One question for all of them.
+    fn ask(&mut self, drafts: Vec<Draft>, unable: Vec<String>) {
+        let question = match drafts.as_slice() {
+            [one] => format!("{}?", one.title),
+            many => format!("{} commands?", many.len()),
+        };
+        let mut lines: Vec<String> = Vec::new();
+        for draft in &drafts {
+            let title = self.card(&draft.item).map(|card| card.title.clone());
+            lines.push(match drafts.len() {
+                1 => title.unwrap_or_default(),
+                _ => format!("{}  {}", draft.title, title.unwrap_or_default()),
+            });
+        }
+        lines.extend(unable.iter().map(|line| format!("left out: {line}")));
+        self.show(Overlay::Confirm {
+            question,
+            lines,
+            drafts,
+            scroll: 0,
+        });
+    }
+
+    pub(super) fn order_all(&mut self, drafts: Vec<Draft>) {
+        for draft in drafts {
+            self.order(draft);
+        }
+    }
+
+    /// Sends an order, and gives back its number.
+    pub(super) fn order(&mut self, draft: Draft) -> u64 {
+        self.orders += 1;
+        let number = self.orders;
+        if draft.manner == Manner::Run {
+            self.toasts.begin(number, format!("{}…", draft.title));
+        }
+        if draft.manner != Manner::Foresee {
+            let under_way = UnderWay {
+                item: draft.item.clone(),
+                title: draft.title.clone(),
+                has_terminal: draft.manner == Manner::HandOver,
+            };
+            self.under_way.insert(number, under_way);
+        }
+        self.wishes.push(draft.wish(number));
+        self.dirty = true;
+        number
+    }
+}

@@ -1,0 +1,103 @@
+//! The mouse: what it points at is what the last frame has shown there.
+
+use crate::Moment;
+use crate::action::Action;
+use crate::board::Board;
+use crate::overlay::Overlay;
+use crate::view::Hit;
+use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+
+/// Two clicks that are closer than this are one double click.
+const DOUBLE_MILLIS: i64 = 400;
+const WHEEL_LINES: usize = 3;
+
+impl Board {
+    pub(crate) fn on_mouse(&mut self, event: MouseEvent, now: Moment) {
+        let hit = self.drawn.hit(event.column, event.row);
+        match event.kind {
+            MouseEventKind::Down(MouseButton::Left) => self.click(hit, now),
+            MouseEventKind::Down(MouseButton::Right) => {
+                if let Some(Hit::Card(id)) = hit
+                    && self.overlay.is_none()
+                {
+                    self.select(&id);
+                    let bound = vec![id];
+                    self.show(Overlay::Actions { bound, cursor: 0 });
+                }
+            }
+            MouseEventKind::ScrollDown => self.wheel(hit, true, now),
+            MouseEventKind::ScrollUp => self.wheel(hit, false, now),
+            _ => {}
+        }
+    }
+
+    fn click(&mut self, hit: Option<Hit>, now: Moment) {
+        let before = self.click.take();
+        match hit {
+            Some(Hit::Row(row)) => self.click_row(row, now),
+            Some(Hit::Inside) => {}
+            // Beside what is open: close it, and no more.
+            _ if self.overlay.is_some() => self.act(Action::Back, now),
+            Some(Hit::Card(id)) => {
+                let twice = before.is_some_and(|(at, other)| {
+                    other == id && now.millis() - at.millis() < DOUBLE_MILLIS
+                });
+                self.select(&id);
+                if twice {
+                    self.act(Action::Open, now);
+                } else {
+                    self.click = Some((now, id));
+                }
+            }
+            Some(Hit::Column(column)) => self.enter(column),
+            Some(Hit::Tab(tab)) => self.turn_to(tab),
+            Some(Hit::Key(action)) => self.act(action, now),
+            None => {}
+        }
+    }
+
+    /// A row of a menu does what Enter does on it.
+    fn click_row(&mut self, row: usize, now: Moment) {
+        match &mut self.overlay {
+            Some(Overlay::Actions { cursor, .. } | Overlay::Sort { cursor }) => {
+                *cursor = row;
+                self.act(Action::Accept, now);
+            }
+            Some(Overlay::Filter { cursor }) => {
+                *cursor = row;
+                self.act(Action::Toggle, now);
+            }
+            Some(Overlay::Palette { pick, .. } | Overlay::Projects { pick }) => {
+                pick.cursor = row;
+                self.act(Action::Accept, now);
+            }
+            Some(Overlay::Servers { cursor, .. }) => {
+                *cursor = row;
+                self.dirty = true;
+            }
+            _ => {}
+        }
+    }
+
+    fn wheel(&mut self, hit: Option<Hit>, down: bool, now: Moment) {
+        let action = if down { Action::Down } else { Action::Up };
+        if self.overlay.is_some() {
+            // Only what is a list or a text.
+            if matches!(hit, Some(Hit::Row(_) | Hit::Inside)) {
+                self.act(action, now);
+            }
+        } else if self.detail.is_some() {
+            self.scroll(down, WHEEL_LINES);
+        } else if let Some(column) = self.drawn.column_at(&hit, &self.lists) {
+            // The cursor stays where it is, even out of sight.
+            let last = self.lists.column(column).len().saturating_sub(1);
+            let first = &mut self.drawn.first[column as usize];
+            *first = match down {
+                true => (*first + 1).min(last),
+                false => first.saturating_sub(1),
+            };
+            self.drawn.free = Some(column);
+            self.dirty = true;
+        }
+    }
+}

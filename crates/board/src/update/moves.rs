@@ -1,0 +1,113 @@
+//! Moving about on the board.
+
+use crate::board::Board;
+use crate::keys::Key;
+use crate::overlay::{Overlay, labels};
+use gt_core::card::Column;
+
+impl Board {
+    pub(crate) fn step(&mut self, down: bool, by: usize) {
+        let last = self.lists.column(self.column).len().saturating_sub(1);
+        let row = match down {
+            true => self.row.saturating_add(by).min(last),
+            false => self.row.saturating_sub(by),
+        };
+        self.go_to(self.column, row);
+    }
+
+    /// To the next column that has cards, where the cursor was when it left there.
+    pub(super) fn sideways(&mut self, right: bool) {
+        let peopled = self.peopled();
+        let next = match right {
+            true => peopled.into_iter().find(|column| *column > self.column),
+            false => peopled.into_iter().rfind(|column| *column < self.column),
+        };
+        if let Some(column) = next {
+            self.enter(column);
+        }
+    }
+
+    pub(super) fn to_end_column(&mut self, last: bool) {
+        let peopled = self.peopled();
+        let end = match last {
+            true => peopled.last(),
+            false => peopled.first(),
+        };
+        if let Some(column) = end {
+            self.enter(*column);
+        }
+    }
+
+    pub(crate) fn enter(&mut self, column: Column) {
+        let before = self.left_at[column as usize].as_ref();
+        let place = before.and_then(|id| self.lists.place(id));
+        let row = place
+            .filter(|(at, _)| *at == column)
+            .map_or(0, |(_, row)| row);
+        self.go_to(column, row);
+    }
+
+    pub(super) fn next_needy(&mut self) {
+        let needy = self.lists.column(Column::NeedsYou).len();
+        if needy == 0 {
+            return;
+        }
+        let row = match self.column {
+            Column::NeedsYou => (self.row + 1) % needy,
+            _ => 0,
+        };
+        self.go_to(Column::NeedsYou, row);
+    }
+
+    /// Round through all cards that are shown.
+    pub(super) fn next_match(&mut self, down: bool) {
+        let places: Vec<(Column, usize)> = Column::ALL
+            .into_iter()
+            .flat_map(|column| (0..self.lists.column(column).len()).map(move |row| (column, row)))
+            .collect();
+        let here = places
+            .iter()
+            .position(|place| *place == (self.column, self.row));
+        let Some(here) = here else {
+            return;
+        };
+        let (column, row) = places[crate::overlay::step(here, places.len(), down)];
+        self.go_to(column, row);
+    }
+
+    /// Gives a label to each card that is in view.
+    pub(super) fn label_cards(&mut self) {
+        let cards = self.drawn.cards();
+        let labels = labels(cards.len()).into_iter().zip(cards).collect();
+        self.show(Overlay::Go {
+            labels,
+            typed: String::new(),
+        });
+    }
+
+    pub(super) fn has_typed_label(&self) -> bool {
+        matches!(&self.overlay, Some(Overlay::Go { typed, .. }) if !typed.is_empty())
+    }
+
+    pub(super) fn label_letter(&mut self, key: Key) {
+        let Some(Overlay::Go { labels, typed }) = &mut self.overlay else {
+            return;
+        };
+        let Some(letter) = key.letter() else {
+            return;
+        };
+        typed.push(letter);
+        self.dirty = true;
+        let hit = labels.iter().find(|(label, _)| label == typed);
+        if let Some((_, id)) = hit {
+            let id = id.clone();
+            self.hide();
+            self.select(&id);
+        } else if !labels
+            .iter()
+            .any(|(label, _)| label.starts_with(typed.as_str()))
+        {
+            self.hide();
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Keys in overlays.
+
+use crate::action::Action;
+use crate::board::Board;
+use crate::overlay::{self, Overlay, step};
+use crate::sort::Sort;
+use crate::{Moment, command, filter};
+
+impl Board {
+    pub(super) fn act_in_overlay(&mut self, action: Action, now: Moment) {
+        self.dirty = true;
+        if action == Action::Back {
+            self.back_from_overlay();
+            return;
+        }
+        let Some(overlay) = &mut self.overlay else {
+            return;
+        };
+        if let Some(input) = overlay.input()
+            && input.edit(action)
+        {
+            self.after_typing();
+            return;
+        }
+        let page = self.drawn.page.max(1);
+        match overlay {
+            Overlay::Actions { bound, cursor } => match action {
+                Action::Up | Action::Down => {
+                    *cursor = step(*cursor, overlay::deeds().count(), action == Action::Down);
+                }
+                Action::Accept => {
+                    let bound = bound.clone();
+                    if let Some((_, deed)) = overlay::deeds().nth(*cursor) {
+                        self.perform(deed, &bound, now);
+                    }
+                }
+                Action::Do(deed) => {
+                    let bound = bound.clone();
+                    self.perform(deed, &bound, now);
+                }
+                _ => {}
+            },
+            Overlay::Go { .. } => {
+                self.hide();
+                self.act(action, now);
+            }
+            Overlay::Search { .. } => match action {
+                Action::Accept => self.hide(),
+                _ => {
+                    self.act_on_board(action);
+                }
+            },
+            Overlay::Filter { cursor } => {
+                let choices = filter::choices(&self.facts.cards, &self.lens.filter);
+                match action {
+                    Action::Up | Action::Down => {
+                        *cursor = step(*cursor, choices.len(), action == Action::Down);
+                    }
+                    Action::Toggle => {
+                        if let Some(choice) = choices.into_iter().nth(*cursor) {
+                            self.lens.filter.toggle(choice);
+                            self.arrange();
+                        }
+                    }
+                    Action::Clear => {
+                        self.lens.filter.wanted.clear();
+                        self.arrange();
+                    }
+                    _ => {}
+                }
+            }
+            Overlay::Sort { cursor } => match action {
+                Action::Up | Action::Down => {
+                    *cursor = step(*cursor, Sort::ALL.len(), action == Action::Down);
+                }
+                Action::Accept => {
+                    let sort = Sort::ALL[*cursor % Sort::ALL.len()];
+                    self.sort_by(sort);
+                }
+                Action::SortBy(sort) => self.sort_by(sort),
+                _ => {}
+            },
+            Overlay::Palette { bound, mode, pick } => match action {
+                Action::Up | Action::Down => pick.step(action == Action::Down),
+                Action::Accept => {
+                    let row = pick.taken().map(|number| overlay::commands(*mode)[number]);
+                    let bound = std::mem::take(bound);
+                    self.hide();
+                    match row.map(|row| row.action) {
+                        Some(Action::Do(deed)) => self.perform(deed, &bound, now),
+                        Some(action) => self.act(action, now),
+                        None => {}
+                    }
+                }
+                _ => {}
+            },
+            Overlay::Projects { pick } => match action {
+                Action::Up | Action::Down => pick.step(action == Action::Down),
+                Action::Accept => {
+                    if let Some(number) = pick.taken() {
+                        let all = number == 0;
+                        self.lens.project = (!all).then(|| pick.text(number).to_owned());
+                        self.arrange();
+                    }
+                    self.hide();
+                }
+                _ => {}
+            },
+            Overlay::Servers {
+                servers, cursor, ..
+            } => match action {
+                Action::Up | Action::Down => {
+                    *cursor = step(*cursor, servers.len() + 1, action == Action::Down);
+                }
+                Action::Server(deed) => self.serve(deed),
+                _ => {}
+            },
+            Overlay::MergeChoice { id, .. } => {
+                let how = match action {
+                    Action::MergeAndAttach => "--merge",
+                    Action::SkipAndAttach => "--skip",
+                    _ => return,
+                };
+                let draft = command::attach(id, Some(how));
+                self.hide();
+                self.order(draft);
+            }
+            Overlay::Cleanup { scroll, .. } => match action {
+                Action::Up => *scroll = self.drawn.overlay_scroll.saturating_sub(1),
+                Action::Down => *scroll = self.drawn.overlay_scroll + 1,
+                Action::Yes => self.clean_up(None),
+                Action::YesAndClose => self.clean_up(Some("--close")),
+                Action::Force => self.clean_up(Some("--force")),
+                _ => {}
+            },
+            Overlay::Confirm { drafts, scroll, .. } => match action {
+                Action::Up => *scroll = self.drawn.overlay_scroll.saturating_sub(1),
+                Action::Down => *scroll = self.drawn.overlay_scroll + 1,
+                Action::Yes => {
+                    let drafts = std::mem::take(drafts);
+                    self.hide();
+                    self.order_all(drafts);
+                }
+                _ => {}
+            },
+            Overlay::Write { .. } => {
+                if action == Action::Accept {
+                    self.send();
+                }
+            }
+            Overlay::Help { scroll } | Overlay::Log { scroll } => {
+                let here = self.drawn.overlay_scroll;
+                *scroll = match action {
+                    Action::Down => here + 1,
+                    Action::Up => here.saturating_sub(1),
+                    Action::PageDown => here.saturating_add(page),
+                    Action::PageUp => here.saturating_sub(page),
+                    Action::Top => 0,
+                    Action::Bottom => usize::MAX,
+                    _ => here,
+                };
+            }
+        }
+    }
+
+    pub(super) fn back_from_overlay(&mut self) {
+        if let Some(Overlay::Search { .. }) = self.overlay {
+            self.lens.query.clear();
+            self.arrange();
+        }
+        self.hide();
+    }
+
+    fn sort_by(&mut self, sort: Sort) {
+        self.lens.reversed = self.lens.sort == sort && !self.lens.reversed;
+        self.lens.sort = sort;
+        self.arrange();
+        self.hide();
+    }
+
+    pub(super) fn type_text(&mut self, text: &str) {
+        if let Some(input) = self.overlay.as_mut().and_then(Overlay::input) {
+            input.insert(text);
+            self.after_typing();
+        }
+    }
+
+    fn after_typing(&mut self) {
+        self.dirty = true;
+        match &mut self.overlay {
+            Some(Overlay::Search { input }) => {
+                let query = input.text();
+                if query == self.lens.query {
+                    return;
+                }
+                self.lens.query = query.to_owned();
+                self.arrange();
+                if let Some(best) = self.lists.best {
+                    let id = self.facts.cards[best].id.clone();
+                    self.select(&id);
+                }
+            }
+            Some(Overlay::Palette { pick, .. } | Overlay::Projects { pick }) => pick.search(),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Frames. What is drawn where, and what it means to point at it.
+//!
+//! Nothing here changes the board. A frame leaves behind what the next key or click
+//! needs to know of it: [`Drawn`].
+
+mod canvas;
+mod card;
+mod columns;
+mod detail;
+mod frame;
+mod overlays;
+mod preview;
+mod toasts;
+
+use crate::Moment;
+use crate::action::Action;
+use crate::board::Board;
+use crate::facts::Tab;
+use crate::lists::Lists;
+use crate::theme::Tone;
+use canvas::Canvas;
+use gt_core::card::Column;
+use gt_core::work::WorkId;
+use ratatui::Frame;
+use ratatui::layout::{Position, Rect};
+
+/// Below this nothing can be read.
+const LEAST: (u16, u16) = (40, 10);
+
+/// What a frame has shown, and where.
+#[derive(Debug, Default)]
+pub(crate) struct Drawn {
+    hits: Vec<(Rect, Hit)>,
+    /// When a label of this frame is not true any more.
+    pub(crate) changes_at: Option<Moment>,
+    /// The first card in view, by column.
+    pub(crate) first: [usize; 5],
+    /// The column that was scrolled away from its cursor.
+    pub(crate) free: Option<Column>,
+    /// How far a page goes.
+    pub(crate) page: usize,
+    /// How far the open tab and the overlay are scrolled, within what there is.
+    pub(crate) scroll: usize,
+    pub(crate) overlay_scroll: usize,
+}
+
+/// What can be pointed at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Hit {
+    Card(WorkId),
+    Column(Column),
+    Tab(Tab),
+    /// A key that is named in the frame.
+    Key(Action),
+    /// A row of the overlay.
+    Row(usize),
+    /// The overlay, but none of its rows.
+    Inside,
+}
+
+impl Drawn {
+    pub(crate) fn hit(&self, x: u16, y: u16) -> Option<Hit> {
+        let at = Position::new(x, y);
+        // What was drawn last lies on top.
+        let mut hits = self.hits.iter().rev();
+        hits.find(|(area, _)| area.contains(at))
+            .map(|(_, hit)| hit.clone())
+    }
+
+    /// The cards in view.
+    pub(crate) fn cards(&self) -> Vec<WorkId> {
+        let cards = self.hits.iter().filter_map(|(_, hit)| match hit {
+            Hit::Card(id) => Some(id.clone()),
+            _ => None,
+        });
+        cards.collect()
+    }
+
+    pub(crate) fn column_at(&self, hit: &Option<Hit>, lists: &Lists) -> Option<Column> {
+        match hit {
+            Some(Hit::Card(id)) => lists.place(id).map(|(column, _)| column),
+            Some(Hit::Column(column)) => Some(*column),
+            _ => None,
+        }
+    }
+}
+
+pub(crate) fn draw(board: &Board, frame: &mut Frame<'_>, now: Moment) -> Drawn {
+    let area = frame.area();
+    let drawn = Drawn {
+        first: board.drawn.first,
+        free: board.drawn.free,
+        ..Drawn::default()
+    };
+    let mut canvas = Canvas::new(frame.buffer_mut(), board.theme, now, drawn);
+    draw_all(board, area, &mut canvas);
+    let (drawn, cursor) = canvas.done();
+    // The terminal's cursor is shown where something is typed.
+    if let Some(at) = cursor {
+        frame.set_cursor_position(at);
+    }
+    drawn
+}
+
+fn draw_all(board: &Board, area: Rect, canvas: &mut Canvas<'_>) {
+    let (width, height) = LEAST;
+    if area.width < width || area.height < height {
+        let said = format!(
+            "too small: {}×{}, needs {width}×{height}",
+            area.width, area.height
+        );
+        let style = canvas.theme.style(Tone::Text);
+        canvas.text(area, &said, style);
+        return;
+    }
+    match &board.detail {
+        Some(open) => detail::draw(board, open, area, canvas),
+        None => frame::draw(board, area, canvas),
+    }
+    if let Some(overlay) = &board.overlay {
+        overlays::draw(board, overlay, area, canvas);
+    }
+    toasts::draw(board, area, canvas);
+}

@@ -1,0 +1,197 @@
+//! The cells of a frame, with what all that is drawn on them shares: the colours, the
+//! time, and the notes about what was drawn where.
+
+use super::{Drawn, Hit};
+use crate::theme::{Theme, Tone};
+use crate::{Moment, age, text};
+use ratatui::buffer::{Buffer, CellWidth};
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+pub(super) struct Canvas<'a> {
+    buffer: &'a mut Buffer,
+    pub(super) theme: Theme,
+    pub(super) now: Moment,
+    pub(super) drawn: Drawn,
+    cursor: Option<Position>,
+}
+
+impl<'a> Canvas<'a> {
+    pub(super) fn new(buffer: &'a mut Buffer, theme: Theme, now: Moment, drawn: Drawn) -> Self {
+        Canvas {
+            buffer,
+            theme,
+            now,
+            drawn,
+            cursor: None,
+        }
+    }
+
+    /// What was noted, and where the cursor is if something is typed.
+    pub(super) fn done(self) -> (Drawn, Option<Position>) {
+        (self.drawn, self.cursor)
+    }
+
+    pub(super) fn span(&self, text: impl Into<String>, tone: Tone) -> Span<'static> {
+        Span::styled(text.into(), self.theme.style(tone))
+    }
+
+    /// How long ago that was. The frame is true until the words change.
+    pub(super) fn age(&mut self, since: i64) -> String {
+        let (label, changes) = age::label(since, self.now);
+        let next = self.drawn.changes_at.map_or(changes, |at| at.min(changes));
+        self.drawn.changes_at = Some(next);
+        label
+    }
+
+    pub(super) fn note(&mut self, area: Rect, hit: Hit) {
+        self.drawn.hits.push((area, hit));
+    }
+
+    pub(super) fn point_at(&mut self, x: u16, y: u16) {
+        self.cursor = Some(Position::new(x, y));
+    }
+
+    /// A text in the first row of an area, cut where it ends. Its end is returned.
+    pub(super) fn text(&mut self, area: Rect, text: &str, style: Style) -> u16 {
+        let area = area.intersection(self.buffer.area);
+        if area.is_empty() {
+            return area.x;
+        }
+        let room = usize::from(area.width);
+        let text = text::cut(text, room);
+        self.buffer.set_stringn(area.x, area.y, text, room, style).0
+    }
+
+    /// A line of several styles; what does not fit is cut with a sign.
+    pub(super) fn line(&mut self, area: Rect, line: &Line<'_>) -> u16 {
+        let mut rest = area;
+        for span in &line.spans {
+            if rest.width == 0 {
+                break;
+            }
+            let end = self.text(rest, &span.content, line.style.patch(span.style));
+            let used = end.saturating_sub(rest.x);
+            if text::width(&span.content) > usize::from(used) {
+                return end;
+            }
+            rest.x = end;
+            rest.width = rest.width.saturating_sub(used);
+        }
+        rest.x
+    }
+
+    /// A line at the right end of an area.
+    pub(super) fn right(&mut self, area: Rect, line: &Line<'_>) {
+        let width: usize = line
+            .spans
+            .iter()
+            .map(|span| text::width(&span.content))
+            .sum();
+        let width = u16::try_from(width).unwrap_or(u16::MAX).min(area.width);
+        let at = Rect {
+            x: area.right() - width,
+            width,
+            ..area
+        };
+        self.line(at, line);
+    }
+
+    pub(super) fn paint(&mut self, area: Rect, style: Style) {
+        self.buffer
+            .set_style(area.intersection(self.buffer.area), style);
+    }
+
+    pub(super) fn rule(&mut self, area: Rect, tone: Tone) {
+        let style = self.theme.style(tone);
+        self.text(area, &"─".repeat(usize::from(area.width)), style);
+    }
+
+    /// Blank, also where a wide character reaches in from the left.
+    pub(super) fn clear(&mut self, area: Rect) {
+        let area = area.intersection(self.buffer.area);
+        for y in area.top()..area.bottom() {
+            if let Some(x) = area.x.checked_sub(1)
+                && let Some(cell) = self.buffer.cell_mut((x, y))
+                && cell.cell_width() > 1
+            {
+                cell.set_symbol(" ");
+            }
+            for x in area.left()..area.right() {
+                if let Some(cell) = self.buffer.cell_mut((x, y)) {
+                    cell.reset();
+                }
+            }
+        }
+    }
+
+    /// A box with a title over what is there; what is inside it is returned.
+    pub(super) fn frame(&mut self, area: Rect, title: &str, tone: Tone) -> Rect {
+        self.clear(area);
+        self.note(area, Hit::Inside);
+        if area.width < 2 || area.height < 2 {
+            return Rect {
+                width: 0,
+                height: 0,
+                ..area
+            };
+        }
+        let style = self.theme.style(tone);
+        let across = "─".repeat(usize::from(area.width - 2));
+        let row = |y| Rect {
+            y,
+            height: 1,
+            ..area
+        };
+        self.text(row(area.y), &format!("┌{across}┐"), style);
+        self.text(row(area.bottom() - 1), &format!("└{across}┘"), style);
+        for y in area.y + 1..area.bottom() - 1 {
+            self.text(Rect { width: 1, ..row(y) }, "│", style);
+            let x = area.right() - 1;
+            self.text(
+                Rect {
+                    x,
+                    width: 1,
+                    ..row(y)
+                },
+                "│",
+                style,
+            );
+        }
+        let room = Rect {
+            x: area.x + 1,
+            width: area.width - 2,
+            ..row(area.y)
+        };
+        if !title.is_empty() {
+            let strong = self.theme.style(Tone::Strong);
+            self.text(room, &format!(" {title} "), strong);
+        }
+        Rect {
+            x: area.x + 1,
+            y: area.y + 1,
+            width: area.width - 2,
+            height: area.height - 2,
+        }
+    }
+}
+
+/// One row of an area.
+pub(super) fn row(area: Rect, number: u16) -> Rect {
+    Rect {
+        y: area.y.saturating_add(number),
+        height: u16::from(number < area.height),
+        ..area
+    }
+}
+
+/// Without some cells at its left.
+pub(super) fn indent(area: Rect, cells: u16) -> Rect {
+    let cells = cells.min(area.width);
+    Rect {
+        x: area.x + cells,
+        width: area.width - cells,
+        ..area
+    }
+}

@@ -1,0 +1,358 @@
+//! One card.
+
+use super::canvas::{Canvas, indent, row};
+use crate::board::Board;
+use crate::overlay::Overlay;
+use crate::text::{clean, cut, width, wrap};
+use crate::theme::{self, Tone};
+use gt_core::card::{Branch, Card, Parts, Server, ServerState};
+use gt_core::usage::Usage;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+/// The room that cards of a column have.
+#[derive(Clone, Copy)]
+pub(super) struct Shape {
+    pub(super) width: usize,
+    pub(super) title_rows: usize,
+}
+
+/// The cells before all rows but the first.
+const INDENT: usize = 2;
+
+/// How many rows it takes.
+pub(super) fn height(card: &Card, shape: Shape) -> u16 {
+    let title = title(card, shape).len();
+    let rows = 2 + title + usize::from(has_branch_row(card)) + usize::from(has_cost_row(card));
+    u16::try_from(rows).unwrap_or(u16::MAX)
+}
+
+fn has_branch_row(card: &Card) -> bool {
+    card.branch.is_some() || !card.servers.is_empty()
+}
+
+fn has_cost_row(card: &Card) -> bool {
+    card.parts.is_some() || card.usage.is_some()
+}
+
+fn title(card: &Card, shape: Shape) -> Vec<String> {
+    let room = shape.width.saturating_sub(INDENT).max(1);
+    let whole = clean(&card.title);
+    if shape.title_rows < 2 || width(&whole) <= room {
+        return vec![cut(&whole, room)];
+    }
+    let mut lines = wrap(&whole, room);
+    if lines.len() > shape.title_rows {
+        let rest = lines.split_off(shape.title_rows - 1).join(" ");
+        lines.push(cut(&rest, room));
+    }
+    lines
+}
+
+pub(super) fn draw(
+    board: &Board,
+    card: &Card,
+    shape: Shape,
+    is_selected: bool,
+    area: Rect,
+    canvas: &mut Canvas<'_>,
+) {
+    if is_selected {
+        let style = canvas.theme.selected();
+        canvas.paint(area, style);
+        for y in 0..area.height {
+            let style = canvas.theme.style(Tone::Focus);
+            canvas.text(
+                Rect {
+                    width: 1,
+                    ..row(area, y)
+                },
+                "▌",
+                style,
+            );
+        }
+    }
+    if board.marks.contains(&card.id) {
+        let style = canvas.theme.style(Tone::Marked);
+        canvas.text(
+            Rect {
+                width: 1,
+                ..row(area, 0)
+            },
+            "◆",
+            style,
+        );
+    }
+    let inside = indent(area, 1);
+    head(board, card, row(inside, 0), canvas);
+    let below = indent(inside, 2);
+    let mut y = 1;
+    for text in title(card, shape) {
+        let tone = if is_selected {
+            Tone::Strong
+        } else {
+            Tone::Text
+        };
+        let style = canvas.theme.style(tone);
+        canvas.text(row(below, y), &text, style);
+        y += 1;
+    }
+    let line = state(card, canvas);
+    canvas.line(row(below, y), &line);
+    y += 1;
+    if has_branch_row(card) {
+        let line = branch_and_servers(card, canvas);
+        canvas.line(row(below, y), &line);
+        y += 1;
+    }
+    if has_cost_row(card) {
+        let line = parts_and_usage(card, canvas);
+        canvas.line(row(below, y), &line);
+    }
+}
+
+/// The sign of its state, who it is, how urgent, what, and which program is at it.
+fn head(board: &Board, card: &Card, area: Rect, canvas: &mut Canvas<'_>) {
+    let state = card.session.as_ref().map(|session| session.state);
+    let sign = match label(board, card) {
+        Some(label) => canvas.span(label.to_owned(), Tone::Label),
+        None => canvas.span(theme::sign(state), theme::tone(state)),
+    };
+    let is_under_way = board.under_way.values().any(|order| order.item == card.id);
+    let mut spans = vec![
+        sign,
+        canvas.span(format!(" {}", card.id), Tone::Strong),
+        canvas.span(format!(" P{}", card.priority), priority_tone(card.priority)),
+        canvas.span(format!(" {}", clean(&card.kind)), Tone::Dim),
+    ];
+    if is_under_way {
+        spans.insert(2, canvas.span(" ⋯", Tone::Busy));
+    }
+    let end = canvas.line(area, &Line::from(spans));
+    let harness = card
+        .session
+        .as_ref()
+        .and_then(|session| session.harness.as_deref());
+    if let Some(harness) = harness {
+        let harness = clean(harness);
+        let rest = indent(area, end.saturating_sub(area.x) + 1);
+        if width(&harness) <= usize::from(rest.width) {
+            let line = Line::from(canvas.span(harness, Tone::Dim));
+            canvas.right(rest, &line);
+        }
+    }
+}
+
+/// While labels are shown: the rest of its label that is to be typed.
+fn label<'a>(board: &'a Board, card: &Card) -> Option<&'a str> {
+    let Some(Overlay::Go { labels, typed }) = &board.overlay else {
+        return None;
+    };
+    let (label, _) = labels.iter().find(|(_, id)| *id == card.id)?;
+    label.strip_prefix(typed.as_str())
+}
+
+fn priority_tone(priority: u8) -> Tone {
+    match priority {
+        0 => Tone::Bad,
+        1 => Tone::Asks,
+        _ => Tone::Dim,
+    }
+}
+
+/// What its agent does and since when, or else how the item stands; and why.
+pub(super) fn state(card: &Card, canvas: &mut Canvas<'_>) -> Line<'static> {
+    let age = canvas.age(card.since());
+    let mut spans = match &card.session {
+        Some(session) => {
+            let tone = theme::tone(Some(session.state));
+            vec![
+                canvas.span(session.state.word(), tone),
+                canvas.span(format!(" {age}"), Tone::Text),
+            ]
+        }
+        None => {
+            let word = card.status.word().replace('_', " ");
+            vec![canvas.span(format!("{word} {age}"), Tone::Dim)]
+        }
+    };
+    if card
+        .session
+        .as_ref()
+        .is_some_and(|session| session.attached)
+    {
+        spans.push(canvas.span(" ⇄", Tone::Focus));
+    }
+    if let Some(merge) = card.merge {
+        let tone = if merge.is_broken() {
+            Tone::Bad
+        } else {
+            Tone::Text
+        };
+        spans.push(canvas.span(format!(" · merge {}", merge.word()), tone));
+    }
+    if !card.blocked_by.is_empty() {
+        let ids: Vec<&str> = card.blocked_by.iter().map(|id| id.as_str()).collect();
+        let text = format!(" · blocked by {}", ids.join(" "));
+        spans.push(canvas.span(text, Tone::Asks));
+    }
+    let reason = card
+        .session
+        .as_ref()
+        .and_then(|session| session.reason.as_deref());
+    if let Some(reason) = reason {
+        spans.push(canvas.span(format!(" · {}", clean(reason)), Tone::Dim));
+    }
+    Line::from(spans)
+}
+
+pub(super) fn branch_and_servers(card: &Card, canvas: &Canvas<'_>) -> Line<'static> {
+    let mut spans = Vec::new();
+    if let Some(branch) = &card.branch {
+        spans.extend(branch_spans(branch, canvas));
+    }
+    for server in &card.servers {
+        if !spans.is_empty() {
+            spans.push(Span::raw(" "));
+        }
+        spans.push(server_span(server, canvas));
+    }
+    Line::from(spans)
+}
+
+fn branch_spans(branch: &Branch, canvas: &Canvas<'_>) -> Vec<Span<'static>> {
+    let mut parts: Vec<(String, Tone)> = Vec::new();
+    if branch.merging || !branch.conflicts.is_empty() {
+        let text = match branch.conflicts.len() {
+            0 => "merging".to_owned(),
+            1 => "✗ 1 conflict".to_owned(),
+            count => format!("✗ {count} conflicts"),
+        };
+        parts.push((text, Tone::Bad));
+    }
+    if branch.ahead > 0 {
+        parts.push((format!("↑{}", branch.ahead), Tone::Good));
+    }
+    if branch.behind > 0 {
+        parts.push((format!("↓{}", branch.behind), Tone::Asks));
+    }
+    if branch.dirty > 0 {
+        parts.push((format!("~{}", branch.dirty), Tone::Paused));
+    }
+    if branch.added > 0 || branch.removed > 0 {
+        parts.push((format!("+{}", branch.added), Tone::Good));
+        parts.push((format!("−{}", branch.removed), Tone::Bad));
+    }
+    if parts.is_empty() {
+        parts.push((format!("= {}", clean(&branch.base)), Tone::Dim));
+    }
+    let mut spans = Vec::new();
+    for (text, tone) in parts {
+        if !spans.is_empty() {
+            spans.push(Span::raw(" "));
+        }
+        spans.push(canvas.span(text, tone));
+    }
+    spans
+}
+
+/// The port of one that runs; otherwise its name, with how it stands.
+fn server_span(server: &Server, canvas: &Canvas<'_>) -> Span<'static> {
+    let (sign, _, tone) = theme::server(server.state);
+    let name = match (server.state, server.port) {
+        (ServerState::Running, Some(port)) => return canvas.span(format!(":{port}"), tone),
+        (_, Some(port)) => format!(":{port}"),
+        (_, None) => clean(&server.name),
+    };
+    canvas.span(format!("{sign}{name}"), tone)
+}
+
+pub(super) fn parts_and_usage(card: &Card, canvas: &Canvas<'_>) -> Line<'static> {
+    let mut spans = Vec::new();
+    if let Some(parts) = card.parts {
+        spans.push(canvas.span(progress(parts), Tone::Good));
+        spans.push(canvas.span(format!(" {}/{}", parts.closed, parts.all), Tone::Text));
+    }
+    if let Some(usage) = &card.usage {
+        if !spans.is_empty() {
+            spans.push(Span::raw("  "));
+        }
+        spans.push(canvas.span(usage_text(usage), Tone::Dim));
+    }
+    Line::from(spans)
+}
+
+/// Five cells. It is full only when all is done, and empty only when nothing is.
+fn progress(parts: Parts) -> String {
+    const CELLS: u32 = 5;
+    let full = match parts {
+        Parts { all: 0, .. } | Parts { closed: 0, .. } => 0,
+        Parts { closed, all } if closed >= all => CELLS,
+        Parts { closed, all } => (u64::from(closed) * u64::from(CELLS) / u64::from(all))
+            .clamp(1, u64::from(CELLS - 1)) as u32,
+    };
+    let cells = (0..CELLS).map(|cell| if cell < full { '▰' } else { '▱' });
+    cells.collect()
+}
+
+pub(super) fn usage_text(usage: &Usage) -> String {
+    let tokens = short_number(usage.tokens());
+    match usage.cost_usd {
+        Some(cost) => format!("{tokens} {}", dollars(cost)),
+        None => tokens,
+    }
+}
+
+pub(super) fn dollars(cost: f64) -> String {
+    format!("${cost:.2}")
+}
+
+/// Three digits and a letter.
+pub(super) fn short_number(number: u64) -> String {
+    let scaled = |unit: u64, letter: char| {
+        let tenths = number / (unit / 10);
+        match tenths {
+            ..100 => format!("{}.{}{letter}", tenths / 10, tenths % 10),
+            _ => format!("{}{letter}", tenths / 10),
+        }
+    };
+    match number {
+        ..1_000 => number.to_string(),
+        ..1_000_000 => scaled(1_000, 'k'),
+        ..1_000_000_000 => scaled(1_000_000, 'M'),
+        _ => scaled(1_000_000_000, 'G'),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        for (number, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1.0k"),
+            (12_345, "12k"),
+            (999_999, "999k"),
+            (1_250_000, "1.2M"),
+            (u64::MAX, "18446744073G"),
+        ] {
+            assert_eq!(short_number(number), text);
+        }
+    }
+
+    #[test]
+    fn a_bar_is_full_only_when_all_is_done() {
+        for (closed, all, bar) in [
+            (0, 0, "▱▱▱▱▱"),
+            (0, 9, "▱▱▱▱▱"),
+            (1, 900, "▰▱▱▱▱"),
+            (899, 900, "▰▰▰▰▱"),
+            (9, 9, "▰▰▰▰▰"),
+        ] {
+            assert_eq!(progress(Parts { closed, all }), bar);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The columns that fit side by side, and of each the cards that are in view.
+
+use super::Hit;
+use super::canvas::{Canvas, indent, row};
+use super::card;
+use crate::board::Board;
+use crate::theme::Tone;
+use gt_core::card::Column;
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+
+/// Cards that are narrower cannot be read.
+const NARROWEST: u16 = 23;
+
+/// Draws them and says which.
+pub(super) fn draw(board: &Board, area: Rect, canvas: &mut Canvas<'_>) -> Vec<Column> {
+    let fit = usize::from((area.width + 1) / (NARROWEST + 1)).clamp(1, Column::ALL.len());
+    let focus = board.column as usize;
+    let start = focus.saturating_sub(fit / 2).min(Column::ALL.len() - fit);
+    let in_view = &Column::ALL[start..start + fit];
+    let count = u16::try_from(fit).unwrap_or(1);
+    let rules = count - 1;
+    let each = (area.width - rules) / count;
+    // What is left over goes to the first ones.
+    let over = (area.width - rules) % count;
+    let mut x = area.x;
+    canvas.drawn.page = 1;
+    for (number, column) in (0..).zip(in_view) {
+        let width = each + u16::from(number < over);
+        let at = Rect { x, width, ..area };
+        draw_column(board, *column, at, canvas);
+        x = at.right();
+        if number + 1 < count {
+            for y in area.top()..area.bottom() {
+                let style = canvas.theme.style(Tone::Rule);
+                canvas.text(
+                    Rect {
+                        x,
+                        y,
+                        width: 1,
+                        height: 1,
+                    },
+                    "│",
+                    style,
+                );
+            }
+            x += 1;
+        }
+    }
+    in_view.to_vec()
+}
+
+fn draw_column(board: &Board, column: Column, area: Rect, canvas: &mut Canvas<'_>) {
+    canvas.note(area, Hit::Column(column));
+    let list = board.lists.column(column);
+    let body = Rect {
+        y: area.y + 1,
+        height: area.height.saturating_sub(1),
+        ..area
+    };
+    let shape = card::Shape {
+        width: usize::from(body.width.saturating_sub(1)),
+        title_rows: if body.height >= 24 { 2 } else { 1 },
+    };
+    let height = |number: usize| card::height(&board.facts.cards[list[number]], shape);
+    let index = column as usize;
+    let mut first = canvas.drawn.first[index].min(list.len().saturating_sub(1));
+    if board.column == column && canvas.drawn.free != Some(column) {
+        first = first_in_view(first, board.row, body.height, height);
+    }
+    canvas.drawn.first[index] = first;
+
+    let mut y = body.y;
+    let mut next = first;
+    while next < list.len() && y < body.bottom() {
+        let card = &board.facts.cards[list[next]];
+        let room = body.bottom() - y;
+        // Half a card is only shown where there is no whole one.
+        if height(next) > room && next > first {
+            break;
+        }
+        let at = Rect {
+            y,
+            height: height(next).min(room),
+            ..body
+        };
+        let is_selected = board.cursor.as_ref() == Some(&card.id);
+        card::draw(board, card, shape, is_selected, at, canvas);
+        canvas.note(at, Hit::Card(card.id.clone()));
+        y = at.bottom();
+        next += 1;
+    }
+    if board.column == column {
+        canvas.drawn.page = (next - first).max(1);
+    }
+    title(
+        board,
+        column,
+        row(area, 0),
+        first,
+        list.len() - next.min(list.len()),
+        canvas,
+    );
+}
+
+/// The first card in view such that the one under the cursor is, moved no more than needed.
+fn first_in_view(first: usize, cursor: usize, room: u16, height: impl Fn(usize) -> u16) -> usize {
+    if cursor <= first {
+        return cursor;
+    }
+    let mut used = 0;
+    let mut start = cursor;
+    loop {
+        used += height(start);
+        if used > room {
+            // The cursor's own card is shown, however high it is.
+            return (start + 1).min(cursor);
+        }
+        if start == first {
+            return first;
+        }
+        start -= 1;
+    }
+}
+
+/// Its name, how many there are, and how many are out of sight above and below.
+fn title(
+    board: &Board,
+    column: Column,
+    area: Rect,
+    above: usize,
+    below: usize,
+    canvas: &mut Canvas<'_>,
+) {
+    let has_focus = board.column == column && board.cursor.is_some();
+    let tone = if has_focus { Tone::Focus } else { Tone::Strong };
+    let mark = if has_focus { "▸" } else { " " };
+    let count = board.lists.column(column).len();
+    let spans = vec![
+        canvas.span(format!("{mark}{}", column.title()), tone),
+        canvas.span(format!(" {count}"), Tone::Dim),
+    ];
+    let end = canvas.line(area, &Line::from(spans));
+    let mut marks = String::new();
+    if above > 0 {
+        marks.push_str(&format!(" ↑{above}"));
+    }
+    if below > 0 {
+        marks.push_str(&format!(" ↓{below}"));
+    }
+    let line = Line::from(canvas.span(marks, Tone::Dim));
+    let rest = indent(area, end - area.x);
+    canvas.right(rest, &line);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_in_view;
+
+    #[test]
+    fn the_view_moves_no_more_than_it_must() {
+        let high = |_| 4;
+        for (first, cursor, expected) in [(0, 0, 0), (0, 2, 0), (0, 3, 1), (5, 3, 3), (2, 9, 7)] {
+            assert_eq!(first_in_view(first, cursor, 12, high), expected);
+        }
+        assert_eq!(first_in_view(0, 7, 2, high), 7, "no room for any");
+        assert_eq!(first_in_view(7, 7, 2, high), 7);
+    }
+}

@@ -1,0 +1,311 @@
+//! One card, in full: its tabs and what each of them shows.
+
+use super::canvas::{Canvas, indent, row};
+use super::frame::hints;
+use super::{Hit, card, preview};
+use crate::action::Action;
+use crate::age;
+use crate::board::{Board, Open};
+use crate::facts::{Detail, Happening, Life, Tab, Window};
+use crate::keys::Mode;
+use crate::text::{self, clean, fit, width};
+use crate::theme::{self, Tone};
+use gt_core::card::Server;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+pub(super) fn draw(board: &Board, open: &Open, area: Rect, canvas: &mut Canvas<'_>) {
+    header(board, open, row(area, 0), canvas);
+    tabs(open, row(area, 1), canvas);
+    canvas.rule(row(area, 2), Tone::Rule);
+    let body = Rect {
+        y: area.y + 3,
+        height: area.height.saturating_sub(4),
+        ..area
+    };
+    canvas.drawn.page = usize::from(body.height.saturating_sub(1)).max(1);
+    canvas.drawn.scroll = tab(board, open, body, canvas);
+    let last = row(area, area.height - 1);
+    hints(
+        Mode::Detail,
+        &[
+            (Action::NextTab, "next tab"),
+            (Action::Actions, "actions"),
+            (Action::NextCard, "next card"),
+            (Action::Help, "help"),
+            (Action::Back, "back"),
+        ],
+        last,
+        canvas,
+    );
+}
+
+fn header(board: &Board, open: &Open, area: Rect, canvas: &mut Canvas<'_>) {
+    let mut spans = vec![canvas.span(format!(" {}", open.id), Tone::Strong)];
+    match board.card(&open.id) {
+        Some(card) => {
+            spans.push(canvas.span(
+                format!(" P{} {}", card.priority, clean(&card.kind)),
+                Tone::Dim,
+            ));
+            if let Some(session) = &card.session {
+                let age = canvas.age(card.since());
+                let text = preview::session_text(session, &age);
+                spans.push(canvas.span(format!("  {text}"), theme::tone(Some(session.state))));
+            }
+            spans.push(canvas.span(format!("  {}", clean(&card.title)), Tone::Text));
+        }
+        None => spans.push(canvas.span("  it is gone", Tone::Bad)),
+    }
+    canvas.line(area, &Line::from(spans));
+}
+
+fn tabs(open: &Open, area: Rect, canvas: &mut Canvas<'_>) {
+    let mut x = area.x;
+    for (number, tab) in (1..).zip(Tab::ALL) {
+        let is_open = tab == open.tab;
+        let text = match is_open {
+            true => format!("[{number} {}]", tab.title()),
+            false => format!(" {number} {} ", tab.title()),
+        };
+        let wide = u16::try_from(width(&text)).unwrap_or(0);
+        let at = Rect {
+            x,
+            width: wide.min(area.right().saturating_sub(x)),
+            ..area
+        };
+        let tone = if is_open { Tone::Focus } else { Tone::Dim };
+        let style = canvas.theme.style(tone);
+        canvas.text(at, &text, style);
+        canvas.note(at, Hit::Tab(tab));
+        x = x.saturating_add(wide).min(area.right());
+    }
+}
+
+/// Draws what the tab shows. Returns how far it is scrolled.
+fn tab(board: &Board, open: &Open, area: Rect, canvas: &mut Canvas<'_>) -> usize {
+    let scroll = open.scroll.get(&open.tab).copied().unwrap_or_default();
+    if open.tab == Tab::Terminal {
+        let has_session = board
+            .card(&open.id)
+            .is_some_and(|card| card.session.is_some());
+        if !has_session {
+            say(area, "It has no session", Tone::Dim, canvas);
+            return 0;
+        }
+        return preview::screen(board, area, scroll, canvas);
+    }
+    match open.known.get(&open.tab) {
+        None => {
+            if open.tab == Tab::Task {
+                return task(board, open, None, area, scroll, canvas);
+            }
+            say(area, "…", Tone::Dim, canvas);
+            0
+        }
+        Some(Detail::Failed(why)) => {
+            let lines = text::wrap(why, usize::from(area.width.saturating_sub(2)));
+            page(area, lines.len(), scroll, canvas, |number, canvas| {
+                Line::from(canvas.span(format!(" {}", lines[number]), Tone::Bad))
+            })
+        }
+        Some(Detail::Task { description, notes }) => task(
+            board,
+            open,
+            Some((description, notes)),
+            area,
+            scroll,
+            canvas,
+        ),
+        Some(Detail::Diff { .. }) => diff(open, area, scroll, canvas),
+        Some(Detail::Events(events)) => happenings(events, area, scroll, canvas),
+        Some(Detail::Windows { windows, servers }) => {
+            window_list(windows, servers, area, scroll, canvas)
+        }
+        Some(Detail::Chain(lives)) => chain(lives, area, scroll, canvas),
+    }
+}
+
+fn say(area: Rect, text: &str, tone: Tone, canvas: &mut Canvas<'_>) {
+    let style = canvas.theme.style(tone);
+    canvas.text(indent(row(area, 0), 1), text, style);
+}
+
+/// Draws the rows that are in view, and only those are made.
+fn page(
+    area: Rect,
+    rows: usize,
+    scroll: usize,
+    canvas: &mut Canvas<'_>,
+    line: impl Fn(usize, &mut Canvas<'_>) -> Line<'static>,
+) -> usize {
+    let height = usize::from(area.height);
+    let scroll = scroll.min(rows.saturating_sub(height));
+    for (y, number) in (0..).zip(scroll..rows.min(scroll + height)) {
+        let line = line(number, canvas);
+        canvas.line(row(area, y), &line);
+    }
+    if rows > height {
+        let end = (scroll + height).min(rows);
+        let mark = Line::from(canvas.span(format!(" {end}/{rows} "), Tone::Dim));
+        let above = Rect {
+            y: area.y.saturating_sub(1),
+            height: 1,
+            ..area
+        };
+        canvas.right(above, &mark);
+    }
+    scroll
+}
+
+fn task(
+    board: &Board,
+    open: &Open,
+    texts: Option<(&String, &String)>,
+    area: Rect,
+    scroll: usize,
+    canvas: &mut Canvas<'_>,
+) -> usize {
+    let room = usize::from(area.width);
+    let mut lines = match board.card(&open.id) {
+        Some(card) => preview::about(card, room, canvas),
+        None => Vec::new(),
+    };
+    if let Some((description, notes)) = texts {
+        for (name, text) in [("", description), ("Notes", notes)] {
+            if text.trim().is_empty() {
+                continue;
+            }
+            lines.push(Line::default());
+            if !name.is_empty() {
+                lines.push(Line::from(canvas.span(format!(" {name}"), Tone::Strong)));
+            }
+            for line in text::wrap(text, room.saturating_sub(2)) {
+                lines.push(Line::from(canvas.span(format!(" {line}"), Tone::Text)));
+            }
+        }
+    }
+    page(area, lines.len(), scroll, canvas, |number, _| {
+        lines[number].clone()
+    })
+}
+
+fn diff(open: &Open, area: Rect, scroll: usize, canvas: &mut Canvas<'_>) -> usize {
+    if open.diff.is_empty() {
+        say(area, "No changes", Tone::Dim, canvas);
+        return 0;
+    }
+    page(area, open.diff.len(), scroll, canvas, |number, canvas| {
+        let line = &open.diff[number];
+        let tone = match line.as_bytes() {
+            [b'd', b'i', b'f', b'f', b' ', ..] => Tone::Strong,
+            [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => Tone::Strong,
+            [b'@', b'@', ..] => Tone::Focus,
+            [b'+', ..] => Tone::Good,
+            [b'-', ..] => Tone::Bad,
+            [b' ', ..] => Tone::Text,
+            _ => Tone::Dim,
+        };
+        Line::from(canvas.span(text::skip(line, open.aside), tone))
+    })
+}
+
+fn happenings(events: &[Happening], area: Rect, scroll: usize, canvas: &mut Canvas<'_>) -> usize {
+    if events.is_empty() {
+        say(area, "Nothing has happened", Tone::Dim, canvas);
+        return 0;
+    }
+    page(area, events.len(), scroll, canvas, |number, canvas| {
+        let event = &events[number];
+        let age = canvas.age(event.at);
+        Line::from(vec![
+            canvas.span(format!(" {age:>4} "), Tone::Dim),
+            canvas.span(fit(&clean(&event.kind), 20), Tone::Focus),
+            canvas.span(format!(" {} ", fit(&clean(&event.source), 14)), Tone::Dim),
+            canvas.span(clean(&event.text), Tone::Text),
+        ])
+    })
+}
+
+fn window_list(
+    windows: &[Window],
+    servers: &[Server],
+    area: Rect,
+    scroll: usize,
+    canvas: &mut Canvas<'_>,
+) -> usize {
+    let mut lines = vec![Line::from(canvas.span(" Windows", Tone::Strong))];
+    for window in windows {
+        let (sign, word, tone) = match (window.running, window.exit_code) {
+            (true, _) => ("●", "running".to_owned(), Tone::Good),
+            (false, Some(0)) => ("□", "ended".to_owned(), Tone::Dim),
+            (false, Some(code)) => ("✗", format!("ended with {code}"), Tone::Bad),
+            (false, None) => ("✗", "ended".to_owned(), Tone::Bad),
+        };
+        lines.push(entry(sign, &window.name, &word, tone, canvas));
+    }
+    if windows.is_empty() {
+        lines.push(Line::from(canvas.span("   none", Tone::Dim)));
+    }
+    lines.push(Line::default());
+    lines.push(Line::from(canvas.span(" Servers", Tone::Strong)));
+    for server in servers {
+        let (sign, word, tone) = theme::server(server.state);
+        let word = match server.port {
+            Some(port) => format!("{word} on port {port}"),
+            None => word.to_owned(),
+        };
+        lines.push(entry(sign, &server.name, &word, tone, canvas));
+    }
+    if servers.is_empty() {
+        lines.push(Line::from(canvas.span("   none", Tone::Dim)));
+    }
+    page(area, lines.len(), scroll, canvas, |number, _| {
+        lines[number].clone()
+    })
+}
+
+fn entry(sign: &str, name: &str, word: &str, tone: Tone, canvas: &Canvas<'_>) -> Line<'static> {
+    Line::from(vec![
+        canvas.span(format!("  {sign} "), tone),
+        Span::raw(fit(&clean(name), 20)),
+        canvas.span(format!(" {word}"), tone),
+    ])
+}
+
+fn chain(lives: &[Life], area: Rect, scroll: usize, canvas: &mut Canvas<'_>) -> usize {
+    if lives.is_empty() {
+        say(area, "Nobody has worked on it", Tone::Dim, canvas);
+        return 0;
+    }
+    page(area, lives.len(), scroll, canvas, |number, canvas| {
+        let life = &lives[number];
+        let began = canvas.age(life.started_at);
+        let lasted = match life.ended_at {
+            Some(end) => format!("for {}", age::span(end.saturating_sub(life.started_at))),
+            None => "still".to_owned(),
+        };
+        let cost = life
+            .cost_usd
+            .map(|cost| format!(" {}", card::dollars(cost)));
+        let tone = if life.ended_at.is_none() {
+            Tone::Busy
+        } else {
+            Tone::Text
+        };
+        Line::from(vec![
+            canvas.span(format!(" {began:>4} ago {lasted:<8} "), Tone::Dim),
+            canvas.span(fit(&clean(&life.status), 12), tone),
+            canvas.span(format!(" {} ", fit(&clean(&life.id), 14)), Tone::Dim),
+            canvas.span(fit(&clean(&life.agent), 24), Tone::Text),
+            canvas.span(
+                format!(
+                    " {}{}",
+                    card::short_number(life.tokens),
+                    cost.unwrap_or_default()
+                ),
+                Tone::Dim,
+            ),
+        ])
+    })
+}

@@ -1,0 +1,215 @@
+//! The board as a whole: a line above, columns and preview, a line below.
+
+use super::canvas::{Canvas, row};
+use super::{Hit, columns, preview};
+use crate::action::Action;
+use crate::board::Board;
+use crate::keys::{self, Mode};
+use crate::overlay::Overlay;
+use crate::text::{clean, width};
+use crate::theme::Tone;
+use gt_core::card::Column;
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+
+/// From here on the preview stands beside the columns, otherwise below them.
+const WIDE: u16 = 160;
+/// Below this there is no room for it.
+const TALL: u16 = 20;
+
+pub(super) fn draw(board: &Board, area: Rect, canvas: &mut Canvas<'_>) {
+    let body = Rect {
+        y: area.y + 1,
+        height: area.height - 2,
+        ..area
+    };
+    let (left, aside) = split(board, body);
+    let in_view = columns::draw(board, left, canvas);
+    if let Some(aside) = aside {
+        preview::draw(board, aside, canvas);
+    }
+    header(board, row(area, 0), &in_view, canvas);
+    footer(board, row(area, area.height - 1), canvas);
+}
+
+fn split(board: &Board, body: Rect) -> (Rect, Option<Rect>) {
+    if !board.preview || board.cursor.is_none() {
+        return (body, None);
+    }
+    if body.width >= WIDE {
+        let width = (body.width * 2 / 5).clamp(60, 110);
+        let left = Rect {
+            width: body.width - width - 1,
+            ..body
+        };
+        let aside = Rect {
+            x: body.right() - width,
+            width,
+            ..body
+        };
+        return (left, Some(aside));
+    }
+    if body.height + 2 < TALL {
+        return (body, None);
+    }
+    let height = body.height * 2 / 5;
+    let above = Rect {
+        height: body.height - height,
+        ..body
+    };
+    let below = Rect {
+        y: body.bottom() - height,
+        height,
+        ..body
+    };
+    (above, Some(below))
+}
+
+/// The town and what is shown of it; at the right the columns that are not in view.
+fn header(board: &Board, area: Rect, in_view: &[Column], canvas: &mut Canvas<'_>) {
+    let lens = &board.lens;
+    let project = lens.project.as_deref().unwrap_or("all projects");
+    let mut spans = vec![
+        canvas.span(format!(" {}", clean(&board.facts.town)), Tone::Strong),
+        canvas.span(format!(" · {}", clean(project)), Tone::Text),
+    ];
+    let shown = board.lists.shown();
+    let count = match shown == board.lists.all {
+        true => format!(" · {shown}"),
+        false => format!(" · {shown} of {}", board.lists.all),
+    };
+    spans.push(canvas.span(count, Tone::Dim));
+    if !board.marks.is_empty() {
+        spans.push(canvas.span(format!(" · ◆ {} marked", board.marks.len()), Tone::Marked));
+    }
+    if !lens.query.is_empty() {
+        spans.push(canvas.span(format!(" · /{}", clean(&lens.query)), Tone::Key));
+    }
+    if !lens.filter.is_empty() {
+        let words = clean(&lens.filter.words());
+        spans.push(canvas.span(format!(" · only {words}"), Tone::Key));
+    }
+    if lens.sort != crate::sort::Sort::Usual || lens.reversed {
+        let turned = if lens.reversed { " turned around" } else { "" };
+        let word = format!(" · by {}{turned}", lens.sort.word());
+        spans.push(canvas.span(word, Tone::Dim));
+    }
+    let hidden = hidden_columns(board, in_view);
+    let taken: usize = hidden.iter().map(|(text, _)| width(text) + 1).sum();
+    let taken = u16::try_from(taken).unwrap_or(area.width).min(area.width);
+    let room = Rect {
+        width: area.width - taken,
+        ..area
+    };
+    canvas.line(room, &Line::from(spans));
+    let mut x = room.right();
+    for (text, column) in hidden {
+        let width = u16::try_from(width(&text)).unwrap_or(0);
+        let at = Rect { x, width, ..area };
+        let style = canvas.theme.style(Tone::Dim);
+        canvas.text(at, &text, style);
+        canvas.note(at, Hit::Column(column));
+        x = x.saturating_add(width + 1);
+    }
+}
+
+fn hidden_columns(board: &Board, in_view: &[Column]) -> Vec<(String, Column)> {
+    let first = in_view.first().copied().unwrap_or(Column::Open);
+    let hidden = Column::ALL
+        .into_iter()
+        .filter(|column| !in_view.contains(column));
+    hidden
+        .map(|column| {
+            let count = board.lists.column(column).len();
+            let title = column.title();
+            match column < first {
+                true => (format!("‹ {title} {count}"), column),
+                false => (format!("{title} {count} ›"), column),
+            }
+        })
+        .collect()
+}
+
+fn footer(board: &Board, area: Rect, canvas: &mut Canvas<'_>) {
+    if let Some(Overlay::Search { input }) = &board.overlay {
+        let key = canvas.theme.style(Tone::Key);
+        let x = canvas.text(area, "/", key);
+        let room = Rect {
+            x,
+            width: area.right() - x,
+            ..area
+        };
+        let (shown, at) = input.view(usize::from(room.width));
+        let style = canvas.theme.style(Tone::Text);
+        canvas.text(room, &shown, style);
+        canvas.point_at(x + u16::try_from(at).unwrap_or(0), area.y);
+        return;
+    }
+    let end = hints(
+        Mode::Board,
+        &[
+            (Action::Actions, "actions"),
+            (Action::Open, "open"),
+            (Action::Search, "search"),
+            (Action::Go, "go to"),
+            (Action::Palette, "commands"),
+            (Action::Help, "help"),
+            (Action::Quit, "quit"),
+        ],
+        area,
+        canvas,
+    );
+    warnings(
+        board,
+        Rect {
+            x: end,
+            width: area.right().saturating_sub(end),
+            ..area
+        },
+        canvas,
+    );
+}
+
+fn warnings(board: &Board, area: Rect, canvas: &mut Canvas<'_>) {
+    let Some(first) = board.facts.warnings.first() else {
+        return;
+    };
+    let more = board.facts.warnings.len() - 1;
+    let mut text = format!("! {}", clean(first));
+    if more > 0 {
+        text.push_str(&format!(" (+{more})"));
+    }
+    let room = usize::from(area.width.saturating_sub(2));
+    let text = crate::text::cut(&text, room);
+    let line = Line::from(canvas.span(text, Tone::Bad));
+    canvas.right(area, &line);
+}
+
+/// Keys with a word for each, which can be clicked. Returns where they end.
+pub(super) fn hints(
+    mode: Mode,
+    hints: &[(Action, &str)],
+    area: Rect,
+    canvas: &mut Canvas<'_>,
+) -> u16 {
+    let mut x = area.x;
+    for (action, word) in hints {
+        let key = keys::key_of(mode, *action);
+        let wide = u16::try_from(width(&key) + width(word) + 3).unwrap_or(u16::MAX);
+        if x.saturating_add(wide) > area.right() {
+            break;
+        }
+        let at = Rect {
+            x,
+            width: wide,
+            ..area
+        };
+        let spans = vec![
+            canvas.span(format!(" {key}"), Tone::Key),
+            canvas.span(format!(" {word} "), Tone::Dim),
+        ];
+        x = canvas.line(at, &Line::from(spans));
+        canvas.note(at, Hit::Key(*action));
+    }
+    x
+}

@@ -1,0 +1,83 @@
+//! What lies over the view. Each is a box of rows; the box of jump labels is the board
+//! itself, and the line of the search is the last one.
+
+mod help;
+mod menus;
+mod questions;
+
+use super::canvas::{Canvas, row};
+use crate::board::Board;
+use crate::overlay::Overlay;
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+
+pub(super) fn draw(board: &Board, overlay: &Overlay, area: Rect, canvas: &mut Canvas<'_>) {
+    match overlay {
+        Overlay::Go { .. } | Overlay::Search { .. } => {}
+        Overlay::Actions { bound, cursor } => menus::actions(board, bound, *cursor, area, canvas),
+        Overlay::Filter { cursor } => menus::filter(board, *cursor, area, canvas),
+        Overlay::Sort { cursor } => menus::sort(board, *cursor, area, canvas),
+        Overlay::Palette { pick, mode, .. } => menus::palette(pick, *mode, area, canvas),
+        Overlay::Projects { pick } => menus::projects(board, pick, area, canvas),
+        Overlay::Servers {
+            bound,
+            servers,
+            cursor,
+        } => {
+            menus::servers(bound, servers, *cursor, area, canvas);
+        }
+        Overlay::MergeChoice { base, behind, .. } => {
+            questions::merge_choice(base, *behind, area, canvas);
+        }
+        Overlay::Cleanup { items, scroll } => questions::cleanup(items, *scroll, area, canvas),
+        Overlay::Confirm {
+            question,
+            lines,
+            scroll,
+            ..
+        } => {
+            questions::confirm(question, lines, *scroll, area, canvas);
+        }
+        Overlay::Write {
+            deed, about, input, ..
+        } => {
+            questions::write(*deed, about, input, area, canvas);
+        }
+        Overlay::Help { scroll } => help::help(*scroll, area, canvas),
+        Overlay::Log { scroll } => help::log(board, *scroll, area, canvas),
+    }
+}
+
+/// The middle of an area, as large as wanted and possible.
+fn middle(area: Rect, width: u16, height: u16) -> Rect {
+    let width = width.min(area.width);
+    let height = height.min(area.height);
+    Rect {
+        x: area.x + (area.width - width) / 2,
+        y: area.y + (area.height - height) / 2,
+        width,
+        height,
+    }
+}
+
+/// Lines of which those in view are drawn; says how far they are scrolled.
+fn scrolled(lines: &[Line<'_>], scroll: usize, area: Rect, canvas: &mut Canvas<'_>) {
+    let height = usize::from(area.height);
+    let scroll = scroll.min(lines.len().saturating_sub(height));
+    for (y, line) in (0..).zip(lines.iter().skip(scroll).take(height)) {
+        canvas.line(row(area, y), line);
+    }
+    canvas.drawn.overlay_scroll = scroll;
+    canvas.drawn.page = height.max(1);
+    let below = lines.len() - (scroll + height).min(lines.len());
+    if below > 0 || scroll > 0 {
+        let mark = format!(" ↑{scroll} ↓{below} ");
+        let mark = Line::from(canvas.span(mark, crate::theme::Tone::Dim));
+        let frame = Rect {
+            y: area.bottom(),
+            height: 1,
+            ..area
+        };
+        canvas.right(frame, &mark);
+    }
+}

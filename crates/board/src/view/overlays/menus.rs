@@ -1,0 +1,294 @@
+//! Lists out of which one row is taken.
+
+use super::middle;
+use crate::action::{Action, Deed};
+use crate::board::Board;
+use crate::filter;
+use crate::keys::{self, Mode};
+use crate::overlay::{self, Pick};
+use crate::sort::Sort;
+use crate::text::{clean, cut, fit, width};
+use crate::theme::{self, Tone};
+use crate::view::Hit;
+use crate::view::canvas::{Canvas, indent, row};
+use gt_core::card::Server;
+use gt_core::work::WorkId;
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+
+/// Draws rows of which one has the cursor, such that it is in view.
+fn rows(lines: &[Line<'_>], cursor: usize, area: Rect, canvas: &mut Canvas<'_>) {
+    let height = usize::from(area.height);
+    let first = (cursor + 1).saturating_sub(height);
+    for (y, (number, line)) in (0..).zip(lines.iter().enumerate().skip(first).take(height)) {
+        let at = row(area, y);
+        if number == cursor {
+            let style = canvas.theme.cursor_row();
+            canvas.paint(at, style);
+            let focus = canvas.theme.style(Tone::Focus);
+            canvas.text(Rect { width: 1, ..at }, "▸", focus);
+        }
+        canvas.line(indent(at, 1), line);
+        canvas.note(at, Hit::Row(number));
+    }
+    canvas.drawn.page = height.max(1);
+}
+
+fn height_of(rows: usize) -> u16 {
+    u16::try_from(rows).unwrap_or(u16::MAX).saturating_add(2)
+}
+
+/// Whom it is about.
+fn bound_title(bound: &[WorkId]) -> String {
+    match bound {
+        [one] => one.to_string(),
+        many => format!("{} cards", many.len()),
+    }
+}
+
+pub(super) fn actions(
+    board: &Board,
+    bound: &[WorkId],
+    cursor: usize,
+    area: Rect,
+    canvas: &mut Canvas<'_>,
+) {
+    let mut lines = Vec::new();
+    for (binding, deed) in overlay::deeds() {
+        let why_not = why_not(board, bound, deed);
+        let (key, word) = match why_not {
+            None => (Tone::Key, Tone::Text),
+            Some(_) => (Tone::Dim, Tone::Dim),
+        };
+        let mut spans = vec![
+            canvas.span(format!("{} ", binding.keys_text()), key),
+            canvas.span(fit(binding.help, 26), word),
+        ];
+        if let Some(why) = why_not {
+            spans.push(canvas.span(format!("({why})"), Tone::Dim));
+        }
+        lines.push(Line::from(spans));
+    }
+    let at = middle(area, 60, height_of(lines.len()));
+    let inside = canvas.frame(at, &bound_title(bound), Tone::Focus);
+    rows(&lines, cursor, inside, canvas);
+}
+
+/// It can be done if it can be with any of them.
+fn why_not(board: &Board, bound: &[WorkId], deed: Deed) -> Option<&'static str> {
+    if deed.is_for_one() && bound.len() > 1 {
+        return Some("for one card only");
+    }
+    let mut reasons = bound.iter().map(|id| match board.card(id) {
+        Some(card) => deed.why_not(card),
+        None => Some("it is gone"),
+    });
+    let first = reasons.next().flatten()?;
+    reasons.all(|why| why.is_some()).then_some(first)
+}
+
+pub(super) fn filter(board: &Board, cursor: usize, area: Rect, canvas: &mut Canvas<'_>) {
+    let choices = filter::choices(&board.facts.cards, &board.lens.filter);
+    let mut lines = Vec::new();
+    let mut group = "";
+    for choice in &choices {
+        let is_chosen = board.lens.filter.wanted.contains(choice);
+        let heading = if choice.group() == group {
+            ""
+        } else {
+            choice.group()
+        };
+        group = choice.group();
+        let (mark, tone) = match is_chosen {
+            true => ("[x]", Tone::Focus),
+            false => ("[ ]", Tone::Text),
+        };
+        lines.push(Line::from(vec![
+            canvas.span(format!("{heading:<9}"), Tone::Dim),
+            canvas.span(format!("{mark} {}", clean(&choice.word())), tone),
+        ]));
+    }
+    let at = middle(
+        area,
+        40,
+        height_of(lines.len()).min(area.height.saturating_sub(2)),
+    );
+    let inside = canvas.frame(at, "Show only", Tone::Focus);
+    rows(&lines, cursor, inside, canvas);
+    foot(
+        Mode::Filter,
+        &[Action::Toggle, Action::Clear, Action::Back],
+        at,
+        canvas,
+    );
+}
+
+pub(super) fn sort(board: &Board, cursor: usize, area: Rect, canvas: &mut Canvas<'_>) {
+    let lines = Sort::ALL.map(|sort| {
+        let action = Action::SortBy(sort);
+        let binding = keys::rows(Mode::Sort).find(|row| row.action == action);
+        let is_chosen = board.lens.sort == sort;
+        let mark = match (is_chosen, board.lens.reversed) {
+            (false, _) => " ",
+            (true, false) => "↓",
+            (true, true) => "↑",
+        };
+        Line::from(vec![
+            canvas.span(format!("{mark} "), Tone::Focus),
+            canvas.span(format!("{} ", keys::key_of(Mode::Sort, action)), Tone::Key),
+            canvas.span(binding.map_or("", |row| row.help), Tone::Text),
+        ])
+    });
+    let at = middle(area, 50, height_of(lines.len()));
+    let inside = canvas.frame(at, "Order", Tone::Focus);
+    rows(&lines, cursor, inside, canvas);
+}
+
+/// Keys in the lower edge of a box.
+fn foot(mode: Mode, actions: &[Action], area: Rect, canvas: &mut Canvas<'_>) {
+    let mut words = Vec::new();
+    for action in actions {
+        if let Some(binding) = keys::rows(mode).find(|row| row.action == *action) {
+            words.push(format!(
+                "{} {}",
+                keys::key_of(mode, *action),
+                first_word(binding.help)
+            ));
+        }
+    }
+    let text = format!(" {} ", words.join(" · "));
+    let style = canvas.theme.style(Tone::Dim);
+    let edge = Rect {
+        width: area.width.saturating_sub(2),
+        ..indent(row(area, area.height.saturating_sub(1)), 1)
+    };
+    canvas.text(edge, &text, style);
+}
+
+fn first_word(help: &str) -> String {
+    let word = help.split([' ', ',', ':']).next().unwrap_or_default();
+    word.to_lowercase()
+}
+
+/// A line to type in above the rows that fit it.
+fn pick_box(
+    pick: &Pick,
+    title: &str,
+    lines: &[Line<'_>],
+    wanted: (u16, usize),
+    area: Rect,
+    canvas: &mut Canvas<'_>,
+) {
+    let (wide, most) = wanted;
+    let height = height_of(most + 1).min(area.height.saturating_sub(2));
+    let at = middle(area, wide, height);
+    let inside = canvas.frame(at, title, Tone::Focus);
+    let line = row(inside, 0);
+    let key = canvas.theme.style(Tone::Key);
+    let x = canvas.text(line, "> ", key);
+    let room = Rect {
+        x,
+        width: line.right().saturating_sub(x),
+        ..line
+    };
+    let (shown, cursor) = pick.input.view(usize::from(room.width));
+    let style = canvas.theme.style(Tone::Text);
+    canvas.text(room, &shown, style);
+    canvas.point_at(x + u16::try_from(cursor).unwrap_or(0), line.y);
+    let below = Rect {
+        y: inside.y + 1,
+        height: inside.height.saturating_sub(1),
+        ..inside
+    };
+    rows(lines, pick.cursor, below, canvas);
+}
+
+pub(super) fn palette(pick: &Pick, mode: Mode, area: Rect, canvas: &mut Canvas<'_>) {
+    let commands = overlay::commands(mode);
+    let lines: Vec<Line<'_>> = pick
+        .found
+        .iter()
+        .map(|number| {
+            let binding = commands[*number];
+            let before = match binding.mode {
+                Mode::Actions if !binding.keys.is_empty() => "Space ",
+                _ => "",
+            };
+            let keys = format!("{before}{}", binding.keys_text());
+            Line::from(vec![
+                canvas.span(fit(&keys, 14), Tone::Key),
+                canvas.span(format!(" {}", binding.help), Tone::Text),
+                canvas.span(
+                    format!("  {}", binding.command.unwrap_or_default()),
+                    Tone::Dim,
+                ),
+            ])
+        })
+        .collect();
+    pick_box(
+        pick,
+        "Commands",
+        &lines,
+        (76, commands.len().min(16)),
+        area,
+        canvas,
+    );
+}
+
+pub(super) fn projects(board: &Board, pick: &Pick, area: Rect, canvas: &mut Canvas<'_>) {
+    let lines: Vec<Line<'_>> =
+        pick.found
+            .iter()
+            .map(|number| {
+                let name = clean(pick.text(*number));
+                let is_shown = match *number {
+                    0 => board.lens.project.is_none(),
+                    _ => board.lens.project.as_deref() == Some(pick.text(*number)),
+                };
+                let cards =
+                    board.facts.cards.iter().filter(|card| {
+                        *number == 0 || card.rig.as_deref() == Some(pick.text(*number))
+                    });
+                let mark = if is_shown { "●" } else { " " };
+                Line::from(vec![
+                    canvas.span(format!("{mark} "), Tone::Focus),
+                    canvas.span(cut(&name, 40), Tone::Text),
+                    canvas.span(format!(" {}", cards.count()), Tone::Dim),
+                ])
+            })
+            .collect();
+    let most = (board.facts.projects.len() + 1).min(16);
+    pick_box(pick, "Projects", &lines, (50, most), area, canvas);
+}
+
+pub(super) fn servers(
+    bound: &[WorkId],
+    servers: &[Server],
+    cursor: usize,
+    area: Rect,
+    canvas: &mut Canvas<'_>,
+) {
+    let mut lines = vec![Line::from(canvas.span("all servers", Tone::Text))];
+    for server in servers {
+        let (sign, word, tone) = theme::server(server.state);
+        let port = server
+            .port
+            .map(|port| format!(" :{port}"))
+            .unwrap_or_default();
+        lines.push(Line::from(vec![
+            canvas.span(format!("{sign} "), tone),
+            canvas.span(fit(&clean(&server.name), 18), Tone::Text),
+            canvas.span(format!(" {word}{port}"), tone),
+        ]));
+    }
+    let title = format!("Dev servers of {}", bound_title(bound));
+    let wide = u16::try_from(width(&title) + 6).unwrap_or(56).clamp(56, 80);
+    let at = middle(area, wide, height_of(lines.len()));
+    let inside = canvas.frame(at, &title, Tone::Focus);
+    rows(&lines, cursor, inside, canvas);
+    let deeds: Vec<Action> = keys::rows(Mode::Servers)
+        .filter(|row| matches!(row.action, Action::Server(_)))
+        .map(|row| row.action)
+        .collect();
+    foot(Mode::Servers, &deeds, at, canvas);
+}

@@ -1,0 +1,215 @@
+//! What asks before something is done.
+
+use super::{middle, scrolled};
+use crate::action::{Action, Deed};
+use crate::input::Input;
+use crate::keys::{self, Mode};
+use crate::overlay::Cleaning;
+use crate::text::{clean, cut, width, wrap};
+use crate::theme::Tone;
+use crate::view::Hit;
+use crate::view::canvas::{Canvas, indent, row};
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+
+/// The box of the document, word for word.
+pub(super) fn merge_choice(base: &str, behind: u32, area: Rect, canvas: &mut Canvas<'_>) {
+    let base = clean(base);
+    let commits = if behind == 1 { "commit" } else { "commits" };
+    let key = |action| keys::key_of(Mode::MergeChoice, action);
+    let texts = [
+        (format!("↓ Branch Behind {base}"), None),
+        (String::new(), None),
+        (format!("{behind} {commits} behind"), None),
+        (
+            format!("Merge {base} into your branch before attaching?"),
+            None,
+        ),
+        (String::new(), None),
+        (
+            format!(
+                "{}: Merge & Attach (pull latest {base})",
+                key(Action::MergeAndAttach)
+            ),
+            Some(Action::MergeAndAttach),
+        ),
+        (
+            format!(
+                "{}: Skip & Attach (attach without merge)",
+                key(Action::SkipAndAttach)
+            ),
+            Some(Action::SkipAndAttach),
+        ),
+        (format!("{}: Cancel", key(Action::Back)), Some(Action::Back)),
+    ];
+    let widest = texts.iter().map(|(text, _)| width(text)).max().unwrap_or(0);
+    let wide = u16::try_from(widest + 4).unwrap_or(u16::MAX).clamp(51, 78);
+    let at = middle(area, wide, 10);
+    let inside = indent(canvas.frame(at, "", Tone::Asks), 1);
+    for (y, (text, action)) in (0..).zip(&texts) {
+        let tone = if y == 0 { Tone::Asks } else { Tone::Text };
+        let style = canvas.theme.style(tone);
+        canvas.text(row(inside, y), text, style);
+        if let Some(action) = action {
+            canvas.note(row(inside, y), Hit::Key(*action));
+        }
+    }
+}
+
+pub(super) fn cleanup(items: &[Cleaning], scroll: usize, area: Rect, canvas: &mut Canvas<'_>) {
+    let wide = 72.min(area.width);
+    let room = usize::from(wide.saturating_sub(6));
+    let mut lines = Vec::new();
+    for item in items {
+        lines.push(Line::from(canvas.span(item.id.to_string(), Tone::Strong)));
+        let (texts, tone) = match &item.foreseen {
+            None => (vec!["Looking…".to_owned()], Tone::Dim),
+            Some(Ok(texts)) => (texts.clone(), Tone::Text),
+            Some(Err(why)) => (vec![format!("refused: {why}")], Tone::Bad),
+        };
+        for text in texts {
+            for line in wrap(&text, room) {
+                lines.push(Line::from(canvas.span(format!("  {line}"), tone)));
+            }
+        }
+    }
+    let are_known = items.iter().all(|item| item.foreseen.is_some());
+    let some = |good: bool| {
+        are_known
+            && items
+                .iter()
+                .any(|item| matches!(&item.foreseen, Some(seen) if seen.is_ok() == good))
+    };
+    let actions = [
+        (Action::Yes, some(true)),
+        (Action::YesAndClose, some(true)),
+        (Action::Force, some(false)),
+        (Action::Back, true),
+    ];
+    let title = match items {
+        [one] => format!("Clean up {}?", one.id),
+        many => format!("Clean up {} cards?", many.len()),
+    };
+    question(
+        Mode::Cleanup,
+        &title,
+        &lines,
+        &actions,
+        scroll,
+        (wide, area),
+        canvas,
+    );
+}
+
+pub(super) fn confirm(
+    text: &str,
+    about: &[String],
+    scroll: usize,
+    area: Rect,
+    canvas: &mut Canvas<'_>,
+) {
+    let wide = 72.min(area.width);
+    let room = usize::from(wide.saturating_sub(4));
+    let lines: Vec<Line<'_>> = about
+        .iter()
+        .map(|text| Line::from(canvas.span(cut(&clean(text), room), Tone::Text)))
+        .collect();
+    let actions = [(Action::Yes, true), (Action::Back, true)];
+    question(
+        Mode::Confirm,
+        text,
+        &lines,
+        &actions,
+        scroll,
+        (wide, area),
+        canvas,
+    );
+}
+
+/// What it is about, and below it the keys, those dimmed that would do nothing now.
+fn question(
+    mode: Mode,
+    title: &str,
+    lines: &[Line<'_>],
+    actions: &[(Action, bool)],
+    scroll: usize,
+    (wide, area): (u16, Rect),
+    canvas: &mut Canvas<'_>,
+) {
+    let wanted = u16::try_from(lines.len() + actions.len() + 3).unwrap_or(u16::MAX);
+    let at = middle(area, wide, wanted.min(area.height.saturating_sub(2)));
+    let inside = indent(canvas.frame(at, &clean(title), Tone::Asks), 1);
+    let keys_height = u16::try_from(actions.len()).unwrap_or(0);
+    let body = Rect {
+        height: inside.height.saturating_sub(keys_height + 1),
+        ..inside
+    };
+    scrolled(lines, scroll, body, canvas);
+    let mut y = inside.height.saturating_sub(keys_height);
+    for (action, counts) in actions {
+        let binding = keys::rows(mode).find(|row| row.action == *action);
+        let help = binding.map_or("", |row| row.help);
+        let (key, word) = match counts {
+            true => (Tone::Key, Tone::Text),
+            false => (Tone::Dim, Tone::Dim),
+        };
+        let line = Line::from(vec![
+            canvas.span(format!("{:<4}", keys::key_of(mode, *action)), key),
+            canvas.span(help, word),
+        ]);
+        let at = row(inside, y);
+        canvas.line(at, &line);
+        canvas.note(at, Hit::Key(*action));
+        y += 1;
+    }
+}
+
+pub(super) fn write(
+    deed: Deed,
+    about: &[String],
+    input: &Input,
+    area: Rect,
+    canvas: &mut Canvas<'_>,
+) {
+    let (title, hint) = match deed {
+        Deed::Answer => (
+            "Answer",
+            "The number of an option, yes, no, or words of the option",
+        ),
+        _ => ("Message", "It is typed when the agent is idle"),
+    };
+    const MOST: usize = 6;
+    let mut lines: Vec<Line<'_>> = about
+        .iter()
+        .take(MOST)
+        .map(|text| Line::from(canvas.span(clean(text), Tone::Text)))
+        .collect();
+    if about.len() > MOST {
+        let more = format!("and {} more", about.len() - MOST);
+        lines.push(Line::from(canvas.span(more, Tone::Dim)));
+    }
+    lines.push(Line::from(canvas.span(hint, Tone::Dim)));
+    let wanted = u16::try_from(lines.len() + 3).unwrap_or(u16::MAX);
+    let at = middle(area, 76, wanted);
+    // It stands low, so that the agent's question above it can be read.
+    let at = Rect {
+        y: area.bottom().saturating_sub(at.height + 1),
+        ..at
+    };
+    let inside = indent(canvas.frame(at, title, Tone::Asks), 1);
+    for (y, line) in (0..).zip(&lines) {
+        canvas.line(row(inside, y), line);
+    }
+    let line = row(inside, inside.height.saturating_sub(1));
+    let key = canvas.theme.style(Tone::Key);
+    let x = canvas.text(line, "> ", key);
+    let room = Rect {
+        x,
+        width: line.right().saturating_sub(x),
+        ..line
+    };
+    let (shown, cursor) = input.view(usize::from(room.width));
+    let style = canvas.theme.style(Tone::Text);
+    canvas.text(room, &shown, style);
+    canvas.point_at(x + u16::try_from(cursor).unwrap_or(0), line.y);
+}

@@ -1,0 +1,150 @@
+//! The screen of the agent under the cursor, or what is known of a card without one.
+
+use super::canvas::{Canvas, indent, row};
+use super::card;
+use crate::board::Board;
+use crate::text::{clean, wrap};
+use crate::theme::{self, Tone};
+use gt_core::card::{Card, Session};
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+pub(super) fn draw(board: &Board, area: Rect, canvas: &mut Canvas<'_>) {
+    let Some(card) = board.cursor.as_ref().and_then(|id| board.card(id)) else {
+        return;
+    };
+    canvas.rule(row(area, 0), Tone::Rule);
+    let title = title(card, canvas);
+    let room = Rect {
+        width: area.width.saturating_sub(4),
+        ..indent(row(area, 0), 2)
+    };
+    canvas.line(room, &title);
+    let body = Rect {
+        y: area.y + 1,
+        height: area.height.saturating_sub(1),
+        ..area
+    };
+    if card.session.is_some() {
+        screen(board, body, 0, canvas);
+    } else {
+        let mut lines = about(card, usize::from(body.width), canvas);
+        lines.truncate(usize::from(body.height));
+        for (y, line) in (0..).zip(lines) {
+            canvas.line(row(body, y), &line);
+        }
+    }
+}
+
+fn title(card: &Card, canvas: &mut Canvas<'_>) -> Line<'static> {
+    let mut spans = vec![
+        canvas.span(format!(" {} ", card.id), Tone::Strong),
+        canvas.span(format!("{} ", clean(&card.title)), Tone::Text),
+    ];
+    if let Some(session) = &card.session {
+        let age = canvas.age(card.since());
+        let tail = session_text(session, &age);
+        let tone = theme::tone(Some(session.state));
+        spans.insert(1, canvas.span(format!("{tail} "), tone));
+    }
+    Line::from(spans)
+}
+
+/// What it does, since when, and who says so.
+pub(super) fn session_text(session: &Session, age: &str) -> String {
+    let source = match session.source {
+        gt_core::state::Source::Process => "process",
+        gt_core::state::Source::Hook => "hook",
+        gt_core::state::Source::Title => "title",
+        gt_core::state::Source::Screen => "screen",
+        gt_core::state::Source::Start => "start",
+    };
+    let sign = theme::sign(Some(session.state));
+    format!("{sign} {} {age} ({source})", session.state.word())
+}
+
+/// The end of the screen, or as far before it as was scrolled. Returns how far that is.
+pub(super) fn screen(board: &Board, area: Rect, up: usize, canvas: &mut Canvas<'_>) -> usize {
+    let lines = &board.screen.lines;
+    if lines.is_empty() {
+        let style = canvas.theme.style(Tone::Dim);
+        canvas.text(indent(row(area, 0), 1), "No screen yet", style);
+        return 0;
+    }
+    let is_blank = |line: &Line<'_>| line.spans.iter().all(|span| span.content.trim().is_empty());
+    let end = lines.len() - lines.iter().rev().take_while(|line| is_blank(line)).count();
+    let height = usize::from(area.height);
+    let up = up.min(end.saturating_sub(height));
+    let end = end - up;
+    let start = end.saturating_sub(height);
+    for (y, line) in (0..).zip(&lines[start..end]) {
+        let theme = canvas.theme;
+        let spans = line
+            .spans
+            .iter()
+            .map(|span| Span::styled(span.content.as_ref(), theme.foreign(span.style)));
+        canvas.line(row(area, y), &Line::from(spans.collect::<Vec<_>>()));
+    }
+    up
+}
+
+/// What is known of an item that nobody works on.
+pub(super) fn about(card: &Card, width: usize, canvas: &mut Canvas<'_>) -> Vec<Line<'static>> {
+    let mut lines = Vec::new();
+    for text in wrap(&clean(&card.title), width.saturating_sub(2)) {
+        lines.push(Line::from(canvas.span(format!(" {text}"), Tone::Strong)));
+    }
+    let mut state = card::state(card, canvas);
+    state.spans.insert(0, Span::raw(" "));
+    lines.push(state);
+    let ids = |ids: &[gt_core::work::WorkId]| {
+        let ids: Vec<&str> = ids.iter().map(|id| id.as_str()).collect();
+        ids.join(" ")
+    };
+    let branch = card.branch.as_ref();
+    let facts = [
+        ("project", card.rig.clone()),
+        ("assignee", card.assignee.clone()),
+        (
+            "labels",
+            (!card.labels.is_empty()).then(|| card.labels.join(" ")),
+        ),
+        ("part of", card.parent.as_ref().map(ToString::to_string)),
+        (
+            "blocked by",
+            (!card.blocked_by.is_empty()).then(|| ids(&card.blocked_by)),
+        ),
+        (
+            "branch",
+            branch.map(|branch| format!("{} from {}", branch.name, branch.base)),
+        ),
+        (
+            "conflicts",
+            branch
+                .filter(|branch| !branch.conflicts.is_empty())
+                .map(|branch| branch.conflicts.join(" ")),
+        ),
+        ("merge", card.merge.map(|merge| merge.word().to_owned())),
+    ];
+    for (name, value) in facts {
+        if let Some(value) = value {
+            lines.push(Line::from(vec![
+                canvas.span(format!(" {name:<11}"), Tone::Dim),
+                canvas.span(clean(&value), Tone::Text),
+            ]));
+        }
+    }
+    if card.branch.is_some() || !card.servers.is_empty() {
+        let mut line = card::branch_and_servers(card, canvas);
+        line.spans
+            .insert(0, canvas.span(format!(" {:<11}", "work"), Tone::Dim));
+        lines.push(line);
+    }
+    if card.parts.is_some() || card.usage.is_some() {
+        let mut line = card::parts_and_usage(card, canvas);
+        line.spans
+            .insert(0, canvas.span(format!(" {:<11}", "spent"), Tone::Dim));
+        lines.push(line);
+    }
+    lines
+}

@@ -1,0 +1,71 @@
+//! Messages in the corner above the last line.
+
+use super::canvas::{Canvas, row};
+use crate::board::Board;
+use crate::text::{clean, width, wrap};
+use crate::theme::Tone;
+use crate::toast::{Tenor, Toast};
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+
+/// So many are shown, the newest of them.
+const SHOWN: usize = 4;
+const WIDEST: u16 = 60;
+const ROWS: usize = 6;
+
+pub(super) fn tone(tenor: Tenor) -> (&'static str, Tone) {
+    match tenor {
+        Tenor::Running => ("⋯", Tone::Busy),
+        Tenor::Note => ("·", Tone::Text),
+        Tenor::Good => ("✓", Tone::Good),
+        Tenor::Bad => ("✗", Tone::Bad),
+    }
+}
+
+pub(super) fn draw(board: &Board, area: Rect, canvas: &mut Canvas<'_>) {
+    let toasts = board.toasts.shown();
+    let skipped = toasts.len().saturating_sub(SHOWN);
+    let mut bottom = area.bottom().saturating_sub(1);
+    for toast in toasts[skipped..].iter().rev() {
+        bottom = draw_one(toast, area, bottom, canvas);
+    }
+    if skipped > 0 {
+        let more = Toast::note(format!("and {skipped} more"));
+        draw_one(&more, area, bottom, canvas);
+    }
+}
+
+/// Draws one that ends above a row, and says where it begins.
+fn draw_one(toast: &Toast, area: Rect, bottom: u16, canvas: &mut Canvas<'_>) -> u16 {
+    let room = usize::from(WIDEST.min(area.width.saturating_sub(6)));
+    let mut lines = Vec::new();
+    for line in toast.text.lines() {
+        lines.extend(wrap(&clean(line), room));
+    }
+    lines.truncate(ROWS);
+    let wide = lines.iter().map(|line| width(line)).max().unwrap_or(0) + 4;
+    let wide = u16::try_from(wide).unwrap_or(area.width).min(area.width);
+    let height = u16::try_from(lines.len()).unwrap_or(1);
+    let Some(y) = bottom.checked_sub(height).filter(|y| *y > area.y) else {
+        return bottom;
+    };
+    let at = Rect {
+        x: area.right() - wide,
+        y,
+        width: wide,
+        height,
+    };
+    canvas.clear(at);
+    let style = canvas.theme.selected();
+    canvas.paint(at, style);
+    let (sign, tone) = tone(toast.tenor);
+    for (number, line) in (0..).zip(&lines) {
+        let sign = if number == 0 { sign } else { " " };
+        let spans = vec![
+            canvas.span(format!(" {sign} "), tone),
+            canvas.span(line.clone(), if number == 0 { tone } else { Tone::Text }),
+        ];
+        canvas.line(row(at, number), &Line::from(spans));
+    }
+    y
+}
