@@ -3,7 +3,8 @@
 //! It is the weakest of all witnesses and made for programs that nobody has described: it
 //! cannot tell what a program draws from what an agent says. So it counts only where a
 //! preset describes no live area. What a harness or a project adds to it is meant for their
-//! own programs, and counts for all of them; see [`crate::screen::witness`].
+//! own programs, and counts for all of them; see [`crate::screen::witness`]. The table is
+//! `patterns.toml`, and `docs/states.md` explains its keys.
 
 use crate::screen;
 use crate::state::State;

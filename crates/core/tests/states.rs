@@ -291,6 +291,19 @@ fn every_row_of_the_table_has_a_screen_that_needs_it() {
 }
 
 #[test]
+fn every_row_of_the_table_is_in_its_documentation() {
+    let page = include_str!("../../../docs/states.md");
+    for row in patterns::builtin() {
+        let line = page
+            .lines()
+            .find(|line| line.contains(&format!("`{}`", row.shows())));
+        let line = line.unwrap_or_else(|| panic!("{} is missing", row.shows()));
+        let begins = format!("| `{}` | {} |", row.state().word(), row.priority());
+        assert!(line.starts_with(&begins), "{}: {line}", row.shows());
+    }
+}
+
+#[test]
 fn an_unknown_program_is_followed_from_state_to_state() {
     let mut tracker = Tracker::default();
     let preset = Preset::default();
