@@ -103,6 +103,12 @@ impl Board {
         }
     }
 
+    /// Shows only this project's cards, or all.
+    pub fn show_project(&mut self, project: Option<String>) {
+        self.lens.project = project;
+        self.arrange();
+    }
+
     /// Takes what has happened, and says what is wanted now.
     pub fn handle(&mut self, event: Event, now: Moment) -> Vec<Wish> {
         match event {

@@ -39,6 +39,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Rig(commands::rig::RigCommand),
     Status(commands::status::StatusArgs),
+    Board(commands::board::BoardArgs),
     Up(commands::up::UpArgs),
     Down(commands::down::DownArgs),
     Doctor(commands::doctor::DoctorArgs),

@@ -6,6 +6,7 @@ pub(crate) mod agents;
 pub(crate) mod answer;
 pub(crate) mod attach;
 pub(crate) mod await_death;
+pub(crate) mod board;
 pub(crate) mod broadcast;
 pub(crate) mod checkpoint;
 pub(crate) mod completions;
@@ -99,6 +100,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Answer {
         Command::Restore(args) => restore::run(args, context),
         Command::Work(command) => work::run(command, context),
         Command::Sling(args) => sling::run(args, context),
+        Command::Board(args) => board::run(args, context),
         Command::Task(command) => task::run(command, context),
         Command::Dev(command) => dev::run(command, context),
         Command::Hook(args) => hook::run(&args, context),

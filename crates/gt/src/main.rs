@@ -5,6 +5,7 @@
 //! engine (`gt-town`) and answers into text or JSON.
 
 mod args;
+mod board;
 mod commands;
 mod context;
 mod demo;

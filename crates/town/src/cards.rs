@@ -156,7 +156,7 @@ impl Gatherer {
             source: report.source,
             since: report.since,
             reason: report.reason,
-            attached: pane.attached > 0,
+            attached: container.is_attached(),
         }
     }
 

@@ -52,13 +52,7 @@ fn title(card: &Card, canvas: &mut Canvas<'_>) -> Line<'static> {
 
 /// What it does, since when, and who says so.
 pub(super) fn session_text(session: &Session, age: &str) -> String {
-    let source = match session.source {
-        gt_core::state::Source::Process => "process",
-        gt_core::state::Source::Hook => "hook",
-        gt_core::state::Source::Title => "title",
-        gt_core::state::Source::Screen => "screen",
-        gt_core::state::Source::Start => "start",
-    };
+    let source = session.source.word();
     let sign = theme::sign(Some(session.state));
     format!("{sign} {} {age} ({source})", session.state.word())
 }

@@ -1,0 +1,169 @@
+//! The board at work: a terminal, and threads that find out and carry out.
+//!
+//! What it shows and what a key means is `gt-board`'s matter. Here is the rest: one loop
+//! that sleeps until a key is pressed or somebody has news ([`inbox`]), the facts
+//! ([`facts`]), the screen and the details in view ([`view`]), the commands that are run
+//! ([`orders`]), and the terminal, which is given back whatever happens ([`terminal`]).
+
+mod details;
+mod facts;
+mod inbox;
+mod orders;
+mod terminal;
+mod view;
+
+use facts::Facts;
+use gt_board::{Board, Event, Moment, Theme, Wish};
+use gt_core::Problem;
+use gt_town::Town;
+use gt_town::monitor::{Change, Monitor};
+use inbox::Inbox;
+use orders::Orders;
+use std::io;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use terminal::Terminal;
+use view::{Panes, View};
+
+/// How it begins.
+#[derive(Debug)]
+pub(crate) struct Look {
+    pub(crate) theme: Theme,
+    pub(crate) project: Option<String>,
+    pub(crate) mouse: bool,
+}
+
+/// Shows the board until somebody leaves it.
+pub(crate) fn run(town: Town, look: Look) -> Result<(), Problem> {
+    let no_terminal =
+        |error| Problem::environment("the board cannot use this terminal").caused_by(error);
+    let inbox = Inbox::open().map_err(no_terminal)?;
+    let panes = Arc::new(Panes::default());
+    let monitor = Arc::new(OnceLock::new());
+    let facts = Facts::gather(
+        town.clone(),
+        inbox.post(),
+        Arc::clone(&panes),
+        Arc::clone(&monitor),
+    );
+    let view = View::open(town.clone(), inbox.post(), panes, Arc::clone(&monitor));
+    watch(&town, &monitor, &facts, &view);
+    let mut session = Session {
+        board: Board::new(look.theme),
+        orders: Orders::new(&town, &inbox.post()),
+        terminal: Terminal::take(look.mouse).map_err(no_terminal)?,
+        inbox,
+        facts,
+        view,
+    };
+    if let Some(project) = look.project {
+        session.board.show_project(Some(project));
+    }
+    session.run().map_err(no_terminal)
+}
+
+/// Lets news of agents and work reach those who look for them. Without it the board still
+/// shows what is, after every command of its own.
+fn watch(town: &Town, monitor: &OnceLock<Monitor>, facts: &Facts, view: &View) {
+    let (facts, view) = (facts.clone(), view.clone());
+    let begun = Monitor::start(town, move |change| match change {
+        Change::Screen(_) => view.printed(),
+        Change::Agents | Change::Work | Change::Moved(_) => facts.ask(),
+    });
+    if let Ok(begun) = begun {
+        let _ = monitor.set(begun);
+    }
+}
+
+struct Session {
+    board: Board,
+    orders: Orders,
+    terminal: Terminal,
+    inbox: Inbox,
+    facts: Facts,
+    view: View,
+}
+
+impl Session {
+    fn run(&mut self) -> io::Result<()> {
+        let (width, height) = crossterm::terminal::size()?;
+        let mut wishes = self.board.handle(Event::Resize { width, height }, now());
+        loop {
+            if self.fulfil(wishes)? || self.inbox.is_ending() {
+                return Ok(());
+            }
+            wishes = self.handle_all()?;
+            if !wishes.is_empty() {
+                continue;
+            }
+            if self.board.is_dirty() {
+                let board = &mut self.board;
+                self.terminal
+                    .screen()
+                    .draw(|frame| board.draw(frame, now()))?;
+            }
+            let patience = self.board.wake_at().map(until);
+            self.inbox.wait(patience);
+            if self.board.wake_at().is_some_and(|at| at <= now()) {
+                wishes = self.board.handle(Event::Tick, now());
+            }
+        }
+    }
+
+    /// Takes in everything that has happened, and gathers what the board wants for it.
+    fn handle_all(&mut self) -> io::Result<Vec<Wish>> {
+        let mut wishes = Vec::new();
+        let news: Vec<Event> = self.inbox.news().collect();
+        for event in news {
+            if matches!(event, Event::Facts(_)) {
+                // A card that was looked at may have another pane now.
+                self.view.changed();
+            }
+            wishes.extend(self.board.handle(event, now()));
+        }
+        while wishes.is_empty() && crossterm::event::poll(Duration::ZERO)? {
+            let event = match crossterm::event::read()? {
+                crossterm::event::Event::Key(key) => Event::Key(key),
+                crossterm::event::Event::Mouse(mouse) => Event::Mouse(mouse),
+                crossterm::event::Event::Paste(text) => Event::Paste(text),
+                crossterm::event::Event::Resize(width, height) => Event::Resize { width, height },
+                _ => continue,
+            };
+            wishes.extend(self.board.handle(event, now()));
+        }
+        Ok(wishes)
+    }
+
+    /// Does what the board wants; says whether it wants to end.
+    fn fulfil(&mut self, wishes: Vec<Wish>) -> io::Result<bool> {
+        for wish in wishes {
+            match wish {
+                Wish::Quit => return Ok(true),
+                Wish::Redraw => self.terminal.screen().clear()?,
+                Wish::Run(order) => self.orders.run(order),
+                Wish::Foresee(order) => self.orders.foresee(order),
+                Wish::HandOver(order) => {
+                    let orders = &self.orders;
+                    let outcome = self.terminal.lend(|| orders.run_here(&order))?;
+                    self.inbox.post().send(outcome);
+                    self.facts.ask();
+                }
+                Wish::Look(id) => self.view.look(id),
+                Wish::Show { id, tab } => self.view.show(Some((id, tab))),
+                Wish::Unshow => self.view.show(None),
+            }
+        }
+        Ok(false)
+    }
+}
+
+fn now() -> Moment {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let millis = since.map_or(0, |since| since.as_millis());
+    Moment::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
+}
+
+fn until(moment: Moment) -> Duration {
+    let left = moment.millis().saturating_sub(now().millis());
+    Duration::from_millis(u64::try_from(left).unwrap_or(0))
+}

@@ -1,0 +1,87 @@
+//! What the tabs of the detail view show.
+
+use gt_board::{Detail, Happening, Life, Tab, Window};
+use gt_core::event::Event;
+use gt_core::record::Record;
+use gt_core::work::WorkId;
+use gt_core::{Identity, Problem};
+use gt_town::work::Work;
+use gt_town::{Town, cards, events, task};
+use jiff::Timestamp;
+
+/// The content of a tab; `None` where it shows what is known already.
+pub(super) fn of(town: &Town, id: &WorkId, agent: Option<&Identity>, tab: Tab) -> Option<Detail> {
+    let found = match tab {
+        Tab::Terminal => return None,
+        Tab::Task => task_of(town, id),
+        Tab::Diff => diff_of(town, id),
+        Tab::Events => events_of(town, id, agent),
+        Tab::Windows => windows_of(town, id),
+        Tab::Chain => lives_of(town, id),
+    };
+    Some(found.unwrap_or_else(|problem| Detail::Failed(problem.to_string())))
+}
+
+fn task_of(town: &Town, id: &WorkId) -> Result<Detail, Problem> {
+    let item = Work::of(town).get(id)?;
+    Ok(Detail::Task {
+        description: item.description,
+        notes: item.notes,
+    })
+}
+
+fn diff_of(town: &Town, id: &WorkId) -> Result<Detail, Problem> {
+    let _ = (town, id);
+    Ok(Detail::Diff {
+        text: String::new(),
+    })
+}
+
+fn events_of(town: &Town, id: &WorkId, agent: Option<&Identity>) -> Result<Detail, Problem> {
+    let task = Identity::task(id.as_str(), town.registry());
+    let found = cards::events_of(town, id, agent.unwrap_or(&task))?;
+    Ok(Detail::Events(found.iter().map(happening).collect()))
+}
+
+fn happening(event: &Event) -> Happening {
+    Happening {
+        at: events::time_of(event).map_or(0, Timestamp::as_second),
+        kind: event.kind.clone(),
+        source: format!("{} {}", event.source, event.actor),
+        text: event.line(),
+    }
+}
+
+fn windows_of(town: &Town, id: &WorkId) -> Result<Detail, Problem> {
+    let windows = task::show(town, id)?.windows.into_iter();
+    Ok(Detail::Windows {
+        windows: windows
+            .map(|window| Window {
+                name: window.name,
+                running: window.running,
+                exit_code: window.exit_code,
+            })
+            .collect(),
+        servers: Vec::new(),
+    })
+}
+
+fn lives_of(town: &Town, id: &WorkId) -> Result<Detail, Problem> {
+    let lives = cards::lives_of(town, id)?;
+    Ok(Detail::Chain(lives.into_iter().map(life).collect()))
+}
+
+fn life(record: Record) -> Life {
+    let seconds = |time: &str| time.parse().map_or(0, Timestamp::as_second);
+    let outcome = record.outcome.map(|outcome| outcome.word());
+    let status = outcome.or(record.status.map(|status| status.word()));
+    Life {
+        agent: record.agent.unwrap_or_default(),
+        started_at: record.started_at.as_deref().map_or(0, seconds),
+        ended_at: record.ended_at.as_deref().map(seconds),
+        status: status.unwrap_or_default().to_owned(),
+        tokens: record.usage.as_ref().map_or(0, |usage| usage.tokens()),
+        cost_usd: record.usage.and_then(|usage| usage.cost_usd),
+        id: record.id,
+    }
+}

@@ -1,0 +1,128 @@
+//! The facts, gathered by a thread of their own whenever something may have changed.
+
+use super::inbox::Post;
+use super::view::Panes;
+use gt_board::Event;
+use gt_core::state::Report;
+use gt_town::Town;
+use gt_town::cards::{Gathered, Gatherer};
+use gt_town::containers::Container;
+use gt_town::monitor::Monitor;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+/// While an agent works its files change, and nobody says so.
+const WHILE_IN_MOTION: Duration = Duration::from_secs(2);
+/// What was found out meanwhile is shown so often while more is found out.
+const BETWEEN_PARTS: Duration = Duration::from_millis(200);
+
+/// Asks for new facts.
+#[derive(Clone, Debug)]
+pub(super) struct Facts(Sender<()>);
+
+impl Facts {
+    /// Begins with a first look.
+    pub(super) fn gather(
+        town: Town,
+        post: Post,
+        panes: Arc<Panes>,
+        monitor: Arc<OnceLock<Monitor>>,
+    ) -> Self {
+        let (ask, asked) = channel();
+        let worker = Worker {
+            town,
+            post,
+            panes,
+            monitor,
+            asked,
+            gatherer: Gatherer::default(),
+            told: gt_board::Facts::default(),
+        };
+        std::thread::spawn(move || worker.run());
+        Facts(ask)
+    }
+
+    pub(super) fn ask(&self) {
+        let _ = self.0.send(());
+    }
+}
+
+struct Worker {
+    town: Town,
+    post: Post,
+    panes: Arc<Panes>,
+    monitor: Arc<OnceLock<Monitor>>,
+    asked: Receiver<()>,
+    gatherer: Gatherer,
+    told: gt_board::Facts,
+}
+
+impl Worker {
+    fn run(mut self) {
+        loop {
+            let in_motion = self.look();
+            let asked = match in_motion {
+                true => self.asked.recv_timeout(WHILE_IN_MOTION),
+                false => self.asked.recv().map_err(RecvTimeoutError::from),
+            };
+            if asked == Err(RecvTimeoutError::Disconnected) {
+                return;
+            }
+        }
+    }
+
+    /// One look at everything; says whether more will happen by itself.
+    fn look(&mut self) -> bool {
+        while self.asked.try_recv().is_ok() {}
+        // Rigs come and go, and settings change.
+        if let Ok(town) = Town::open(self.town.root(), self.town.around().clone()) {
+            self.town = town;
+        }
+        let seen = self.monitor.get().map(Monitor::agents).unwrap_or_default();
+        let known = |container: &Container| -> Option<Report> {
+            let mut seen = seen.iter();
+            let found = seen.find(|seen| seen.container == container.name())?;
+            Some(found.report.clone())
+        };
+        let mut gathered = match self.gatherer.gather_with(&self.town, known) {
+            Ok(gathered) => gathered,
+            Err(problem) => {
+                let mut facts = self.told.clone();
+                facts.warnings = vec![problem.to_string()];
+                self.tell(facts);
+                return false;
+            }
+        };
+        self.panes.learn(&gathered);
+        self.tell(self.facts(&gathered));
+        let mut told = Instant::now();
+        for id in gathered.stale.clone() {
+            self.gatherer.look(&self.town, &mut gathered, &id);
+            if told.elapsed() > BETWEEN_PARTS {
+                self.tell(self.facts(&gathered));
+                told = Instant::now();
+            }
+        }
+        self.tell(self.facts(&gathered));
+        gathered.is_in_motion()
+    }
+
+    fn facts(&self, gathered: &Gathered) -> gt_board::Facts {
+        gt_board::Facts {
+            town: self.town.settings().name.clone(),
+            me: self.town.around().var("USER").map(str::to_owned),
+            projects: self.town.registry().rigs.keys().cloned().collect(),
+            cards: gathered.cards.clone(),
+            warnings: gathered.warnings.clone(),
+        }
+    }
+
+    /// What has not changed needs no new picture.
+    fn tell(&mut self, facts: gt_board::Facts) {
+        if facts != self.told {
+            self.told = facts.clone();
+            self.post.send(Event::Facts(facts));
+        }
+    }
+}

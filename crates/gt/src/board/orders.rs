@@ -1,0 +1,174 @@
+//! Commands that the board asks for. Each is a `gt` of its own: what it does is what it does
+//! at the command line, and whatever becomes of it, the board goes on.
+
+use super::inbox::Post;
+use gt_board::{Event, Order};
+use gt_town::Town;
+use serde_json::Value;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// So many run at a time; the others wait for their turn.
+const AT_A_TIME: usize = 4;
+
+/// What is wanted of a command.
+#[derive(Clone, Copy, Debug)]
+enum Purpose {
+    Run,
+    Foresee,
+}
+
+/// Takes orders and carries them out.
+#[derive(Debug)]
+pub(super) struct Orders {
+    queue: Sender<(Order, Purpose)>,
+    words: Words,
+}
+
+/// How `gt` is called for this town.
+#[derive(Clone, Debug)]
+struct Words {
+    gt: std::path::PathBuf,
+    town: std::path::PathBuf,
+}
+
+impl Orders {
+    pub(super) fn new(town: &Town, post: &Post) -> Self {
+        let (queue, waiting) = channel::<(Order, Purpose)>();
+        let waiting = Arc::new(Mutex::new(waiting));
+        let words = Words {
+            gt: town.around().gt.clone(),
+            town: town.root().to_owned(),
+        };
+        for _ in 0..AT_A_TIME {
+            let (waiting, words, post) = (Arc::clone(&waiting), words.clone(), post.clone());
+            std::thread::spawn(move || {
+                loop {
+                    let next = waiting
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .recv();
+                    let Ok((order, purpose)) = next else { return };
+                    post.send(carry_out(&words, &order, purpose));
+                }
+            });
+        }
+        Orders { queue, words }
+    }
+
+    pub(super) fn run(&self, order: Order) {
+        let _ = self.queue.send((order, Purpose::Run));
+    }
+
+    pub(super) fn foresee(&self, order: Order) {
+        let _ = self.queue.send((order, Purpose::Foresee));
+    }
+
+    /// Runs a command that has the terminal to itself.
+    pub(super) fn run_here(&self, order: &Order) -> Event {
+        let status = self.words.command(order).status();
+        let result = match status {
+            Ok(status) if status.success() => Ok(String::new()),
+            // What went wrong it has told on the terminal, which is not to be seen any more.
+            Ok(status) => Err(format!("{}: {status}", order.words.join(" "))),
+            Err(error) => Err(error.to_string()),
+        };
+        Event::Outcome {
+            order: order.number,
+            result,
+        }
+    }
+}
+
+impl Words {
+    fn command(&self, order: &Order) -> Command {
+        let mut command = Command::new(&self.gt);
+        command.args(&order.words).arg("--town").arg(&self.town);
+        command
+    }
+}
+
+fn carry_out(words: &Words, order: &Order, purpose: Purpose) -> Event {
+    let number = order.number;
+    let result = answer(words, order);
+    match purpose {
+        Purpose::Run => Event::Outcome {
+            order: number,
+            result: result.map(|answer| summary(&answer)),
+        },
+        Purpose::Foresee => Event::Foreseen {
+            order: number,
+            result: result.map(|answer| steps(&answer)),
+        },
+    }
+}
+
+fn answer(words: &Words, order: &Order) -> Result<Value, String> {
+    let mut command = words.command(order);
+    command.arg("--json");
+    // Not of the terminal's group: nothing that is pressed there is meant for it.
+    command.process_group(0);
+    command.stdin(match order.input {
+        Some(_) => Stdio::piped(),
+        None => Stdio::null(),
+    });
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| error.to_string())?;
+    if let (Some(input), Some(mut pipe)) = (&order.input, child.stdin.take()) {
+        // One that does not read it says why.
+        let _ = pipe.write_all(input.as_bytes());
+    }
+    let output = child
+        .wait_with_output()
+        .map_err(|error| error.to_string())?;
+    if output.status.success() {
+        return Ok(serde_json::from_slice(&output.stdout).unwrap_or_default());
+    }
+    Err(failure(&output))
+}
+
+/// What a command says of its failure: its message, its causes, its hints.
+fn failure(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr);
+    let error = text
+        .lines()
+        .rev()
+        .find_map(|line| serde_json::from_str::<Value>(line).ok())
+        .and_then(|document| document.get("error").cloned());
+    let Some(error) = error else {
+        return match text.lines().last() {
+            Some(line) => line.to_owned(),
+            None => output.status.to_string(),
+        };
+    };
+    let list = |name: &str| texts(&error[name]);
+    let message = error["message"].as_str().unwrap_or_default().to_owned();
+    let causes = list("causes").into_iter().map(|cause| format!(": {cause}"));
+    let hints = list("hints").into_iter().map(|hint| format!("\n{hint}"));
+    std::iter::once(message)
+        .chain(causes)
+        .chain(hints)
+        .collect()
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    let texts = value.as_array().into_iter().flatten();
+    let texts = texts.filter_map(|text| Some(text.as_str()?.to_owned()));
+    texts.collect()
+}
+
+/// What is worth saying of an answer.
+fn summary(answer: &Value) -> String {
+    let text = |name: &str| answer.get(name).and_then(Value::as_str);
+    let found = text("message")
+        .or_else(|| text("result"))
+        .or_else(|| text("url"));
+    found.unwrap_or_default().replace('_', " ")
+}
+
+fn steps(answer: &Value) -> Vec<String> {
+    texts(&answer["steps"])
+}

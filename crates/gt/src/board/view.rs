@@ -1,0 +1,172 @@
+//! What is in view besides the cards: one agent's screen, and one tab of details. A thread
+//! reads them, again whenever something has changed.
+
+use super::details;
+use super::inbox::Post;
+use gt_board::{Event, Screen, Tab};
+use gt_core::Identity;
+use gt_core::work::WorkId;
+use gt_tmux::{Command, PaneId};
+use gt_town::Town;
+use gt_town::cards::Gathered;
+use gt_town::monitor::Monitor;
+use std::collections::HashMap;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// Where the agents of items are, as it was found out last.
+#[derive(Debug, Default)]
+pub(super) struct Panes(Mutex<HashMap<WorkId, Place>>);
+
+#[derive(Clone, Debug)]
+struct Place {
+    agent: Identity,
+    pane: Option<PaneId>,
+}
+
+impl Panes {
+    pub(super) fn learn(&self, gathered: &Gathered) {
+        let ids = gathered.cards.iter().map(|card| &card.id);
+        let known = ids.filter_map(|id| {
+            let place = Place {
+                agent: gathered.agent_of(id)?.clone(),
+                pane: gathered.pane_of(id),
+            };
+            Some((id.clone(), place))
+        });
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = known.collect();
+    }
+
+    fn place(&self, id: &WorkId) -> Option<Place> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(id).cloned()
+    }
+}
+
+enum Task {
+    Look(Option<WorkId>),
+    Show(Option<(WorkId, Tab)>),
+    /// The screen may show something else.
+    Printed,
+    /// Anything may be otherwise.
+    Changed,
+}
+
+/// Says what is in view.
+#[derive(Clone, Debug)]
+pub(super) struct View(Sender<Task>);
+
+impl View {
+    pub(super) fn open(
+        town: Town,
+        post: Post,
+        panes: Arc<Panes>,
+        monitor: Arc<OnceLock<Monitor>>,
+    ) -> Self {
+        let (tell, told) = channel();
+        let worker = Worker {
+            town,
+            post,
+            panes,
+            monitor,
+            look: None,
+            pane: None,
+            screen: Screen::default(),
+            show: None,
+        };
+        std::thread::spawn(move || worker.run(&told));
+        View(tell)
+    }
+
+    pub(super) fn look(&self, id: Option<WorkId>) {
+        let _ = self.0.send(Task::Look(id));
+    }
+
+    pub(super) fn show(&self, what: Option<(WorkId, Tab)>) {
+        let _ = self.0.send(Task::Show(what));
+    }
+
+    pub(super) fn printed(&self) {
+        let _ = self.0.send(Task::Printed);
+    }
+
+    pub(super) fn changed(&self) {
+        let _ = self.0.send(Task::Changed);
+    }
+}
+
+struct Worker {
+    town: Town,
+    post: Post,
+    panes: Arc<Panes>,
+    monitor: Arc<OnceLock<Monitor>>,
+    look: Option<WorkId>,
+    pane: Option<PaneId>,
+    screen: Screen,
+    show: Option<(WorkId, Tab)>,
+}
+
+impl Worker {
+    fn run(mut self, told: &Receiver<Task>) {
+        while let Ok(first) = told.recv() {
+            let (mut screen, mut details) = (false, false);
+            // What has piled up meanwhile is one look.
+            for task in std::iter::once(first).chain(told.try_iter()) {
+                match task {
+                    Task::Look(id) => {
+                        self.look = id;
+                        screen = true;
+                    }
+                    Task::Show(what) => {
+                        self.show = what;
+                        details = true;
+                    }
+                    Task::Printed => screen = true,
+                    Task::Changed => (screen, details) = (true, true),
+                }
+            }
+            if screen {
+                self.read_screen();
+            }
+            if details {
+                self.read_details();
+            }
+        }
+    }
+
+    fn read_screen(&mut self) {
+        let place = self.look.as_ref().and_then(|id| self.panes.place(id));
+        let pane = place.and_then(|place| place.pane);
+        if pane != self.pane {
+            self.pane = pane;
+            if let Some(monitor) = self.monitor.get() {
+                monitor.look_at(pane);
+            }
+        }
+        let text = pane.and_then(|pane| {
+            let capture = Command::new("capture-pane").args(["-p", "-e"]).target(pane);
+            self.town.server().run(capture).ok()
+        });
+        let screen = Screen {
+            id: self.look.clone(),
+            lines: text.map_or_else(Vec::new, |text| text.lines().map(str::to_owned).collect()),
+        };
+        if screen != self.screen {
+            self.screen = screen.clone();
+            self.post.send(Event::Screen(screen));
+        }
+    }
+
+    fn read_details(&self) {
+        let Some((id, tab)) = &self.show else { return };
+        let agent = self.panes.place(id).map(|place| place.agent);
+        let Some(detail) = details::of(&self.town, id, agent.as_ref(), *tab) else {
+            return;
+        };
+        self.post.send(Event::Detail {
+            id: id.clone(),
+            tab: *tab,
+            detail,
+        });
+    }
+}

@@ -1,0 +1,95 @@
+use super::Answer;
+use crate::board::{self, Look};
+use crate::context::Context;
+use crate::output;
+use clap::{Args, ValueEnum};
+use gt_core::Problem;
+use gt_core::card::Card;
+use gt_town::cards::{Gathered, Gatherer};
+use gt_town::{Town, rig};
+use serde_json::{Value, json};
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+/// The board: all work and all agents on one screen, from idea to merged
+///
+/// Columns for what is open, in progress, waiting for you, to be reviewed and done. Press ?
+/// there for the keys. Every action behind a key is a gt command too. With --json the cards
+/// are printed, once.
+#[derive(Debug, Args)]
+pub(crate) struct BoardArgs {
+    /// Only this rig's cards, at first
+    #[arg(long, value_name = "NAME")]
+    rig: Option<String>,
+    /// Its colours [default: dark, or none where NO_COLOR is set]
+    #[arg(long, value_enum)]
+    theme: Option<Theme>,
+    /// Say nothing to the mouse
+    #[arg(long)]
+    no_mouse: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Theme {
+    Dark,
+    Light,
+    None,
+}
+
+pub(crate) fn run(args: BoardArgs, context: &Context) -> Answer {
+    let town = context.town()?;
+    if let Some(rig) = &args.rig {
+        rig::entry(&town, rig)?;
+    }
+    if context.json {
+        return print(&town, args.rig.as_deref());
+    }
+    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        return Err(
+            Problem::usage("the board needs a terminal").hint("`gt board --json` prints its cards")
+        );
+    }
+    let no_color = context
+        .around()
+        .var("NO_COLOR")
+        .is_some_and(|value| !value.is_empty());
+    let look = Look {
+        theme: match args.theme {
+            Some(Theme::Dark) => gt_board::Theme::Dark,
+            Some(Theme::Light) => gt_board::Theme::Light,
+            Some(Theme::None) => gt_board::Theme::Plain,
+            None if no_color => gt_board::Theme::Plain,
+            None => gt_board::Theme::Dark,
+        },
+        project: args.rig,
+        mouse: !args.no_mouse,
+    };
+    board::run(town, look)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(town: &Town, rig: Option<&str>) -> Answer {
+    let mut gatherer = Gatherer::default();
+    let mut gathered = gatherer.gather(town)?;
+    for id in gathered.stale.clone() {
+        gatherer.look(town, &mut gathered, &id);
+    }
+    for warning in &gathered.warnings {
+        output::warn(warning);
+    }
+    output::json(&document(town, &gathered, rig))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn document(town: &Town, gathered: &Gathered, rig: Option<&str>) -> Value {
+    let is_shown = |card: &&Card| rig.is_none() || card.rig.as_deref() == rig;
+    let cards: Vec<Value> = gathered.cards.iter().filter(is_shown).map(card).collect();
+    json!({"town": town.root(), "cards": cards})
+}
+
+fn card(card: &Card) -> Value {
+    let mut value = json!(card);
+    value["column"] = json!(card.column());
+    value["since"] = json!(card.since());
+    value
+}
