@@ -125,6 +125,18 @@ pub fn foresee(town: &Town, rig: &str, only: &[WorkId]) -> Result<Vec<(Merge, Op
     Ok(foreseen)
 }
 
+/// The files in which a commit and the base do not go together.
+pub(crate) fn conflicts(base: &Base<'_>, commit: &str) -> Result<Vec<String>> {
+    match combine(base.git(), &base.tip()?, commit, "foreseen")? {
+        Combined::Commit(_) => Ok(Vec::new()),
+        Combined::Conflict(files) => Ok(files),
+        Combined::Strangers => Err(Problem::conflict(format!(
+            "it has no history in common with {}",
+            base.branch
+        ))),
+    }
+}
+
 /// Queues again what could not be merged: as its branch is now, if it went on.
 pub fn retry(town: &Town, id: &WorkId) -> Result<Merge> {
     let work = Work::of(town);

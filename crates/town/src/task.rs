@@ -9,10 +9,13 @@
 
 mod branch;
 mod copy;
+mod diff;
+mod hand_in;
 mod init;
 mod order;
 mod pause;
 mod place;
+mod pull_request;
 mod resolver;
 mod resume;
 mod shell;
@@ -24,8 +27,11 @@ mod wip;
 
 pub(crate) use branch::own_git_dir;
 pub use branch::{BaseAt, base_of, branch_facts, branch_of};
+pub use diff::{ChangedFile, Diff, diff};
+pub use hand_in::{HandedIn, hand_in};
 pub use init::Ran;
 pub use pause::{FAULT_POINTS as PAUSE_FAULT_POINTS, Paused, pause};
+pub use pull_request::{PullRequest, PullRequestOptions, pull_request};
 pub use resume::{ResumeOptions, Resumed, resume};
 pub use update::{FAULT_POINTS as UPDATE_FAULT_POINTS, UpdateResult, Updated, abort_merge, update};
 pub use view::{Task, Window, list, show};

@@ -1,5 +1,7 @@
 mod attaching;
+mod merging;
 mod pausing;
+mod showing;
 mod updating;
 
 use super::{Answer, agents, attach, stop};
@@ -28,6 +30,9 @@ pub(crate) enum TaskCommand {
     AbortMerge(updating::AbortMergeArgs),
     Pause(pausing::PauseArgs),
     Resume(pausing::ResumeArgs),
+    Diff(showing::DiffArgs),
+    Merge(merging::MergeArgs),
+    Pr(merging::PrArgs),
 }
 
 /// Start a task, or go to it where it runs
@@ -114,6 +119,9 @@ pub(crate) fn run(command: TaskCommand, context: &Context) -> Answer {
         TaskCommand::AbortMerge(args) => updating::abort(&town, &args, context),
         TaskCommand::Pause(args) => pausing::pause(&town, &args, context),
         TaskCommand::Resume(args) => pausing::resume(&town, args, context),
+        TaskCommand::Diff(args) => showing::diff(&town, &args, context),
+        TaskCommand::Merge(args) => merging::merge(&town, &args, context),
+        TaskCommand::Pr(args) => merging::pull_request(&town, args, context),
     }
 }
 

@@ -54,6 +54,20 @@ impl Work {
         found.ok_or_else(|| not_found(id))
     }
 
+    /// An entry that waits is for a later commit of its branch. One that is being merged
+    /// stays as it is.
+    pub fn renew_merge(&self, id: &WorkId, commit: &str) -> Result<()> {
+        self.change(|db| {
+            db.execute(
+                "UPDATE merges SET commit_id = ?2, updated_at = ?3
+                 WHERE id = ?1 AND status = 'queued' AND commit_id != ?2",
+                params![id.as_str(), commit, timestamp(None)],
+            )
+            .map(drop)
+            .map_err(problem)
+        })
+    }
+
     /// The entry whose repair has changed nothing so often that its item waits for help.
     pub fn merge_that_needs_help(&self, repair: &WorkId) -> Result<Option<Merge>> {
         let Some(db) = self.open_if_there()? else {

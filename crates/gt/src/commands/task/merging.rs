@@ -1,0 +1,150 @@
+//! `gt task merge` and `gt task pr`: the two ways of a task's branch into the base.
+
+use super::super::Answer;
+use super::pausing::{done, warn};
+use crate::context::Context;
+use crate::output;
+use clap::Args;
+use gt_core::Problem;
+use gt_core::merge::{Status, short};
+use gt_core::shell;
+use gt_core::work::WorkId;
+use gt_town::Town;
+use gt_town::merge::Note;
+use gt_town::task::{self, HandedIn, PullRequestOptions};
+use serde_json::json;
+use std::process::ExitCode;
+
+/// Hand a task's branch to the merge queue, and merge it
+///
+/// As the agent's own `gt done` does, except that the agent stays. The queue is worked off
+/// for this branch alone: checked, validated, and then into the base. A branch that is in
+/// conflict with the base is not queued; `gt task update` brings the two together.
+#[derive(Debug, Args)]
+pub(crate) struct MergeArgs {
+    /// The work item
+    #[arg(value_name = "BEAD")]
+    bead: WorkId,
+}
+
+/// Make a pull request of a task's branch, by way of gh
+///
+/// The branch is pushed first. Where it has an open pull request already, that is named.
+#[derive(Debug, Args)]
+pub(crate) struct PrArgs {
+    /// The work item
+    #[arg(value_name = "BEAD")]
+    bead: WorkId,
+    /// As a draft
+    #[arg(long)]
+    draft: bool,
+    /// The title [default: the item's]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    title: Option<String>,
+    /// The text [default: the item's description, and its id]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    body: Option<String>,
+    /// Only say what would be run: nothing is pushed
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(super) fn merge(town: &Town, args: &MergeArgs, context: &Context) -> Answer {
+    context.catch_interrupts();
+    let tell = |note: Note<'_>| match note {
+        Note::Warning(text) => output::warn(output::clean(text)),
+        Note::Progress(_) if context.json => {}
+        Note::Progress(text) => drop(output::line(output::clean(text))),
+    };
+    let handed = task::hand_in(town, &args.bead, &tell)?;
+    let merge = handed.merge.as_ref();
+    if context.json {
+        output::json(&output::without_nulls(json!({
+            "bead": handed.id,
+            "result": handed.status(),
+            "branch": handed.branch,
+            "base": handed.base,
+            "merge": merge.map(|merge| &merge.id),
+            "commit": merge.and_then(|merge| merge.merged_as.as_ref()),
+            "reason": merge.and_then(|merge| merge.reason.as_ref()),
+            "log": merge.and_then(|merge| merge.log.as_ref()),
+            "repair": merge.and_then(|merge| merge.repair.as_ref()),
+            "files": handed.files,
+        })))?;
+    }
+    if handed.status() != Status::Merged {
+        return Err(not_merged(&handed));
+    }
+    if !context.json {
+        let commit = merge.and_then(|merge| merge.merged_as.as_deref());
+        let by = commit.map_or_else(String::new, |commit| format!(" as {}", short(commit)));
+        done(&format!("{} is in {}{by}.", handed.branch, handed.base))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn not_merged(handed: &HandedIn) -> Problem {
+    let HandedIn {
+        id, branch, base, ..
+    } = handed;
+    let files = output::clean(&handed.files.join(", "));
+    let with_files = |problem: Problem| match files.is_empty() {
+        true => problem,
+        false => problem.cause(files.clone()),
+    };
+    let Some(merge) = &handed.merge else {
+        let problem = Problem::failed(format!(
+            "{branch} is in conflict with {base}, and was not queued"
+        ));
+        return with_files(problem).hint(format!("`gt task update {id}` brings them together"));
+    };
+    let reason = merge.reason.as_deref().unwrap_or(merge.status.word());
+    let problem = Problem::failed(format!(
+        "{branch} was not merged: {}",
+        output::clean(reason)
+    ));
+    with_files(problem).hint(format!(
+        "`gt mq status {}` says more; `gt task merge {id}` tries again",
+        merge.id
+    ))
+}
+
+pub(super) fn pull_request(town: &Town, args: PrArgs, context: &Context) -> Answer {
+    let options = PullRequestOptions {
+        draft: args.draft,
+        title: args.title,
+        body: args.body,
+        dry_run: args.dry_run,
+    };
+    let request = task::pull_request(town, &args.bead, &options)?;
+    if context.json {
+        output::json(&output::without_nulls(json!({
+            "bead": request.id,
+            "branch": request.branch,
+            "base": request.base,
+            "url": request.url,
+            "created": request.created,
+            "dry_run": args.dry_run,
+            "command": args.dry_run.then_some(&request.words),
+            "warnings": request.warnings,
+        })))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    warn(&request.warnings);
+    if args.dry_run {
+        let words: Vec<String> = request
+            .words
+            .iter()
+            .map(|word| shell::quote(word))
+            .collect();
+        output::line(format!("{} would be pushed. Then:", request.branch))?;
+        output::line(output::clean(&words.join(" ")))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let url = request.url.as_deref().unwrap_or("made");
+    match request.created {
+        true => done(&format!("{}: {url}", request.branch))?,
+        false => done(&format!("{} has a pull request: {url}", request.branch))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,249 @@
+//! What a task has changed, and the ways of that into the base.
+
+use super::*;
+use crate::tasks::create;
+use serde_json::json;
+use std::os::unix::fs::PermissionsExt;
+
+#[test]
+fn a_diff_has_all_that_was_changed_and_touches_nothing() {
+    let (env, id, dir) = running();
+    commit(&env, &dir, "committed", "1\n2\n");
+    // What the base has since is not the task's.
+    commit_to_base(&env, "theirs", "x\n");
+    fs::write(dir.join("README.md"), "changed\n").unwrap();
+    fs::write(dir.join("staged"), "x\n").unwrap();
+    env.git(&dir, &["add", "staged"]);
+    fs::write(dir.join("not known"), "1\n\n").unwrap();
+    fs::write(dir.join("made-ignored"), "x\n").unwrap();
+    let status = env.git(&dir, &["status", "--porcelain"]);
+    let diff = env.json(&["task", "diff", &id]);
+    let files: Vec<(&str, u64, u64)> = diff["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| {
+            let lines = |name: &str| file[name].as_u64().unwrap();
+            (
+                file["path"].as_str().unwrap(),
+                lines("added"),
+                lines("removed"),
+            )
+        })
+        .collect();
+    assert_eq!(
+        files,
+        [
+            ("README.md", 1, 1),
+            ("committed", 2, 0),
+            ("not known", 2, 0),
+            ("staged", 1, 0),
+        ]
+    );
+    assert_eq!(diff["added"], 6);
+    assert_eq!(diff["removed"], 1);
+    assert_eq!(diff["base"], "main");
+    // The patch is whole: it makes the base what the worktree is.
+    let patch = diff["patch"].as_str().unwrap();
+    let other = env.path("other");
+    let merge_base = diff["merge_base"].as_str().unwrap();
+    let source = env.path("source-gastown");
+    env.git(
+        &source,
+        &[
+            "worktree",
+            "add",
+            "--quiet",
+            "--detach",
+            other.to_str().unwrap(),
+            merge_base,
+        ],
+    );
+    fs::write(env.path("patch"), patch).unwrap();
+    env.git(&other, &["apply", env.path("patch").to_str().unwrap()]);
+    assert_eq!(read(&other, "not known"), "1\n\n");
+    assert_eq!(read(&other, "README.md"), "changed\n");
+    let stat = env.gt(&["task", "diff", &id, "--stat"]).ok().stdout;
+    assert!(
+        stat.contains("4 files changed, 6 insertions(+), 1 deletion(-)"),
+        "{stat}"
+    );
+    let text = env.gt(&["task", "diff", &id]).ok().stdout;
+    assert_eq!(text, patch);
+    let short = env.json(&["task", "diff", &id, "--stat"]);
+    assert_eq!(short["patch"], Value::Null);
+    assert_eq!(env.git(&dir, &["status", "--porcelain"]), status);
+    let left = fs::read_dir(env.town().join(".runtime/tmp")).unwrap();
+    assert_eq!(left.count(), 0, "nothing of it stays");
+    env.gt(&["task", "diff", &create(&env)]).fails(3);
+}
+
+#[test]
+fn a_person_merges_a_task_and_its_agent_stays() {
+    let (env, id, dir) = running();
+    let agent = format!("task/{id}");
+    env.gt(&["task", "merge", &id]).fails(4);
+    commit(&env, &dir, "new", "x\n");
+    fs::write(dir.join("forgotten"), "x\n").unwrap();
+    let answer = env.gt(&["task", "merge", &id]).fails(4);
+    assert!(answer.stderr.contains("forgotten"), "{}", answer.stderr);
+    fs::remove_file(dir.join("forgotten")).unwrap();
+    let merged = env.json(&["task", "merge", &id]);
+    assert_eq!(merged["result"], "merged", "{merged}");
+    let commit_id = merged["commit"].as_str().unwrap();
+    let offered = env.git(
+        &env.path("source-gastown"),
+        &["rev-parse", "gt/merged/main"],
+    );
+    assert_eq!(offered.trim(), commit_id);
+    assert_eq!(env.json(&["work", "show", &id])["status"], "closed");
+    assert_eq!(env.agent(&agent)["health"], "healthy");
+    assert!(dir.exists());
+}
+
+#[test]
+fn a_branch_in_conflict_is_not_queued_and_goes_in_once_it_is_none() {
+    let (env, id, dir) = running();
+    commit(&env, &dir, "README.md", "ours\n");
+    commit_to_base(&env, "README.md", "theirs\n");
+    let refused = env.gt(&["task", "merge", &id, "--json"]).fails(1);
+    assert!(
+        refused.stderr.contains("gt task update"),
+        "{}",
+        refused.stderr
+    );
+    let refused = refused.json();
+    assert_eq!(refused["result"], "conflict", "{refused}");
+    assert_eq!(refused["files"], json!(["README.md"]));
+    assert_eq!(env.json(&["mq", "list"]), json!([]));
+    env.gt(&["task", "update", &id]).fails(1);
+    fs::write(dir.join("README.md"), "both\n").unwrap();
+    env.git(&dir, &["add", "."]);
+    env.git(&dir, &["commit", "--quiet", "--no-edit"]);
+    assert_eq!(env.json(&["task", "merge", &id])["result"], "merged");
+}
+
+#[test]
+fn what_was_handed_in_before_is_merged_as_it_is_now() {
+    let (env, id, dir) = running();
+    commit(&env, &dir, "new", "1\n");
+    let mut by_agent = env.gt_command(&["done"]);
+    let by_agent = by_agent.env("GT_ROLE", format!("task/{id}"));
+    crate::env::run(by_agent.current_dir(&dir)).ok();
+    let entry = env.json(&["mq", "list"])[0]["id"].clone();
+    let last = commit(&env, &dir, "new", "2\n");
+    let merged = env.json(&["task", "merge", &id]);
+    assert_eq!(merged["result"], "merged", "{merged}");
+    assert_eq!(merged["merge"], entry);
+    let source = env.path("source-gastown");
+    env.git(
+        &source,
+        &["merge-base", "--is-ancestor", &last, "gt/merged/main"],
+    );
+}
+
+#[test]
+fn a_paused_task_is_not_merged_with_what_nobody_has_committed() {
+    let (env, id, dir) = running();
+    fs::write(dir.join("new"), "x\n").unwrap();
+    env.gt(&["task", "pause", &id]).ok();
+    let answer = env.gt(&["task", "merge", &id]).fails(4);
+    assert!(
+        answer.stderr.contains("gt task resume"),
+        "{}",
+        answer.stderr
+    );
+}
+
+/// A stand-in for gh: it writes down its words, answers as gh does, and makes nothing.
+fn stand_in_for_gh(env: &mut TestEnv, has_one: bool) -> PathBuf {
+    let (bin, log) = (env.path("bin"), env.path("gh-words"));
+    fs::create_dir(&bin).unwrap();
+    let listed = match has_one {
+        true => r#"[{"url":"https://example.com/pull/1"}]"#,
+        false => "[]",
+    };
+    let script = format!(
+        "#!/bin/sh\nfor word; do printf '%s\\0' \"$word\" >> '{log}'; done\nprintf '\\n' >> '{log}'\n\
+         case $2 in list) echo '{listed}';; create) echo Creating; echo https://example.com/pull/2;; esac\n",
+        log = log.display()
+    );
+    let program = bin.join("gh");
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    env.set("PATH", &format!("{}:{path}", bin.display()));
+    log
+}
+
+fn calls(log: &Path) -> Vec<Vec<String>> {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let calls = text.split_terminator("\0\n");
+    calls
+        .map(|call| call.split('\0').map(str::to_owned).collect())
+        .collect()
+}
+
+#[test]
+fn a_pull_request_is_made_by_gh_with_the_items_words() {
+    let (mut env, id, dir) = running();
+    let log = stand_in_for_gh(&mut env, false);
+    let hostile = "Fix \"it\"; $(touch evil)\n--draft";
+    env.gt(&["work", "update", &id, "--description", hostile])
+        .ok();
+    env.gt(&["task", "pr", &id]).fails(4);
+    let last = commit(&env, &dir, "new", "x\n");
+    let source = env.path("source-gastown");
+    let branches = || env.git(&source, &["branch", "--list", &id]);
+    let described = env.json(&["task", "pr", &id, "--dry-run", "--draft"]);
+    assert_eq!(described["command"][0], "gh", "{described}");
+    assert_eq!(branches(), "", "nothing was pushed");
+    assert_eq!(calls(&log).len(), 0);
+    let made = env.json(&["task", "pr", &id]);
+    assert_eq!(made["url"], "https://example.com/pull/2", "{made}");
+    assert_eq!(made["created"], true);
+    let pushed = env.git(&source, &["rev-parse", &id]);
+    assert_eq!(pushed.trim(), last);
+    let calls = calls(&log);
+    assert_eq!(calls[0][..2], ["pr", "list"]);
+    assert_eq!(
+        calls[1],
+        [
+            "pr".to_owned(),
+            "create".to_owned(),
+            format!("--head={id}"),
+            "--base=main".to_owned(),
+            "--title=Fix it".to_owned(),
+            format!("--body={hostile}\n\n{id}"),
+        ]
+    );
+    assert!(!dir.join("evil").exists());
+}
+
+#[test]
+fn one_that_is_there_is_named_and_without_gh_there_is_none() {
+    let (mut env, id, dir) = running();
+    commit(&env, &dir, "new", "x\n");
+    let log = stand_in_for_gh(&mut env, true);
+    let found = env.json(&["task", "pr", &id, "--title", "-x"]);
+    assert_eq!(found["url"], "https://example.com/pull/1", "{found}");
+    assert_eq!(found["created"], false);
+    assert_eq!(calls(&log).len(), 1);
+    // A PATH on which there is git and no gh.
+    let bin = env.path("no-gh");
+    fs::create_dir(&bin).unwrap();
+    for program in ["git", "tmux"] {
+        let found = std::env::split_paths(&std::env::var_os("PATH").unwrap())
+            .map(|dir| dir.join(program))
+            .find(|path| path.exists())
+            .unwrap();
+        std::os::unix::fs::symlink(found, bin.join(program)).unwrap();
+    }
+    env.set("PATH", bin.to_str().unwrap());
+    let answer = env.gt(&["task", "pr", &id]).fails(5);
+    assert!(
+        answer.stderr.contains("cli.github.com"),
+        "{}",
+        answer.stderr
+    );
+}

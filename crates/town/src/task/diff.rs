@@ -1,0 +1,158 @@
+//! What a task has changed: everything since its branch left the base, committed or not,
+//! with files that git does not know yet.
+//!
+//! git shows those only where its index names them. So that is done in a copy of the index:
+//! the worktree's own is an agent's, and stays as it is.
+
+use super::site::{Passing, Site};
+use crate::git::{Git, passes};
+use crate::{Result, Town};
+use gt_core::Problem;
+use gt_core::work::WorkId;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// A diff that can be shown or read, as long as it lives.
+#[derive(Debug)]
+pub struct Diff<'a> {
+    town: &'a Town,
+    pub id: WorkId,
+    pub branch: Option<String>,
+    pub base: String,
+    /// Where the branch left the base.
+    pub merge_base: String,
+    dir: PathBuf,
+    index: Passing,
+}
+
+/// One changed file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangedFile {
+    pub path: String,
+    /// Of a file that was renamed, what it was called.
+    pub from: Option<String>,
+    /// Lines; `None` where it has none, since it is no text.
+    pub added: Option<u32>,
+    pub removed: Option<u32>,
+}
+
+/// Opens the diff of a task.
+pub fn diff<'a>(town: &'a Town, id: &WorkId) -> Result<Diff<'a>> {
+    let site = Site::of(town, id)?;
+    let base = site.base()?;
+    let git = site.git();
+    let merge_base = git.run(["merge-base", "HEAD", &base.tip()?]).map_err(|_| {
+        Problem::conflict(format!(
+            "{id} has no history in common with {}",
+            base.branch
+        ))
+    })?;
+    let index = site.passing_file("index")?;
+    let own = git.run(["rev-parse", "--git-path", "index"])?;
+    // One that is not there yet is an empty one.
+    if let Err(error) = std::fs::copy(site.dir.join(own), &index.0)
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        return Err(Problem::failed("the index cannot be read").caused_by(error));
+    }
+    let add = ["add", "--intent-to-add", "--ignore-errors", "--", "."];
+    git.with_index(&index.0).run(add)?;
+    Ok(Diff {
+        town,
+        id: id.clone(),
+        branch: site.branch(),
+        base: base.branch.clone(),
+        merge_base,
+        dir: site.dir.clone(),
+        index,
+    })
+}
+
+impl Diff<'_> {
+    /// The command that shows it to a person: git's own, with its colours and its pager.
+    pub fn command(&self, stat: bool) -> Command {
+        let around = self.town.around();
+        let mut command = Command::new("git");
+        command
+            .arg("-C")
+            .arg(&self.dir)
+            .arg("diff")
+            .args(stat.then_some("--stat"))
+            .args([&self.merge_base, "--"])
+            .env_clear()
+            .envs(around.env.iter().filter(|(name, _)| passes(name)))
+            .env("GIT_OPTIONAL_LOCKS", "0")
+            .env("GIT_INDEX_FILE", &self.index.0);
+        command
+    }
+
+    /// The files, with how much has changed in them.
+    pub fn files(&self) -> Result<Vec<ChangedFile>> {
+        Ok(read_numbers(&self.run(&["--numstat", "-z"])?))
+    }
+
+    /// All of it as a patch.
+    pub fn patch(&self) -> Result<String> {
+        self.run(&["--no-color"])
+    }
+
+    fn run(&self, wishes: &[&str]) -> Result<String> {
+        let git = Git::at(&self.dir, self.town.around()).with_index(&self.index.0);
+        let words = ["diff", "--no-ext-diff", "--no-textconv", "--find-renames"];
+        let (_, text) = git.ask([&words[..], wishes, &[&self.merge_base, "--"]].concat())?;
+        Ok(text)
+    }
+}
+
+/// Reads `--numstat -z`: three fields, and of a renamed file two more for its names.
+fn read_numbers(text: &str) -> Vec<ChangedFile> {
+    let mut files = Vec::new();
+    let mut entries = text.split('\0');
+    while let Some(entry) = entries.next() {
+        let mut fields = entry.splitn(3, '\t');
+        let (Some(added), Some(removed), Some(path)) =
+            (fields.next(), fields.next(), fields.next())
+        else {
+            continue;
+        };
+        let (from, path) = match path {
+            "" => (
+                entries.next().map(str::to_owned),
+                entries.next().unwrap_or_default(),
+            ),
+            path => (None, path),
+        };
+        files.push(ChangedFile {
+            path: path.to_owned(),
+            from,
+            added: added.parse().ok(),
+            removed: removed.parse().ok(),
+        });
+    }
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_renames_and_what_is_no_text_are_read() {
+        let text = "1\t2\ta b\0-\t-\tpicture\x000\t0\t\0old\0new\0";
+        let file = |path: &str, from: Option<&str>, lines: Option<(u32, u32)>| ChangedFile {
+            path: path.to_owned(),
+            from: from.map(str::to_owned),
+            added: lines.map(|lines| lines.0),
+            removed: lines.map(|lines| lines.1),
+        };
+        assert_eq!(
+            read_numbers(text),
+            [
+                file("a b", None, Some((1, 2))),
+                file("picture", None, None),
+                file("new", Some("old"), Some((0, 0))),
+            ]
+        );
+        assert_eq!(read_numbers(""), []);
+    }
+}

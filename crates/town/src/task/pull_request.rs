@@ -1,0 +1,179 @@
+//! A pull request for a task's branch, made by GitHub's own program `gh`.
+//!
+//! It is run with words and never through a shell; it has its own login, which is not ours
+//! to know. Where there is a pull request already, that is the answer.
+
+use super::site::Site;
+use super::wip;
+use crate::git::passes;
+use crate::work::Work;
+use crate::{Result, Town};
+use gt_core::Problem;
+use gt_core::work::WorkId;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+#[derive(Clone, Debug, Default)]
+pub struct PullRequestOptions {
+    pub draft: bool,
+    /// Another title than the item's.
+    pub title: Option<String>,
+    /// Another text than the item's description.
+    pub body: Option<String>,
+    /// Only say what would be run.
+    pub dry_run: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct PullRequest {
+    pub id: WorkId,
+    pub branch: String,
+    pub base: String,
+    /// Where it is; `None` of one that was only described.
+    pub url: Option<String>,
+    /// This call has made it.
+    pub created: bool,
+    /// What was run to make it, or would be.
+    pub words: Vec<String>,
+    pub warnings: Vec<String>,
+}
+
+/// Pushes the branch of a task and makes a pull request of it.
+pub fn pull_request(town: &Town, id: &WorkId, options: &PullRequestOptions) -> Result<PullRequest> {
+    let site = Site::of(town, id)?;
+    let branch = site.must_have_branch()?;
+    let base = site.base()?;
+    let gh = Gh::of(&site)?;
+    if !base.has_remote() {
+        return Err(
+            Problem::conflict(format!("the rig {} has no remote", site.rig))
+                .hint("`gt task merge` brings the branch into the base without one"),
+        );
+    }
+    let head = site.head()?;
+    if site.count(&head, &base.tip()?)? == 0 {
+        return Err(Problem::conflict(format!(
+            "{branch} has nothing that {} has not",
+            base.branch
+        )));
+    }
+    if wip::at_tip(&site).is_some() {
+        return Err(Problem::conflict(format!(
+            "{id} is paused: its branch ends in a commit of what was not committed"
+        ))
+        .hint(format!("`gt task resume {id}` undoes it")));
+    }
+    let item = Work::of(town).get(id)?;
+    let title = options.title.clone().unwrap_or(item.title);
+    let body = options
+        .body
+        .clone()
+        .unwrap_or_else(|| match &*item.description {
+            "" => format!("{id}"),
+            description => format!("{description}\n\n{id}"),
+        });
+    let mut words = vec![
+        "pr".to_owned(),
+        "create".to_owned(),
+        format!("--head={branch}"),
+        format!("--base={}", base.branch),
+        format!("--title={title}"),
+        format!("--body={body}"),
+    ];
+    words.extend(options.draft.then(|| "--draft".to_owned()));
+    let mut request = PullRequest {
+        id: id.clone(),
+        branch: branch.clone(),
+        base: base.branch.clone(),
+        url: None,
+        created: false,
+        words: [&["gh".to_owned()], &words[..]].concat(),
+        warnings: Vec::new(),
+    };
+    let changed = site.changed()?.len();
+    if changed > 0 {
+        request.warnings.push(format!(
+            "{changed} changed files are not committed, and not part of it"
+        ));
+    }
+    if options.dry_run {
+        return Ok(request);
+    }
+    base.push(&head, &branch).map_err(|problem| {
+        Problem::failed(format!("{branch} could not be pushed"))
+            .caused_by_problem(&problem)
+            .hint("a pull request is made from a branch of the remote")
+    })?;
+    request.url = gh.existing(&branch)?;
+    if request.url.is_none() {
+        let told = gh.run(&words)?;
+        let mut lines = told.lines().rev().map(str::trim);
+        request.url = lines.find(|line| line.contains("://")).map(str::to_owned);
+        request.created = true;
+    }
+    Ok(request)
+}
+
+/// The program, in a task's worktree.
+struct Gh<'a> {
+    site: &'a Site<'a>,
+    program: PathBuf,
+}
+
+impl<'a> Gh<'a> {
+    fn of(site: &'a Site<'a>) -> Result<Self> {
+        let program = site.town.around().find_program("gh").ok_or_else(|| {
+            Problem::environment("a pull request needs gh, which is not on the PATH")
+                .hint("install it from https://cli.github.com, then `gh auth login`")
+                .hint("`gt task merge` brings the branch into the base without it")
+        })?;
+        Ok(Gh { site, program })
+    }
+
+    /// The address of an open pull request of this branch.
+    fn existing(&self, branch: &str) -> Result<Option<String>> {
+        let head = format!("--head={branch}");
+        let words = [
+            "pr",
+            "list",
+            &head,
+            "--state=open",
+            "--limit=1",
+            "--json=url",
+        ];
+        let told = self.run(&words.map(str::to_owned))?;
+        let found: Value = serde_json::from_str(&told).map_err(|error| {
+            Problem::failed("gh did not say which pull requests there are").caused_by(error)
+        })?;
+        Ok(found[0]["url"].as_str().map(str::to_owned))
+    }
+
+    fn run(&self, words: &[String]) -> Result<String> {
+        let around = self.site.town.around();
+        let output = Command::new(&self.program)
+            .args(words)
+            .current_dir(&self.site.dir)
+            .env_clear()
+            .envs(around.env.iter().filter(|(name, _)| passes(name)))
+            // Nobody is there to be asked.
+            .env("GH_PROMPT_DISABLED", "1")
+            .env("GH_NO_UPDATE_NOTIFIER", "1")
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| Problem::environment("cannot run gh").caused_by(error))?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        let command: Vec<&str> = words.iter().take(2).map(String::as_str).collect();
+        Err(Problem::failed(format!(
+            "`gh {}` failed ({})",
+            command.join(" "),
+            output.status
+        ))
+        .cause(said.trim().to_owned())
+        .hint("`gh auth status` says whether it may"))
+    }
+}
