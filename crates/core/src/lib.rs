@@ -25,6 +25,7 @@ pub mod keepalive;
 pub mod mail;
 pub mod merge;
 pub mod name;
+pub mod notify;
 pub mod nudge;
 pub mod overlay;
 pub mod patterns;

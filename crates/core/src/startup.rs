@@ -38,6 +38,10 @@ pub mod tag {
     pub const PRIMED: &str = "@gt_primed";
     /// The program runs without ever asking for permission.
     pub const NEVER_ASKS: &str = "@gt_never_asks";
+    /// The life that somebody is stopping just now.
+    pub const LEAVING: &str = "@gt_leaving";
+    /// What was last told of a screen: the life, the state, and when, in milliseconds.
+    pub const TOLD: &str = "@gt_told";
     /// The wishes of the start, for a respawn.
     pub const START: &str = "@gt_start";
 }

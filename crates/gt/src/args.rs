@@ -54,6 +54,7 @@ pub(crate) enum Command {
     Broadcast(commands::broadcast::BroadcastArgs),
     Wait(commands::wait::WaitArgs),
     Watch(commands::watch::WatchArgs),
+    Notify(commands::notify::NotifyArgs),
     Answer(commands::answer::AnswerArgs),
     Keys(commands::keys::KeysArgs),
 

@@ -31,6 +31,7 @@ pub(crate) mod mail;
 pub(crate) mod menu;
 pub(crate) mod mol;
 pub(crate) mod mq;
+pub(crate) mod notify;
 pub(crate) mod nudge;
 pub(crate) mod peek;
 pub(crate) mod polecat;
@@ -87,6 +88,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Answer {
         Command::Broadcast(args) => broadcast::run(args, context),
         Command::Wait(args) => wait::run(args, context),
         Command::Watch(args) => watch::run(&args, context),
+        Command::Notify(args) => notify::run(&args, context),
         Command::Answer(args) => answer::run(args, context),
         Command::Sessions(command) => sessions::run(command, context),
         Command::Seance(args) => seance::run(&args, context),

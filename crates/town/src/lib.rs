@@ -43,6 +43,7 @@ pub mod merge;
 pub mod molecule;
 pub mod monitor;
 pub mod neighbours;
+pub mod notify;
 pub mod nudge;
 mod opened;
 pub mod peek;

@@ -3,6 +3,7 @@
 use crate::{Result, files};
 use gt_core::Problem;
 use gt_core::event::Policy;
+use gt_core::notify::{Event, QuietHours};
 use gt_core::overlay::broken_toml;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ pub struct Settings {
     pub save: SaveSettings,
     pub prime: PrimeSettings,
     pub handoff: HandoffSettings,
+    pub notify: NotifySettings,
     /// What is set for one rig, by its name.
     pub rigs: BTreeMap<String, RigSettings>,
 }
@@ -239,6 +241,40 @@ impl Default for HandoffSettings {
     }
 }
 
+/// How people are told that an agent waits, is done or has died.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NotifySettings {
+    /// Ring the terminals of all who are attached to the town's tmux server. Absent means
+    /// that only an open board rings, its own.
+    pub bell: Option<bool>,
+    pub desktop: bool,
+    /// A shell line. The facts are in variables.
+    pub command: Option<String>,
+    /// Which events.
+    pub on: Vec<Event>,
+    pub quiet_hours: Option<QuietHours>,
+}
+
+impl Default for NotifySettings {
+    fn default() -> Self {
+        NotifySettings {
+            bell: None,
+            desktop: false,
+            command: None,
+            on: Event::ALL.to_vec(),
+            quiet_hours: None,
+        }
+    }
+}
+
+impl NotifySettings {
+    /// Whether anybody is told at all.
+    pub fn is_on(&self) -> bool {
+        self.bell == Some(true) || self.desktop || self.command.is_some()
+    }
+}
+
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TmuxSettings {
@@ -370,6 +406,33 @@ mod tests {
         std::fs::write(&path, "[krc.ttl]\nnudge = 'long'\n").unwrap();
         let problem = Settings::read(dir.path()).unwrap_err();
         assert!(problem.message().contains("town.toml:2:9"), "{problem}");
+    }
+
+    #[test]
+    fn notifications_are_off_until_somebody_wants_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(FILE);
+        let read = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            Settings::read(dir.path()).map(|settings| settings.notify)
+        };
+        assert!(!read("").unwrap().is_on());
+        let text = "[notify]\nbell = false\non = ['died']\nquiet_hours = '22:00-07:00'\n";
+        let notify = read(text).unwrap();
+        assert!(!notify.is_on() && notify.on == [Event::Died]);
+        assert!(notify.quiet_hours.unwrap().contain(0));
+        assert!(read("[notify]\ncommand = 'true'\n").unwrap().is_on());
+        let says = |text: &str, place: &str, why: &str| {
+            let problem = read(text).unwrap_err();
+            let words = [problem.message(), &problem.causes().join(" ")].join(" ");
+            assert!(words.contains(place) && words.contains(why), "{words}");
+        };
+        says("[notify]\non = ['dead']\n", "town.toml:2:7", "waiting");
+        says(
+            "[notify]\nquiet_hours = '22-7'\n",
+            "town.toml:2:15",
+            "22:00-07:00",
+        );
     }
 
     #[test]

@@ -10,8 +10,9 @@ use crate::harnesses::Presets;
 use crate::queue::{self, Queue};
 use crate::sessions::Sessions;
 use crate::{Result, Town, checkpoint, monitor, save, usage};
+use gt_core::notify;
 use gt_core::record::Record;
-use gt_core::signal::{self, Event};
+use gt_core::signal::{self, Event, Said};
 use gt_core::startup::tag;
 use gt_core::state::{Source, State};
 use gt_core::{Identity, Problem, nudge};
@@ -29,7 +30,22 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
             .arg(value)
     };
     let mut batch = Batch::new();
-    if let Some(said) = signal::state_of(event, report) {
+    let said = signal::state_of(event, report);
+    let may_tell =
+        town.settings().notify.is_on() && !matches!(event, Event::Interrupt | Event::SessionStart);
+    let ask = |format: &str| {
+        Command::new("display-message")
+            .arg("-p")
+            .target(target.clone())
+            .arg(format)
+    };
+    // tmux runs a batch without a pause: of two hooks that say the same, only one sees that
+    // it was not so before.
+    let tells = said.clone().filter(|_| may_tell);
+    if tells.is_some() {
+        batch = batch.then(ask(BEFORE));
+    }
+    if let Some(said) = &said {
         let now = jiff::Timestamp::now().as_second();
         let tags = state_tags(&target, said.state, Source::Hook, now, &said.reason);
         // tmux itself asks, so that nobody can note a pause between a look and this.
@@ -37,6 +53,9 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
             Some(stays) => batch.then(unless(&target, &stays, tags)),
             None => batch.then_all(tags),
         };
+    }
+    if tells.is_some() {
+        batch = batch.then(ask(AFTER));
     }
     let conversation = report["session_id"].as_str();
     if let Some(id) = conversation {
@@ -67,6 +86,9 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
             .map_err(|error| tmux_problem("cannot tag the container", error))?;
         monitor::tell(town);
     }
+    if let Some(said) = tells {
+        before = tell_people(town, &before, &said);
+    }
     let noted = usage::note(town, event, report);
     // Its own address is in the agent's environment; a hook that runs elsewhere
     // wakes the delivery to be sure.
@@ -93,6 +115,29 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
     noted
 }
 
+/// What the tags say before a hook's word and after it, a line each: the agent, and whether
+/// it is being stopped.
+const BEFORE: &str = "#{@gt_state}";
+const AFTER: &str = "#{@gt_state} #{==:#{@gt_leaving},#{@gt_session}} #{@gt_agent}";
+
+/// Tells people if this is the beginning of something. Takes the two lines from the front of
+/// what tmux said, and gives the rest.
+fn tell_people(town: &Town, answer: &str, said: &Said) -> String {
+    let mut lines = answer.splitn(3, '\n');
+    let mut line = || lines.next().unwrap_or_default();
+    let (before, after, rest) = (line(), line(), line());
+    let mut words = after.splitn(3, ' ');
+    let mut word = || words.next().unwrap_or_default();
+    let (now, is_leaving, agent) = (word(), word() == "1", word());
+    // A pause, say, has outlasted what the hook said.
+    let is_so = now == said.state.word();
+    let begun = notify::begins(State::from_word(before), said.state);
+    if let Some(event) = begun.filter(|_| is_so && !is_leaving && !agent.is_empty()) {
+        crate::notify::raise(town, event, agent, &said.reason);
+    }
+    rest.to_owned()
+}
+
 /// Notes that somebody has stopped the agent, to go on later. The hooks of an interrupt
 /// leave that as it is (see [`signal::outlasted`]), nothing is typed to it meanwhile, and
 /// a new prompt ends it.
@@ -100,7 +145,7 @@ pub fn mark_paused(town: &Town, identity: &Identity, reason: &str) -> Result<()>
     let target = living(town, identity)?;
     let now = jiff::Timestamp::now().as_second();
     let tags = state_tags(&target, State::Paused, Source::Gt, now, reason);
-    apply(town, tags.into())
+    apply(town, tags.into()).map(drop)
 }
 
 /// Notes that the agent has handed in its work and stays. The hooks of that turn leave it as
@@ -110,8 +155,20 @@ pub fn mark_done(town: &Town, identity: &Identity, reason: &str) -> Result<()> {
         return Ok(());
     };
     let now = jiff::Timestamp::now().as_second();
-    let tags = state_tags(&container.id(), State::Done, Source::Gt, now, reason);
-    apply(town, tags.into())
+    let target = container.id();
+    let ask = |format: &str| {
+        let ask = Command::new("display-message").arg("-p");
+        ask.target(target).arg(format)
+    };
+    let tags = state_tags(&target, State::Done, Source::Gt, now, reason);
+    let batch = Batch::from(ask(BEFORE)).then_all(tags).then(ask(AFTER));
+    let answer = apply(town, batch)?;
+    let said = Said {
+        state: State::Done,
+        reason: reason.to_owned(),
+    };
+    tell_people(town, &answer, &said);
+    Ok(())
 }
 
 /// Takes a pause back: the agent stands at its prompt. One that is not paused is left as it is.
@@ -120,7 +177,7 @@ pub fn clear_paused(town: &Town, identity: &Identity) -> Result<()> {
     let now = jiff::Timestamp::now().as_second();
     let tags = state_tags(&target, State::Idle, Source::Gt, now, "its pause is over");
     let is_not = format!("#{{!=:#{{{}}},{}}}", tag::STATE, State::Paused.word());
-    apply(town, vec![unless(&target, &is_not, tags)].into())
+    apply(town, vec![unless(&target, &is_not, tags)].into()).map(drop)
 }
 
 /// The container of an agent that has one.
@@ -132,8 +189,8 @@ fn living(town: &Town, identity: &Identity) -> Result<SessionId> {
     Ok(container.id())
 }
 
-fn apply(town: &Town, batch: Batch) -> Result<()> {
-    let done = town.server().run(batch).map(drop);
+fn apply(town: &Town, batch: Batch) -> Result<String> {
+    let done = town.server().run(batch);
     monitor::tell(town);
     done.map_err(|error| tmux_problem("cannot tag the container", error))
 }

@@ -235,11 +235,17 @@ pub(crate) fn end_held(handles: Vec<Handle>, grace: Duration) {
     let _ = processes::wait_all(left, KILL_PATIENCE);
 }
 
-/// No death from here on may wake the respawn.
+/// No death from here on may wake the respawn, and nobody is told of what an agent says
+/// while it is shown out.
 fn disarm(town: &Town, victims: &[Container]) {
     let mut batch = Batch::new();
     for container in victims {
         batch = batch
+            .then(
+                Command::new("set-option")
+                    .target(container.id())
+                    .args([tag::LEAVING, &container.pane().tag_session]),
+            )
             .then(
                 Command::new("set-option")
                     .arg("-u")

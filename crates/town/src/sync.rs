@@ -15,8 +15,10 @@ use crate::recording::Recordings;
 use crate::sessions::{Query, Sessions, timestamp};
 use crate::{Result, Town, epilogue, processes, save, usage};
 use gt_core::Identity;
+use gt_core::notify;
 use gt_core::record::{Record, Status};
 use gt_core::session::SessionId;
+use gt_core::state::State;
 use gt_core::sync::{self, Change, Death, Moment, Shown};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashSet};
@@ -88,6 +90,7 @@ pub fn sync(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Synced>
         });
         if !only_tell {
             lines = sessions.record_where(lines, is_news)?;
+            tell_of_deaths(town, &containers, &lines);
             let ended = lines.iter().filter(|(_, line)| line.outcome.is_some());
             let ended: Vec<String> = ended.map(|(_, line)| line.id.clone()).collect();
             epilogue::write(town, sessions, &ended);
@@ -97,6 +100,25 @@ pub fn sync(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Synced>
     synced.unchanged = shown.iter().filter(|shown| !touched(shown)).count();
     synced.lines = lines;
     Ok(synced)
+}
+
+/// Tells people who has died by itself. The journal takes an end once, so it is told once;
+/// whoever was stopped is written there by those who stopped it.
+fn tell_of_deaths(town: &Town, containers: &[Container], lines: &[(Change, Record)]) {
+    for (change, line) in lines {
+        let mut all = containers.iter();
+        let is_it = |container: &&Container| container.pane().tag_session == line.id;
+        let Some(container) = all.find(is_it).filter(|_| *change == Change::Died) else {
+            continue;
+        };
+        let report = container.state(None);
+        // It lived, or it could not have died.
+        let event = notify::begins(Some(State::Running), report.state);
+        if let (Some(event), Some(agent)) = (event, container.identity()) {
+            let reason = report.reason.unwrap_or_default();
+            crate::notify::raise(town, event, &agent.address(), &reason);
+        }
+    }
 }
 
 /// The containers as they are when nothing more goes away. A server that is being ended

@@ -108,7 +108,6 @@ fn carry_out(words: &Words, order: &Order, purpose: Purpose) -> Event {
 
 fn answer(words: &Words, order: &Order) -> Result<Value, String> {
     let mut command = words.command(order);
-    command.arg("--json");
     // Not of the terminal's group: nothing that is pressed there is meant for it.
     command.process_group(0);
     command.stdin(match order.input {

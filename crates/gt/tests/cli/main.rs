@@ -28,6 +28,7 @@ mod mending;
 mod merging;
 mod molecules;
 mod operations;
+mod notified;
 mod priming;
 mod recorded;
 mod remembered;

@@ -9,7 +9,7 @@ use super::reading::{Care, Reading, Seen};
 use super::tmux::Client;
 use super::{Change, Moved, Shared, lock};
 use crate::work::Work;
-use crate::{Result, Town};
+use crate::{Result, Town, notify};
 use gt_core::Problem;
 use gt_core::state::{Report, Source, State};
 use gt_tmux::PaneId;
@@ -48,6 +48,8 @@ pub(super) struct Rounds<F> {
     ending: BTreeMap<u32, u32>,
     /// How often nobody could be connected to, or listed.
     failures: u32,
+    /// When the agents were read last, in milliseconds since the epoch.
+    read_at: i64,
 }
 
 /// When what has to be done.
@@ -109,6 +111,7 @@ impl<F: Fn(Change)> Rounds<F> {
             due: Due::default(),
             ending: BTreeMap::new(),
             failures: 0,
+            read_at: 0,
         };
         rounds.connect();
         rounds.read(&BTreeSet::new())?;
@@ -275,17 +278,31 @@ impl<F: Fn(Change)> Rounds<F> {
     /// Reads the agents anew, and tells what has become of each. Whether anything is other
     /// than before.
     fn read(&mut self, printed: &BTreeSet<PaneId>) -> Result<bool> {
+        let at = jiff::Timestamp::now().as_millisecond();
         self.reading.read(&self.town, printed)?;
+        let before_at = std::mem::replace(&mut self.read_at, at);
         self.watch_living();
         let before = std::mem::replace(&mut *lock(&self.shared.seen), self.reading.seen.clone());
         let moved = moves(&before, &self.reading.seen);
         // The first look is no news.
         if self.shared.wakeups.load(Ordering::Relaxed) > 0 {
             for moved in moved {
+                if self.has_no_hooks(&moved) {
+                    notify::tell_of_screen(&self.town, &moved, at, before_at);
+                }
                 (self.send)(Change::Moved(Box::new(moved)));
             }
         }
         Ok(before != self.reading.seen)
+    }
+
+    /// Whether nobody but us tells people of this agent.
+    fn has_no_hooks(&mut self, moved: &Moved) -> bool {
+        let mut seen = self.reading.seen.iter();
+        let pane = seen
+            .find(|seen| seen.life == moved.life)
+            .map(|seen| seen.pane);
+        pane.is_some_and(|pane| self.care_of(pane) == Care::Screen)
     }
 
     /// Watches the panes and processes that there are now, and no others.

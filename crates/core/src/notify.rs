@@ -1,0 +1,239 @@
+//! What people are told of without looking: an agent that begins to wait, finishes or dies.
+//!
+//! [`begins`] says whether a change of state is such an event. Who hears of it, and how, is
+//! up to the engine.
+
+use crate::state::State;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What may be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Event {
+    /// It asks something, or its turn failed: nothing goes on without a person.
+    Waiting,
+    /// Its turn is over, it says that its work is complete, or it left by itself.
+    Done,
+    /// Its process ended otherwise, and nobody had stopped it.
+    Died,
+}
+
+impl Event {
+    pub const ALL: [Event; 3] = [Event::Waiting, Event::Done, Event::Died];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Event::Waiting => "waiting",
+            Event::Done => "done",
+            Event::Died => "died",
+        }
+    }
+
+    pub fn from_word(word: &str) -> Option<Event> {
+        Event::ALL.into_iter().find(|event| event.word() == word)
+    }
+
+    /// What became of an agent, for a sentence that begins with its name.
+    fn verb(self) -> &'static str {
+        match self {
+            Event::Waiting => "waits for you",
+            Event::Done => "is done",
+            Event::Died => "died",
+        }
+    }
+}
+
+/// The event that a change of state is the beginning of.
+pub fn begins(before: Option<State>, now: State) -> Option<Event> {
+    let needs_a_person = |state| matches!(state, State::Waiting | State::Error);
+    let was_alive = !before.is_none_or(State::is_dead);
+    match now {
+        State::Waiting | State::Error => {
+            (!before.is_some_and(needs_a_person)).then_some(Event::Waiting)
+        }
+        State::Idle | State::Done => {
+            let was_at_work = matches!(before, Some(State::Busy | State::Waiting));
+            was_at_work.then_some(Event::Done)
+        }
+        State::Exited => was_alive.then_some(Event::Done),
+        State::Crashed => was_alive.then_some(Event::Died),
+        _ => None,
+    }
+}
+
+/// One thing to tell. Everything in it but the event comes from outside.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Notice {
+    pub event: Event,
+    /// The agent's address.
+    pub agent: String,
+    pub reason: String,
+    /// The work item that it is about, and its title, where there is one.
+    pub item: Option<String>,
+    pub title: Option<String>,
+}
+
+impl Notice {
+    /// `mayor waits for you`
+    pub fn headline(&self) -> String {
+        format!("{} {}", self.agent, self.event.verb())
+    }
+
+    /// What more there is to say.
+    pub fn body(&self) -> String {
+        let about = match (&self.item, &self.title) {
+            (Some(item), Some(title)) => format!("{item}: {title}"),
+            (Some(item), None) => item.clone(),
+            _ => String::new(),
+        };
+        let lines = [about, self.reason.clone()];
+        let lines = lines.into_iter().filter(|line| !line.is_empty());
+        lines.collect::<Vec<String>>().join("\n")
+    }
+}
+
+/// A part of the day in which nothing is told: `22:00-07:00`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct QuietHours {
+    /// In minutes since midnight; the end is not part of it.
+    from: u16,
+    to: u16,
+}
+
+impl QuietHours {
+    /// Whether that minute of the day is one of them. They may go over midnight.
+    pub fn contain(self, minute: u16) -> bool {
+        if self.from <= self.to {
+            (self.from..self.to).contains(&minute)
+        } else {
+            minute >= self.from || minute < self.to
+        }
+    }
+}
+
+impl fmt::Display for QuietHours {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (from, to) = (self.from, self.to);
+        write!(
+            f,
+            "{:02}:{:02}-{:02}:{:02}",
+            from / 60,
+            from % 60,
+            to / 60,
+            to % 60
+        )
+    }
+}
+
+impl TryFrom<String> for QuietHours {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let minute = |text: &str| {
+            let (hours, minutes) = text.trim().split_once(':')?;
+            let number = |text: &str| {
+                let is_plain =
+                    matches!(text.len(), 1 | 2) && text.bytes().all(|b| b.is_ascii_digit());
+                is_plain.then(|| text.parse::<u16>().ok()).flatten()
+            };
+            let (hours, minutes) = (number(hours)?, number(minutes)?);
+            (hours < 24 && minutes < 60).then_some(hours * 60 + minutes)
+        };
+        let both = text
+            .split_once('-')
+            .and_then(|(from, to)| Some((minute(from)?, minute(to)?)));
+        match both {
+            Some((from, to)) if from == to => Err(format!(
+                "{text:?} begins when it ends: leave it out, or name two times"
+            )),
+            Some((from, to)) => Ok(QuietHours { from, to }),
+            None => Err(format!(
+                "{text:?} is no part of a day, such as \"22:00-07:00\""
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_begin_with_a_change_and_only_once() {
+        let check = |before: Option<State>, now, event: Option<Event>| {
+            assert_eq!(begins(before, now), event, "{before:?} {now:?}");
+        };
+        let (waiting, done, died) = (Event::Waiting, Event::Done, Event::Died);
+        check(Some(State::Busy), State::Waiting, Some(waiting));
+        check(None, State::Waiting, Some(waiting));
+        check(Some(State::Waiting), State::Waiting, None);
+        check(Some(State::Busy), State::Error, Some(waiting));
+        check(Some(State::Error), State::Waiting, None);
+        check(Some(State::Waiting), State::Busy, None);
+        check(Some(State::Busy), State::Idle, Some(done));
+        check(Some(State::Waiting), State::Idle, Some(done));
+        check(Some(State::Busy), State::Done, Some(done));
+        check(Some(State::Idle), State::Idle, None);
+        // It has just come up.
+        check(Some(State::Starting), State::Idle, None);
+        check(Some(State::Running), State::Idle, None);
+        check(None, State::Idle, None);
+        check(Some(State::Done), State::Idle, None);
+        check(Some(State::Idle), State::Crashed, Some(died));
+        check(Some(State::Busy), State::Exited, Some(done));
+        check(Some(State::Crashed), State::Crashed, None);
+        check(None, State::Crashed, None);
+        check(Some(State::Busy), State::Stopped, None);
+        check(Some(State::Busy), State::Paused, None);
+    }
+
+    #[test]
+    fn quiet_hours_may_go_over_midnight() {
+        let quiet = |text: &str| QuietHours::try_from(text.to_owned());
+        let night = quiet("22:00-07:00").unwrap();
+        let at = |hours: u16, minutes: u16| hours * 60 + minutes;
+        for (minute, expected) in [
+            (at(21, 59), false),
+            (at(22, 0), true),
+            (at(0, 0), true),
+            (at(6, 59), true),
+            (at(7, 0), false),
+            (at(12, 0), false),
+        ] {
+            assert_eq!(night.contain(minute), expected, "{minute}");
+        }
+        let noon = quiet(" 12:30 - 13:00").unwrap();
+        assert!(noon.contain(at(12, 30)) && !noon.contain(at(13, 0)));
+        assert!(!noon.contain(at(0, 0)));
+        assert_eq!(quiet("7:00-8:05").unwrap().to_string(), "07:00-08:05");
+        for wrong in [
+            "",
+            "22:00",
+            "22-07",
+            "24:00-07:00",
+            "22:60-07:00",
+            "+2:00-07:00",
+            "8:00-8:00",
+        ] {
+            assert!(quiet(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_notice_says_who_and_why() {
+        let mut notice = Notice {
+            event: Event::Waiting,
+            agent: "task/gt-abc12".to_owned(),
+            reason: "asks: Bash(rm x)".to_owned(),
+            item: None,
+            title: None,
+        };
+        assert_eq!(notice.headline(), "task/gt-abc12 waits for you");
+        assert_eq!(notice.body(), "asks: Bash(rm x)");
+        notice.item = Some("gt-abc12".to_owned());
+        notice.title = Some("Mend it".to_owned());
+        assert_eq!(notice.body(), "gt-abc12: Mend it\nasks: Bash(rm x)");
+    }
+}

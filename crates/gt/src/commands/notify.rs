@@ -1,0 +1,141 @@
+use super::Answer;
+use crate::context::Context;
+use crate::output;
+use clap::{Args, Subcommand, ValueEnum};
+use gt_core::Problem;
+use gt_core::notify::Event;
+use gt_town::notify::{self, variable};
+use serde_json::json;
+use std::process::ExitCode;
+
+/// Show how you are told that an agent waits, is done or has died
+///
+/// It is set in [notify] of the town's town.toml.
+#[derive(Debug, Args)]
+pub(crate) struct NotifyArgs {
+    #[command(subcommand)]
+    command: Option<NotifyCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+enum NotifyCommand {
+    Test(TestArgs),
+    /// Tell what the environment says; for gt itself
+    #[command(hide = true)]
+    Deliver,
+}
+
+/// Tell something now, in every way that is set, and say how that went
+///
+/// Quiet hours do not count for it.
+#[derive(Debug, Args)]
+struct TestArgs {
+    /// What to tell
+    #[arg(long, value_enum, default_value_t = EventArg::Waiting)]
+    event: EventArg,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum EventArg {
+    Waiting,
+    Done,
+    Died,
+}
+
+impl EventArg {
+    fn event(self) -> Event {
+        match self {
+            EventArg::Waiting => Event::Waiting,
+            EventArg::Done => Event::Done,
+            EventArg::Died => Event::Died,
+        }
+    }
+}
+
+pub(crate) fn run(args: &NotifyArgs, context: &Context) -> Answer {
+    match &args.command {
+        None => show(context),
+        Some(NotifyCommand::Test(args)) => test(args, context),
+        Some(NotifyCommand::Deliver) => deliver(context),
+    }
+}
+
+fn show(context: &Context) -> Answer {
+    let town = context.town()?;
+    let settings = &town.settings().notify;
+    let on: Vec<&str> = settings.on.iter().map(|event| event.word()).collect();
+    let hours = settings.quiet_hours.map(|hours| hours.to_string());
+    if context.json {
+        output::json(&output::without_nulls(json!({
+            "is_on": settings.is_on(),
+            "bell": settings.bell,
+            "desktop": settings.desktop,
+            "command": settings.command,
+            "on": on,
+            "quiet_hours": hours,
+        })))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let bell = match settings.bell {
+        Some(true) => "rings whoever is attached",
+        Some(false) => "off",
+        None => "only an open board rings",
+    };
+    let lines = [
+        ("bell", bell),
+        ("desktop", if settings.desktop { "on" } else { "off" }),
+        ("command", settings.command.as_deref().unwrap_or("none")),
+        ("on", &on.join(", ")),
+        ("quiet hours", hours.as_deref().unwrap_or("none")),
+    ];
+    for (name, value) in lines {
+        output::line(format!("{name:<12} {}", output::clean(value)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn test(args: &TestArgs, context: &Context) -> Answer {
+    let town = context.town()?;
+    if !town.settings().notify.is_on() {
+        return Err(Problem::conflict("nobody is to be told anything")
+            .hint("set `bell`, `desktop` or `command` under [notify] in town.toml"));
+    }
+    let notice = notify::with_work(&town, args.event.event(), "nobody", "this is only a test");
+    let told = notify::deliver(&town, &notice);
+    let failed = told.iter().filter(|told| told.result.is_err()).count();
+    if context.json {
+        let ways = told.iter().map(|told| {
+            let error = told.result.as_ref().err().map(ToString::to_string);
+            output::without_nulls(json!({"way": told.way, "told": error.is_none(), "error": error}))
+        });
+        output::json(&ways.collect::<Vec<_>>())?;
+    } else {
+        for told in &told {
+            let how = match &told.result {
+                Ok(()) => "told".to_owned(),
+                Err(problem) => format!("failed: {problem}"),
+            };
+            output::line(format!("{:<12} {how}", told.way))?;
+        }
+    }
+    match failed {
+        0 => Ok(ExitCode::SUCCESS),
+        _ => Err(Problem::failed("not every way works")),
+    }
+}
+
+/// Runs apart from whoever started it: neither its end nor its Ctrl-C reach here.
+fn deliver(context: &Context) -> Answer {
+    let _ = rustix::process::setsid();
+    let around = context.around();
+    let missing = || Problem::usage("no event is named");
+    let var = |name| around.var(name);
+    let event = var(variable::EVENT).and_then(Event::from_word);
+    let event = event.ok_or_else(missing)?;
+    let agent = var(variable::AGENT).ok_or_else(missing)?;
+    let reason = var(variable::REASON).unwrap_or_default();
+    let town = context.town()?;
+    let notice = notify::with_work(&town, event, agent, reason);
+    notify::deliver_unwatched(&town, &notice);
+    Ok(ExitCode::SUCCESS)
+}

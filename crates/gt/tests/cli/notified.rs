@@ -1,0 +1,267 @@
+//! Notifications: one for each event, whoever sees it, and no text that becomes code.
+
+use crate::env::{PATIENCE, TestEnv, processes_of, signal};
+use gt_tmux::testing::wait_until;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::fs;
+use std::io::Write;
+use std::process::{Child, Stdio};
+
+/// A command that writes down what it is told, one line for each, all at once.
+fn with_notes(env: &TestEnv, more: &str) {
+    let notes = env.path("notes");
+    let line = r#"printf '%s\n' "$GT_NOTIFY_EVENT $GT_NOTIFY_AGENT: $GT_NOTIFY_REASON [$GT_NOTIFY_ITEM] [$GT_NOTIFY_TITLE]""#;
+    let path = env.town().join("town.toml");
+    let mut text = fs::read_to_string(&path).unwrap();
+    text += &format!(
+        "\n[notify]\ncommand = '''{line} >> {}'''\n{more}\n",
+        notes.display()
+    );
+    fs::write(path, text).unwrap();
+}
+
+/// What was told, after all who are telling have done so.
+fn notes(env: &TestEnv) -> Vec<String> {
+    let is_telling = |pid: &u32| {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words = String::from_utf8_lossy(&words).replace('\0', " ");
+        words.contains(" notify deliver") || words.contains("GT_NOTIFY")
+    };
+    wait_until("all is told", PATIENCE, || {
+        (!processes_of(env.home()).iter().any(is_telling)).then_some(())
+    });
+    let text = fs::read_to_string(env.path("notes")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+#[track_caller]
+fn wait_for_notes(env: &TestEnv, count: usize) -> Vec<String> {
+    wait_until(&format!("{count} notes"), PATIENCE, || {
+        Some(notes(env)).filter(|notes| notes.len() >= count)
+    })
+}
+
+fn spawn_hook(env: &TestEnv, event: &str, report: &Value) -> Child {
+    let words = ["signal", event, "--session", "hq-mayor", "--strict"];
+    let mut command = env.gt_command(&words);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(report.to_string().as_bytes()).unwrap();
+    child
+}
+
+fn hook(env: &TestEnv, event: &str, report: &Value) {
+    assert!(spawn_hook(env, event, report).wait().unwrap().success());
+}
+
+fn bash(command: &str) -> Value {
+    json!({"tool_name": "Bash", "tool_input": {"command": command}})
+}
+
+#[test]
+fn an_event_is_told_once_by_however_many_hooks() {
+    let env = TestEnv::with_town();
+    with_notes(&env, "");
+    env.gt(&["start", "mayor", "--no-prompt"]).ok();
+    let hooks: Vec<Child> = (0..6)
+        .map(|_| spawn_hook(&env, "permission", &bash("x")))
+        .collect();
+    for mut child in hooks {
+        assert!(child.wait().unwrap().success());
+    }
+    hook(
+        &env,
+        "notification",
+        &json!({"notification_type": "permission_prompt", "message": "m"}),
+    );
+    let waits = "waiting mayor: asks: Bash(x) [] []";
+    assert_eq!(notes(&env), [waits]);
+    hook(&env, "tool-end", &bash("x"));
+    let ends: Vec<Child> = (0..3)
+        .map(|_| spawn_hook(&env, "stop", &json!({})))
+        .collect();
+    for mut child in ends {
+        assert!(child.wait().unwrap().success());
+    }
+    let done = "done mayor: finished its turn [] []";
+    assert_eq!(notes(&env), [waits, done]);
+    // What a person does is no news to people, and neither is the next turn.
+    hook(&env, "prompt", &json!({"prompt": "go on"}));
+    hook(&env, "interrupt", &json!({}));
+    hook(&env, "prompt", &json!({"prompt": "go on"}));
+    hook(&env, "permission", &bash("y"));
+    let again = "waiting mayor: asks: Bash(y) [] []";
+    assert_eq!(notes(&env), [waits, done, again]);
+}
+
+#[test]
+fn a_death_is_told_and_a_stop_is_not() {
+    let env = TestEnv::with_rig();
+    with_notes(&env, "on = ['died']");
+    let item = env.json(&["work", "create", "Mend \"it\"", "--rig", "gastown"]);
+    let id = item["id"].as_str().unwrap();
+    env.gt(&["crew", "add", "max"]).ok();
+    env.gt(&["hook", id, "--agent", "gastown/crew/max"]).ok();
+    env.gt(&["crew", "start", "max", "--no-prompt"]).ok();
+    env.gt(&["stop", "gastown/max"]).ok();
+    env.gt(&["crew", "start", "max", "--no-prompt"]).ok();
+    signal(env.pid("gastown/crew/max"), Signal::KILL);
+    let told = wait_for_notes(&env, 1);
+    let why = format!("died gastown/crew/max: killed by signal 9 [{id}] [Mend \"it\"]");
+    assert_eq!(told, [why.clone()]);
+    // Looking again is no news.
+    env.gt(&["sync"]).ok();
+    env.gt(&["stop", "gastown/max"]).ok();
+    env.gt(&["sync"]).ok();
+    assert_eq!(notes(&env), [why]);
+}
+
+#[test]
+fn a_busy_agent_that_is_stopped_is_not_told_as_done() {
+    let env = TestEnv::with_town();
+    with_notes(&env, "");
+    env.gt(&["start", "mayor", "--instructions", "[[delay=60]]"])
+        .ok();
+    env.wait_screen("mayor", "esc to interrupt");
+    env.gt(&["stop", "mayor"]).ok();
+    // Whatever it said on its way out was said by now.
+    env.gt(&["start", "mayor", "--no-prompt"]).ok();
+    hook(&env, "permission", &bash("x"));
+    assert_eq!(notes(&env), ["waiting mayor: asks: Bash(x) [] []"]);
+}
+
+#[test]
+fn text_from_outside_arrives_as_it_is_and_runs_nothing() {
+    let env = TestEnv::with_town();
+    let notes = env.path("exactly");
+    let text = format!(
+        "[notify]\ncommand = '''printf '%s' \"$GT_NOTIFY_REASON\" > {}'''\n",
+        notes.display()
+    );
+    let path = env.town().join("town.toml");
+    let settings = fs::read_to_string(&path).unwrap() + &text;
+    fs::write(&path, settings).unwrap();
+    let trap = env.path("trap");
+    let evil = format!(
+        "-n 'a' \"b\" $(touch {0}) `touch {0}` #(touch {0}) #{{pane_id}} ; touch {0}\n\\n % ünï",
+        trap.display()
+    );
+    let deliver = |reason: &str| {
+        let mut command = env.gt_command(&["notify", "deliver"]);
+        command
+            .env("GT_NOTIFY_EVENT", "waiting")
+            .env("GT_NOTIFY_AGENT", "mayor")
+            .env("GT_NOTIFY_REASON", reason);
+        crate::env::run(&mut command).ok();
+    };
+    deliver(&evil);
+    assert_eq!(fs::read_to_string(&notes).unwrap(), evil);
+    // The same all the way from a hook, as far as a reason is one line.
+    env.gt(&["start", "mayor", "--no-prompt"]).ok();
+    let evil = format!("'\" $(touch {0}) #(touch {0})", trap.display());
+    fs::remove_file(&notes).unwrap();
+    hook(&env, "permission", &bash(&evil));
+    let told = wait_until("it is told", PATIENCE, || {
+        fs::read_to_string(&notes)
+            .ok()
+            .filter(|text| !text.is_empty())
+    });
+    assert_eq!(told, format!("asks: Bash({evil})"));
+    assert!(!trap.exists());
+}
+
+#[test]
+fn a_screen_is_told_of_once_by_however_many_who_watch() {
+    let env = TestEnv::with_town();
+    with_notes(&env, "");
+    let preset = r#"
+[command]
+program = "sh"
+args = ["-c", "echo ready; exec cat"]
+[process]
+names = ["sh", "cat"]
+[screen]
+ready = ["^ready"]
+busy = ["working"]
+waiting = ["Do you want"]
+"#;
+    fs::write(env.town().join("harnesses/plain.toml"), preset).unwrap();
+    env.gt(&["start", "mayor", "--harness", "plain", "--no-prompt"])
+        .ok();
+    let tty = env.format("hq-mayor", "#{pane_tty}");
+    let mut watches: Vec<Child> = (0..3)
+        .map(|_| env.spawn(&["watch", "--json", "--first"]))
+        .collect();
+    let lines: Vec<_> = watches
+        .iter_mut()
+        .map(|watch| {
+            let stdout = watch.stdout.take().unwrap();
+            let (send, lines) = std::sync::mpsc::channel::<Value>();
+            std::thread::spawn(move || {
+                use std::io::BufRead;
+                for line in std::io::BufReader::new(stdout)
+                    .lines()
+                    .map_while(Result::ok)
+                {
+                    let _ = send.send(serde_json::from_str(&line).unwrap());
+                }
+            });
+            lines
+        })
+        .collect();
+    let all_see = |state: &str| {
+        for lines in &lines {
+            while lines.recv_timeout(PATIENCE).unwrap()["state"] != state {}
+        }
+    };
+    all_see("idle");
+    for (line, state) in [
+        ("working", "busy"),
+        ("Do you want $(it)?", "waiting"),
+        ("\x1b[2J\x1b[Hready", "idle"),
+    ] {
+        fs::write(&tty, format!("{line}\r\n")).unwrap();
+        all_see(state);
+    }
+    let told = notes(&env);
+    let events: Vec<&str> = told
+        .iter()
+        .filter_map(|note| note.split(' ').next())
+        .collect();
+    assert_eq!(events, ["waiting", "done"], "{told:?}");
+    for mut watch in watches {
+        signal(watch.id(), Signal::TERM);
+        assert!(watch.wait().unwrap().success());
+    }
+}
+
+#[test]
+fn nobody_is_told_in_quiet_hours_but_a_test_is() {
+    let mut env = TestEnv::with_town();
+    env.set("TZ", "UTC");
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap();
+    let hour = now.as_secs() / 3_600 % 24;
+    let hours = format!("{:02}:00-{:02}:00", (hour + 23) % 24, (hour + 2) % 24);
+    with_notes(&env, &format!("quiet_hours = '{hours}'"));
+    env.gt(&["start", "mayor", "--no-prompt"]).ok();
+    hook(&env, "permission", &bash("x"));
+    assert_eq!(notes(&env), Vec::<String>::new());
+    let shown = env.json(&["notify"]);
+    assert_eq!(shown["quiet_hours"], hours);
+    assert_eq!(shown["on"], json!(["waiting", "done", "died"]));
+    let told = env.json(&["notify", "test"]);
+    assert_eq!(told, json!([{"way": "command", "told": true}]));
+    assert_eq!(notes(&env), ["waiting nobody: this is only a test [] []"]);
+}
+
+#[test]
+fn settings_that_mean_nothing_are_refused() {
+    let env = TestEnv::with_town();
+    env.gt(&["notify", "test"]).fails(4);
+    with_notes(&env, "quiet_hours = 'at night'");
+    let answer = env.gt(&["notify"]).fails(2);
+    assert!(answer.stderr.contains("22:00-07:00"), "{}", answer.stderr);
+}

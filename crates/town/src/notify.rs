@@ -1,0 +1,197 @@
+//! Telling people that an agent waits, is done or has died, without anybody of ours awake.
+//!
+//! An event is found by whoever makes it happen: a hook that changes the state tag
+//! ([`crate::signal`]), the sync that writes a death into the journal ([`crate::sync`]),
+//! and for programs without hooks an open monitor. Each of them can tell that it is the
+//! first: tmux swaps the tag in one go, and the journal takes an end once. So nothing is
+//! told twice, and nobody keeps a list.
+//!
+//! Nobody waits for it either: [`raise`] starts a process of its own, which does what the
+//! town's `[notify]` says ([`deliver`]). Texts from outside reach programs as arguments and
+//! variables, and never as code.
+
+mod bell;
+mod ways;
+
+use crate::monitor::Moved;
+use crate::settings::NotifySettings;
+use crate::work::Work;
+use crate::{Result, Town, hook_log};
+use gt_core::environment::belongs_to_an_agent;
+use gt_core::notify::{self, Event, Notice};
+use gt_core::startup::tag;
+use gt_core::{Identity, Problem, Role};
+use gt_tmux::{Command as Tmux, SessionName};
+use std::process::{Command, Stdio};
+
+/// The variables in which a notice travels.
+pub mod variable {
+    pub const AGENT: &str = "GT_NOTIFY_AGENT";
+    pub const EVENT: &str = "GT_NOTIFY_EVENT";
+    pub const REASON: &str = "GT_NOTIFY_REASON";
+    pub const ITEM: &str = "GT_NOTIFY_ITEM";
+    pub const TITLE: &str = "GT_NOTIFY_TITLE";
+}
+
+/// Tells people of an event that nobody has told yet, if they want to hear of it now. It
+/// does not wait.
+pub(crate) fn raise(town: &Town, event: Event, agent: &str, reason: &str) {
+    let settings = &town.settings().notify;
+    if !settings.is_on() || !settings.on.contains(&event) || is_quiet(settings) {
+        return;
+    }
+    let env = town.around().env.iter();
+    let env = env.filter(|(name, _)| !belongs_to_an_agent(name) && !is_of_tmux(name));
+    let started = Command::new(&town.around().gt)
+        .args(["--town", town.root_text(), "notify", "deliver"])
+        .env_clear()
+        .envs(env)
+        .env("GT_TMUX_SOCKET", town.socket_text())
+        .env(variable::EVENT, event.word())
+        .env(variable::AGENT, agent)
+        .env(variable::REASON, reason)
+        .current_dir(town.root())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    match started {
+        // Whoever goes on needs somebody to take leave of it.
+        Ok(mut child) => drop(std::thread::spawn(move || child.wait())),
+        Err(error) => {
+            let problem = Problem::failed("cannot start a notification").caused_by(error);
+            hook_log::note(town, "notify", &problem);
+        }
+    }
+}
+
+/// Tells people what a screen has shown, where nobody else does. Several monitors may see
+/// it: tmux swaps the tag in one go, so that each of them finds what another has told.
+/// `at` is when this one looked, and `before` when it had looked before, in milliseconds.
+pub(crate) fn tell_of_screen(town: &Town, moved: &Moved, at: i64, before: i64) {
+    let (Some(life), true) = (moved.life, town.settings().notify.is_on()) else {
+        return;
+    };
+    let Ok(target) = SessionName::try_from(moved.container.as_str()) else {
+        return;
+    };
+    let state = moved.now.state.word();
+    let swap = vec![
+        Tmux::new("display-message")
+            .arg("-p")
+            .target(target.clone())
+            .arg(format!("#{{{}}}", tag::TOLD)),
+        Tmux::new("set-option")
+            .target(target)
+            .args([tag::TOLD, &format!("{life} {state} {at}")]),
+    ];
+    // A container that is gone has nothing more to say.
+    let Ok(told) = town.server().run(swap) else {
+        return;
+    };
+    let is_told = told
+        .trim_end()
+        .strip_prefix(&format!("{life} "))
+        .and_then(|told| told.split_once(' '))
+        .and_then(|(told, when)| Some((told, when.parse::<i64>().ok()?)))
+        // Another has looked later than we, or has seen the same change.
+        .is_some_and(|(told, when)| when >= at || (told == state && when >= before));
+    if let (Some(event), false) = (event_of(moved), is_told) {
+        let reason = moved.now.reason.as_deref().unwrap_or_default();
+        raise(town, event, &moved.agent.address(), reason);
+    }
+}
+
+/// A process that carries these would be taken for one of the agent's.
+fn is_of_tmux(name: &str) -> bool {
+    matches!(name, "TMUX" | "TMUX_PANE")
+}
+
+fn is_quiet(settings: &NotifySettings) -> bool {
+    let now = jiff::Zoned::now().time();
+    let minute = u16::try_from(i32::from(now.hour()) * 60 + i32::from(now.minute()));
+    let hours = settings.quiet_hours.as_ref();
+    hours.is_some_and(|hours| hours.contain(minute.unwrap_or_default()))
+}
+
+/// The event that an agent's way from one state to another is, if it is one.
+pub fn event_of(moved: &Moved) -> Option<Event> {
+    // One that has just come into view has done nothing yet.
+    moved
+        .before
+        .and_then(|before| notify::begins(Some(before), moved.now.state))
+}
+
+/// Whether a board should ring its own terminal for this. Where `bell` is set, the
+/// terminals of all tmux clients are rung by whoever tells the event, so that a board
+/// inside tmux has nothing to add.
+pub fn board_rings(town: &Town, moved: &Moved) -> bool {
+    let settings = &town.settings().notify;
+    let is_mine = match settings.bell {
+        Some(true) => town.around().var("TMUX").is_none(),
+        Some(false) => false,
+        None => true,
+    };
+    is_mine
+        && event_of(moved).is_some_and(|event| settings.on.contains(&event))
+        && !is_quiet(settings)
+}
+
+/// What one way of telling came to.
+#[derive(Debug)]
+pub struct Told {
+    pub way: &'static str,
+    pub result: Result<()>,
+}
+
+/// Tells it, in every way that is configured, and says how that went.
+pub fn deliver(town: &Town, notice: &Notice) -> Vec<Told> {
+    let settings = &town.settings().notify;
+    let mut told = Vec::new();
+    if settings.bell == Some(true) {
+        told.push(Told {
+            way: "bell",
+            result: bell::ring(town),
+        });
+    }
+    if settings.desktop {
+        told.push(Told {
+            way: "desktop",
+            result: ways::desktop(town, notice),
+        });
+    }
+    if let Some(command) = &settings.command {
+        told.push(Told {
+            way: "command",
+            result: ways::command(town, command, notice),
+        });
+    }
+    told
+}
+
+/// The same by a process that nobody watches: what goes wrong is written down.
+pub fn deliver_unwatched(town: &Town, notice: &Notice) {
+    for told in deliver(town, notice) {
+        if let Err(problem) = told.result {
+            hook_log::note(town, "notify", &problem);
+        }
+    }
+}
+
+/// A notice with what is known about the work that it is about.
+pub fn with_work(town: &Town, event: Event, agent: &str, reason: &str) -> Notice {
+    let item = Identity::from_address(agent, town.registry()).and_then(|identity| {
+        let work = Work::of(town);
+        match (identity.role(), identity.name()) {
+            (Role::Task, Some(id)) => work.get(&id.parse().ok()?).ok(),
+            _ => Some(work.hooked(agent).ok()??.item),
+        }
+    });
+    Notice {
+        event,
+        agent: agent.to_owned(),
+        reason: reason.to_owned(),
+        title: item.as_ref().map(|item| item.title.clone()),
+        item: item.map(|item| item.id.to_string()),
+    }
+}
