@@ -12,6 +12,7 @@ pub use detail::{events_of, lives_of};
 
 use crate::containers::{self, Container};
 use crate::harnesses::Presets;
+use crate::monitor::Seen;
 use crate::task::BaseAt;
 use crate::work::{Overview, Work};
 use crate::{Result, Town, task};
@@ -60,17 +61,9 @@ struct Site {
 }
 
 impl Gatherer {
-    /// All cards, from what can be had at once and what is remembered.
-    pub fn gather(&mut self, town: &Town) -> Result<Gathered> {
-        self.gather_with(town, |_| None)
-    }
-
-    /// The same, for whoever knows more about agents than one look at tmux tells.
-    pub fn gather_with(
-        &mut self,
-        town: &Town,
-        known: impl Fn(&Container) -> Option<Report>,
-    ) -> Result<Gathered> {
+    /// All cards, from what can be had at once and what is remembered. What agents do is
+    /// told by whoever has looked closest.
+    pub fn gather(&mut self, town: &Town, seen: &[Seen]) -> Result<Gathered> {
         let mut warnings = Vec::new();
         let work = Work::of(town);
         let since = Timestamp::now() - CLOSED_IS_SHOWN;
@@ -92,7 +85,9 @@ impl Gatherer {
             let container = agent.and_then(|(_, container)| *container);
             let session = agent.and_then(|(agent, container)| {
                 let container = (*container)?;
-                Some(self.session(town, agent, container, known(container)))
+                let seen = seen.iter().find(|seen| seen.container == container.name());
+                let report = seen.map(|seen| seen.report.clone());
+                Some(self.session(town, agent, container, report))
             });
             if let (Some((agent, _)), Some(rig)) = (agent, &rig) {
                 let site = self.site(town, agent, rig, container, session.as_ref());

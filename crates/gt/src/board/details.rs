@@ -31,10 +31,8 @@ fn task_of(town: &Town, id: &WorkId) -> Result<Detail, Problem> {
 }
 
 fn diff_of(town: &Town, id: &WorkId) -> Result<Detail, Problem> {
-    let _ = (town, id);
-    Ok(Detail::Diff {
-        text: String::new(),
-    })
+    let text = task::diff(town, id)?.patch()?;
+    Ok(Detail::Diff { text })
 }
 
 fn events_of(town: &Town, id: &WorkId, agent: Option<&Identity>) -> Result<Detail, Problem> {

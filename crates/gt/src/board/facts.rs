@@ -3,10 +3,8 @@
 use super::inbox::Post;
 use super::view::Panes;
 use gt_board::Event;
-use gt_core::state::Report;
 use gt_town::Town;
 use gt_town::cards::{Gathered, Gatherer};
-use gt_town::containers::Container;
 use gt_town::monitor::Monitor;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, OnceLock};
@@ -80,12 +78,7 @@ impl Worker {
             self.town = town;
         }
         let seen = self.monitor.get().map(Monitor::agents).unwrap_or_default();
-        let known = |container: &Container| -> Option<Report> {
-            let mut seen = seen.iter();
-            let found = seen.find(|seen| seen.container == container.name())?;
-            Some(found.report.clone())
-        };
-        let mut gathered = match self.gatherer.gather_with(&self.town, known) {
+        let mut gathered = match self.gatherer.gather(&self.town, &seen) {
             Ok(gathered) => gathered,
             Err(problem) => {
                 let mut facts = self.told.clone();

@@ -86,7 +86,7 @@ impl Orders {
 impl Words {
     fn command(&self, order: &Order) -> Command {
         let mut command = Command::new(&self.gt);
-        command.args(&order.words).arg("--town").arg(&self.town);
+        command.arg("--town").arg(&self.town).args(&order.words);
         command
     }
 }

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use gt_core::Problem;
 use gt_core::card::Card;
 use gt_town::cards::{Gathered, Gatherer};
-use gt_town::{Town, rig};
+use gt_town::{Town, monitor, rig};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -70,7 +70,8 @@ pub(crate) fn run(args: BoardArgs, context: &Context) -> Answer {
 
 fn print(town: &Town, rig: Option<&str>) -> Answer {
     let mut gatherer = Gatherer::default();
-    let mut gathered = gatherer.gather(town)?;
+    let seen = monitor::agents(town)?;
+    let mut gathered = gatherer.gather(town, &seen)?;
     for id in gathered.stale.clone() {
         gatherer.look(town, &mut gathered, &id);
     }

@@ -9,6 +9,7 @@
 mod accounts;
 mod attaching;
 mod beads;
+mod board;
 mod contract;
 mod crowd;
 mod dev_servers;
@@ -27,8 +28,8 @@ mod mailing;
 mod mending;
 mod merging;
 mod molecules;
-mod operations;
 mod notified;
+mod operations;
 mod priming;
 mod recorded;
 mod remembered;

@@ -1,0 +1,223 @@
+//! The board on a real terminal, driven by its keys and read off its screen.
+
+pub(crate) mod terminal;
+
+use crate::env::{PATIENCE, TestEnv};
+use crate::tasks::{folder, with_project};
+use gt_tmux::testing::wait_until;
+use serde_json::Value;
+use std::fs;
+use terminal::Terminal;
+
+fn create(env: &TestEnv, title: &str) -> String {
+    let item = env.json(&["work", "create", title]);
+    item["id"].as_str().unwrap().to_owned()
+}
+
+/// One card, as scripts see it.
+#[track_caller]
+fn card(env: &TestEnv, id: &str) -> Value {
+    let board = env.json(&["board"]);
+    let cards = board["cards"].as_array().unwrap();
+    let found = cards.iter().find(|card| card["id"] == id);
+    found
+        .unwrap_or_else(|| panic!("no {id} in {board}"))
+        .clone()
+}
+
+#[track_caller]
+fn wait_card(env: &TestEnv, id: &str, what: &str, is_so: impl Fn(&Value) -> bool) {
+    wait_until(&format!("{id}: {what}"), PATIENCE, || {
+        is_so(&card(env, id)).then_some(())
+    });
+}
+
+/// A commit of one file, as a shell line.
+fn committing(text: &str) -> String {
+    format!(
+        "printf '{text}\\n' > shared.txt; git add .; \
+         git -c user.name=t -c user.email=t@localhost commit -qm {text}"
+    )
+}
+
+#[test]
+fn from_idea_to_merged_by_keys_alone() {
+    let (env, _) = with_project("");
+    let id = create(&env, &format!("Make it [[tool={}]]", committing("mine")));
+    let board = Terminal::open(&env, 150, 45);
+    board.wait_text(&id);
+    // To the card, by its name.
+    board.press(&["/"]);
+    board.write(&id);
+    board.press(&["Enter"]);
+    board.wait("one card", |screen| screen.contains("Open 1"));
+    board.act("S");
+    board.wait_text("Needs you 1");
+    wait_card(&env, &id, "waiting", |card| {
+        card["session"]["state"] == "waiting" && card["column"] == "needs_you"
+    });
+    board.wait_text("asks:");
+    // The answer.
+    board.act("y");
+    board.wait_text("Answer");
+    board.write("1");
+    board.press(&["Enter"]);
+    board.wait_text("Review 1");
+    wait_card(&env, &id, "something to review", |card| {
+        card["branch"]["ahead"] == 1 && card["column"] == "review"
+    });
+    // The base goes on elsewhere, in the same place.
+    let source = env.path("source-gastown");
+    fs::write(source.join("shared.txt"), "theirs\n").unwrap();
+    env.git(&source, &["add", "."]);
+    env.git(&source, &["commit", "--quiet", "-m", "Theirs"]);
+    board.act("u");
+    board.wait_text("merge");
+    let dir = folder(&env, &id);
+    wait_until("a merge with conflicts", PATIENCE, || {
+        fs::read_to_string(dir.join("shared.txt"))
+            .is_ok_and(|text| text.contains("<<<<<<<"))
+            .then_some(())
+    });
+    wait_card(&env, &id, "in conflict", |card| {
+        card["branch"]["conflicts"] == serde_json::json!(["shared.txt"])
+    });
+    let shown = env.json(&["task", "show", &id]);
+    let windows = shown["windows"].as_array().unwrap();
+    assert!(
+        windows.iter().any(|window| window["name"] == "merge"),
+        "{shown}"
+    );
+    // Whoever resolves it commits.
+    fs::write(dir.join("shared.txt"), "mine\ntheirs\n").unwrap();
+    env.git(&dir, &["add", "."]);
+    env.git(&dir, &["commit", "--quiet", "--no-edit"]);
+    wait_card(&env, &id, "resolved", |card| {
+        card["branch"]["merging"] == false && card["branch"]["behind"] == 0
+    });
+    board.act("u");
+    board.wait_text("up to date");
+    // Into the base.
+    board.act("m");
+    wait_card(&env, &id, "merged", |card| card["branch"]["ahead"] == 0);
+    // And away with what is left.
+    board.act("d");
+    board.wait_text(dir.file_name().unwrap().to_str().unwrap());
+    board.press(&["c"]);
+    wait_until("the worktree to be gone", PATIENCE, || {
+        (!dir.exists()).then_some(())
+    });
+    wait_card(&env, &id, "done", |card| {
+        card["column"] == "done" && card["session"].is_null()
+    });
+    assert!(!env.sessions().contains(&format!("{id}-az")));
+    board.wait_text("Done 1");
+    board.press(&["q"]);
+    wait_until("the board to end", PATIENCE, || {
+        (!board.is_open()).then_some(())
+    });
+}
+
+#[test]
+fn two_boards_and_the_command_line_agree_within_a_second() {
+    let (env, id) = with_project("");
+    let one = Terminal::open(&env, 120, 40);
+    let two = Terminal::named(&env, "v", 80, 24, &["--theme", "light"]);
+    one.wait_text(&id);
+    two.wait_text(&id);
+    let agree = |what: &str, text: &str| {
+        let began = std::time::Instant::now();
+        one.wait_text(text);
+        two.wait_text(text);
+        // A loaded machine may take its time for what it has to run; not this long.
+        let took = began.elapsed();
+        assert!(took < std::time::Duration::from_secs(5), "{what}: {took:?}");
+    };
+    env.gt(&["task", "start", &id, "--prompt", "[[tool=true]]"])
+        .ok();
+    agree("a start", "Needs you 1");
+    let other = create(&env, "Made elsewhere");
+    agree("a new item", "Open 1");
+    env.gt(&["task", "stop", &id]).ok();
+    agree("a stop", "Needs you 0");
+    env.gt(&["work", "close", &other]).ok();
+    agree("a close", "Done 1");
+    // What one board does the other shows.
+    one.press(&["/"]);
+    one.write(&id);
+    one.press(&["Enter"]);
+    one.act("s");
+    two.wait_text("Needs you 1");
+}
+
+#[test]
+fn the_terminal_is_given_back_however_the_board_ends() {
+    let (env, id) = with_project("");
+    for signal in [None, Some("TERM"), Some("HUP")] {
+        let shell = env.path("out");
+        let script = format!(
+            "{} board; stty -a > {}; sleep 100",
+            env!("CARGO_BIN_EXE_gt"),
+            shell.display()
+        );
+        let socket = env.path("w");
+        let mut command = env.command("tmux");
+        command.arg("-u").arg("-S").arg(&socket);
+        command.args([
+            "-f",
+            "/dev/null",
+            "new-session",
+            "-d",
+            "-x",
+            "100",
+            "-y",
+            "30",
+        ]);
+        command.arg(&script);
+        assert!(command.status().unwrap().success());
+        let server = gt_tmux::Server::new(gt_tmux::Socket::Path(socket)).with_config("/dev/null");
+        let tmux = |words: &[&'static str]| {
+            let command = gt_tmux::Command::new(words[0]).args(words[1..].iter().copied());
+            server.run(command).unwrap_or_default()
+        };
+        wait_until("the board", PATIENCE, || {
+            tmux(&["capture-pane", "-p"]).contains(&id).then_some(())
+        });
+        match signal {
+            None => drop(tmux(&["send-keys", "q"])),
+            Some(signal) => {
+                let boards = crate::env::processes_of(env.home());
+                let board = boards.into_iter().find(|pid| {
+                    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+                    line.ends_with(b"board\0")
+                });
+                let pid = board.unwrap().to_string();
+                let kill = env
+                    .command("kill")
+                    .args([&format!("-{signal}"), &pid])
+                    .status();
+                assert!(kill.unwrap().success());
+            }
+        }
+        let settings = wait_until("the shell's turn", PATIENCE, || {
+            let text = fs::read_to_string(&shell).ok()?;
+            text.contains("icanon").then_some(text)
+        });
+        assert!(
+            settings.contains(" icanon") && settings.contains(" echo "),
+            "{settings}"
+        );
+        assert!(!tmux(&["capture-pane", "-p"]).contains("Needs you"));
+        assert_eq!(
+            tmux(&["display-message", "-p", "#{alternate_on}"]).trim(),
+            "0"
+        );
+        assert_eq!(
+            tmux(&["display-message", "-p", "#{mouse_any_flag}"]).trim(),
+            "0"
+        );
+        tmux(&["kill-server"]);
+        fs::remove_file(&shell).unwrap();
+    }
+    env.gt(&["board"]).fails(2);
+}

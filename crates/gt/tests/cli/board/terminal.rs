@@ -1,0 +1,97 @@
+//! A person's terminal with the board on it: a tmux server of its own.
+
+use crate::env::{PATIENCE, TestEnv};
+use gt_tmux::testing::wait_until;
+use gt_tmux::{Command as Tmux, Server, Socket};
+use std::path::PathBuf;
+
+pub(crate) struct Terminal<'e> {
+    env: &'e TestEnv,
+    server: Server,
+}
+
+impl<'e> Terminal<'e> {
+    /// The board, on a screen of this size.
+    pub(crate) fn open(env: &'e TestEnv, width: u16, height: u16) -> Self {
+        Self::named(env, "u", width, height, &[])
+    }
+
+    pub(crate) fn named(
+        env: &'e TestEnv,
+        name: &str,
+        width: u16,
+        height: u16,
+        args: &[&str],
+    ) -> Self {
+        let socket: PathBuf = env.path(name);
+        let mut command = env.command("tmux");
+        command.arg("-u").arg("-S").arg(&socket);
+        command.args(["-f", "/dev/null", "new-session", "-d"]);
+        command.args(["-x", &width.to_string(), "-y", &height.to_string()]);
+        command
+            .arg(env!("CARGO_BIN_EXE_gt"))
+            .arg("board")
+            .args(args);
+        assert!(command.status().unwrap().success());
+        let server = Server::new(Socket::Path(socket)).with_config("/dev/null");
+        let terminal = Terminal { env, server };
+        terminal.wait("the board", |screen| screen.contains("Needs you"));
+        terminal
+    }
+
+    pub(crate) fn press(&self, keys: &[&str]) {
+        for key in keys {
+            let send = Tmux::new("send-keys").args(["-t", ":", key]);
+            self.server.run(send).unwrap();
+        }
+    }
+
+    pub(crate) fn write(&self, text: &str) {
+        let send = Tmux::new("send-keys").args(["-l", "-t", ":", text]);
+        self.server.run(send).unwrap();
+    }
+
+    pub(crate) fn screen(&self) -> String {
+        let capture = Tmux::new("capture-pane").args(["-p", "-t", ":"]);
+        self.server.run(capture).unwrap_or_default()
+    }
+
+    /// Whether there is still something on it.
+    pub(crate) fn is_open(&self) -> bool {
+        self.server.run(Tmux::new("list-panes").arg("-a")).is_ok()
+    }
+
+    #[track_caller]
+    pub(crate) fn wait(&self, what: &str, is_there: impl Fn(&str) -> bool) {
+        let mut last = String::new();
+        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            wait_until(what, PATIENCE, || {
+                last = self.screen();
+                is_there(&last).then_some(())
+            });
+        }));
+        if found.is_err() {
+            let cards = self.env.gt(&["board", "--json"]);
+            panic!("no {what} on the screen:\n{last}\n{}", cards.stdout);
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn wait_text(&self, text: &str) {
+        self.wait(text, |screen| screen.contains(text));
+    }
+
+    /// Opens the action menu of the card under the cursor and presses its letter.
+    #[track_caller]
+    pub(crate) fn act(&self, letter: &str) {
+        self.press(&["Space"]);
+        self.wait_text("Start and work");
+        self.press(&[letter]);
+    }
+}
+
+impl Drop for Terminal<'_> {
+    fn drop(&mut self) {
+        let _ = self.server.run(Tmux::new("kill-server"));
+    }
+}
