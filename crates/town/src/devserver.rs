@@ -109,6 +109,11 @@ pub(crate) fn beside(
     servers.map(|server| site.look(town, server)).collect()
 }
 
+/// Forgets the ports of a worktree that is gone.
+pub(crate) fn forget(town: &Town, dir: &Path) -> Result<()> {
+    ports::forget(town, dir)
+}
+
 /// The servers beside all agents that have a container, where their projects have any.
 pub fn list_all(town: &Town) -> Result<Vec<Server>> {
     let mut all = Vec::new();

@@ -9,6 +9,7 @@ mod house;
 mod removal;
 
 pub(crate) use house::House;
+pub(crate) use removal::refuse_oneself;
 pub use removal::{FAULT_POINTS, Nuked, gc, nuke};
 
 use crate::git::Git;

@@ -8,6 +8,7 @@
 //! back when a later step fails; only what init commands have left stays to be looked at.
 
 mod branch;
+mod cleanup;
 mod copy;
 mod diff;
 mod hand_in;
@@ -27,6 +28,10 @@ mod wip;
 
 pub(crate) use branch::own_git_dir;
 pub use branch::{BaseAt, base_of, branch_facts, branch_of};
+pub use cleanup::{
+    Action, Cleaned, CleanupOptions, CleanupPlan, CleanupStep,
+    FAULT_POINTS as CLEANUP_FAULT_POINTS, cleanup, cleanup_plan,
+};
 pub use diff::{ChangedFile, Diff, diff};
 pub use hand_in::{HandedIn, hand_in};
 pub use init::Ran;

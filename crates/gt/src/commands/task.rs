@@ -1,4 +1,5 @@
 mod attaching;
+mod cleaning;
 mod merging;
 mod pausing;
 mod showing;
@@ -33,6 +34,7 @@ pub(crate) enum TaskCommand {
     Diff(showing::DiffArgs),
     Merge(merging::MergeArgs),
     Pr(merging::PrArgs),
+    Cleanup(cleaning::CleanupArgs),
 }
 
 /// Start a task, or go to it where it runs
@@ -122,6 +124,7 @@ pub(crate) fn run(command: TaskCommand, context: &Context) -> Answer {
         TaskCommand::Diff(args) => showing::diff(&town, &args, context),
         TaskCommand::Merge(args) => merging::merge(&town, &args, context),
         TaskCommand::Pr(args) => merging::pull_request(&town, args, context),
+        TaskCommand::Cleanup(args) => cleaning::run(&town, &args, context),
     }
 }
 
@@ -169,9 +172,13 @@ fn start(town: &Town, args: StartArgs, context: &Context) -> Answer {
 
 /// A failed init command is a person's to judge.
 fn ask_to_go_on(ran: &Ran) -> bool {
-    let question = format!("The init command {}. Go on? [y/N] ", ran.words());
+    confirm(&format!("The init command {}. Go on? [y/N] ", ran.words()))
+}
+
+/// Whether a person says yes.
+fn confirm(question: &str) -> bool {
     // It has no end of a line that would bring it to the screen.
-    if output::print(&question).is_err() || std::io::stdout().flush().is_err() {
+    if output::print(question).is_err() || std::io::stdout().flush().is_err() {
         return false;
     }
     let mut answer = String::new();

@@ -1,5 +1,6 @@
 //! What is done to a task that is there: from the merge of its base to its end.
 
+mod cleaning;
 mod merging;
 mod pausing;
 mod updating;

@@ -65,6 +65,16 @@ pub(super) fn allot(town: &Town, dir: &Path, server: &DevServer) -> Result<BTree
     Ok(ports)
 }
 
+/// A worktree needs its ports no more.
+pub(super) fn forget(town: &Town, dir: &Path) -> Result<()> {
+    let _lock = FileLock::take(&town.runtime_dir().join("locks/ports.lock"), PATIENCE)?;
+    let mut all = read(town)?;
+    match all.remove(dir) {
+        Some(_) => write(town, &all),
+        None => Ok(()),
+    }
+}
+
 /// Whether nobody listens there, on any address.
 fn is_free(port: u16) -> bool {
     let on = |address: SocketAddr| match TcpListener::bind(address) {

@@ -209,6 +209,16 @@ impl<'a> Base<'a> {
         git.run(["push", "--quiet", "origin", &refspec]).map(drop)
     }
 
+    /// The commit that a branch of the remote stands at, as the remote says it now.
+    pub(crate) fn remote_commit(&self, branch: &str) -> Result<Option<String>> {
+        let name = format!("refs/heads/{branch}");
+        let git = self.git().within(PUSH_LIMIT);
+        let told = git.run(["ls-remote", "--quiet", "origin", &name])?;
+        let mut lines = told.lines().filter_map(|line| line.split_once('\t'));
+        let found = lines.find(|(_, found)| *found == name);
+        Ok(found.map(|(commit, _)| commit.to_owned()))
+    }
+
     /// Removes branches of the remote that still are at these commits, all by one push.
     pub(crate) fn remove_remote(&self, branches: &[(&str, &str)]) -> Result<()> {
         let branches = branches.iter();
@@ -243,7 +253,8 @@ impl<'a> Base<'a> {
         !matches!(self.remote, Remote::None)
     }
 
-    fn check_not_checked_out(&self, branch: &str) -> Result<()> {
+    /// Refuses a branch of the remote that somebody works on there.
+    pub(crate) fn check_not_checked_out(&self, branch: &str) -> Result<()> {
         match &self.remote {
             Remote::Folder(path) if is_checked_out(self.town, path, branch) => Err(
                 Problem::conflict(format!("{branch} is checked out in {}", path.display())),

@@ -119,7 +119,7 @@ fn end(town: &Town, identity: &Identity, is_there: bool) -> Result<bool> {
 }
 
 /// Whoever removes itself would end in the middle of it.
-fn refuse_oneself(town: &Town, identity: &Identity) -> Result<()> {
+pub(crate) fn refuse_oneself(town: &Town, identity: &Identity) -> Result<()> {
     let around = town.around();
     let is_here = around.var("GT_ROOT").map(Path::new) == Some(town.root());
     let own = around.var("GT_SESSION").filter(|_| is_here);

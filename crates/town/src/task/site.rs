@@ -86,8 +86,7 @@ impl<'a> Site<'a> {
 
     /// One of these operations at a time in one worktree.
     pub(super) fn lock(&self) -> Result<FileLock> {
-        let locks = self.town.runtime_dir().join("locks");
-        FileLock::take(&locks.join(format!("worktree-{}.lock", self.id)), PATIENCE)
+        lock(self.town, &self.id)
     }
 
     /// A file of ours about the worktree, for a moment.
@@ -97,6 +96,12 @@ impl<'a> Site<'a> {
         let name = uuid::Uuid::now_v7().simple();
         Ok(Passing(dir.join(format!("{kind}-{name}"))))
     }
+}
+
+/// The lock under which something is done to the worktree of an item.
+pub(super) fn lock(town: &Town, id: &WorkId) -> Result<FileLock> {
+    let locks = town.runtime_dir().join("locks");
+    FileLock::take(&locks.join(format!("worktree-{id}.lock")), PATIENCE)
 }
 
 /// A file that goes with whoever has made it.

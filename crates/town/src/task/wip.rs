@@ -7,6 +7,7 @@
 
 use super::branch::half_done;
 use super::site::Site;
+use crate::git::Git;
 use crate::merge::committer;
 use crate::{Result, fault};
 use gt_core::Problem;
@@ -128,9 +129,15 @@ pub(super) fn undo(site: &Site<'_>) -> Result<Undone> {
 
 /// From here on the commit is one like any other.
 pub(super) fn forget(site: &Site<'_>) -> Result<()> {
-    let branch = site.branch().unwrap_or_default();
-    let git = site.git().to_the_end();
-    for name in [noted(&branch), staged(&branch)] {
+    match site.branch() {
+        Some(branch) => forget_branch(site.git().to_the_end(), &branch),
+        None => Ok(()),
+    }
+}
+
+/// The same for a branch that may be gone.
+pub(super) fn forget_branch(git: Git<'_>, branch: &str) -> Result<()> {
+    for name in [noted(branch), staged(branch)] {
         git.run(["update-ref", "-d", &name])?;
     }
     Ok(())

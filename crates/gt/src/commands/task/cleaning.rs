@@ -1,0 +1,134 @@
+//! `gt task cleanup`.
+
+use super::super::Answer;
+use super::confirm;
+use super::pausing::{done, warn};
+use crate::context::Context;
+use crate::error;
+use crate::output::{self, Paint};
+use clap::Args;
+use gt_core::Problem;
+use gt_core::work::WorkId;
+use gt_town::Town;
+use gt_town::task::{self, CleanupOptions, CleanupPlan};
+use serde_json::{Value, json};
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+/// End a task: container, worktree and branches go, and its item is open again
+///
+/// All that will be done is named first, and asked about. Work that is nowhere else is not
+/// removed: neither files that are not committed, nor commits that are not in the base, not
+/// pushed and not in the merge queue. The remote's branch goes only if it is in the base. A
+/// clean-up that was cut off is finished by the next.
+#[derive(Debug, Args)]
+pub(crate) struct CleanupArgs {
+    /// The work item
+    #[arg(value_name = "BEAD")]
+    bead: WorkId,
+    /// Only say what would be done
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+    /// Close the item
+    #[arg(long)]
+    close: bool,
+    /// Also with work that is nowhere else, which is kept under refs/gt/saved/; and the
+    /// remote's branch as well
+    #[arg(long)]
+    force: bool,
+}
+
+pub(super) fn run(town: &Town, args: &CleanupArgs, context: &Context) -> Answer {
+    let options = CleanupOptions {
+        close: args.close,
+        force: args.force,
+    };
+    let at_a_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let may_ask = at_a_terminal && !context.json;
+    if !args.dry_run && !args.yes && !may_ask {
+        return Err(Problem::usage("nobody can be asked whether to go on")
+            .hint("`--dry-run` says what would be done, `--yes` does it"));
+    }
+    let plan = task::cleanup_plan(town, &args.bead, options)?;
+    if args.dry_run {
+        return tell_plan(&plan, context);
+    }
+    if let Some(refusal) = plan.refusal {
+        return Err(refusal);
+    }
+    if !context.json {
+        show(&plan)?;
+    }
+    if !args.yes && !plan.steps.is_empty() && !confirm("Go on? [y/N] ") {
+        output::line("Nothing was done.")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let cleaned = task::cleanup(town, &args.bead, options)?;
+    if context.json {
+        let mut document = document(&cleaned.plan, true);
+        document["saved"] = json!(cleaned.saved);
+        output::json(&document)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if cleaned.plan.steps.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    done(&format!("{} is cleaned up.", args.bead))?;
+    for name in &cleaned.saved {
+        output::line(format!("  Work is kept as {}.", output::clean(name)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tell_plan(plan: &CleanupPlan, context: &Context) -> Answer {
+    if context.json {
+        output::json(&document(plan, false))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    show(plan)?;
+    if let Some(refusal) = &plan.refusal {
+        output::line(format!("It is not done: {refusal}."))?;
+        for hint in refusal.hints() {
+            output::line(format!("  {hint}"))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(plan: &CleanupPlan) -> Result<(), Problem> {
+    warn(&plan.warnings);
+    if plan.steps.is_empty() {
+        output::line(format!("There is nothing of {} to clean up.", plan.id))?;
+    } else {
+        output::line(format!("To clean up {} is to:", plan.id))?;
+    }
+    let paint = Paint::for_stdout();
+    for step in &plan.steps {
+        let what = paint.bold(&output::clean(&step.what));
+        output::line(format!("  {} {what}", step.action.words()))?;
+    }
+    for kept in &plan.kept {
+        output::line(format!("  {} {}", paint.dim("stays:"), output::clean(kept)))?;
+    }
+    Ok(())
+}
+
+fn document(plan: &CleanupPlan, is_done: bool) -> Value {
+    let steps = plan
+        .steps
+        .iter()
+        .map(|step| json!({"action": step.action.word(), "what": step.what}));
+    let refused = plan.refusal.as_ref().map(error::as_json);
+    output::without_nulls(json!({
+        "bead": plan.id,
+        "agent": plan.agent,
+        "done": is_done,
+        "steps": steps.collect::<Vec<Value>>(),
+        "kept": plan.kept,
+        "refused": refused.map(|refused| refused["error"].clone()),
+        "warnings": plan.warnings,
+    }))
+}

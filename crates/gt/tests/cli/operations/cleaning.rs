@@ -1,0 +1,224 @@
+//! The end of a task.
+
+use super::*;
+use crate::env::run;
+use serde_json::json;
+
+/// A task whose rig has a bare remote, as a server has it.
+fn with_bare_remote() -> (TestEnv, String, PathBuf) {
+    let env = TestEnv::with_town();
+    let source = env.repository("source-gastown");
+    fs::write(source.join(".gitignore"), "made*\n").unwrap();
+    env.git(&source, &["add", "."]);
+    env.git(&source, &["commit", "--quiet", "-m", "Ignore"]);
+    let bare = env.path("remote.git");
+    let bare_text = bare.to_str().unwrap();
+    env.git(&source, &["clone", "--quiet", "--bare", ".", bare_text]);
+    env.gt(&["rig", "add", "gastown", bare_text, "--prefix", "gt"])
+        .ok();
+    let id = crate::tasks::create(&env);
+    let started = env.json(&["task", "start", &id]);
+    let dir = PathBuf::from(started["work_dir"].as_str().unwrap());
+    (env, id, dir)
+}
+
+fn remote_branches(env: &TestEnv) -> Vec<String> {
+    let names = ["for-each-ref", "--format=%(refname:short)", "refs/heads"];
+    let names = env.git(&env.path("remote.git"), &names);
+    names.lines().map(str::to_owned).collect()
+}
+
+fn actions(document: &Value) -> Vec<(&str, &str)> {
+    let steps = document["steps"].as_array().unwrap().iter();
+    steps
+        .map(|step| {
+            (
+                step["action"].as_str().unwrap(),
+                step["what"].as_str().unwrap(),
+            )
+        })
+        .collect()
+}
+
+/// The refs of the rig's repository under which work was kept.
+fn saved(env: &TestEnv, document: &Value) -> Vec<String> {
+    let repository = env.town().join("gastown/.repo.git");
+    let names = env.git(
+        &repository,
+        &["for-each-ref", "--format=%(refname)", "refs/gt/saved"],
+    );
+    let names: Vec<String> = names.lines().map(str::to_owned).collect();
+    let told = document["saved"].as_array().unwrap().clone();
+    assert_eq!(told.len(), names.len(), "{document}");
+    assert!(
+        told.iter()
+            .all(|name| names.contains(&name.as_str().unwrap().to_owned()))
+    );
+    names
+}
+
+fn is_gone(env: &TestEnv, id: &str, dir: &Path) {
+    assert!(!dir.exists(), "{}", dir.display());
+    assert!(!env.sessions().contains(&format!("{id}-az")));
+    let repository = env.town().join("gastown/.repo.git");
+    assert_eq!(env.git(&repository, &["branch", "--list", id]), "");
+}
+
+#[test]
+fn what_is_merged_goes_with_everything_that_was_named() {
+    let (env, id, dir) = with_bare_remote();
+    commit(&env, &dir, "new", "x\n");
+    env.git(&dir, &["push", "--quiet", "origin", &id]);
+    env.git(&dir, &["push", "--quiet", "origin", "HEAD:main"]);
+    assert_eq!(remote_branches(&env), [id.as_str(), "main"]);
+    // Nothing is done that nobody has agreed to.
+    let answer = env.gt(&["task", "cleanup", &id]).fails(2);
+    assert!(answer.stderr.contains("--yes"), "{}", answer.stderr);
+    let plan = env.json(&["task", "cleanup", &id, "--dry-run"]);
+    let container = format!("{id}-az");
+    let expected = [
+        ("stop_container", container.as_str()),
+        ("remove_worktree", dir.to_str().unwrap()),
+        ("delete_branch", id.as_str()),
+        ("delete_remote_branch", id.as_str()),
+        ("open_item", id.as_str()),
+    ];
+    assert_eq!(actions(&plan), expected, "{plan}");
+    assert_eq!(plan["done"], false);
+    assert!(dir.exists());
+    assert!(env.sessions().contains(&container));
+    let cleaned = env.json(&["task", "cleanup", &id, "--yes"]);
+    assert_eq!(actions(&cleaned), expected);
+    assert_eq!(saved(&env, &cleaned), [""; 0]);
+    is_gone(&env, &id, &dir);
+    assert_eq!(remote_branches(&env), ["main"]);
+    let item = env.json(&["work", "show", &id]);
+    assert_eq!(item["status"], "open");
+    assert_eq!(item["assignee"], Value::Null);
+    // There is nothing left to do, except what was not wished before.
+    let again = env.json(&["task", "cleanup", &id, "--yes"]);
+    assert_eq!(actions(&again), []);
+    let closed = env.json(&["task", "cleanup", &id, "--yes", "--close"]);
+    assert_eq!(actions(&closed), [("close_item", id.as_str())]);
+    assert_eq!(env.json(&["work", "show", &id])["status"], "closed");
+}
+
+#[test]
+fn work_that_is_nowhere_else_is_refused_and_kept_by_force() {
+    let (env, id, dir) = with_bare_remote();
+    let tip = commit(&env, &dir, "new", "x\n");
+    fs::write(dir.join("not committed"), "y\n").unwrap();
+    let plan = env.json(&["task", "cleanup", &id, "--dry-run"]);
+    let refused = plan["refused"]["message"].as_str().unwrap();
+    assert!(refused.contains("1 changed file, 1 commit"), "{refused}");
+    let answer = env.gt(&["task", "cleanup", &id, "--yes"]).fails(4);
+    assert!(answer.stderr.contains("--force"), "{}", answer.stderr);
+    assert!(dir.exists());
+    assert_eq!(env.agent(&format!("task/{id}"))["health"], "healthy");
+    let cleaned = env.json(&["task", "cleanup", &id, "--yes", "--force"]);
+    is_gone(&env, &id, &dir);
+    let names = saved(&env, &cleaned);
+    let repository = env.town().join("gastown/.repo.git");
+    assert_eq!(names.len(), 2, "{names:?}");
+    for name in &names {
+        env.git(&repository, &["merge-base", "--is-ancestor", &tip, name]);
+    }
+    let changes = names.iter().find(|name| name.ends_with("changes")).unwrap();
+    let file = format!("{changes}:not committed");
+    assert_eq!(env.git(&repository, &["show", &file]), "y\n");
+}
+
+#[test]
+fn what_is_only_pushed_stays_at_the_remote_and_is_kept_by_force() {
+    let (env, id, dir) = with_bare_remote();
+    let tip = commit(&env, &dir, "new", "x\n");
+    env.git(&dir, &["push", "--quiet", "origin", &id]);
+    let cleaned = env.json(&["task", "cleanup", &id, "--yes"]);
+    is_gone(&env, &id, &dir);
+    let kept = cleaned["kept"][0].as_str().unwrap();
+    assert!(kept.contains("it is not in main"), "{kept}");
+    assert_eq!(remote_branches(&env), [id.as_str(), "main"]);
+    let cleaned = env.json(&["task", "cleanup", &id, "--yes", "--force"]);
+    assert_eq!(actions(&cleaned), [("delete_remote_branch", id.as_str())]);
+    assert_eq!(remote_branches(&env), ["main"]);
+    let names = saved(&env, &cleaned);
+    let repository = env.town().join("gastown/.repo.git");
+    let kept = env.git(&repository, &["rev-parse", &names[0]]);
+    assert_eq!(kept.trim(), tip);
+}
+
+#[test]
+fn a_branch_that_waits_to_be_merged_stays() {
+    let (env, id, dir) = with_bare_remote();
+    let tip = commit(&env, &dir, "new", "x\n");
+    let mut by_agent = env.gt_command(&["done"]);
+    let by_agent = by_agent.env("GT_ROLE", format!("task/{id}"));
+    run(by_agent.current_dir(&dir)).ok();
+    let cleaned = env.json(&["task", "cleanup", &id, "--yes"]);
+    let kept = cleaned["kept"].to_string();
+    assert!(kept.contains("waits to be merged"), "{kept}");
+    assert!(!dir.exists());
+    env.gt(&["mq", "run"]).ok();
+    env.git(
+        &env.path("remote.git"),
+        &["merge-base", "--is-ancestor", &tip, "main"],
+    );
+}
+
+#[test]
+fn a_clean_up_that_is_killed_anywhere_is_finished_by_the_next() {
+    for point in gt_town::task::CLEANUP_FAULT_POINTS {
+        let (env, id, dir) = with_bare_remote();
+        let tip = commit(&env, &dir, "new", "x\n");
+        env.git(&dir, &["push", "--quiet", "origin", &id]);
+        fs::write(dir.join("not committed"), "y\n").unwrap();
+        let words = [
+            "task", "cleanup", &id, "--yes", "--force", "--close", "--json",
+        ];
+        let killed = run(env.gt_command(&words).env("GT_FAULT", point));
+        assert_eq!(killed.code, -9, "{point}: {killed:?}");
+        env.gt(&words).ok();
+        is_gone(&env, &id, &dir);
+        assert_eq!(remote_branches(&env), ["main"], "{point}");
+        assert_eq!(
+            env.json(&["work", "show", &id])["status"],
+            "closed",
+            "{point}"
+        );
+        // Nothing was lost on the way.
+        let repository = env.town().join("gastown/.repo.git");
+        let names = ["for-each-ref", "--format=%(refname)", "refs/gt/saved"];
+        let names = env.git(&repository, &names);
+        let has = |what: &str| names.lines().find(|name| name.ends_with(what));
+        let remote = env.git(&repository, &["rev-parse", has("-remote").unwrap()]);
+        assert_eq!(remote.trim(), tip, "{point}");
+        let file = format!("{}:not committed", has("-changes").unwrap());
+        assert_eq!(env.git(&repository, &["show", &file]), "y\n", "{point}");
+        assert_eq!(actions(&env.gt(&words).ok().json()), [], "{point}");
+    }
+}
+
+#[test]
+fn an_agent_does_not_clean_up_itself_and_ports_are_free_again() {
+    let (env, id) =
+        with_project("[[dev_servers]]\nname = 'web'\ncommand = 'exec sleep 1000'\nport = 38471\n");
+    env.gt(&["task", "start", &id]).ok();
+    let dir = folder(&env, &id);
+    env.gt(&["dev", "start", &id]).ok();
+    let ports = env.town().join(".runtime/ports.json");
+    assert!(fs::read_to_string(&ports).unwrap().contains("gastown-"));
+    let mut own = env.gt_command(&["task", "cleanup", &id, "--yes"]);
+    own.env("GT_ROOT", env.town())
+        .env("GT_SESSION", format!("{id}-az"));
+    let answer = run(&mut own).fails(4);
+    assert!(
+        answer.stderr.contains("cannot remove itself"),
+        "{}",
+        answer.stderr
+    );
+    env.gt(&["task", "cleanup", &id, "--yes"]).ok();
+    is_gone(&env, &id, &dir);
+    assert!(!fs::read_to_string(&ports).unwrap().contains("gastown-"));
+    // It can be begun again.
+    assert_eq!(env.json(&["task", "start", &id])["reused"], false);
+}

@@ -1,0 +1,349 @@
+//! The end of a task: its container, its worktree and its branches go, and its item is
+//! closed or open again.
+//!
+//! What is to be done is looked up first and told; then it is done in an order in which
+//! whoever is killed leaves something that the next call finds. Work that is nowhere else
+//! is not removed; with `force` it is kept under `refs/gt/saved/`. A branch of the remote
+//! goes only if it is in the base, or with `force`, and then its commits are kept as well.
+
+use super::site::lock;
+use super::{agent_of, project, step, wip, worktree};
+use crate::git::Git;
+use crate::merge::Base;
+use crate::polecat::{claim, is_wanted, refuse_oneself};
+use crate::stop::{self, StopOptions};
+use crate::work::Work;
+use crate::workspace::{self, Unsaved};
+use crate::{Result, Town, checkpoint, containers, devserver, fault, hook, restore, rig};
+use gt_core::work::{Status, WorkId};
+use gt_core::{Identity, Kind, Problem};
+use std::path::{Path, PathBuf};
+
+/// Where a test can kill us; each is what was just done.
+pub const FAULT_POINTS: &[&str] = &[
+    "cleanup.stopped",
+    "cleanup.saved",
+    "cleanup.removed",
+    "cleanup.remote",
+    "cleanup.forgotten",
+    "cleanup.released",
+];
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CleanupOptions {
+    /// Close the item, instead of opening it again.
+    pub close: bool,
+    /// Also what is nowhere else: it is kept under `refs/gt/saved/`.
+    pub force: bool,
+}
+
+/// What there is to do, before anything is done.
+#[derive(Clone, Debug)]
+pub struct CleanupPlan {
+    pub id: WorkId,
+    pub agent: Identity,
+    pub steps: Vec<CleanupStep>,
+    /// What stays, and why.
+    pub kept: Vec<String>,
+    /// Why it is not done.
+    pub refusal: Option<Problem>,
+    pub warnings: Vec<String>,
+    dir: PathBuf,
+    remote: Option<RemoteBranch>,
+}
+
+/// One thing that is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CleanupStep {
+    pub action: Action,
+    /// To what: a name, or a path.
+    pub what: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    StopContainer,
+    SaveWork,
+    RemoveWorktree,
+    DeleteRemoteBranch,
+    DeleteBranch,
+    CloseItem,
+    OpenItem,
+}
+
+impl Action {
+    /// As scripts read it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Action::StopContainer => "stop_container",
+            Action::SaveWork => "save_work",
+            Action::RemoveWorktree => "remove_worktree",
+            Action::DeleteRemoteBranch => "delete_remote_branch",
+            Action::DeleteBranch => "delete_branch",
+            Action::CloseItem => "close_item",
+            Action::OpenItem => "open_item",
+        }
+    }
+
+    /// As people read it, before what it is done to.
+    pub fn words(self) -> &'static str {
+        match self {
+            Action::StopContainer => "stop everything in the container",
+            Action::SaveWork => "keep under refs/gt/saved/",
+            Action::RemoveWorktree => "remove the worktree",
+            Action::DeleteRemoteBranch => "delete the remote's branch",
+            Action::DeleteBranch => "delete the branch",
+            Action::CloseItem => "close the item",
+            Action::OpenItem => "take off its hook, and open again, the item",
+        }
+    }
+}
+
+/// A branch of the remote, where it stands there.
+#[derive(Clone, Debug)]
+struct RemoteBranch {
+    name: String,
+    commit: String,
+    is_merged: bool,
+}
+
+/// What was done.
+#[derive(Clone, Debug)]
+pub struct Cleaned {
+    pub plan: CleanupPlan,
+    /// The refs under which work was kept.
+    pub saved: Vec<String>,
+}
+
+/// Looks up what there is to do, in that order. Nothing of the task's is changed by it.
+pub fn cleanup_plan(town: &Town, id: &WorkId, options: CleanupOptions) -> Result<CleanupPlan> {
+    let (agent, rig) = agent_of(town, id)?;
+    let base = Base::of(town, &rig)?;
+    let mut plan = CleanupPlan {
+        id: id.clone(),
+        agent: agent.clone(),
+        steps: Vec::new(),
+        kept: Vec::new(),
+        refusal: None,
+        warnings: Vec::new(),
+        dir: PathBuf::new(),
+        remote: None,
+    };
+    let mut steps = Vec::new();
+    let mut step = |action: Action, what: String| steps.push(CleanupStep { action, what });
+    if let Some(container) = containers::of_agent(town, &agent)? {
+        step(Action::StopContainer, container.name().to_owned());
+    }
+    let remote = look_at_remote(town, &agent, &base, &mut plan)?;
+    let found = worktree(town, &agent);
+    plan.dir = match &found {
+        Some(dir) => dir.clone(),
+        None => no_worktree(town, &agent, &rig),
+    };
+    let unsaved = workspace::unsaved(town, &agent, &plan.dir)?;
+    let is_refused = !unsaved.is_nothing() && !options.force;
+    if is_refused {
+        plan.refusal = Some(refusal(id, &unsaved));
+    }
+    if !unsaved.is_nothing() && options.force {
+        step(Action::SaveWork, words_of(&unsaved));
+    }
+    if let Some(dir) = &found {
+        step(Action::RemoveWorktree, dir.display().to_string());
+    }
+    for (branch, _) in workspace::branches(town, &agent)? {
+        match is_wanted(town, &agent, &branch)? {
+            true => plan
+                .kept
+                .push(format!("the branch {branch}: it waits to be merged")),
+            false => step(Action::DeleteBranch, branch),
+        }
+    }
+    if let Some(remote) = remote {
+        match remote.is_merged || options.force {
+            true => {
+                step(Action::DeleteRemoteBranch, remote.name.clone());
+                plan.remote = Some(remote);
+            }
+            false => plan.kept.push(format!(
+                "the remote's branch {}: it is not in {}",
+                remote.name, base.branch
+            )),
+        }
+    }
+    let work = Work::of(town);
+    let item = work.get(id)?;
+    let is_held = work.holder(id)? == Some(agent.address());
+    if options.close && item.status != Status::Closed {
+        step(Action::CloseItem, id.to_string());
+    } else if is_held {
+        step(Action::OpenItem, id.to_string());
+    }
+    plan.steps = steps;
+    Ok(plan)
+}
+
+/// Does what the plan says, as things are by then.
+pub fn cleanup(town: &Town, id: &WorkId, options: CleanupOptions) -> Result<Cleaned> {
+    let (agent, rig) = agent_of(town, id)?;
+    refuse_oneself(town, &agent)?;
+    let _lock = lock(town, id)?;
+    // Nobody starts it meanwhile.
+    let _claim = claim::agent(town, &agent)?;
+    let plan = cleanup_plan(town, id, options)?;
+    if let Some(refusal) = plan.refusal {
+        return Err(refusal);
+    }
+    end(town, &agent)?;
+    restore::forget(town, &agent)?;
+    fault::point(town, "cleanup.stopped");
+    let base = Base::of(town, &rig)?;
+    let mut saved = Vec::new();
+    if let Some(remote) = &plan.remote {
+        saved.extend(save_remote(&base, &agent, remote)?);
+    }
+    fault::point(town, "cleanup.saved");
+    // It looks once more: an agent may have worked until it was ended.
+    let removed = workspace::remove(town, &agent, &plan.dir, options.force)?;
+    saved.extend(removed.saved);
+    fault::point(town, "cleanup.removed");
+    if let Some(remote) = &plan.remote {
+        base.remove_remote(&[(&remote.name, &remote.commit)])
+            .map_err(|problem| {
+                Problem::failed(format!("the remote's {} could not be deleted", remote.name))
+                    .caused_by_problem(&problem)
+                    .hint("run it again: what is done already is found so")
+            })?;
+    }
+    fault::point(town, "cleanup.remote");
+    forget(town, &agent, &rig, &plan.dir)?;
+    fault::point(town, "cleanup.forgotten");
+    let work = Work::of(town);
+    if options.close {
+        work.close(id, Some("cleaned up"))?;
+    } else if work.holder(id)? == Some(agent.address()) {
+        hook::take_off_item(town, id)?;
+    }
+    fault::point(town, "cleanup.released");
+    Ok(Cleaned { plan, saved })
+}
+
+/// Where a worktree would be; one that is somebody else's is none.
+fn no_worktree(town: &Town, agent: &Identity, rig: &str) -> PathBuf {
+    let nowhere = town.runtime_dir().join("tmp").join("no-worktree");
+    let project = project::of_rig(town, rig);
+    let place = project.and_then(|it| project::worktree(town, rig, agent.short_name(), &it));
+    match place {
+        Ok(place) if !place.exists() => place,
+        _ => nowhere,
+    }
+}
+
+/// The task's branch as the remote has it. Where that cannot be asked, it is told.
+fn look_at_remote(
+    town: &Town,
+    agent: &Identity,
+    base: &Base<'_>,
+    plan: &mut CleanupPlan,
+) -> Result<Option<RemoteBranch>> {
+    if !base.has_remote() {
+        return Ok(None);
+    }
+    let name = workspace::branch(agent);
+    // What is merged there is to be known.
+    let asked = base.fetch().and_then(|()| base.remote_commit(&name));
+    let known = format!("refs/remotes/origin/{name}");
+    let commit = match asked {
+        Ok(commit) => commit,
+        Err(problem) => {
+            plan.warnings.push(format!(
+                "the remote cannot be asked, and stays as it is: {problem}"
+            ));
+            return Ok(None);
+        }
+    };
+    let Some(commit) = commit else {
+        // It was deleted there. What is here of it must not pass for kept elsewhere.
+        let repository = rig::repository(town, agent.rig().unwrap_or_default());
+        let git = Git::at(&repository, town.around());
+        git.run(["update-ref", "-d", &known])?;
+        return Ok(None);
+    };
+    if let Err(problem) = base.check_not_checked_out(&name) {
+        plan.kept
+            .push(format!("the remote's branch {name}: {problem}"));
+        return Ok(None);
+    }
+    Ok(Some(RemoteBranch {
+        is_merged: base.contains(&base.tip()?, &commit),
+        name,
+        commit,
+    }))
+}
+
+fn words_of(unsaved: &Unsaved) -> String {
+    let count = |number: usize, what: &str| match number {
+        1 => format!("1 {what}"),
+        number => format!("{number} {what}s"),
+    };
+    let files = count(unsaved.changed_files, "changed file");
+    let commits = count(unsaved.commits, "commit");
+    match (unsaved.changed_files, unsaved.commits) {
+        (0, _) => commits,
+        (_, 0) => files,
+        _ => format!("{files}, {commits}"),
+    }
+}
+
+fn refusal(id: &WorkId, unsaved: &Unsaved) -> Problem {
+    Problem::conflict(format!(
+        "{id} has work that is nowhere else: {}",
+        words_of(unsaved)
+    ))
+    .hint(format!(
+        "`gt task merge {id}` brings it into the base, `gt task pr {id}` onto the remote"
+    ))
+    .hint("with `--force` it is kept under refs/gt/saved/, and the rest goes")
+}
+
+fn end(town: &Town, agent: &Identity) -> Result<()> {
+    let options = StopOptions::default();
+    for (_, result) in stop::stop_all(town, std::slice::from_ref(agent), options) {
+        match result {
+            // There is none, or it ended meanwhile.
+            Err(problem) if problem.kind() == Kind::NotFound => {}
+            result => drop(result?),
+        }
+    }
+    Ok(())
+}
+
+/// Keeps what only the remote's branch has, before that goes.
+fn save_remote(base: &Base<'_>, agent: &Identity, remote: &RemoteBranch) -> Result<Option<String>> {
+    if remote.is_merged {
+        return Ok(None);
+    }
+    let stamp = jiff::Timestamp::now().as_millisecond();
+    let name = format!("refs/gt/saved/{}/{stamp}-remote", agent.short_name());
+    base.git()
+        .to_the_end()
+        .run(["update-ref", &name, &remote.commit])?;
+    Ok(Some(name))
+}
+
+/// What was noted about a task that is no more.
+fn forget(town: &Town, agent: &Identity, rig: &str, dir: &Path) -> Result<()> {
+    devserver::forget(town, dir)?;
+    checkpoint::clear(town, agent)?;
+    let repository = rig::repository(town, rig);
+    wip::forget_branch(
+        Git::at(&repository, town.around()).to_the_end(),
+        &workspace::branch(agent),
+    )?;
+    match std::fs::remove_dir_all(step::folder(town, agent)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Problem::failed("what was noted of its start cannot be removed").caused_by(error))
+        }
+        _ => Ok(()),
+    }
+}
