@@ -77,6 +77,8 @@ pub(crate) mod tags {
     pub(crate) const OWN_INIT_DONE: &str = "@gt_init_done";
     /// The names of the background tasks that were begun.
     pub(crate) const BACKGROUND: &str = "@gt_background";
+    /// The commit whose merge was given to an agent of its own.
+    pub(crate) const MERGE: &str = "@gt_merge";
     /// The commit in which a pause has kept what was not committed.
     pub(crate) const WIP: &str = "@gt_wip";
 }

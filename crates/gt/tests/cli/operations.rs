@@ -56,3 +56,41 @@ fn wait_state(env: &TestEnv, id: &str, state: &str) {
         (env.json(&["task", "show", id])["state"] == state).then_some(())
     });
 }
+
+/// A person's terminal, in which a command runs.
+struct Person<'a> {
+    env: &'a TestEnv,
+}
+
+impl<'a> Person<'a> {
+    fn at(env: &'a TestEnv, call: &str) -> Self {
+        let call = format!("{call}; echo ended-with-$?; exec sleep 1000");
+        env.tmux(
+            gt_tmux::Command::new("new-session")
+                .args(["-d", "-s", "person", "-x", "150", "-y", "30"])
+                .args(["--", "env"])
+                .arg(format!("HOME={}", env.home().display()))
+                .arg(format!("GT_TMUX_SOCKET={}", env.socket().display()))
+                .args(["sh", "-c", &call]),
+        );
+        Person { env }
+    }
+
+    fn target() -> gt_tmux::SessionName {
+        gt_tmux::SessionName::try_from("person").unwrap()
+    }
+
+    #[track_caller]
+    fn sees(&self, text: &str) -> String {
+        wait_until(&format!("{text:?}"), PATIENCE, || {
+            let look = gt_tmux::Command::new("capture-pane").arg("-p");
+            let screen = self.env.tmux(look.target(Self::target()));
+            screen.contains(text).then_some(screen)
+        })
+    }
+
+    fn presses(&self, key: &str) {
+        let press = gt_tmux::Command::new("send-keys").target(Self::target());
+        self.env.tmux(press.arg(key));
+    }
+}

@@ -2,14 +2,15 @@
 //! `merge` beside the task's agent, and not that agent.
 
 use super::site::Site;
-use super::tag_of;
+use super::{tag_of, tags};
+use crate::containers::tmux_problem;
 use crate::start::{self, StartOptions};
 use crate::windows::{self, AfterEnd, Wish};
 use crate::{Result, project};
 use gt_core::Problem;
 use gt_core::project::Label;
 use gt_core::startup::tag;
-use gt_tmux::SessionName;
+use gt_tmux::{Command, SessionName};
 
 pub(super) const WINDOW: &str = "merge";
 
@@ -45,6 +46,31 @@ pub(super) fn wishes(site: &Site<'_>) -> Result<StartOptions> {
     Ok(options)
 }
 
+/// Whether the merge that is under way was given to one in this container.
+pub(super) fn was_opened(site: &Site<'_>) -> Result<bool> {
+    let Some(container) = site.container()? else {
+        return Ok(false);
+    };
+    Ok(tag_of(site.town, &container, tags::MERGE)? == merge_head(site)?)
+}
+
+/// The next merge is another one, even if it is of the same commit.
+pub(super) fn forget(site: &Site<'_>) -> Result<()> {
+    let Some(container) = site.container()? else {
+        return Ok(());
+    };
+    let set = Command::new("set-option")
+        .target(container.id())
+        .args([tags::MERGE, ""]);
+    let done = site.town.server().run(set).map(drop);
+    done.map_err(|error| tmux_problem("cannot mark the container", error))
+}
+
+/// The commit that is being merged.
+fn merge_head(site: &Site<'_>) -> Result<String> {
+    site.git().run(["rev-parse", "--verify", "MERGE_HEAD"])
+}
+
 /// What it is told.
 fn prompt(files: &[String]) -> String {
     format!(
@@ -65,6 +91,9 @@ pub(super) fn open(
     })?;
     let name = SessionName::try_from(container.name())
         .map_err(|error| Problem::failed(error.to_string()))?;
+    let note = Command::new("set-option")
+        .target(container.id())
+        .args([tags::MERGE, &merge_head(site)?]);
     let mut ran = String::new();
     let warnings = start::beside(
         site.town,
@@ -80,7 +109,7 @@ pub(super) fn open(
                 env,
                 after_end: AfterEnd::StayIfFailed,
             };
-            windows::open(site.town, &name, &wish, Vec::new())
+            windows::open(site.town, &name, &wish, vec![note])
         },
     )?;
     Ok((ran, warnings))

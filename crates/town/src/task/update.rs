@@ -112,15 +112,12 @@ pub fn update(town: &Town, id: &WorkId) -> Result<Updated> {
         Combined::Conflict(files) => {
             // Before anything is begun: where nobody could be given the conflicts, the
             // worktree stays as it is.
-            if site.container()?.is_none() {
-                let options = TaskOptions {
-                    no_agent: true,
-                    ..TaskOptions::default()
-                };
-                super::start(town, id, &options, &mut |_| false)?;
-            }
+            ensure_container(&site)?;
             let wishes = resolver::wishes(&site)?;
-            begin(&site, &tip, &updated.base)?;
+            if !begin(&site, &tip, &updated.base)? {
+                updated.result = UpdateResult::Merged;
+                return Ok(updated);
+            }
             fault::point(town, "update.begun");
             updated.files = files;
             hand_over(&site, &wishes, updated)
@@ -143,6 +140,7 @@ pub fn abort_merge(town: &Town, id: &WorkId) -> Result<Vec<String>> {
     let files = unresolved(&site)?;
     // First, so that nobody works on in files that are taken back.
     close_window(&site)?;
+    resolver::forget(&site)?;
     let git = site.git().to_the_end();
     git.run(["merge", "--abort"]).map_err(|problem| {
         Problem::failed("the merge cannot be taken back")
@@ -152,24 +150,31 @@ pub fn abort_merge(town: &Town, id: &WorkId) -> Result<Vec<String>> {
     Ok(files)
 }
 
-/// A merge that was begun before: what is left of it, and somebody to do it.
+/// A merge that was begun before: what is left of it. If nobody was given its conflicts,
+/// because whoever has begun it was killed or the container is gone, somebody is now. An
+/// agent that has left, or a person who resolves them by hand, is left alone.
 fn go_on(site: &Site<'_>, mut updated: Updated) -> Result<Updated> {
     take_ours_in_beads(site)?;
     updated.files = unresolved(site)?;
     updated.result = UpdateResult::Merging;
-    let is_at_it = match site.container()? {
-        Some(container) => {
-            let mut own = container.own_windows();
-            own.any(|row| row.tag_window == resolver::WINDOW && !row.dead)
-        }
-        None => false,
-    };
-    // Whoever has begun it was killed, or the agent has left without an end.
-    if !is_at_it && !updated.files.is_empty() && site.container()?.is_some() {
-        let wishes = resolver::wishes(site)?;
-        return hand_over(site, &wishes, updated);
+    if updated.files.is_empty() || resolver::was_opened(site)? {
+        return Ok(updated);
     }
-    Ok(updated)
+    ensure_container(site)?;
+    let wishes = resolver::wishes(site)?;
+    hand_over(site, &wishes, updated)
+}
+
+/// A task that has no container gets one, with a shell in place of an agent.
+fn ensure_container(site: &Site<'_>) -> Result<()> {
+    if site.container()?.is_some() {
+        return Ok(());
+    }
+    let options = TaskOptions {
+        no_agent: true,
+        ..TaskOptions::default()
+    };
+    super::start(site.town, &site.id, &options, &mut |_| false).map(drop)
 }
 
 /// Gives the conflicts to an agent in a window of its own. The merge stands whatever comes
@@ -271,22 +276,22 @@ fn move_on(site: &Site<'_>, commit: &str) -> Result<()> {
         .map_err(|problem| in_the_way(site, &problem))
 }
 
-/// Begins a merge that is known to have conflicts.
-fn begin(site: &Site<'_>, tip: &str, base: &str) -> Result<()> {
+/// Begins a merge that is known to have conflicts, and says whether it is under way.
+fn begin(site: &Site<'_>, tip: &str, base: &str) -> Result<bool> {
     let git = quiet(site.git());
     let message = message(site, base);
     let mut args = committer(git);
     args.extend(MERGE);
     args.extend(["--no-ff", "-m", &message, tip]);
     let begun = git.run(args);
-    if !is_merging(&site.dir) {
-        return match begun {
-            // Somebody has resolved it before, and git has remembered that.
-            Ok(_) => Ok(()),
-            Err(problem) => Err(in_the_way(site, &problem)),
-        };
+    if is_merging(&site.dir) {
+        take_ours_in_beads(site)?;
+        return Ok(true);
     }
-    take_ours_in_beads(site)
+    // A driver of the user's own may have known what to do.
+    begun
+        .map(|_| false)
+        .map_err(|problem| in_the_way(site, &problem))
 }
 
 /// A merge in which nothing of the user's own can happen: no editor, no hook, no stash, no

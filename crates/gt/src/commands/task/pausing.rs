@@ -6,6 +6,7 @@ use crate::output::{self, Paint};
 use clap::Args;
 use gt_core::Problem;
 use gt_core::merge::short;
+use gt_core::nudge::NotNow;
 use gt_core::startup::Conversation;
 use gt_core::work::WorkId;
 use gt_town::Town;
@@ -133,7 +134,7 @@ fn resumed_document(resumed: &Resumed) -> Value {
         "conversation": conversation,
         "undone": undone,
         "kept": kept,
-        "queued": resumed.waits.map(|why| why.words()),
+        "queued": resumed.waits.map(NotNow::words),
         "warnings": resumed.warnings,
     }))
 }

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::env::run;
-use serde_json::json;
 
 /// A task whose rig has a bare remote, as a server has it.
 fn with_bare_remote() -> (TestEnv, String, PathBuf) {
@@ -221,4 +220,30 @@ fn an_agent_does_not_clean_up_itself_and_ports_are_free_again() {
     assert!(!fs::read_to_string(&ports).unwrap().contains("gastown-"));
     // It can be begun again.
     assert_eq!(env.json(&["task", "start", &id])["reused"], false);
+}
+
+#[test]
+fn a_person_is_asked_and_may_say_no() {
+    let (env, id) = with_project("");
+    env.gt(&["task", "start", &id]).ok();
+    let dir = folder(&env, &id);
+    let gt = env!("CARGO_BIN_EXE_gt");
+    let person = Person::at(
+        &env,
+        &format!("{gt} task cleanup {id}; {gt} task cleanup {id}"),
+    );
+    let screen = person.sees("Go on? [y/N]");
+    let container = format!("stop everything in the container {id}-az");
+    assert!(screen.contains(&container), "{screen}");
+    person.presses("Enter");
+    person.sees("Nothing was done.");
+    assert!(dir.exists());
+    wait_until("the second question", PATIENCE, || {
+        let screen = person.sees("Go on? [y/N]");
+        (screen.matches("Go on?").count() == 2).then_some(())
+    });
+    person.presses("y");
+    person.presses("Enter");
+    person.sees(&format!("{id} is cleaned up."));
+    is_gone(&env, &id, &dir);
 }

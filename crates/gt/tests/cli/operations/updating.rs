@@ -107,6 +107,12 @@ fn conflicts_are_given_to_an_agent_beside_the_tasks_own() {
     assert_eq!(again["files"], json!(["two words"]));
     let shown = env.gt(&["task", "attach", &id, "--merge"]).fails(1);
     assert!(shown.stderr.contains("two words"), "{}", shown.stderr);
+    // Whoever closes the window wants to do it by hand.
+    let close = gt_tmux::Command::new("kill-window").option("-t", pane.clone());
+    env.tmux(close);
+    let again = env.gt(&["task", "update", &id, "--json"]).fails(1).json();
+    assert_eq!(again["result"], "merging", "{again}");
+    assert_eq!(window_names(&env, &container), ["task"]);
     // Resolved and committed, it can be tried again.
     fs::write(dir.join("two words"), "both\n").unwrap();
     env.git(&dir, &["add", "two words"]);
@@ -147,6 +153,51 @@ fn without_a_container_the_conflicts_get_one_with_a_shell() {
     let shown = env.json(&["task", "show", &id]);
     assert_eq!(shown["session"], Value::Null, "no agent was started");
     assert_eq!(shown["windows"][0]["name"], "merge");
+    // The same where the container is lost later on.
+    env.gt(&["task", "stop", &id]).ok();
+    let again = env.gt(&["task", "update", &id, "--json"]).fails(1).json();
+    assert_eq!(again["result"], "conflict", "{again}");
+    assert_eq!(windows(&env, &id)[0]["name"], "merge");
+}
+
+#[test]
+fn what_the_board_tells_of_a_branch_is_so() {
+    let (env, id, dir) = running();
+    let home = env.home().to_str().unwrap().to_owned();
+    let around = gt_town::Surroundings {
+        env: [
+            ("HOME".to_owned(), home),
+            ("PATH".to_owned(), std::env::var("PATH").unwrap()),
+        ]
+        .into(),
+        gt: env!("CARGO_BIN_EXE_gt").into(),
+        current_dir: env.home().to_owned(),
+        ..gt_town::Surroundings::default()
+    };
+    let town = gt_town::Town::open(&env.town(), around).unwrap();
+    let facts = || {
+        let base = gt_town::task::base_of(&town, "gastown").unwrap();
+        gt_town::task::branch_facts(&town, &dir, &base).unwrap()
+    };
+    let fresh = facts();
+    assert_eq!(
+        (fresh.name.as_str(), fresh.base.as_str()),
+        (id.as_str(), "main")
+    );
+    assert_eq!((fresh.ahead, fresh.behind, fresh.dirty), (0, 0, 0));
+    commit(&env, &dir, "README.md", "1\n2\n");
+    fs::write(dir.join("not known"), "1\n2\n3").unwrap();
+    fs::write(dir.join("made-ignored"), "1\n").unwrap();
+    commit_to_base(&env, "README.md", "theirs\n");
+    env.git(&dir, &["fetch", "--quiet", "origin"]);
+    let changed = facts();
+    assert_eq!((changed.ahead, changed.behind, changed.dirty), (1, 1, 1));
+    assert_eq!((changed.added, changed.removed), (5, 1));
+    assert!(!changed.merging);
+    env.gt(&["task", "update", &id]).fails(1);
+    let merging = facts();
+    assert!(merging.merging);
+    assert_eq!(merging.conflicts, ["README.md"]);
 }
 
 #[test]
@@ -192,44 +243,6 @@ fn an_update_that_is_killed_is_gone_on_with_by_the_next() {
         let all = windows(&env, &id);
         assert_eq!(all.len(), 1, "{point}: {all:?}");
         assert_eq!(all[0]["name"], "merge", "{point}");
-    }
-}
-
-/// A person's terminal, in which a command runs.
-struct Person<'a> {
-    env: &'a TestEnv,
-}
-
-impl<'a> Person<'a> {
-    fn at(env: &'a TestEnv, call: &str) -> Self {
-        let call = format!("{call}; echo ended-with-$?; exec sleep 1000");
-        env.tmux(
-            gt_tmux::Command::new("new-session")
-                .args(["-d", "-s", "person", "-x", "150", "-y", "30"])
-                .args(["--", "env"])
-                .arg(format!("HOME={}", env.home().display()))
-                .arg(format!("GT_TMUX_SOCKET={}", env.socket().display()))
-                .args(["sh", "-c", &call]),
-        );
-        Person { env }
-    }
-
-    fn target() -> gt_tmux::SessionName {
-        gt_tmux::SessionName::try_from("person").unwrap()
-    }
-
-    #[track_caller]
-    fn sees(&self, text: &str) -> String {
-        wait_until(&format!("{text:?}"), PATIENCE, || {
-            let look = gt_tmux::Command::new("capture-pane").arg("-p");
-            let screen = self.env.tmux(look.target(Self::target()));
-            screen.contains(text).then_some(screen)
-        })
-    }
-
-    fn presses(&self, key: &str) {
-        let press = gt_tmux::Command::new("send-keys").target(Self::target());
-        self.env.tmux(press.arg(key));
     }
 }
 
