@@ -109,7 +109,7 @@ fn a_death_is_told_and_a_stop_is_not() {
     signal(env.pid("gastown/crew/max"), Signal::KILL);
     let told = wait_for_notes(&env, 1);
     let why = format!("died gastown/crew/max: killed by signal 9 [{id}] [Mend \"it\"]");
-    assert_eq!(told, [why.clone()]);
+    assert_eq!(told, [why.as_str()]);
     // Looking again is no news.
     env.gt(&["sync"]).ok();
     env.gt(&["stop", "gastown/max"]).ok();
@@ -264,4 +264,62 @@ fn settings_that_mean_nothing_are_refused() {
     with_notes(&env, "quiet_hours = 'at night'");
     let answer = env.gt(&["notify"]).fails(2);
     assert!(answer.stderr.contains("22:00-07:00"), "{}", answer.stderr);
+}
+
+#[test]
+fn whoever_is_attached_hears_the_bell_and_the_desktop_is_told() {
+    use gt_tmux::testing::TestServer;
+    use gt_tmux::{Command as Tmux, SessionName};
+    let mut env = TestEnv::with_town();
+    // A desktop's program that writes down its arguments, a line each.
+    let bin = env.path("bin");
+    fs::create_dir(&bin).unwrap();
+    let shown = env.path("shown");
+    let program = format!("#!/bin/sh\nprintf '<%s>\\n' \"$@\" > {}\n", shown.display());
+    fs::write(bin.join("notify-send"), program).unwrap();
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(bin.join("notify-send"), executable).unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    env.set("PATH", &path);
+    let settings = env.town().join("town.toml");
+    let text = fs::read_to_string(&settings).unwrap();
+    fs::write(
+        &settings,
+        text + "\n[notify]\nbell = true\ndesktop = true\n",
+    )
+    .unwrap();
+    env.gt(&["start", "mayor", "deacon", "--no-prompt"]).ok();
+    // Somebody who looks at another agent, in a terminal that can say whether it was rung.
+    let outer = TestServer::new();
+    let attach = format!(
+        "unset TMUX TMUX_PANE; exec tmux -S '{}' attach-session -t hq-deacon",
+        env.socket().display()
+    );
+    let commands = vec![
+        Tmux::new("new-session").args(["-d", "-s", "t", "-x", "100", "-y", "30", &attach]),
+        // Only of windows that nobody looks at a bell is remembered.
+        Tmux::new("new-window").args(["-t", "t", "sleep 1000"]),
+    ];
+    outer.server().run(commands).unwrap();
+    wait_until("somebody is attached", PATIENCE, || {
+        (env.agent("deacon")["attached"] == true).then_some(())
+    });
+    let is_rung = || {
+        let target = SessionName::try_from("t").unwrap();
+        let list = Tmux::new("list-windows").target(target);
+        let list = list.args(["-F", "#{window_index} #{window_bell_flag}"]);
+        outer.server().run(list).unwrap().starts_with("0 1")
+    };
+    assert!(!is_rung());
+    hook(&env, "permission", &bash("a < b && c"));
+    wait_until("it rings", PATIENCE, || is_rung().then_some(()));
+    let told = wait_until("the desktop is told", PATIENCE, || {
+        let told = fs::read_to_string(&shown).ok()?;
+        told.ends_with(">\n").then_some(told)
+    });
+    let reason = "asks: Bash(a &lt; b &amp;&amp; c)";
+    assert_eq!(
+        told,
+        format!("<--app-name=gt>\n<-->\n<mayor waits for you>\n<{reason}>\n")
+    );
 }

@@ -148,6 +148,7 @@ mod system {
     use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
     use rustix::io::Errno;
     use std::collections::BTreeMap;
+    use std::ffi::CStr;
     use std::mem::MaybeUninit;
     use std::os::fd::OwnedFd;
     use std::os::unix::ffi::OsStrExt;
@@ -266,7 +267,7 @@ mod system {
                     told.printed.extend(panes);
                     continue;
                 }
-                let name = event.file_name().map(|name| name.to_bytes());
+                let name = event.file_name().map(CStr::to_bytes);
                 match self.watches.get(&event.wd()).copied() {
                     Some(_) if flags.contains(ReadFlags::IGNORED) => {
                         self.watches.remove(&event.wd());

@@ -174,10 +174,7 @@ impl Reading {
 
     /// The terminal of any pane.
     pub(super) fn tty_of(&self, pane: PaneId) -> Option<&str> {
-        let mut rows = self
-            .containers
-            .iter()
-            .flat_map(|container| container.panes());
+        let mut rows = self.containers.iter().flat_map(Container::panes);
         rows.find(|row| row.pane == pane)
             .map(|row| row.tty.as_str())
     }

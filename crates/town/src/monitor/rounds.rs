@@ -14,7 +14,7 @@ use gt_core::Problem;
 use gt_core::state::{Report, Source, State};
 use gt_tmux::PaneId;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
@@ -98,7 +98,7 @@ impl<F: Fn(Change)> Rounds<F> {
         let client = Client::new(town.server(), &shared)
             .map_err(|error| Problem::failed("cannot watch").caused_by(error))?;
         let mut rounds = Rounds {
-            work: stamp(&Work::of(town).path().to_owned()),
+            work: stamp(Work::of(town).path()),
             pushed: touched_at(&listening),
             town: town.clone(),
             send,
@@ -193,7 +193,7 @@ impl<F: Fn(Change)> Rounds<F> {
             (self.send)(Change::Screen(pane));
         }
         if is_due(&mut self.due.work) {
-            let stamp = stamp(&Work::of(&self.town).path().to_owned());
+            let stamp = stamp(Work::of(&self.town).path());
             if stamp != self.work {
                 self.work = stamp;
                 (self.send)(Change::Work);
@@ -379,10 +379,10 @@ fn moves(before: &[Seen], now: &[Seen]) -> Vec<Moved> {
     moves
 }
 
-fn stamp(database: &PathBuf) -> Stamp {
-    let mut log = database.clone().into_os_string();
+fn stamp(database: &Path) -> Stamp {
+    let mut log = database.as_os_str().to_owned();
     log.push("-wal");
-    [database.clone(), log.into()].map(|path| {
+    [database.to_owned(), PathBuf::from(log)].map(|path| {
         let meta = path.metadata().ok()?;
         Some((meta.len(), meta.modified().ok()?))
     })
