@@ -26,6 +26,7 @@ pub use push::tell;
 pub use reading::{Seen, agents};
 
 use crate::{Result, Town};
+use eyes::{Eyes, Places};
 use gt_core::Identity;
 use gt_core::session::SessionId;
 use gt_core::state::{Report, State};
@@ -74,8 +75,16 @@ impl Monitor {
     /// [`Monitor::agents`] has an answer at once; `send` is called by the monitor's own
     /// thread for what changes from there on, and should not take long.
     pub fn start(town: &Town, send: impl Fn(Change) + Send + 'static) -> Result<Monitor> {
+        Self::start_with(town, Eyes::open, send)
+    }
+
+    fn start_with(
+        town: &Town,
+        open: fn(Places) -> Eyes,
+        send: impl Fn(Change) + Send + 'static,
+    ) -> Result<Monitor> {
         let shared = Arc::new(Shared::new()?);
-        let rounds = Rounds::begin(town, Arc::clone(&shared), send)?;
+        let rounds = Rounds::begin(town, Arc::clone(&shared), open, send)?;
         let thread = std::thread::Builder::new()
             .name("monitor".to_owned())
             .spawn(move || rounds.run())

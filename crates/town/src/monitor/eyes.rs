@@ -50,7 +50,16 @@ pub(super) struct Eyes {
 
 impl Eyes {
     pub(super) fn open(places: Places) -> Self {
-        let mut kernel = system::Kernel::open();
+        Self::with(system::Kernel::open(), places)
+    }
+
+    /// The same where nothing is told.
+    #[cfg(test)]
+    pub(super) fn closed(places: Places) -> Self {
+        Self::with(system::Kernel::default(), places)
+    }
+
+    fn with(mut kernel: system::Kernel, places: Places) -> Self {
         let blind = !kernel.watch_push(&places.push) || !kernel.watch_work(&places.work);
         Eyes {
             kernel,
@@ -163,7 +172,7 @@ mod system {
         Pane(PaneId),
     }
 
-    #[derive(Debug)]
+    #[derive(Debug, Default)]
     pub(super) struct Kernel {
         fd: Option<OwnedFd>,
         watches: BTreeMap<i32, Watched>,
@@ -322,7 +331,7 @@ mod system {
     use std::collections::BTreeMap;
 
     /// Nothing is told here.
-    #[derive(Debug)]
+    #[derive(Debug, Default)]
     pub(super) struct Kernel;
 
     impl Kernel {

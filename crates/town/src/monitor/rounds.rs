@@ -87,14 +87,19 @@ type Stamp = [Option<(u64, SystemTime)>; 2];
 impl<F: Fn(Change)> Rounds<F> {
     /// Opens eyes and ears, and takes the first look: in this order, so that nothing falls
     /// between them.
-    pub(super) fn begin(town: &Town, shared: Arc<Shared>, send: F) -> Result<Self> {
+    pub(super) fn begin(
+        town: &Town,
+        shared: Arc<Shared>,
+        open: fn(Places) -> Eyes,
+        send: F,
+    ) -> Result<Self> {
         let listening = Listening::begin(town)?;
         let places = Places {
             push: listening.path().to_owned(),
             work: Work::of(town).path().to_owned(),
             socket: town.server().socket_path(),
         };
-        let eyes = Eyes::open(places);
+        let eyes = open(places);
         let client = Client::new(town.server(), &shared)
             .map_err(|error| Problem::failed("cannot watch").caused_by(error))?;
         let mut rounds = Rounds {

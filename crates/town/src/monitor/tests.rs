@@ -254,6 +254,16 @@ fn a_server_that_comes_goes_and_comes_again_is_followed() {
         expect_state(&changes, State::Running).agent.address(),
         "agent/bob"
     );
+    // One that is killed leaves its socket behind.
+    let pid = i32::try_from(stage.tmux.pid().unwrap()).unwrap();
+    rustix::process::kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+    expect_state(&changes, State::Stopped);
+    wait_until("the server is dead", PATIENCE, || {
+        (!stage.tmux.server().is_running()).then_some(())
+    });
+    stage.agent("eve", "plain");
+    let moved = expect_state(&changes, State::Running);
+    assert_eq!(moved.agent.address(), "agent/eve");
 }
 
 #[test]
@@ -296,4 +306,39 @@ fn a_hundred_panes_are_watched_and_their_deaths_told() {
     rustix::process::kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
     let moved = expect_state(&changes, State::Crashed);
     assert_eq!(moved.agent.address(), "agent/a99");
+}
+
+#[test]
+fn where_the_kernel_tells_nothing_a_slow_look_does() {
+    let stage = Stage::new();
+    let (send, changes) = channel();
+    let send = move |change| drop(send.send(change));
+    let monitor = Monitor::start_with(&stage.town, Eyes::closed, send).unwrap();
+    let max = stage.agent("max", "plain");
+    expect_state(&changes, State::Running);
+    stage.print(&max, "Do you want it?");
+    expect_state(&changes, State::Waiting);
+    let pane = stage.pane(&max);
+    monitor.look_at(Some(pane));
+    for _ in 0..2 {
+        expect(&changes, "the screen", |change| {
+            *change == Change::Screen(pane)
+        });
+    }
+    stage.item();
+    expect(&changes, "work", |change| *change == Change::Work);
+    let state = Command::new("set-option").target(max.clone());
+    let commands = vec![
+        state.clone().args([tag::STATE, "busy"]),
+        state.args([tag::STATE_SOURCE, "hook"]),
+    ];
+    stage.tmux.server().run(commands).unwrap();
+    tell(&stage.town);
+    expect_state(&changes, State::Busy);
+    stage
+        .tmux
+        .server()
+        .run(Command::new("kill-server"))
+        .unwrap();
+    expect_state(&changes, State::Stopped);
 }
