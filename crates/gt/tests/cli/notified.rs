@@ -93,6 +93,12 @@ fn an_event_is_told_once_by_however_many_hooks() {
     hook(&env, "permission", &bash("y"));
     let again = "waiting mayor: asks: Bash(y) [] []";
     assert_eq!(notes(&env), [waits, done, again]);
+    // One that says so itself is done before its turn is over.
+    hook(&env, "tool-end", &bash("y"));
+    hook(&env, "done", &json!({"reason": "all tests pass"}));
+    hook(&env, "stop", &json!({}));
+    let says = "done mayor: all tests pass [] []";
+    assert_eq!(notes(&env), [waits, done, again, says]);
 }
 
 #[test]

@@ -21,6 +21,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// What is told within so long is one change.
 const MOMENT: Duration = Duration::from_millis(50);
+/// The first change is told after a moment; where they come without a pause, they are
+/// gathered for so long.
+const BURST: Duration = Duration::from_millis(250);
 /// How often a screen is read that prints without a pause.
 const SCREEN: Duration = Duration::from_millis(500);
 /// The same for a title.
@@ -48,6 +51,7 @@ pub(super) struct Rounds<F> {
     ending: BTreeMap<u32, u32>,
     /// How often nobody could be connected to, or listed.
     failures: u32,
+    looked: Option<Instant>,
     /// When the agents were read last, in milliseconds since the epoch.
     read_at: i64,
 }
@@ -116,6 +120,7 @@ impl<F: Fn(Change)> Rounds<F> {
             due: Due::default(),
             ending: BTreeMap::new(),
             failures: 0,
+            looked: None,
             read_at: 0,
         };
         rounds.connect();
@@ -144,7 +149,7 @@ impl<F: Fn(Change)> Rounds<F> {
                 self.failures = 0;
             }
             if wishes.containers || wishes.lost {
-                self.due.agents.get_or_insert(Instant::now() + MOMENT);
+                self.look_soon();
             }
             self.hear(told);
             self.act();
@@ -159,7 +164,7 @@ impl<F: Fn(Change)> Rounds<F> {
             if at != self.pushed {
                 self.pushed = at;
                 self.failures = 0;
-                self.due.agents.get_or_insert(now + MOMENT);
+                self.look_soon();
             }
         }
         if told.work {
@@ -171,7 +176,7 @@ impl<F: Fn(Change)> Rounds<F> {
         }
         if !told.ended.is_empty() {
             self.ending.extend(told.ended.iter().map(|pid| (*pid, 0)));
-            self.due.agents.get_or_insert(now + MOMENT);
+            self.look_soon();
         }
         for pane in told.printed {
             if self.view == Some(pane) {
@@ -237,11 +242,17 @@ impl<F: Fn(Change)> Rounds<F> {
         if self.client.connect() {
             self.eyes.await_server(false);
             self.failures = 0;
-            self.due.agents.get_or_insert(Instant::now() + MOMENT);
+            self.look_soon();
         } else if self.client.has_server() {
             // It has just begun to listen, or has no session yet.
             self.due.connect = self.next_try();
         }
+    }
+
+    fn look_soon(&mut self) {
+        let soon = Instant::now() + MOMENT;
+        let at = self.looked.map_or(soon, |at| soon.max(at + BURST));
+        self.due.agents.get_or_insert(at);
     }
 
     fn next_try(&mut self) -> Option<Instant> {
@@ -286,6 +297,7 @@ impl<F: Fn(Change)> Rounds<F> {
         let at = jiff::Timestamp::now().as_millisecond();
         self.reading.read(&self.town, printed)?;
         let before_at = std::mem::replace(&mut self.read_at, at);
+        self.looked = Some(Instant::now());
         self.watch_living();
         let before = std::mem::replace(&mut *lock(&self.shared.seen), self.reading.seen.clone());
         let moved = moves(&before, &self.reading.seen);
