@@ -105,6 +105,29 @@ impl Deed {
         matches!(self, Deed::Stop | Deed::AbortMerge)
     }
 
+    /// The beginning of the question whether to do it.
+    pub(crate) fn question(self) -> &'static str {
+        match self {
+            Deed::Start => "Start",
+            Deed::StartWork => "Start work on",
+            Deed::StartYolo => "Start work, without questions, on",
+            Deed::Attach => "Attach to",
+            Deed::Update => "Update",
+            Deed::Pause => "Pause",
+            Deed::Resume | Deed::ResumeKeepWip => "Resume",
+            Deed::Stop => "Stop",
+            Deed::Cleanup => "Clean up",
+            Deed::Servers => "Servers of",
+            Deed::Merge => "Merge",
+            Deed::AbortMerge => "Abort the merge of",
+            Deed::Diff => "Diff of",
+            Deed::PullRequest => "Open a pull request for",
+            Deed::Answer => "Answer",
+            Deed::Nudge => "Tell",
+            Deed::Close => "Close",
+        }
+    }
+
     /// Why it cannot be done with this card now.
     ///
     /// The command itself has the last word. Only what is plain from the card is said
@@ -134,10 +157,7 @@ impl Deed {
                 (is_alive && state != Some(State::Paused), "it is not paused"),
             ],
             Deed::Stop => &[(!has_container, "it has no session")],
-            Deed::Cleanup => &[(
-                !has_container && branch.is_none(),
-                "there is nothing to clean up",
-            )],
+            Deed::Cleanup => &[(!has_container && branch.is_none(), "nothing to clean up")],
             Deed::Servers => &[(is_closed, "it is closed")],
             Deed::Merge => &[
                 (branch.is_none(), "it has no worktree"),
@@ -161,5 +181,16 @@ impl Deed {
             Deed::Close => &[(is_closed, "it is closed")],
         };
         checks.iter().find(|(holds, _)| *holds).map(|(_, why)| *why)
+    }
+}
+
+impl ServerDeed {
+    pub(crate) fn question(self) -> &'static str {
+        match self {
+            ServerDeed::Start => "Start the servers of",
+            ServerDeed::Stop => "Stop the servers of",
+            ServerDeed::Restart => "Restart the servers of",
+            ServerDeed::Open => "Open the servers of",
+        }
     }
 }

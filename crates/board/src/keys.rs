@@ -591,7 +591,12 @@ pub const TABLE: &[Binding] = &[
         Action::PreviousMatch,
         "The one before",
     ),
-    key(Mode::Search, &[BACKSPACE], Action::Erase, "Erase a letter"),
+    key(
+        Mode::Search,
+        &[BACKSPACE, ctrl('h')],
+        Action::Erase,
+        "Erase a letter",
+    ),
     key(
         Mode::Search,
         &[DELETE],
@@ -638,7 +643,7 @@ pub const TABLE: &[Binding] = &[
         Mode::Filter,
         &[ch('c')],
         Action::Clear,
-        "Choose nothing: all cards are shown",
+        "Clear: all cards are shown again",
     ),
     key(
         Mode::Filter,
@@ -691,7 +696,12 @@ pub const TABLE: &[Binding] = &[
     key(Mode::Pick, &[DOWN, ctrl('n')], Action::Down, "The next row"),
     key(Mode::Pick, &[UP, ctrl('p')], Action::Up, "The row before"),
     key(Mode::Pick, &[ENTER], Action::Accept, "Take it"),
-    key(Mode::Pick, &[BACKSPACE], Action::Erase, "Erase a letter"),
+    key(
+        Mode::Pick,
+        &[BACKSPACE, ctrl('h')],
+        Action::Erase,
+        "Erase a letter",
+    ),
     key(
         Mode::Pick,
         &[DELETE],
@@ -810,7 +820,12 @@ pub const TABLE: &[Binding] = &[
     key(Mode::Confirm, &[ch('n'), ESC, ch('q')], Action::Back, "No"),
     key(Mode::Confirm, &[ctrl('c')], Action::Quit, "Leave the board"),
     key(Mode::Write, &[ENTER], Action::Accept, "Send it"),
-    key(Mode::Write, &[BACKSPACE], Action::Erase, "Erase a letter"),
+    key(
+        Mode::Write,
+        &[BACKSPACE, ctrl('h')],
+        Action::Erase,
+        "Erase a letter",
+    ),
     key(
         Mode::Write,
         &[DELETE],

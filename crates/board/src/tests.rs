@@ -55,6 +55,8 @@ impl Stage {
     }
 
     pub(crate) fn draw(&mut self) {
+        // Whole, so that what is read back is this frame and nothing else.
+        self.terminal.clear().expect("a terminal");
         let (board, now) = (&mut self.board, self.now);
         let drawn = self.terminal.draw(|frame| board.draw(frame, now));
         drawn.expect("a frame");
@@ -139,6 +141,7 @@ pub(crate) fn parse(keys: &str) -> Vec<KeyEvent> {
                     "PageUp" => KeyCode::PageUp,
                     "PageDown" => KeyCode::PageDown,
                     "Backspace" => KeyCode::Backspace,
+                    "Space" => KeyCode::Char(' '),
                     one if one.chars().count() == 1 => {
                         KeyCode::Char(one.chars().next().expect("one"))
                     }

@@ -54,6 +54,8 @@ pub(crate) enum Hit {
     Key(Action),
     /// A row of the overlay.
     Row(usize),
+    /// A key that is named in the overlay.
+    Choice(Action),
     /// The overlay, but none of its rows.
     Inside,
 }

@@ -1,1 +1,357 @@
+//! Keys are for the card that was under the cursor when they were pressed, whatever
+//! moves meanwhile.
 
+use super::*;
+use crate::Tab;
+
+/// The town after time has passed: one card has gone to another column, the others have
+/// changed places.
+fn later() -> Facts {
+    let mut facts = town();
+    facts.cards.reverse();
+    for card in &mut facts.cards {
+        if card.id == id("gt-00bsy") {
+            session(card).state = State::Waiting;
+            session(card).since = Some(NOW - 999_999);
+        }
+        if card.id == id("gt-00crs") {
+            session(card).state = State::Busy;
+        }
+    }
+    facts
+}
+
+/// The same without the card.
+fn without(facts: Facts, gone: &str) -> Facts {
+    let mut facts = facts;
+    facts.cards.retain(|card| card.id != id(gone));
+    facts
+}
+
+#[test]
+fn the_cursor_stays_on_its_card() {
+    let mut stage = Stage::new(120, 40);
+    stage.press("h");
+    stage.assert_cursor("gt-00bsy");
+    stage.happens(Event::Facts(later()));
+    stage.assert_cursor("gt-00bsy");
+    stage.assert_shows("▸Needs you");
+}
+
+#[test]
+fn when_its_card_goes_it_is_on_the_neighbour() {
+    let mut stage = Stage::new(120, 40);
+    stage.press("j");
+    stage.assert_cursor("gt-00ask");
+    stage.happens(Event::Facts(without(town(), "gt-00ask")));
+    stage.assert_cursor("gt-00brk");
+    stage.happens(Event::Facts(without(
+        without(town(), "gt-00ask"),
+        "gt-00brk",
+    )));
+    stage.assert_cursor("gt-00crs");
+    let mut facts = town();
+    facts
+        .cards
+        .retain(|card| card.column() != gt_core::card::Column::NeedsYou);
+    stage.happens(Event::Facts(facts));
+    assert!(stage.board.cursor().is_some(), "a neighbouring column");
+    stage.happens(Event::Facts(Facts::default()));
+    assert_eq!(stage.board.cursor(), None);
+    stage.happens(Event::Facts(town()));
+    assert!(stage.board.cursor().is_some());
+}
+
+#[test]
+fn an_action_goes_to_the_card_that_its_menu_was_opened_for() {
+    for facts in [later(), without(later(), "gt-00ask")] {
+        let mut stage = Stage::new(80, 24);
+        stage.press("h ");
+        stage.happens(Event::Facts(facts));
+        let wishes = stage.press("p");
+        assert_eq!(commands(&wishes), ["run: gt task pause gt-00bsy --json"]);
+    }
+    // Even when the cursor had to go elsewhere, because the card is shown no more.
+    let mut stage = Stage::new(80, 24);
+    stage.press("h ");
+    stage.board.lens.project = Some("beads".to_owned());
+    stage.board.arrange();
+    stage.assert_cursor("gt-00wid");
+    let wishes = stage.press("p");
+    assert_eq!(commands(&wishes), ["run: gt task pause gt-00bsy --json"]);
+}
+
+#[test]
+fn a_menu_for_a_card_that_is_gone_orders_nothing() {
+    let mut stage = Stage::new(80, 24);
+    stage.press("h ");
+    stage.happens(Event::Facts(without(later(), "gt-00bsy")));
+    let wishes = stage.press("p");
+    assert_eq!(commands(&wishes), Vec::<String>::new());
+    stage.assert_shows("gt-00bsy: it is gone");
+}
+
+#[test]
+fn a_question_is_about_what_it_was_asked_for() {
+    let mut stage = Stage::new(80, 24);
+    stage.press("h x");
+    stage.assert_shows("Stop gt-00bsy?");
+    stage.happens(Event::Facts(without(later(), "gt-00bsy")));
+    let wishes = stage.press("y");
+    assert_eq!(commands(&wishes), ["run: gt task stop gt-00bsy --json"]);
+}
+
+#[test]
+fn the_choice_to_merge_is_for_the_card_that_was_behind() {
+    for (key, words) in [("m", "--merge"), ("s", "--skip")] {
+        let mut stage = Stage::new(80, 24);
+        let wishes = stage.press("h a");
+        assert_eq!(commands(&wishes), Vec::<String>::new());
+        stage.assert_shows("↓ Branch Behind main");
+        stage.assert_shows("5 commits behind");
+        stage.happens(Event::Facts(later()));
+        stage.board.select(&id("gt-00crs"));
+        let wishes = stage.press(key);
+        assert_eq!(
+            commands(&wishes),
+            [format!("hand over: gt task attach gt-00bsy {words}")]
+        );
+        stage.assert_mode(Mode::Board);
+    }
+    let mut stage = Stage::new(80, 24);
+    let wishes = stage.press("h a<Esc>");
+    assert_eq!(commands(&wishes), Vec::<String>::new());
+    stage.assert_mode(Mode::Board);
+}
+
+#[test]
+fn a_cleanup_is_foreseen_then_done() {
+    let mut stage = Stage::new(80, 24);
+    let wishes = stage.press("h d");
+    assert_eq!(
+        commands(&wishes),
+        ["foresee: gt task cleanup gt-00bsy --dry-run --json"]
+    );
+    let order = stage.board.orders;
+    stage.assert_shows("Looking…");
+    assert_eq!(
+        commands(&stage.press("ycf")),
+        Vec::<String>::new(),
+        "nobody knows yet what it does"
+    );
+    stage.happens(Event::Facts(later()));
+    let result = Ok(vec![
+        "remove the worktree".to_owned(),
+        "delete the branch".to_owned(),
+    ]);
+    stage.happens(Event::Foreseen { order, result });
+    stage.assert_shows("remove the worktree");
+    assert_eq!(
+        commands(&stage.press("f")),
+        Vec::<String>::new(),
+        "nothing is refused"
+    );
+    stage.happens(Event::Facts(without(later(), "gt-00ask")));
+    let wishes = stage.press("c");
+    assert_eq!(
+        commands(&wishes),
+        ["run: gt task cleanup gt-00bsy --yes --close --json"]
+    );
+}
+
+#[test]
+fn a_refused_cleanup_can_only_be_forced() {
+    let mut stage = Stage::new(80, 24);
+    stage.press("h d");
+    let order = stage.board.orders;
+    let result = Err("3 files are not committed".to_owned());
+    stage.happens(Event::Foreseen { order, result });
+    stage.assert_shows("refused: 3 files are not committed");
+    assert_eq!(commands(&stage.press("yc")), Vec::<String>::new());
+    let wishes = stage.press("f");
+    assert_eq!(
+        commands(&wishes),
+        ["run: gt task cleanup gt-00bsy --yes --force --json"]
+    );
+}
+
+#[test]
+fn many_are_cleaned_up_with_one_question() {
+    let mut stage = Stage::new(80, 24);
+    let wishes = stage.press("VjVhV d");
+    assert_eq!(commands(&wishes).len(), 3);
+    let last = stage.board.orders;
+    for order in last - 2..last {
+        stage.happens(Event::Foreseen {
+            order,
+            result: Ok(vec!["all of it".to_owned()]),
+        });
+    }
+    assert_eq!(
+        commands(&stage.press("y")),
+        Vec::<String>::new(),
+        "one is not known"
+    );
+    stage.happens(Event::Foreseen {
+        order: last,
+        result: Err("dirty".to_owned()),
+    });
+    let wishes = stage.press("y");
+    assert_eq!(
+        commands(&wishes),
+        [
+            "run: gt task cleanup gt-00bsy --yes --json",
+            "run: gt task cleanup gt-00ask --yes --json",
+        ]
+    );
+}
+
+#[test]
+fn an_answer_goes_to_the_agent_that_had_asked() {
+    let mut stage = Stage::new(80, 24);
+    stage.press("j y");
+    stage.assert_shows("Do you want to run rm?");
+    let mut facts = later();
+    for card in &mut facts.cards {
+        if card.session.is_some() {
+            session(card).agent = "somebody/else".to_owned();
+        }
+    }
+    stage.happens(Event::Facts(facts));
+    let wishes = stage.press("-2<Enter>");
+    assert_eq!(
+        commands(&wishes),
+        ["run: gt answer --json -- task/gt-00ask -2"]
+    );
+}
+
+#[test]
+fn a_message_goes_by_standard_input_as_it_was_typed() {
+    let mut stage = Stage::new(80, 24);
+    stage.press("h n");
+    stage.happens(Event::Paste("--json; rm -rf /\n\u{1b}[31m 日本".to_owned()));
+    let wishes = stage.press("!<Enter>");
+    assert_eq!(
+        commands(&wishes),
+        ["run: gt nudge task/gt-00bsy --stdin --json"]
+    );
+    let Some(Wish::Run(order)) = wishes.iter().find(|wish| matches!(wish, Wish::Run(_))) else {
+        panic!("no order");
+    };
+    assert_eq!(order.input.as_deref(), Some("--json; rm -rf / [31m 日本!"));
+    stage.press(" n");
+    let wishes = stage.press("  <Enter>");
+    assert_eq!(commands(&wishes), Vec::<String>::new(), "nothing was typed");
+    stage.assert_mode(Mode::Write);
+}
+
+#[test]
+fn an_open_card_has_the_keys_wherever_the_cursor_is() {
+    let mut stage = Stage::new(80, 24);
+    stage.press("h<Enter>");
+    stage.happens(Event::Facts(later()));
+    stage.board.select(&id("gt-00crs"));
+    let wishes = stage.press(" p");
+    assert_eq!(commands(&wishes), ["run: gt task pause gt-00bsy --json"]);
+    stage.happens(Event::Facts(without(later(), "gt-00bsy")));
+    stage.assert_shows("it is gone");
+}
+
+#[test]
+fn a_label_leads_to_the_card_that_had_it() {
+    let mut stage = Stage::new(120, 40);
+    stage.press("g");
+    let labels = match &stage.board.overlay {
+        Some(crate::overlay::Overlay::Go { labels, .. }) => labels.clone(),
+        other => panic!("{other:?}"),
+    };
+    let (label, _) = labels
+        .iter()
+        .find(|(_, card)| *card == id("gt-00don"))
+        .expect("a label");
+    stage.happens(Event::Facts(later()));
+    stage.press(label);
+    stage.assert_cursor("gt-00don");
+    stage.assert_mode(Mode::Board);
+}
+
+#[test]
+fn many_cards_have_labels_of_two_letters() {
+    let mut stage = Stage::with(200, 50, Theme::Dark, crate::sample(200, 0));
+    stage.press("g");
+    let labels = match &stage.board.overlay {
+        Some(crate::overlay::Overlay::Go { labels, .. }) => labels.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert!(labels.len() > 24, "{}", labels.len());
+    let (label, card) = labels.last().cloned().expect("one");
+    stage.press(&label[..1]);
+    stage.assert_mode(Mode::Go);
+    stage.press(&label[1..]);
+    assert_eq!(stage.board.cursor(), Some(&card));
+    stage.press("g1");
+    stage.assert_mode(Mode::Board);
+}
+
+#[test]
+fn marked_cards_are_done_with_together_after_one_question() {
+    let mut stage = Stage::new(120, 40);
+    stage.press("hV");
+    stage.press("jjV");
+    stage.press("HV ");
+    stage.assert_shows("3 cards");
+    stage.press("p");
+    stage.assert_shows("Pause gt-00bsy?");
+    stage.assert_shows("left out: gt-00psd: it is paused");
+    let wishes = stage.press("y");
+    assert_eq!(commands(&wishes), ["run: gt task pause gt-00bsy --json"]);
+}
+
+#[test]
+fn marks_go_with_their_cards() {
+    let mut stage = Stage::new(120, 40);
+    stage.press("hV");
+    stage.happens(Event::Facts(later()));
+    stage.assert_shows("◆ 1 marked");
+    stage.press(" x");
+    assert_eq!(
+        commands(&stage.press("y")),
+        ["run: gt task stop gt-00bsy --json"]
+    );
+    stage.happens(Event::Facts(without(later(), "gt-00bsy")));
+    stage.assert_shows_not("marked");
+}
+
+#[test]
+fn a_whole_column_is_marked_and_unmarked() {
+    let mut stage = Stage::new(120, 40);
+    stage.press("H*");
+    stage.assert_shows("◆ 3 marked");
+    let wishes = stage.press(" s");
+    assert_eq!(commands(&wishes), Vec::<String>::new());
+    stage.assert_shows("Start 3 cards?");
+    stage.press("n");
+    stage.press("*");
+    stage.assert_shows_not("marked");
+    let wishes = stage.press("* sy");
+    assert_eq!(commands(&wishes).len(), 3);
+}
+
+#[test]
+fn the_palette_is_for_the_card_that_it_was_opened_for() {
+    let mut stage = Stage::new(80, 24);
+    stage.press("h:task pause");
+    stage.happens(Event::Facts(later()));
+    stage.board.select(&id("gt-00crs"));
+    let wishes = stage.press("<Enter>");
+    assert_eq!(commands(&wishes), ["run: gt task pause gt-00bsy --json"]);
+    stage.press(":keep<Enter>");
+    stage.press("<Esc>:diff<Enter>");
+    assert!(
+        stage
+            .board
+            .detail
+            .as_ref()
+            .is_some_and(|open| open.tab == Tab::Diff)
+    );
+}

@@ -1,7 +1,250 @@
+//! Frames of every view, at the sizes that matter.
+
 use super::*;
+use crate::{Detail, Happening, Life, Screen, Tab, Window};
+use ratatui::style::Color;
+
+pub(crate) const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (200, 50)];
+
+/// Every view, by the keys that lead to it.
+pub(crate) const VIEWS: &[(&str, &str)] = &[
+    ("board", ""),
+    ("board_without_preview", "v"),
+    ("board_card_without_session", "H"),
+    ("marks", "VhVHV"),
+    ("actions", " "),
+    ("actions_of_a_card_without_session", "H "),
+    ("actions_of_marked", "VhV "),
+    ("merge_choice", "h a"),
+    ("servers", "h r"),
+    ("cleanup", " d"),
+    ("confirm", " x"),
+    ("confirm_many", "h*H* c"),
+    ("answer", "j yNo, and"),
+    ("message", "h nGo on, 日本"),
+    ("jump_labels", "g"),
+    ("search", "/frmt"),
+    ("search_without_a_match", "/zzzz"),
+    ("filter", "F<Down><Space>"),
+    ("sort", "oj"),
+    ("sorted", "oioi"),
+    ("projects", "p"),
+    ("project", "pbea<Enter>"),
+    ("palette", ":"),
+    ("palette_narrowed", ":stop"),
+    ("help", "?"),
+    ("help_scrolled", "?<PageDown>"),
+    ("messages", "! "),
+    ("toasts", "h p"),
+    ("refusal_toast", "H a"),
+    ("detail_task", "h<Enter>"),
+    ("detail_terminal", "h<Enter>2"),
+    ("detail_diff", "h f"),
+    ("detail_events", "h<Enter>4"),
+    ("detail_windows", "h<Enter>5"),
+    ("detail_chain", "h<Enter>6"),
+    ("detail_actions", "h<Enter> "),
+];
+
+/// A stage in that view, with all that it asks for given.
+pub(crate) fn view(keys: &str, width: u16, height: u16, theme: Theme, facts: Facts) -> Stage {
+    let mut stage = Stage::with(width, height, theme, facts);
+    answer(&mut stage, vec![]);
+    for key in parse(keys) {
+        let wishes = stage.happens(Event::Key(key));
+        answer(&mut stage, wishes);
+    }
+    answer(&mut stage, vec![]);
+    stage
+}
+
+/// Gives what is wished for, as far as it is to be seen.
+fn answer(stage: &mut Stage, wishes: Vec<Wish>) {
+    if let Some(id) = stage.board.cursor().cloned() {
+        stage.happens(Event::Screen(screen_of(id)));
+    }
+    for wish in wishes {
+        match wish {
+            Wish::Show { id, tab } => {
+                if let Some(detail) = detail(tab) {
+                    stage.happens(Event::Detail { id, tab, detail });
+                }
+            }
+            Wish::Foresee(order) => {
+                let lines = [
+                    "end the session gt-00crs-az",
+                    "remove the worktree /work/gt-00crs",
+                    "delete the branch gt-00crs (nothing of it is lost)",
+                ];
+                let result = Ok(lines.map(str::to_owned).to_vec());
+                let order = order.number;
+                stage.happens(Event::Foreseen { order, result });
+            }
+            _ => {}
+        }
+    }
+}
+
+pub(crate) fn screen_of(id: WorkId) -> Screen {
+    let lines = [
+        "\u{1b}[1m● Bash\u{1b}[0m(cargo test)",
+        "  \u{1b}[2m⎿\u{1b}[0m  \u{1b}[32mtest result: ok\u{1b}[39m. 日本語 passed",
+        "",
+        "\u{1b}[38;5;208m╭──────╮\u{1b}[m",
+        "\u{1b}[38;2;255;0;0m│\u{1b}[m > \u{1b}[7m \u{1b}[27m  │",
+        "╰──────╯",
+        "",
+        "",
+    ];
+    Screen {
+        id: Some(id),
+        lines: lines.map(str::to_owned).to_vec(),
+    }
+}
+
+pub(crate) fn detail(tab: Tab) -> Option<Detail> {
+    Some(match tab {
+        Tab::Task => Detail::Task {
+            description: "Somebody whose session has expired is sent in circles.\n\n- find out why\n- write a test for it that fails first, and only then repair what is broken there\n\n\tindented".to_owned(),
+            notes: "left by max: half of it is done".to_owned(),
+        },
+        Tab::Terminal => return None,
+        Tab::Diff => Detail::Diff {
+            text: "diff --git a/src/a.rs b/src/a.rs\nindex 1..2 100644\n--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1,3 +1,3 @@ fn main\n fn main() {\n-\told();\n+\tnew(\"日本\");\n }\ndiff --git a/b b/b\n--- a/b\n+++ b/b\n@@ -1 +1 @@\n-x\n+y\n".to_owned(),
+        },
+        Tab::Events => Detail::Events(vec![
+            Happening { at: NOW - 30, kind: "state_changed".to_owned(), source: "hook".to_owned(), text: "busy".to_owned() },
+            Happening { at: NOW - 4000, kind: "session_started".to_owned(), source: "gt".to_owned(), text: "task/gt-00bsy with claude".to_owned() },
+        ]),
+        Tab::Windows => Detail::Windows {
+            windows: vec![
+                Window { name: "main".to_owned(), running: true, exit_code: None },
+                Window { name: "task-1".to_owned(), running: false, exit_code: Some(2) },
+                Window { name: "task-2".to_owned(), running: false, exit_code: Some(0) },
+            ],
+            servers: vec![Server { name: "web".to_owned(), state: ServerState::Starting, port: Some(3000) }],
+        },
+        Tab::Chain => Detail::Chain(vec![
+            Life { id: "01a1e156".to_owned(), agent: "task/gt-00bsy".to_owned(), started_at: NOW - 200, ended_at: None, status: "running".to_owned(), tokens: 12_345, cost_usd: Some(0.42) },
+            Life { id: "01a1e100".to_owned(), agent: "gastown/polecats/Toast".to_owned(), started_at: NOW - 9000, ended_at: Some(NOW - 4000), status: "crashed".to_owned(), tokens: 900, cost_usd: None },
+        ]),
+    })
+}
 
 #[test]
-fn the_board_is_drawn() {
-    let stage = Stage::new(80, 24);
-    stage.assert_shows("▸Needs you 3");
+fn every_view_at_every_size() {
+    for (name, keys) in VIEWS {
+        let mut all = String::new();
+        for (width, height) in SIZES {
+            let stage = view(keys, width, height, Theme::Dark, town());
+            all.push_str(&format!("--- {width}x{height}\n{}", stage.screen()));
+        }
+        insta::assert_snapshot!(*name, all);
+    }
+}
+
+#[test]
+fn colours_change_nothing_but_colours() {
+    for (name, keys) in VIEWS {
+        let text = |theme| view(keys, 80, 24, theme, town()).screen();
+        let dark = text(Theme::Dark);
+        assert_eq!(dark, text(Theme::Light), "{name}");
+        assert_eq!(dark, text(Theme::Plain), "{name}");
+    }
+}
+
+#[test]
+fn without_colours_there_are_none() {
+    for (name, keys) in VIEWS {
+        let stage = view(keys, 120, 40, Theme::Plain, town());
+        for cell in stage.terminal.backend().buffer().content() {
+            assert_eq!((cell.fg, cell.bg), (Color::Reset, Color::Reset), "{name}");
+        }
+    }
+}
+
+#[test]
+fn the_preview_has_the_colours_of_the_agents_screen() {
+    let stage = view("", 80, 24, Theme::Dark, town());
+    let cells = stage.terminal.backend().buffer().content();
+    for colour in [Color::Green, Color::Indexed(208), Color::Rgb(255, 0, 0)] {
+        assert!(cells.iter().any(|cell| cell.fg == colour), "{colour:?}");
+    }
+}
+
+#[test]
+fn each_state_has_a_sign_of_its_own_kind() {
+    let mut facts = town();
+    facts.cards = [
+        State::Busy,
+        State::Waiting,
+        State::Error,
+        State::Done,
+        State::Paused,
+        State::Idle,
+        State::Crashed,
+        State::Exited,
+        State::Stopped,
+        State::Starting,
+        State::Running,
+    ]
+    .into_iter()
+    .enumerate()
+    .map(|(number, state)| working(card(&format!("gt-0000{number}"), "x"), state, 60))
+    .collect();
+    let mut seen = std::collections::BTreeSet::new();
+    for card in &facts.cards {
+        let state = card.session.as_ref().map(|session| session.state);
+        assert!(seen.insert(crate::theme::sign(state)), "{state:?}");
+    }
+    let stage = Stage::with(200, 50, Theme::Plain, facts);
+    for sign in seen {
+        stage.assert_shows(&format!("{sign} gt-0000"));
+    }
+}
+
+#[test]
+fn an_empty_town_is_a_board_too() {
+    for (width, height) in SIZES {
+        let mut stage = Stage::with(
+            width,
+            height,
+            Theme::Dark,
+            Facts {
+                town: "hello".to_owned(),
+                ..Facts::default()
+            },
+        );
+        stage.assert_shows("Needs you 0");
+        assert_eq!(stage.board.wake_at(), None, "it sleeps for ever");
+        for keys in [
+            "j", "k", "h", "l", "H", "L", "G", "<Home>", "<Tab>", "n", "N", "V", "*", "<Enter>",
+            "gg", "ge", "ga",
+        ] {
+            stage.press(keys);
+        }
+        stage.press(" ");
+        stage.assert_mode(Mode::Board);
+        stage.assert_shows("There is no card here");
+        stage.press("p<Esc>F<Esc>o<Esc>?<Esc>!<Esc>:start<Enter>");
+        stage.assert_mode(Mode::Board);
+    }
+}
+
+#[test]
+fn too_small_is_said() {
+    for (width, height) in [(20, 5), (39, 24), (80, 9), (5, 1), (1, 1)] {
+        let stage = Stage::new(width, height);
+        let screen = stage.screen();
+        assert!(screen.starts_with("too small") || width < 10, "{screen}");
+    }
+    Stage::new(40, 10).assert_shows("Needs you 3");
+}
+
+#[test]
+fn a_warning_is_shown_at_the_bottom() {
+    let mut facts = town();
+    facts.warnings = vec!["bd cannot be run".to_owned(), "another".to_owned()];
+    let stage = Stage::with(120, 40, Theme::Dark, facts);
+    stage.assert_shows("! bd cannot be run (+1)");
 }

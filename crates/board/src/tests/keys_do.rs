@@ -1,1 +1,345 @@
+//! Every row of the table of keys does something, and does what it says.
 
+use super::frames::view;
+use super::*;
+use crate::action::{Action, Deed};
+use crate::keys::{self, TABLE};
+use crate::{Detail, Tab};
+use ratatui::buffer::Buffer;
+
+/// The keys that lead into a mode, such that this action has something to do there.
+fn way(mode: Mode, action: Action) -> &'static str {
+    match (mode, action) {
+        (Mode::Board, Action::Up | Action::PageUp | Action::Top) => "jj",
+        (Mode::Board, Action::FirstColumn) => "",
+        (Mode::Board, Action::NextNeedy) => "h",
+        (Mode::Board, Action::Back) => "V",
+        (Mode::Board, _) => "",
+        (Mode::Actions, Action::Do(deed)) => deed_way(deed),
+        (Mode::Actions, _) => "h ",
+        (Mode::Detail, Action::Up | Action::PageUp | Action::Top) => "h<Enter>3jj",
+        (Mode::Detail, Action::Left) => "h<Enter>3l",
+        (Mode::Detail, Action::PreviousFile) => "h<Enter>3]",
+        (Mode::Detail, Action::Tab(Tab::Diff)) => "h<Enter>",
+        (Mode::Detail, Action::PreviousCard) => "hj<Enter>",
+        (Mode::Detail, _) => "h<Enter>3",
+        (Mode::Go, Action::Top) => "jg",
+        (Mode::Go, _) => "g",
+        (Mode::Search, Action::Right | Action::Delete | Action::Bottom) => "/t<Left>",
+        (Mode::Search, _) => "/t",
+        (Mode::Filter, Action::Clear) => "F ",
+        (Mode::Filter, _) => "F",
+        (Mode::Sort, _) => "o",
+        (Mode::Pick, Action::Right | Action::Delete | Action::Bottom) => ":t<Left>",
+        (Mode::Pick, _) => ":t",
+        (Mode::Servers, _) => "h r",
+        (Mode::MergeChoice, _) => "h a",
+        (Mode::Cleanup, Action::Force) => "h d",
+        (Mode::Cleanup, _) => "j d",
+        (Mode::Confirm, _) => "h x",
+        (Mode::Write, Action::Right | Action::Delete | Action::Bottom) => "h nt<Left>",
+        (Mode::Write, _) => "h nt",
+        (Mode::Read, Action::Up | Action::PageUp | Action::Top) => "?jj",
+        (Mode::Read, _) => "?",
+    }
+}
+
+/// To the menu of a card with which it can be done.
+fn deed_way(deed: Deed) -> &'static str {
+    match deed {
+        Deed::Start | Deed::StartWork | Deed::StartYolo | Deed::Close => "H ",
+        Deed::Resume | Deed::ResumeKeepWip => "hG ",
+        Deed::AbortMerge => "G ",
+        Deed::Answer => "j ",
+        _ => "h ",
+    }
+}
+
+/// All that can be seen of a stage.
+fn seen(stage: &Stage) -> (Buffer, Mode, Option<WorkId>, String) {
+    let state = format!("{:?} {:?}", stage.board.overlay, stage.board.lens);
+    (
+        stage.terminal.backend().buffer().clone(),
+        stage.board.mode(),
+        stage.board.cursor().cloned(),
+        state,
+    )
+}
+
+/// A stage on that way. Details and cleanups are long, so that there is where to scroll.
+fn ready(mode: Mode, action: Action) -> Stage {
+    let mut stage = view("", 80, 24, Theme::Dark, town());
+    for key in parse(way(mode, action)) {
+        for wish in stage.happens(Event::Key(key)) {
+            match wish {
+                Wish::Show { id, tab: Tab::Diff } => {
+                    let hunk = format!("diff --git a/x b/x\n{}", "+long line\n".repeat(50));
+                    let detail = Detail::Diff {
+                        text: hunk.repeat(3),
+                    };
+                    stage.happens(Event::Detail {
+                        id,
+                        tab: Tab::Diff,
+                        detail,
+                    });
+                }
+                Wish::Foresee(order) => {
+                    let result = match action {
+                        Action::Force => Err("dirty".to_owned()),
+                        _ => Ok(vec!["a line".to_owned(); 60]),
+                    };
+                    stage.happens(Event::Foreseen {
+                        order: order.number,
+                        result,
+                    });
+                }
+                _ => {}
+            }
+        }
+    }
+    if mode == Mode::Confirm {
+        // As if very many were marked.
+        if let Some(crate::overlay::Overlay::Confirm { lines, .. }) = &mut stage.board.overlay {
+            lines.extend((0..60).map(|number| number.to_string()));
+        }
+        stage.draw();
+    }
+    if matches!(action, Action::Up) && matches!(mode, Mode::Confirm | Mode::Cleanup) {
+        stage.press("jj");
+    }
+    stage
+}
+
+#[test]
+fn every_key_of_the_table_has_an_effect() {
+    for row in TABLE {
+        for key in row.keys {
+            let mut stage = ready(row.mode, row.action);
+            stage.assert_mode(row.mode);
+            let before = seen(&stage);
+            let wishes = stage.happens(Event::Key(key.event()));
+            let after = seen(&stage);
+            let has_effect = before != after || !wishes.is_empty();
+            assert!(
+                has_effect,
+                "{:?} {key}: {}\n{}",
+                row.mode,
+                row.help,
+                stage.screen()
+            );
+        }
+    }
+}
+
+#[test]
+fn ctrl_c_quits_from_everywhere() {
+    for mode in Mode::ALL {
+        let mut stage = ready(mode, Action::Quit);
+        stage.assert_mode(mode);
+        assert_eq!(stage.press("<C-c>"), [Wish::Quit], "{mode:?}");
+    }
+}
+
+#[test]
+fn escape_leads_back_to_the_board_from_everywhere() {
+    for mode in Mode::ALL {
+        let mut stage = ready(mode, Action::Quit);
+        stage.press("<Esc>");
+        stage.assert_mode(Mode::Board);
+    }
+}
+
+#[test]
+fn each_action_is_the_command_of_the_table() {
+    let cases: &[(Deed, &str, &str)] = &[
+        (
+            Deed::Start,
+            "s",
+            "run: gt task start gt-00epc --no-attach --json",
+        ),
+        (
+            Deed::StartWork,
+            "S",
+            "run: gt task start gt-00epc --work --no-attach --json",
+        ),
+        (
+            Deed::StartYolo,
+            "!",
+            "run: gt task start gt-00epc --work --yolo --no-attach --json",
+        ),
+        (
+            Deed::Attach,
+            "as",
+            "hand over: gt task attach gt-00bsy --skip",
+        ),
+        (Deed::Update, "u", "run: gt task update gt-00bsy --json"),
+        (Deed::Pause, "p", "run: gt task pause gt-00bsy --json"),
+        (Deed::Resume, "R", "run: gt task resume gt-00psd --json"),
+        (Deed::Stop, "xy", "run: gt task stop gt-00bsy --json"),
+        (
+            Deed::Cleanup,
+            "d",
+            "foresee: gt task cleanup gt-00bsy --dry-run --json",
+        ),
+        (Deed::Servers, "rs", "run: gt dev start --json -- gt-00bsy"),
+        (
+            Deed::Servers,
+            "rjjo",
+            "run: gt dev open --json -- gt-00bsy api",
+        ),
+        (
+            Deed::Servers,
+            "rjx",
+            "run: gt dev stop --json -- gt-00bsy web",
+        ),
+        (
+            Deed::Servers,
+            "rjr",
+            "run: gt dev restart --json -- gt-00bsy web",
+        ),
+        (Deed::Merge, "m", "run: gt task merge gt-00bsy --json"),
+        (
+            Deed::AbortMerge,
+            "My",
+            "run: gt task abort-merge gt-00brk --json",
+        ),
+        (Deed::PullRequest, "P", "run: gt task pr gt-00bsy --json"),
+        (
+            Deed::Answer,
+            "y1<Enter>",
+            "run: gt answer --json -- task/gt-00ask 1",
+        ),
+        (
+            Deed::Nudge,
+            "nhi<Enter>",
+            "run: gt nudge task/gt-00bsy --stdin --json",
+        ),
+        (Deed::Close, "c", "run: gt work close gt-00epc --json"),
+    ];
+    for (deed, keys, command) in cases {
+        let mut stage = view(deed_way(*deed), 80, 24, Theme::Dark, town());
+        let wishes = stage.press(keys);
+        assert_eq!(commands(&wishes), [*command], "{deed:?}");
+    }
+    // Each is there, but for the diff, which is a view.
+    for row in keys::rows(Mode::Actions) {
+        if let Action::Do(deed) = row.action
+            && !row.keys.is_empty()
+        {
+            let is_there = cases.iter().any(|(other, ..)| *other == deed);
+            assert!(is_there || deed == Deed::Diff, "{deed:?}");
+        }
+    }
+    let mut stage = view("h ", 80, 24, Theme::Dark, town());
+    let wishes = stage.press("f");
+    assert!(
+        wishes.contains(&Wish::Show {
+            id: id("gt-00bsy"),
+            tab: Tab::Diff
+        }),
+        "{wishes:?}"
+    );
+    let mut stage = view("hG", 80, 24, Theme::Dark, town());
+    let wishes = stage.press(":keep the commit<Enter>");
+    assert_eq!(
+        commands(&wishes),
+        ["run: gt task resume gt-00psd --keep-wip --json"]
+    );
+}
+
+#[test]
+fn what_cannot_be_done_says_why_and_leaves_the_menu_open() {
+    let mut stage = Stage::new(80, 24);
+    stage.press("H ");
+    let wishes = stage.press("a");
+    assert_eq!(commands(&wishes), Vec::<String>::new());
+    stage.assert_mode(Mode::Actions);
+    stage.assert_shows("gt-00epc: it has no session");
+}
+
+#[test]
+fn rows_of_the_menu_are_walked_and_taken() {
+    let mut stage = Stage::new(80, 24);
+    stage.press("h ");
+    let row = crate::overlay::deeds().position(|(_, deed)| deed == Deed::Pause);
+    stage.press(&"<Down>".repeat(row.expect("a row")));
+    let wishes = stage.press("<Enter>");
+    assert_eq!(commands(&wishes), ["run: gt task pause gt-00bsy --json"]);
+}
+
+#[test]
+fn moves_go_where_they_say() {
+    let mut stage = Stage::new(120, 40);
+    for (keys, cursor) in [
+        ("", "gt-00crs"),
+        ("j", "gt-00ask"),
+        ("<Down>", "gt-00brk"),
+        ("j", "gt-00brk"),
+        ("k", "gt-00ask"),
+        ("G", "gt-00brk"),
+        ("gg", "gt-00crs"),
+        ("ge", "gt-00brk"),
+        ("<Home>", "gt-00crs"),
+        ("<PageDown>", "gt-00brk"),
+        ("<PageUp>", "gt-00crs"),
+        ("h", "gt-00bsy"),
+        ("j", "gt-00hkd"),
+        ("l", "gt-00crs"),
+        // Where it was when it left.
+        ("h", "gt-00hkd"),
+        ("<Left>", "gt-00epc"),
+        ("h", "gt-00epc"),
+        ("L", "gt-00cld"),
+        ("]", "gt-00cld"),
+        ("H", "gt-00epc"),
+        ("<Right>", "gt-00hkd"),
+        ("<Tab>", "gt-00crs"),
+        ("<Tab>", "gt-00ask"),
+    ] {
+        stage.press(keys);
+        let found = stage.board.cursor().map(WorkId::as_str);
+        assert_eq!(found, Some(cursor), "after {keys}\n{}", stage.screen());
+    }
+}
+
+#[test]
+fn the_diff_is_scrolled_by_files_and_to_the_side() {
+    let mut stage = view("h f", 80, 24, Theme::Dark, town());
+    stage.happens(Event::Resize {
+        width: 80,
+        height: 12,
+    });
+    let first = |stage: &Stage| stage.screen().lines().nth(3).map(str::to_owned);
+    let mut stage = {
+        let mut small = view("h f", 80, 12, Theme::Dark, town());
+        std::mem::swap(&mut stage, &mut small);
+        stage
+    };
+    stage.press("]");
+    assert!(stage.screen().contains("diff --git a/b b/b"));
+    stage.press("[");
+    assert!(first(&stage).is_some_and(|line| line.starts_with("diff --git a/src")));
+    stage.press("l");
+    assert!(
+        first(&stage).is_some_and(|line| line.starts_with("it a/src")),
+        "{:?}",
+        first(&stage)
+    );
+    stage.press("h");
+    assert!(first(&stage).is_some_and(|line| line.starts_with("diff")));
+}
+
+#[test]
+fn the_help_names_every_key() {
+    let mut stage = Stage::with(100, 50, Theme::Dark, town());
+    stage.press("?");
+    let mut all = String::new();
+    for _ in 0..10 {
+        all.push_str(&stage.screen());
+        stage.press("<PageDown>");
+    }
+    for row in TABLE.iter().filter(|row| !row.keys.is_empty()) {
+        assert!(all.contains(row.help), "{}", row.help);
+        assert!(all.contains(&row.keys_text()), "{}", row.keys_text());
+    }
+}

@@ -1,1 +1,343 @@
+//! What happens without keys: facts, screens, time, outcomes.
 
+use super::frames::screen_of;
+use super::*;
+use crate::{Detail, Screen, Tab};
+
+fn at(stage: &mut Stage, seconds: i64) {
+    stage.now = Moment::from_millis(NOW * 1000 + seconds * 1000);
+}
+
+#[test]
+fn what_changes_nothing_is_not_drawn() {
+    let mut stage = Stage::new(80, 24);
+    let screen = screen_of(id("gt-00crs"));
+    stage.happens(Event::Screen(screen.clone()));
+    for event in [
+        Event::Facts(town()),
+        Event::Screen(screen),
+        Event::Screen(screen_of(id("gt-00ask"))),
+        Event::Tick,
+        Event::Outcome {
+            order: 77,
+            result: Ok("late".to_owned()),
+        },
+        Event::Foreseen {
+            order: 77,
+            result: Ok(Vec::new()),
+        },
+        Event::Detail {
+            id: id("gt-00crs"),
+            tab: Tab::Diff,
+            detail: Detail::Failed("x".to_owned()),
+        },
+        Event::Paste("j".to_owned()),
+        Event::Key(KeyEvent::new(KeyCode::F(9), KeyModifiers::NONE)),
+        Event::Key(KeyEvent::new(KeyCode::Char('j'), KeyModifiers::ALT)),
+    ] {
+        let wishes = stage.board.handle(event.clone(), stage.now);
+        assert!(!stage.board.is_dirty(), "{event:?}");
+        assert_eq!(wishes, [], "{event:?}");
+    }
+    stage.board.handle(
+        Event::Resize {
+            width: 90,
+            height: 30,
+        },
+        stage.now,
+    );
+    assert!(stage.board.is_dirty());
+}
+
+#[test]
+fn it_wakes_when_an_age_in_view_changes_and_not_before() {
+    let mut facts = town();
+    facts.cards.retain(|card| card.id == id("gt-00bsy"));
+    let mut stage = Stage::with(80, 24, Theme::Dark, facts);
+    stage.assert_shows("busy 3m");
+    // It is busy for 200 seconds.
+    assert_eq!(stage.board.wake_at(), Some(Moment::from_seconds(NOW + 40)));
+    at(&mut stage, 39);
+    stage.board.handle(Event::Tick, stage.now);
+    assert!(!stage.board.is_dirty());
+    at(&mut stage, 40);
+    stage.happens(Event::Tick);
+    stage.assert_shows("busy 4m");
+    assert_eq!(stage.board.wake_at(), Some(Moment::from_seconds(NOW + 100)));
+}
+
+#[test]
+fn an_order_is_told_begun_and_ended_and_what_is_said_goes_by_itself() {
+    let mut stage = Stage::new(80, 24);
+    let wishes = stage.press("h p");
+    let [Wish::Run(order)] = wishes
+        .iter()
+        .filter(|wish| matches!(wish, Wish::Run(_)))
+        .collect::<Vec<_>>()[..]
+    else {
+        panic!("{wishes:?}");
+    };
+    stage.assert_shows("Pausing gt-00bsy…");
+    stage.assert_shows("gt-00bsy ⋯");
+    at(&mut stage, 1000);
+    stage.happens(Event::Tick);
+    stage.assert_shows("Pausing gt-00bsy…");
+    stage.happens(Event::Outcome {
+        order: order.number,
+        result: Ok("Paused gt-00bsy.".to_owned()),
+    });
+    stage.assert_shows("✓ Paused gt-00bsy.");
+    stage.assert_shows_not("Pausing");
+    stage.assert_shows_not("⋯");
+    let until = stage.board.wake_at().expect("a moment");
+    assert!(until <= stage.now.plus_millis(4000));
+    stage.now = stage.now.plus_millis(4000);
+    stage.happens(Event::Tick);
+    stage.assert_shows_not("Paused gt-00bsy.");
+    // It is kept.
+    stage.press("!");
+    stage.assert_shows("✓ Paused gt-00bsy.");
+}
+
+#[test]
+fn a_failure_stays_longer_and_names_what_failed() {
+    let mut stage = Stage::new(80, 24);
+    let wishes = stage.press("h p");
+    let order = wishes.iter().find_map(|wish| match wish {
+        Wish::Run(order) => Some(order.number),
+        _ => None,
+    });
+    let order = order.expect("an order");
+    let result = Err("the agent does not answer\nhint: gt peek task/gt-00bsy".to_owned());
+    stage.happens(Event::Outcome { order, result });
+    stage.assert_shows("✗ Pausing gt-00bsy: the agent does not answer");
+    stage.assert_shows("hint: gt peek");
+    stage.now = stage.now.plus_millis(4001);
+    stage.happens(Event::Tick);
+    stage.assert_shows("hint: gt peek");
+    stage.now = stage.now.plus_millis(4000);
+    stage.happens(Event::Tick);
+    stage.assert_shows_not("hint: gt peek");
+}
+
+#[test]
+fn an_attach_that_ends_well_needs_no_words() {
+    let mut stage = Stage::new(80, 24);
+    let wishes = stage.press(" a");
+    assert_eq!(commands(&wishes), ["hand over: gt task attach gt-00crs"]);
+    stage.happens(Event::Outcome {
+        order: 1,
+        result: Ok(String::new()),
+    });
+    assert_eq!(stage.board.toasts.shown(), []);
+}
+
+#[test]
+fn many_orders_are_few_words() {
+    let mut stage = Stage::with(80, 24, Theme::Dark, crate::sample(60, 0));
+    let wishes = stage.press("H* sy");
+    let count = commands(&wishes).len();
+    assert!(count > 20, "{count}");
+    stage.assert_shows(&format!("and {} more", count - 4));
+}
+
+#[test]
+fn the_screen_in_view_is_asked_for_once() {
+    let look = |wishes: Vec<Wish>| -> Vec<Option<String>> {
+        let looks = wishes.into_iter().filter_map(|wish| match wish {
+            Wish::Look(id) => Some(id.map(|id| id.to_string())),
+            _ => None,
+        });
+        looks.collect()
+    };
+    let some = |id: &str| vec![Some(id.to_owned())];
+    let mut stage = Stage::new(80, 24);
+    assert_eq!(look(stage.press("j")), some("gt-00ask"));
+    assert_eq!(look(stage.happens(Event::Facts(town()))), []);
+    // The next has no session.
+    assert_eq!(look(stage.press("j")), [None]);
+    assert_eq!(look(stage.press("j")), []);
+    assert_eq!(look(stage.press("k")), some("gt-00ask"));
+    assert_eq!(look(stage.press("v")), [None]);
+    assert_eq!(look(stage.press("v")), some("gt-00ask"));
+    assert_eq!(look(stage.press("<Enter>")), [None]);
+    assert_eq!(look(stage.press("2")), some("gt-00ask"));
+    // What comes for another is not shown.
+    let late = Screen {
+        id: Some(id("gt-00crs")),
+        lines: vec!["late".to_owned()],
+    };
+    stage.happens(Event::Screen(late));
+    stage.assert_shows("No screen yet");
+    stage.happens(Event::Screen(screen_of(id("gt-00ask"))));
+    stage.assert_shows("cargo test");
+}
+
+#[test]
+fn details_are_asked_for_by_tab_and_no_more_when_closed() {
+    let mut stage = Stage::new(80, 24);
+    let shows = |wishes: Vec<Wish>| -> Vec<Wish> {
+        wishes
+            .into_iter()
+            .filter(|wish| matches!(wish, Wish::Show { .. } | Wish::Unshow))
+            .collect()
+    };
+    let show = |tab| Wish::Show {
+        id: id("gt-00crs"),
+        tab,
+    };
+    assert_eq!(shows(stage.press("<Enter>")), [show(Tab::Task)]);
+    assert_eq!(shows(stage.press("<Tab>")), [show(Tab::Terminal)]);
+    assert_eq!(
+        shows(stage.press("<BackTab><BackTab>")),
+        [show(Tab::Task), show(Tab::Chain)]
+    );
+    assert_eq!(shows(stage.press("6")), []);
+    assert_eq!(shows(stage.press("q")), [Wish::Unshow]);
+    stage.assert_mode(Mode::Board);
+}
+
+#[test]
+fn what_could_not_be_had_is_said() {
+    let mut stage = Stage::new(80, 24);
+    stage.press("<Enter>3");
+    let detail = Detail::Failed("git: no such branch".to_owned());
+    stage.happens(Event::Detail {
+        id: id("gt-00crs"),
+        tab: Tab::Diff,
+        detail,
+    });
+    stage.assert_shows("git: no such branch");
+}
+
+#[test]
+fn a_search_finds_as_one_types() {
+    let mut stage = Stage::new(120, 40);
+    stage.press("/form");
+    stage.assert_cursor("gt-00epc");
+    stage.assert_shows("2 of 12");
+    stage.press("<Down>");
+    stage.assert_cursor("gt-00blk");
+    stage.press("<Down><Enter>");
+    stage.assert_mode(Mode::Board);
+    stage.assert_shows("2 of 12 · /form");
+    stage.press("n");
+    stage.assert_cursor("gt-00blk");
+    stage.press("N");
+    stage.assert_cursor("gt-00epc");
+    stage.press("<Esc>");
+    stage.assert_shows_not("of 12");
+    stage.assert_cursor("gt-00epc");
+    // By label, by id, by words in any case; Esc while typing shows all again.
+    for (query, found) in [
+        ("cleanup", "gt-00blk"),
+        ("00wid", "gt-00wid"),
+        ("LOGIN", "gt-00bsy"),
+        ("日本", "gt-00wid"),
+    ] {
+        stage.press("/");
+        stage.happens(Event::Paste(query.to_lowercase()));
+        stage.assert_cursor(found);
+        stage.press("<Esc>");
+    }
+    stage.assert_shows_not("of 12");
+}
+
+#[test]
+fn filters_of_one_kind_add_up_and_of_several_narrow() {
+    let mut stage = Stage::new(120, 40);
+    let choose = |stage: &mut Stage, word: &str| {
+        stage.press("F");
+        let choices = crate::filter::choices(&stage.board.facts.cards, &stage.board.lens.filter);
+        let row = choices.iter().position(|choice| choice.word() == word);
+        stage.press(&"j".repeat(row.expect("a choice")));
+        stage.press(" <Esc>");
+    };
+    choose(&mut stage, "busy");
+    stage.assert_shows("1 of 12 · only busy");
+    choose(&mut stage, "paused");
+    stage.assert_shows("2 of 12 · only busy paused");
+    choose(&mut stage, "P1");
+    stage.assert_shows("1 of 12 · only busy paused P1");
+    stage.assert_cursor("gt-00bsy");
+    stage.press("Fc<Esc>");
+    stage.assert_shows_not("of 12");
+    choose(&mut stage, "mine");
+    stage.assert_shows("1 of 12 · only mine");
+    stage.assert_cursor("gt-00wid");
+    stage.press("<Esc>");
+    choose(&mut stage, "blocked");
+    stage.assert_cursor("gt-00blk");
+    stage.press("<Esc>");
+    choose(&mut stage, "codex");
+    stage.assert_cursor("gt-00crs");
+}
+
+#[test]
+fn columns_are_ordered_as_asked() {
+    let order = |stage: &Stage, column| -> Vec<String> {
+        let list = stage.board.lists.column(column).iter();
+        list.map(|number| stage.board.facts.cards[*number].id.to_string())
+            .collect()
+    };
+    use gt_core::card::Column::{NeedsYou, Open};
+    let mut stage = Stage::new(120, 40);
+    assert_eq!(
+        order(&stage, NeedsYou),
+        ["gt-00crs", "gt-00ask", "gt-00brk"],
+        "the oldest first"
+    );
+    assert_eq!(
+        order(&stage, Open),
+        ["gt-00epc", "gt-00blk", "gt-00wid"],
+        "by priority"
+    );
+    stage.press("oi");
+    assert_eq!(
+        order(&stage, NeedsYou),
+        ["gt-00ask", "gt-00brk", "gt-00crs"]
+    );
+    stage.press("oi");
+    assert_eq!(
+        order(&stage, NeedsYou),
+        ["gt-00crs", "gt-00brk", "gt-00ask"],
+        "turned around"
+    );
+    stage.press("os");
+    assert_eq!(
+        order(&stage, NeedsYou),
+        ["gt-00ask", "gt-00crs", "gt-00brk"],
+        "what asks first"
+    );
+    stage.press("ou");
+    stage.assert_shows("by updated");
+    assert_eq!(order(&stage, NeedsYou)[0], "gt-00brk");
+    stage.press("oo");
+    assert_eq!(
+        order(&stage, NeedsYou),
+        ["gt-00crs", "gt-00ask", "gt-00brk"]
+    );
+}
+
+#[test]
+fn another_project_shows_other_cards() {
+    let mut stage = Stage::new(120, 40);
+    stage.press("pbea<Enter>");
+    stage.assert_shows("hello · beads · 2");
+    stage.assert_shows_not("gt-00bsy");
+    stage.press("p<Enter>");
+    stage.assert_shows("hello · all projects · 12");
+}
+
+#[test]
+fn a_frame_does_not_look_at_cards_that_it_does_not_show() {
+    // As much is noted for a frame of a large town as of a small one.
+    let notes = |items| {
+        let mut stage = Stage::with(120, 40, Theme::Dark, crate::sample(items, items / 5));
+        stage.press("jjkk");
+        stage.board.drawn.cards().len()
+    };
+    let (small, large) = (notes(100), notes(5000));
+    assert!(large <= small + 5, "{small} {large}");
+    assert!(large > 10);
+}

@@ -1,1 +1,219 @@
+//! Text from outside may be anything, and terminals may have any size.
 
+use super::frames::{VIEWS, view};
+use super::*;
+use crate::{Detail, Happening, Screen, Tab};
+use ratatui::buffer::{Buffer, CellWidth};
+
+const NASTY: &[&str] = &[
+    "",
+    " ",
+    "\u{1b}[2J\u{1b}]0;owned\u{7}x",
+    "a\0b\u{8}c\rd\ne\tf\u{7f}\u{9b}31m",
+    "日本語日本語日本語日本語日本語日本語日本語日本語",
+    "a日b本c語",
+    "e\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}",
+    "\u{301}\u{302}",
+    "👨\u{200d}👩\u{200d}👧\u{200d}👦 👍🏽 🇩🇪🇩 ❤\u{fe0f} 1\u{fe0f}\u{20e3}",
+    "\u{202e}gnp.exe\u{202c} שלום عليكم لا",
+    "\u{200b}\u{200c}\u{200d}\u{feff}\u{2060}",
+    "ｶﾞﾊﾟ ﾞﾟ",
+    "क्षि த்தி ᄀᄀ각ᆨ",
+    "\u{fffd}\u{10ffff}\u{e000}\u{fdd0}",
+    "a\u{ad}b\u{2028}c\u{2029}d\u{3000}e",
+    "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+];
+
+/// A town of such texts only, beginning with one of them.
+fn nasty_town(first: usize) -> Facts {
+    let mut number = first;
+    let mut next = || {
+        number += 1;
+        NASTY[number % NASTY.len()].to_owned()
+    };
+    let mut facts = town();
+    facts.town = next();
+    facts.projects = vec![next(), next()];
+    facts.warnings = vec![next()];
+    for card in &mut facts.cards {
+        card.title = next();
+        card.kind = next();
+        card.labels = vec![next()];
+        card.assignee = Some(next());
+        for server in &mut card.servers {
+            server.name = next();
+            server.port = None;
+        }
+        if let Some(session) = &mut card.session {
+            session.reason = Some(next());
+            session.harness = Some(next());
+        }
+        if let Some(branch) = &mut card.branch {
+            branch.base = next();
+            branch.name = next();
+        }
+    }
+    facts
+}
+
+/// Nothing that a terminal acts upon, and no wide character that is covered by another.
+#[track_caller]
+fn assert_sound(buffer: &Buffer, about: &str) {
+    let width = usize::from(buffer.area.width);
+    for row in buffer.content().chunks(width) {
+        let mut covered = 0;
+        for (x, cell) in row.iter().enumerate() {
+            let symbol = cell.symbol();
+            assert!(!symbol.chars().any(char::is_control), "{about}: {symbol:?}");
+            if covered > 0 {
+                assert_eq!(symbol, " ", "{about}: under a wide character");
+                covered -= 1;
+                continue;
+            }
+            covered = usize::from(cell.cell_width()).saturating_sub(1);
+            assert!(x + covered < width, "{about}: {symbol:?} sticks out");
+        }
+    }
+}
+
+#[test]
+fn nothing_breaks_a_frame() {
+    let sizes = [(80, 24), (41, 11), (161, 30)];
+    for (number, (name, keys)) in VIEWS.iter().enumerate() {
+        for (step, (width, height)) in sizes.into_iter().enumerate() {
+            let first = number * 3 + step * 7;
+            let mut stage = view(keys, width, height, Theme::Dark, nasty_town(first));
+            stage.happens(Event::Paste(NASTY[first % NASTY.len()].to_owned()));
+            assert_sound(stage.terminal.backend().buffer(), name);
+        }
+    }
+    for first in 0..NASTY.len() {
+        let stage = view("hlj", 80, 24, Theme::Dark, nasty_town(first));
+        assert_sound(stage.terminal.backend().buffer(), NASTY[first]);
+    }
+}
+
+#[test]
+fn no_size_breaks_a_frame() {
+    let mut sizes = [
+        (1, 1),
+        (20, 5),
+        (40, 10),
+        (43, 12),
+        (57, 19),
+        (79, 23),
+        (95, 21),
+        (159, 60),
+        (300, 12),
+    ]
+    .into_iter()
+    .cycle();
+    for (number, (name, keys)) in VIEWS.iter().enumerate() {
+        for (width, height) in sizes.by_ref().take(4) {
+            let stage = view(keys, width, height, Theme::Light, nasty_town(number));
+            let about = format!("{name} {width}x{height}");
+            assert_sound(stage.terminal.backend().buffer(), &about);
+        }
+    }
+}
+
+#[test]
+fn details_and_screens_may_be_anything() {
+    let text = NASTY.join("\n");
+    let lines: Vec<String> = NASTY.iter().map(|line| (*line).to_owned()).collect();
+    for tab in Tab::ALL {
+        let mut stage = Stage::new(60, 20);
+        stage.press(&format!("h<Enter>{}", tab as usize + 1));
+        let detail = match tab {
+            Tab::Task => Detail::Task {
+                description: text.clone(),
+                notes: text.clone(),
+            },
+            Tab::Diff => Detail::Diff { text: text.clone() },
+            Tab::Events => Detail::Events(
+                lines
+                    .iter()
+                    .map(|line| Happening {
+                        at: i64::MIN,
+                        kind: line.clone(),
+                        source: line.clone(),
+                        text: line.clone(),
+                    })
+                    .collect(),
+            ),
+            _ => Detail::Failed(text.clone()),
+        };
+        let bsy = id("gt-00bsy");
+        stage.happens(Event::Detail {
+            id: bsy.clone(),
+            tab,
+            detail,
+        });
+        stage.happens(Event::Screen(Screen {
+            id: Some(bsy),
+            lines: lines.clone(),
+        }));
+        for keys in ["", "jjjj", "ll", "G", "k", "<PageUp>", "g"] {
+            stage.press(keys);
+            assert_sound(
+                stage.terminal.backend().buffer(),
+                &format!("{tab:?} {keys}"),
+            );
+        }
+    }
+}
+
+/// A terminal as it is: whoever writes over half of a wide character blanks the other.
+struct Glass {
+    cells: Vec<Option<String>>,
+    width: usize,
+}
+
+impl Glass {
+    fn write(&mut self, x: usize, y: usize, symbol: &str, wide: usize) {
+        let row = y * self.width;
+        for at in x..x + wide {
+            if self.cells[row + at].is_none() {
+                // The right half of one: its left half goes with it.
+                if let Some(left) = (0..at).rev().find(|left| self.cells[row + left].is_some()) {
+                    self.cells[row + left] = Some(" ".to_owned());
+                }
+            }
+            let mut right = at + 1;
+            while right < self.width && self.cells[row + right].is_none() {
+                self.cells[row + right] = Some(" ".to_owned());
+                right += 1;
+            }
+            self.cells[row + at] = None;
+        }
+        self.cells[row + x] = Some(symbol.to_owned());
+    }
+}
+
+/// What a terminal shows after many frames, each of which sends only what has changed,
+/// is what the last frame is.
+#[test]
+fn frames_that_follow_each_other_leave_nothing_behind() {
+    let (width, height) = (80, 24);
+    let mut stage = Stage::with(width, height, Theme::Dark, nasty_town(3));
+    let mut before = Buffer::empty(stage.terminal.backend().buffer().area);
+    let mut glass = Glass {
+        cells: vec![Some(" ".to_owned()); usize::from(width) * usize::from(height)],
+        width: usize::from(width),
+    };
+    let keys = "h jk<Esc>H ?j<Esc>l a<Esc>:st<Esc>F <Esc><Esc>hjjlh<Enter>2345q*g<Esc>o<Esc>/a<Esc>v vL x<Esc>";
+    for key in parse(keys) {
+        stage.happens(Event::Key(key));
+        let after = stage.terminal.backend().buffer().clone();
+        for (x, y, cell) in before.diff(&after) {
+            let wide = usize::from(cell.cell_width()).max(1);
+            glass.write(usize::from(x), usize::from(y), cell.symbol(), wide);
+        }
+        for (number, cell) in after.content().iter().enumerate() {
+            if let Some(shown) = &glass.cells[number] {
+                assert_eq!(shown, cell.symbol(), "{key:?} {number}\n{}", stage.screen());
+            }
+        }
+        before = after;
+    }
+}

@@ -54,7 +54,7 @@ impl Board {
                     .filter_map(|id| command::plain(deed, id))
                     .collect();
                 if bound.len() > 1 || deed.asks_first() {
-                    self.ask(drafts, unable);
+                    self.ask(deed.question(), drafts, unable);
                 } else {
                     self.order_all(drafts);
                 }
@@ -108,7 +108,7 @@ impl Board {
         let drafts: Vec<Draft> = drafts.collect();
         self.hide();
         if drafts.len() > 1 {
-            self.ask(drafts, Vec::new());
+            self.ask(deed.question(), drafts, Vec::new());
         } else {
             self.order_all(drafts);
         }
@@ -188,18 +188,15 @@ impl Board {
     }
 
     /// One question for all of them.
-    fn ask(&mut self, drafts: Vec<Draft>, unable: Vec<String>) {
+    fn ask(&mut self, what: &str, drafts: Vec<Draft>, unable: Vec<String>) {
         let question = match drafts.as_slice() {
-            [one] => format!("{}?", one.title),
-            many => format!("{} commands?", many.len()),
+            [one] => format!("{what} {}?", one.item),
+            many => format!("{what} {} cards?", many.len()),
         };
         let mut lines: Vec<String> = Vec::new();
         for draft in &drafts {
-            let title = self.card(&draft.item).map(|card| card.title.clone());
-            lines.push(match drafts.len() {
-                1 => title.unwrap_or_default(),
-                _ => format!("{}  {}", draft.title, title.unwrap_or_default()),
-            });
+            let title = self.card(&draft.item).map(|card| card.title.as_str());
+            lines.push(format!("{}  {}", draft.item, title.unwrap_or_default()));
         }
         lines.extend(unable.iter().map(|line| format!("left out: {line}")));
         self.show(Overlay::Confirm {

@@ -35,6 +35,7 @@ impl Board {
         let before = self.click.take();
         match hit {
             Some(Hit::Row(row)) => self.click_row(row, now),
+            Some(Hit::Choice(action)) => self.act(action, now),
             Some(Hit::Inside) => {}
             // Beside what is open: close it, and no more.
             _ if self.overlay.is_some() => self.act(Action::Back, now),
@@ -83,7 +84,7 @@ impl Board {
         let action = if down { Action::Down } else { Action::Up };
         if self.overlay.is_some() {
             // Only what is a list or a text.
-            if matches!(hit, Some(Hit::Row(_) | Hit::Inside)) {
+            if matches!(hit, Some(Hit::Row(_) | Hit::Choice(_) | Hit::Inside)) {
                 self.act(action, now);
             }
         } else if self.detail.is_some() {

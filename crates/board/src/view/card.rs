@@ -5,6 +5,7 @@ use crate::board::Board;
 use crate::overlay::Overlay;
 use crate::text::{clean, cut, width, wrap};
 use crate::theme::{self, Tone};
+use crate::{Moment, age};
 use gt_core::card::{Branch, Card, Parts, Server, ServerState};
 use gt_core::usage::Usage;
 use ratatui::layout::Rect;
@@ -15,6 +16,7 @@ use ratatui::text::{Line, Span};
 pub(super) struct Shape {
     pub(super) width: usize,
     pub(super) title_rows: usize,
+    pub(super) now: Moment,
 }
 
 /// The cells before all rows but the first.
@@ -22,17 +24,11 @@ const INDENT: usize = 2;
 
 /// How many rows it takes.
 pub(super) fn height(card: &Card, shape: Shape) -> u16 {
-    let title = title(card, shape).len();
-    let rows = 2 + title + usize::from(has_branch_row(card)) + usize::from(has_cost_row(card));
+    let rows = 2
+        + title(card, shape).len()
+        + notes_below(card, shape).len()
+        + flow(chips(card, shape), shape).len();
     u16::try_from(rows).unwrap_or(u16::MAX)
-}
-
-fn has_branch_row(card: &Card) -> bool {
-    card.branch.is_some() || !card.servers.is_empty()
-}
-
-fn has_cost_row(card: &Card) -> bool {
-    card.parts.is_some() || card.usage.is_some()
 }
 
 fn title(card: &Card, shape: Shape) -> Vec<String> {
@@ -84,7 +80,7 @@ pub(super) fn draw(
         );
     }
     let inside = indent(area, 1);
-    head(board, card, row(inside, 0), canvas);
+    head(board, card, shape, row(inside, 0), canvas);
     let below = indent(inside, 2);
     let mut y = 1;
     for text in title(card, shape) {
@@ -97,22 +93,85 @@ pub(super) fn draw(
         canvas.text(row(below, y), &text, style);
         y += 1;
     }
-    let line = state(card, canvas);
+    let notes = notes_below(card, shape);
+    let line = match notes.is_empty() {
+        true => state(card, canvas),
+        false => Line::from(standing(card, canvas)),
+    };
     canvas.line(row(below, y), &line);
     y += 1;
-    if has_branch_row(card) {
-        let line = branch_and_servers(card, canvas);
+    for (text, tone) in notes {
+        let style = canvas.theme.style(tone);
+        canvas.text(row(below, y), &text, style);
+        y += 1;
+    }
+    for chips in flow(chips(card, shape), shape) {
+        let line = line_of(chips, canvas);
         canvas.line(row(below, y), &line);
         y += 1;
     }
-    if has_cost_row(card) {
-        let line = parts_and_usage(card, canvas);
-        canvas.line(row(below, y), &line);
+}
+
+/// A short text that is never broken.
+type Chip = (String, Tone);
+
+/// What there is to say in figures: branch, servers, parts, program, tokens.
+fn chips(card: &Card, shape: Shape) -> Vec<Chip> {
+    let mut chips = work(card);
+    if let Some(harness) = harness(card)
+        && !has_room_in_head(card, &harness, shape)
+    {
+        chips.push((harness, Tone::Dim));
     }
+    chips.extend(spent(card));
+    chips
+}
+
+/// Rows of chips, as many in each as fit.
+fn flow(chips: Vec<Chip>, shape: Shape) -> Vec<Vec<Chip>> {
+    let room = shape.width.saturating_sub(INDENT);
+    let mut rows: Vec<Vec<Chip>> = Vec::new();
+    let mut used = 0;
+    for chip in chips {
+        let wide = width(&chip.0);
+        match rows.last_mut() {
+            Some(row) if used + 1 + wide <= room => {
+                row.push(chip);
+                used += 1 + wide;
+            }
+            _ => {
+                rows.push(vec![chip]);
+                used = wide;
+            }
+        }
+    }
+    rows
+}
+
+pub(super) fn line_of(chips: Vec<Chip>, canvas: &Canvas<'_>) -> Line<'static> {
+    let mut spans = Vec::new();
+    for (text, tone) in chips {
+        if !spans.is_empty() {
+            spans.push(Span::raw(" "));
+        }
+        spans.push(canvas.span(text, tone));
+    }
+    Line::from(spans)
+}
+
+fn harness(card: &Card) -> Option<String> {
+    let session = card.session.as_ref()?;
+    session.harness.as_deref().map(clean)
+}
+
+/// Whether the program's name fits beside the rest of the first row.
+fn has_room_in_head(card: &Card, harness: &str, shape: Shape) -> bool {
+    let rest = 2 + width(card.id.as_str()) + 4 + width(&clean(&card.kind));
+    rest + 1 + width(harness) <= shape.width
 }
 
 /// The sign of its state, who it is, how urgent, what, and which program is at it.
-fn head(board: &Board, card: &Card, area: Rect, canvas: &mut Canvas<'_>) {
+fn head(board: &Board, card: &Card, shape: Shape, area: Rect, canvas: &mut Canvas<'_>) {
     let state = card.session.as_ref().map(|session| session.state);
     let sign = match label(board, card) {
         Some(label) => canvas.span(label.to_owned(), Tone::Label),
@@ -129,13 +188,11 @@ fn head(board: &Board, card: &Card, area: Rect, canvas: &mut Canvas<'_>) {
         spans.insert(2, canvas.span(" ⋯", Tone::Busy));
     }
     let end = canvas.line(area, &Line::from(spans));
-    let harness = card
-        .session
-        .as_ref()
-        .and_then(|session| session.harness.as_deref());
-    if let Some(harness) = harness {
-        let harness = clean(harness);
+    if let Some(harness) = harness(card)
+        && has_room_in_head(card, &harness, shape)
+    {
         let rest = indent(area, end.saturating_sub(area.x) + 1);
+        // The sign of an order under way may have taken its place.
         if width(&harness) <= usize::from(rest.width) {
             let line = Line::from(canvas.span(harness, Tone::Dim));
             canvas.right(rest, &line);
@@ -162,65 +219,93 @@ fn priority_tone(priority: u8) -> Tone {
 
 /// What its agent does and since when, or else how the item stands; and why.
 pub(super) fn state(card: &Card, canvas: &mut Canvas<'_>) -> Line<'static> {
+    let mut spans = standing(card, canvas);
+    for (text, tone) in notes(card) {
+        spans.push(canvas.span(format!("{BETWEEN}{text}"), tone));
+    }
+    Line::from(spans)
+}
+
+const BETWEEN: &str = " · ";
+
+/// The word for its state, and how long it is so.
+fn standing(card: &Card, canvas: &mut Canvas<'_>) -> Vec<Span<'static>> {
     let age = canvas.age(card.since());
-    let mut spans = match &card.session {
-        Some(session) => {
-            let tone = theme::tone(Some(session.state));
-            vec![
-                canvas.span(session.state.word(), tone),
-                canvas.span(format!(" {age}"), Tone::Text),
-            ]
-        }
-        None => {
-            let word = card.status.word().replace('_', " ");
-            vec![canvas.span(format!("{word} {age}"), Tone::Dim)]
-        }
-    };
-    if card
-        .session
-        .as_ref()
-        .is_some_and(|session| session.attached)
-    {
+    let (word, tone) = word(card);
+    let mut spans = vec![
+        canvas.span(word, tone),
+        canvas.span(format!(" {age}"), Tone::Text),
+    ];
+    if is_attached(card) {
         spans.push(canvas.span(" ⇄", Tone::Focus));
     }
+    spans
+}
+
+fn word(card: &Card) -> (String, Tone) {
+    match &card.session {
+        Some(session) => {
+            let tone = theme::tone(Some(session.state));
+            (session.state.word().to_owned(), tone)
+        }
+        None => (card.status.word().replace('_', " "), Tone::Dim),
+    }
+}
+
+fn is_attached(card: &Card) -> bool {
+    card.session
+        .as_ref()
+        .is_some_and(|session| session.attached)
+}
+
+/// Why it stands as it does.
+fn notes(card: &Card) -> Vec<Chip> {
+    let mut notes = Vec::new();
     if let Some(merge) = card.merge {
         let tone = if merge.is_broken() {
             Tone::Bad
         } else {
             Tone::Text
         };
-        spans.push(canvas.span(format!(" · merge {}", merge.word()), tone));
+        notes.push((format!("merge {}", merge.word()), tone));
     }
     if !card.blocked_by.is_empty() {
         let ids: Vec<&str> = card.blocked_by.iter().map(|id| id.as_str()).collect();
-        let text = format!(" · blocked by {}", ids.join(" "));
-        spans.push(canvas.span(text, Tone::Asks));
+        notes.push((format!("blocked by {}", ids.join(" ")), Tone::Asks));
     }
-    let reason = card
-        .session
-        .as_ref()
-        .and_then(|session| session.reason.as_deref());
-    if let Some(reason) = reason {
-        spans.push(canvas.span(format!(" · {}", clean(reason)), Tone::Dim));
-    }
-    Line::from(spans)
-}
-
-pub(super) fn branch_and_servers(card: &Card, canvas: &Canvas<'_>) -> Line<'static> {
-    let mut spans = Vec::new();
-    if let Some(branch) = &card.branch {
-        spans.extend(branch_spans(branch, canvas));
-    }
-    for server in &card.servers {
-        if !spans.is_empty() {
-            spans.push(Span::raw(" "));
+    let session = card.session.as_ref();
+    if let Some(reason) = session.and_then(|session| session.reason.as_deref()) {
+        let reason = clean(reason);
+        if !reason.trim().is_empty() {
+            notes.push((reason, Tone::Dim));
         }
-        spans.push(server_span(server, canvas));
     }
-    Line::from(spans)
+    notes
 }
 
-fn branch_spans(branch: &Branch, canvas: &Canvas<'_>) -> Vec<Span<'static>> {
+/// The same, where they have no room beside the state: then each has a row of its own.
+fn notes_below(card: &Card, shape: Shape) -> Vec<Chip> {
+    let notes = notes(card);
+    let (age, _) = age::label(card.since(), shape.now);
+    let standing = width(&word(card).0) + 1 + age.len() + 2 * usize::from(is_attached(card));
+    let beside: usize = notes
+        .iter()
+        .map(|(text, _)| width(BETWEEN) + width(text))
+        .sum();
+    match standing + beside <= shape.width.saturating_sub(INDENT) {
+        true => Vec::new(),
+        false => notes,
+    }
+}
+
+/// How its branch and its servers stand.
+pub(super) fn work(card: &Card) -> Vec<Chip> {
+    let mut chips = card.branch.as_ref().map(branch_chips).unwrap_or_default();
+    chips.extend(card.servers.iter().map(server_chip));
+    chips
+}
+
+fn branch_chips(branch: &Branch) -> Vec<Chip> {
     let mut parts: Vec<(String, Tone)> = Vec::new();
     if branch.merging || !branch.conflicts.is_empty() {
         let text = match branch.conflicts.len() {
@@ -243,43 +328,31 @@ fn branch_spans(branch: &Branch, canvas: &Canvas<'_>) -> Vec<Span<'static>> {
         parts.push((format!("+{}", branch.added), Tone::Good));
         parts.push((format!("−{}", branch.removed), Tone::Bad));
     }
-    if parts.is_empty() {
-        parts.push((format!("= {}", clean(&branch.base)), Tone::Dim));
-    }
-    let mut spans = Vec::new();
-    for (text, tone) in parts {
-        if !spans.is_empty() {
-            spans.push(Span::raw(" "));
-        }
-        spans.push(canvas.span(text, tone));
-    }
-    spans
+    parts
 }
 
 /// The port of one that runs; otherwise its name, with how it stands.
-fn server_span(server: &Server, canvas: &Canvas<'_>) -> Span<'static> {
+fn server_chip(server: &Server) -> Chip {
     let (sign, _, tone) = theme::server(server.state);
-    let name = match (server.state, server.port) {
-        (ServerState::Running, Some(port)) => return canvas.span(format!(":{port}"), tone),
-        (_, Some(port)) => format!(":{port}"),
-        (_, None) => clean(&server.name),
+    let text = match (server.state, server.port) {
+        (ServerState::Running, Some(port)) => format!(":{port}"),
+        (_, Some(port)) => format!("{sign}:{port}"),
+        (_, None) => format!("{sign}{}", clean(&server.name)),
     };
-    canvas.span(format!("{sign}{name}"), tone)
+    (text, tone)
 }
 
-pub(super) fn parts_and_usage(card: &Card, canvas: &Canvas<'_>) -> Line<'static> {
-    let mut spans = Vec::new();
+/// How far its parts are, and what it took.
+pub(super) fn spent(card: &Card) -> Vec<Chip> {
+    let mut chips = Vec::new();
     if let Some(parts) = card.parts {
-        spans.push(canvas.span(progress(parts), Tone::Good));
-        spans.push(canvas.span(format!(" {}/{}", parts.closed, parts.all), Tone::Text));
+        let text = format!("{} {}/{}", progress(parts), parts.closed, parts.all);
+        chips.push((text, Tone::Good));
     }
     if let Some(usage) = &card.usage {
-        if !spans.is_empty() {
-            spans.push(Span::raw("  "));
-        }
-        spans.push(canvas.span(usage_text(usage), Tone::Dim));
+        chips.push((usage_text(usage), Tone::Dim));
     }
-    Line::from(spans)
+    chips
 }
 
 /// Five cells. It is full only when all is done, and empty only when nothing is.
@@ -295,7 +368,7 @@ fn progress(parts: Parts) -> String {
     cells.collect()
 }
 
-pub(super) fn usage_text(usage: &Usage) -> String {
+fn usage_text(usage: &Usage) -> String {
     let tokens = short_number(usage.tokens());
     match usage.cost_usd {
         Some(cost) => format!("{tokens} {}", dollars(cost)),

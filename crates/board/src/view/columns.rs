@@ -47,7 +47,27 @@ pub(super) fn draw(board: &Board, area: Rect, canvas: &mut Canvas<'_>) -> Vec<Co
             x += 1;
         }
     }
+    if board.lists.shown() == 0 {
+        nothing(board, area, canvas);
+    }
     in_view.to_vec()
+}
+
+/// Says why there is no card.
+fn nothing(board: &Board, area: Rect, canvas: &mut Canvas<'_>) {
+    let said = match board.lists.all {
+        0 => "There are no work items here",
+        _ => "No card fits; Esc shows all",
+    };
+    let wide = u16::try_from(said.len()).unwrap_or(0).min(area.width);
+    let at = Rect {
+        x: area.x + (area.width - wide) / 2,
+        width: wide,
+        ..row(area, area.height / 2)
+    };
+    canvas.clear(at);
+    let style = canvas.theme.style(Tone::Dim);
+    canvas.text(at, said, style);
 }
 
 fn draw_column(board: &Board, column: Column, area: Rect, canvas: &mut Canvas<'_>) {
@@ -61,6 +81,7 @@ fn draw_column(board: &Board, column: Column, area: Rect, canvas: &mut Canvas<'_
     let shape = card::Shape {
         width: usize::from(body.width.saturating_sub(1)),
         title_rows: if body.height >= 24 { 2 } else { 1 },
+        now: canvas.now,
     };
     let height = |number: usize| card::height(&board.facts.cards[list[number]], shape);
     let index = column as usize;

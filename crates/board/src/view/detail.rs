@@ -293,19 +293,17 @@ fn chain(lives: &[Life], area: Rect, scroll: usize, canvas: &mut Canvas<'_>) -> 
         } else {
             Tone::Text
         };
+        let spent = format!(
+            "{}{}",
+            card::short_number(life.tokens),
+            cost.unwrap_or_default()
+        );
         Line::from(vec![
             canvas.span(format!(" {began:>4} ago {lasted:<8} "), Tone::Dim),
-            canvas.span(fit(&clean(&life.status), 12), tone),
-            canvas.span(format!(" {} ", fit(&clean(&life.id), 14)), Tone::Dim),
-            canvas.span(fit(&clean(&life.agent), 24), Tone::Text),
-            canvas.span(
-                format!(
-                    " {}{}",
-                    card::short_number(life.tokens),
-                    cost.unwrap_or_default()
-                ),
-                Tone::Dim,
-            ),
+            canvas.span(fit(&clean(&life.status), 11), tone),
+            canvas.span(format!(" {spent:<12} "), Tone::Text),
+            canvas.span(clean(&life.agent), Tone::Text),
+            canvas.span(format!("  {}", clean(&life.id)), Tone::Dim),
         ])
     })
 }

@@ -100,6 +100,16 @@ pub(super) fn about(card: &Card, width: usize, canvas: &mut Canvas<'_>) -> Vec<L
         ("project", card.rig.clone()),
         ("assignee", card.assignee.clone()),
         (
+            "agent",
+            card.session.as_ref().map(|session| session.agent.clone()),
+        ),
+        (
+            "program",
+            card.session
+                .as_ref()
+                .and_then(|session| session.harness.clone()),
+        ),
+        (
             "labels",
             (!card.labels.is_empty()).then(|| card.labels.join(" ")),
         ),
@@ -128,17 +138,13 @@ pub(super) fn about(card: &Card, width: usize, canvas: &mut Canvas<'_>) -> Vec<L
             ]));
         }
     }
-    if card.branch.is_some() || !card.servers.is_empty() {
-        let mut line = card::branch_and_servers(card, canvas);
-        line.spans
-            .insert(0, canvas.span(format!(" {:<11}", "work"), Tone::Dim));
-        lines.push(line);
-    }
-    if card.parts.is_some() || card.usage.is_some() {
-        let mut line = card::parts_and_usage(card, canvas);
-        line.spans
-            .insert(0, canvas.span(format!(" {:<11}", "spent"), Tone::Dim));
-        lines.push(line);
+    for (name, chips) in [("work", card::work(card)), ("spent", card::spent(card))] {
+        if !chips.is_empty() {
+            let mut line = card::line_of(chips, canvas);
+            let name = canvas.span(format!(" {name:<11}"), Tone::Dim);
+            line.spans.insert(0, name);
+            lines.push(line);
+        }
     }
     lines
 }

@@ -51,7 +51,7 @@ pub(super) fn merge_choice(base: &str, behind: u32, area: Rect, canvas: &mut Can
         let style = canvas.theme.style(tone);
         canvas.text(row(inside, y), text, style);
         if let Some(action) = action {
-            canvas.note(row(inside, y), Hit::Key(*action));
+            canvas.note(row(inside, y), Hit::Choice(*action));
         }
     }
 }
@@ -159,7 +159,7 @@ fn question(
         ]);
         let at = row(inside, y);
         canvas.line(at, &line);
-        canvas.note(at, Hit::Key(*action));
+        canvas.note(at, Hit::Choice(*action));
         y += 1;
     }
 }
