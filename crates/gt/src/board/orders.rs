@@ -101,7 +101,7 @@ fn carry_out(words: &Words, order: &Order, purpose: Purpose) -> Event {
         },
         Purpose::Foresee => Event::Foreseen {
             order: number,
-            result: result.map(|answer| steps(&answer)),
+            result: result.and_then(|answer| steps(&answer)),
         },
     }
 }
@@ -129,7 +129,7 @@ fn answer(words: &Words, order: &Order) -> Result<Value, String> {
     Err(failure(&output))
 }
 
-/// What a command says of its failure: its message, its causes, its hints.
+/// What a command says of its failure.
 fn failure(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr);
     let error = text
@@ -143,14 +143,17 @@ fn failure(output: &Output) -> String {
             None => output.status.to_string(),
         };
     };
+    told(&error)
+}
+
+/// A problem as it is told: its message, its causes, its hints.
+fn told(error: &Value) -> String {
     let list = |name: &str| texts(&error[name]);
     let message = error["message"].as_str().unwrap_or_default().to_owned();
     let causes = list("causes").into_iter().map(|cause| format!(": {cause}"));
     let hints = list("hints").into_iter().map(|hint| format!("\n{hint}"));
-    std::iter::once(message)
-        .chain(causes)
-        .chain(hints)
-        .collect()
+    let parts = std::iter::once(message).chain(causes);
+    parts.chain(hints).collect()
 }
 
 fn texts(value: &Value) -> Vec<String> {
@@ -168,6 +171,12 @@ fn summary(answer: &Value) -> String {
     found.unwrap_or_default().replace('_', " ")
 }
 
-fn steps(answer: &Value) -> Vec<String> {
-    texts(&answer["steps"])
+/// What a command would do, step by step; a refusal is a failure.
+fn steps(answer: &Value) -> Result<Vec<String>, String> {
+    if let Some(refusal) = answer.get("refused") {
+        return Err(told(refusal));
+    }
+    let steps = answer["steps"].as_array().into_iter().flatten();
+    let texts = steps.filter_map(|step| Some(step["text"].as_str()?.to_owned()));
+    Ok(texts.collect())
 }

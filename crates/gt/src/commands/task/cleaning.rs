@@ -117,10 +117,13 @@ fn show(plan: &CleanupPlan) -> Result<(), Problem> {
 }
 
 fn document(plan: &CleanupPlan, is_done: bool) -> Value {
-    let steps = plan
-        .steps
-        .iter()
-        .map(|step| json!({"action": step.action.word(), "what": step.what}));
+    let steps = plan.steps.iter().map(|step| {
+        json!({
+            "action": step.action.word(),
+            "what": step.what,
+            "text": format!("{} {}", step.action.words(), step.what),
+        })
+    });
     let refused = plan.refusal.as_ref().map(error::as_json);
     output::without_nulls(json!({
         "bead": plan.id,
