@@ -15,9 +15,9 @@ mod view;
 use facts::Facts;
 use gt_board::{Board, Event, Moment, Theme, Wish};
 use gt_core::Problem;
-use gt_town::Town;
 use gt_town::monitor::{Change, Monitor};
-use inbox::Inbox;
+use gt_town::{Town, notify};
+use inbox::{Inbox, Post};
 use orders::Orders;
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -47,7 +47,8 @@ pub(crate) fn run(town: Town, look: Look) -> Result<(), Problem> {
         Arc::clone(&monitor),
     );
     let view = View::open(town.clone(), inbox.post(), panes, Arc::clone(&monitor));
-    watch(&town, &monitor, &facts, &view);
+    let begun = watch(&town, &facts, &view, &inbox.post())?;
+    let _ = monitor.set(begun);
     let mut session = Session {
         board: Board::new(look.theme),
         orders: Orders::new(&town, &inbox.post()),
@@ -62,17 +63,19 @@ pub(crate) fn run(town: Town, look: Look) -> Result<(), Problem> {
     session.run().map_err(no_terminal)
 }
 
-/// Lets news of agents and work reach those who look for them. Without it the board still
-/// shows what is, after every command of its own.
-fn watch(town: &Town, monitor: &OnceLock<Monitor>, facts: &Facts, view: &View) {
-    let (facts, view) = (facts.clone(), view.clone());
-    let begun = Monitor::start(town, move |change| match change {
+/// Lets news of agents and work reach those who look for them.
+fn watch(town: &Town, facts: &Facts, view: &View, post: &Post) -> Result<Monitor, Problem> {
+    let (facts, view, post, own) = (facts.clone(), view.clone(), post.clone(), town.clone());
+    Monitor::start(town, move |change| match change {
         Change::Screen(_) => view.printed(),
-        Change::Agents | Change::Work | Change::Moved(_) => facts.ask(),
-    });
-    if let Ok(begun) = begun {
-        let _ = monitor.set(begun);
-    }
+        Change::Agents | Change::Work => facts.ask(),
+        Change::Moved(moved) => {
+            facts.ask();
+            if notify::board_rings(&own, &moved) {
+                post.ring();
+            }
+        }
+    })
 }
 
 struct Session {
@@ -96,6 +99,9 @@ impl Session {
             if !wishes.is_empty() {
                 continue;
             }
+            if self.inbox.has_rung() {
+                self.terminal.ring()?;
+            }
             if self.board.is_dirty() {
                 let board = &mut self.board;
                 self.terminal
@@ -115,9 +121,12 @@ impl Session {
         let mut wishes = Vec::new();
         let news: Vec<Event> = self.inbox.news().collect();
         for event in news {
-            if matches!(event, Event::Facts(_)) {
+            match event {
                 // A card that was looked at may have another pane now.
-                self.view.changed();
+                Event::Facts(_) => self.view.changed(),
+                // What git was told to do nobody else has heard of.
+                Event::Outcome { .. } => self.facts.ask(),
+                _ => {}
             }
             wishes.extend(self.board.handle(event, now()));
         }
@@ -139,14 +148,16 @@ impl Session {
         for wish in wishes {
             match wish {
                 Wish::Quit => return Ok(true),
-                Wish::Redraw => self.terminal.screen().clear()?,
+                Wish::Redraw => {
+                    self.terminal.screen().clear()?;
+                    self.facts.ask();
+                }
                 Wish::Run(order) => self.orders.run(order),
                 Wish::Foresee(order) => self.orders.foresee(order),
                 Wish::HandOver(order) => {
                     let orders = &self.orders;
                     let outcome = self.terminal.lend(|| orders.run_here(&order))?;
                     self.inbox.post().send(outcome);
-                    self.facts.ask();
                 }
                 Wish::Look(id) => self.view.look(id),
                 Wish::Show { id, tab } => self.view.show(Some((id, tab))),

@@ -2,7 +2,8 @@
 
 use gt_board::{Detail, Happening, Life, Tab, Window};
 use gt_core::event::Event;
-use gt_core::record::Record;
+use gt_core::record::{Outcome, Record, Status};
+use gt_core::usage::Usage;
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem};
 use gt_town::work::Work;
@@ -71,14 +72,14 @@ fn lives_of(town: &Town, id: &WorkId) -> Result<Detail, Problem> {
 
 fn life(record: Record) -> Life {
     let seconds = |time: &str| time.parse().map_or(0, Timestamp::as_second);
-    let outcome = record.outcome.map(|outcome| outcome.word());
-    let status = outcome.or(record.status.map(|status| status.word()));
+    let outcome = record.outcome.map(Outcome::word);
+    let status = outcome.or(record.status.map(Status::word));
     Life {
         agent: record.agent.unwrap_or_default(),
         started_at: record.started_at.as_deref().map_or(0, seconds),
         ended_at: record.ended_at.as_deref().map(seconds),
         status: status.unwrap_or_default().to_owned(),
-        tokens: record.usage.as_ref().map_or(0, |usage| usage.tokens()),
+        tokens: record.usage.as_ref().map_or(0, Usage::tokens),
         cost_usd: record.usage.and_then(|usage| usage.cost_usd),
         id: record.id,
     }

@@ -25,9 +25,16 @@ pub(super) struct Inbox {
 pub(super) struct Post {
     sender: Sender<Event>,
     waker: Arc<UnixStream>,
+    bell: Arc<AtomicBool>,
 }
 
 impl Post {
+    /// Something has happened that a person should hear of.
+    pub(super) fn ring(&self) {
+        self.bell.store(true, Ordering::Relaxed);
+        let _ = (&*self.waker).write(&[0]);
+    }
+
     pub(super) fn send(&self, event: Event) {
         // Who is gone needs no news. A full pipe wakes as well.
         let _ = self.sender.send(event);
@@ -52,7 +59,11 @@ impl Inbox {
         Ok(Inbox {
             receiver,
             woken,
-            post: Post { sender, waker },
+            post: Post {
+                sender,
+                waker,
+                bell: Arc::default(),
+            },
             ending,
         })
     }
@@ -63,6 +74,11 @@ impl Inbox {
 
     pub(super) fn is_ending(&self) -> bool {
         self.ending.load(Ordering::Relaxed)
+    }
+
+    /// Whether somebody has rung since the last time.
+    pub(super) fn has_rung(&self) -> bool {
+        self.post.bell.swap(false, Ordering::Relaxed)
     }
 
     /// Sleeps until there are keys or news, or so much time has passed; for ever if none is

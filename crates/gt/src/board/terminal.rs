@@ -9,7 +9,7 @@ use crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use ratatui::backend::CrosstermBackend;
-use std::io::{self, Stdout, stdout};
+use std::io::{self, Stdout, Write, stdout};
 
 pub(super) type Screen = ratatui::Terminal<CrosstermBackend<Stdout>>;
 
@@ -30,6 +30,12 @@ impl Terminal {
 
     pub(super) fn screen(&mut self) -> &mut Screen {
         &mut self.screen
+    }
+
+    pub(super) fn ring(&mut self) -> io::Result<()> {
+        let mut terminal = stdout();
+        terminal.write_all(b"\x07")?;
+        terminal.flush()
     }
 
     /// Lets somebody else have it meanwhile.
