@@ -172,9 +172,14 @@ pub fn cleanup_plan(town: &Town, id: &WorkId, options: CleanupOptions) -> Result
         }
     }
     let work = Work::of(town);
-    let item = work.get(id)?;
+    let is_open = match work.get(id) {
+        Ok(item) => item.status != Status::Closed,
+        // What was begun for it can go all the same.
+        Err(problem) if problem.kind() == Kind::NotFound => false,
+        Err(problem) => return Err(problem),
+    };
     let is_held = work.holder(id)? == Some(agent.address());
-    if options.close && item.status != Status::Closed {
+    if options.close && is_open {
         step(Action::CloseItem, id.to_string());
     } else if is_held {
         step(Action::OpenItem, id.to_string());
@@ -194,6 +199,8 @@ pub fn cleanup(town: &Town, id: &WorkId, options: CleanupOptions) -> Result<Clea
     if let Some(refusal) = plan.refusal {
         return Err(refusal);
     }
+    // A look that was cut off does not know all that there is to do.
+    town.around().cancel.check()?;
     end(town, &agent)?;
     restore::forget(town, &agent)?;
     fault::point(town, "cleanup.stopped");
@@ -219,7 +226,8 @@ pub fn cleanup(town: &Town, id: &WorkId, options: CleanupOptions) -> Result<Clea
     forget(town, &agent, &rig, &plan.dir)?;
     fault::point(town, "cleanup.forgotten");
     let work = Work::of(town);
-    if options.close {
+    let closes = |step: &CleanupStep| step.action == Action::CloseItem;
+    if plan.steps.iter().any(closes) {
         work.close(id, Some("cleaned up"))?;
     } else if work.holder(id)? == Some(agent.address()) {
         hook::take_off_item(town, id)?;

@@ -84,14 +84,7 @@ fn check_ready(site: &Site<'_>) -> Result<()> {
         return Err(Problem::conflict(format!("a {what} is under way in {id}"))
             .hint("finish it, or take it back, first"));
     }
-    if wip::at_tip(site).is_some() {
-        return Err(Problem::conflict(format!(
-            "{id} is paused: its branch ends in a commit of what was not committed"
-        ))
-        .hint(format!(
-            "`gt task resume {id}` undoes it; with `--keep-wip` it is one like any other"
-        )));
-    }
+    wip::refuse(site)?;
     let changed = site.changed()?;
     if changed.is_empty() {
         return Ok(());

@@ -58,12 +58,7 @@ pub fn pull_request(town: &Town, id: &WorkId, options: &PullRequestOptions) -> R
             base.branch
         )));
     }
-    if wip::at_tip(&site).is_some() {
-        return Err(Problem::conflict(format!(
-            "{id} is paused: its branch ends in a commit of what was not committed"
-        ))
-        .hint(format!("`gt task resume {id}` undoes it")));
-    }
+    wip::refuse(&site)?;
     let item = Work::of(town).get(id)?;
     let title = options.title.clone().unwrap_or(item.title);
     let body = options

@@ -62,10 +62,14 @@ pub fn resume(town: &Town, id: &WorkId, options: &ResumeOptions) -> Result<Resum
     };
     let preset = nudge::preset_of(town, &container)?;
     let state = container.state(Some(&preset)).state;
-    if state != State::Paused {
+    // Whoever has typed to it has ended the pause; its commit may still be there.
+    let is_paused = state == State::Paused;
+    if !is_paused && wip::at_tip(&site).is_none() {
         return Err(
-            Problem::conflict(format!("{id} is not paused but {}", state.word()))
-                .hint(format!("`gt task attach {id}` goes there")),
+            Problem::conflict(format!("{id} is not paused but {}", state.word())).hint(format!(
+                "`gt nudge {} TEXT` says something to it",
+                site.agent
+            )),
         );
     }
     let wip = end_wip(&site, options)?;
@@ -83,6 +87,7 @@ pub fn resume(town: &Town, id: &WorkId, options: &ResumeOptions) -> Result<Resum
     };
     let asks = Typist::new(town, &container, &preset).observe()?.dialog;
     match &options.prompt {
+        None if !is_paused => {}
         // It goes on as soon as it has its answer, and need not be told.
         None if asks => resumed.warnings.push(format!(
             "it waits for an answer: `gt answer {}`",

@@ -11,7 +11,7 @@
 
 use super::branch::{half_done, is_merging};
 use super::site::Site;
-use super::{TaskOptions, resolver};
+use super::{TaskOptions, resolver, wip};
 use crate::git::Git;
 use crate::merge::committer;
 use crate::{Result, Town, fault, windows};
@@ -94,6 +94,7 @@ pub fn update(town: &Town, id: &WorkId) -> Result<Updated> {
         }
         None => {}
     }
+    wip::refuse(&site)?;
     if let Err(problem) = base.fetch() {
         updated.warnings.push(format!("{problem}"));
     }

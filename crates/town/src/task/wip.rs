@@ -48,6 +48,20 @@ pub(super) fn at_tip(site: &Site<'_>) -> Option<String> {
     (site.head().ok()? == wip).then_some(wip)
 }
 
+/// Refuses what would go on from the commit of a pause: it could not be undone then.
+pub(super) fn refuse(site: &Site<'_>) -> Result<()> {
+    if at_tip(site).is_none() {
+        return Ok(());
+    }
+    let id = &site.id;
+    Err(Problem::conflict(format!(
+        "{id} is paused: its branch ends in a commit of what was not committed"
+    ))
+    .hint(format!(
+        "`gt task resume {id}` undoes it; with `--keep-wip` it is one like any other"
+    )))
+}
+
 /// Commits all that git does not ignore. `None` where there is nothing, or where something
 /// is half done, which a commit would end; the warning says so.
 pub(super) fn commit(site: &Site<'_>, warnings: &mut Vec<String>) -> Result<Option<String>> {

@@ -66,6 +66,7 @@ pub(super) fn run(town: &Town, args: &CleanupArgs, context: &Context) -> Answer 
         output::line("Nothing was done.")?;
         return Ok(ExitCode::SUCCESS);
     }
+    context.catch_interrupts();
     let cleaned = task::cleanup(town, &args.bead, options)?;
     if context.json {
         let mut document = document(&cleaned.plan, true);

@@ -148,6 +148,34 @@ fn a_commit_that_others_may_have_stays() {
 }
 
 #[test]
+fn who_types_to_a_paused_agent_ends_the_pause_and_its_commit_can_still_be_undone() {
+    let (env, id, dir) = running();
+    let agent = format!("task/{id}");
+    wait_state(&env, &id, "idle");
+    let before = head(&env, &dir);
+    fs::write(dir.join("new"), "x\n").unwrap();
+    env.gt(&["task", "pause", &id]).ok();
+    // What would go on from that commit is refused.
+    commit_to_base(&env, "theirs", "x\n");
+    let answer = env.gt(&["task", "update", &id]).fails(4);
+    assert!(
+        answer.stderr.contains("gt task resume"),
+        "{}",
+        answer.stderr
+    );
+    env.gt(&["keys", &agent, "h", "i", "Enter"]).ok();
+    env.wait_screen(&agent, "You said: hi");
+    wait_state(&env, &id, "idle");
+    let resumed = env.json(&["task", "resume", &id]);
+    assert!(resumed["undone"].is_string(), "{resumed}");
+    assert_eq!(head(&env, &dir), before);
+    assert_eq!(read(&dir, "new"), "x\n");
+    assert_eq!(env.json(&["task", "update", &id])["result"], "merged");
+    let screen = env.gt(&["peek", &agent]).stdout;
+    assert!(!screen.contains("continue"), "{screen}");
+}
+
+#[test]
 fn an_agent_that_is_gone_is_started_in_its_conversation() {
     let (env, id, dir) = running();
     let agent = format!("task/{id}");
