@@ -158,6 +158,21 @@ fn without_a_container_the_conflicts_get_one_with_a_shell() {
     let again = env.gt(&["task", "update", &id, "--json"]).fails(1).json();
     assert_eq!(again["result"], "conflict", "{again}");
     assert_eq!(windows(&env, &id)[0]["name"], "merge");
+    // A program that leaves by itself takes its window with it.
+    let pane = format!("={id}-az:=merge");
+    let screen = || {
+        let look = gt_tmux::Command::new("capture-pane").args(["-p", "-J"]);
+        env.tmux(look.option("-t", pane.clone()))
+    };
+    wait_until("the end of its turn", PATIENCE, || {
+        let is_over = screen().contains("● You said: There are merge conflicts");
+        is_over.then_some(())
+    });
+    let quit = gt_tmux::Command::new("send-keys").option("-t", pane.clone());
+    env.tmux(quit.args(["C-c", "C-c"]));
+    wait_until("the window to close", PATIENCE, || {
+        windows(&env, &id).is_empty().then_some(())
+    });
 }
 
 #[test]
