@@ -11,11 +11,14 @@ const DAY: i64 = 24 * HOUR;
 /// The words for the time since then, and the moment at which they change.
 pub(crate) fn label(since: i64, now: Moment) -> (String, Moment) {
     let passed = now.seconds().saturating_sub(since).max(0);
-    let (text, unit) = match passed {
-        ..MINUTE => ("<1m".to_owned(), MINUTE),
-        ..HOUR => (format!("{}m", passed / MINUTE), MINUTE),
-        ..172_800 => (format!("{}h", passed / HOUR), HOUR),
-        _ => (format!("{}d", passed / DAY), DAY),
+    let (text, unit) = if passed < MINUTE {
+        ("<1m".to_owned(), MINUTE)
+    } else if passed < HOUR {
+        (format!("{}m", passed / MINUTE), MINUTE)
+    } else if passed < 2 * DAY {
+        (format!("{}h", passed / HOUR), HOUR)
+    } else {
+        (format!("{}d", passed / DAY), DAY)
     };
     let next = since.saturating_add((passed / unit + 1).saturating_mul(unit));
     // One that lies in the future counts from now.

@@ -159,7 +159,7 @@ fn number(text: Option<&str>) -> Option<u16> {
 }
 
 /// `5;n` or `2;r;g;b`.
-fn extended<'a>(parts: &mut dyn Iterator<Item = &'a str>) -> Option<Color> {
+fn extended(parts: &mut dyn Iterator<Item = &str>) -> Option<Color> {
     let mut byte = || number(parts.next()).and_then(|number| u8::try_from(number).ok());
     match byte()? {
         5 => Some(Color::Indexed(byte()?)),

@@ -25,4 +25,15 @@ impl Moment {
     pub const fn plus_millis(self, millis: i64) -> Self {
         Moment(self.0.saturating_add(millis))
     }
+
+    /// The next moment whose seconds are a multiple of these, or this one if it is.
+    #[must_use]
+    pub(crate) const fn rounded_up(self, seconds: i64) -> Self {
+        let unit = seconds * 1000;
+        let over = self.0.rem_euclid(unit);
+        match over {
+            0 => self,
+            _ => Moment(self.0.saturating_add(unit - over)),
+        }
+    }
 }

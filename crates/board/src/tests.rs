@@ -4,6 +4,7 @@ mod bound;
 mod frames;
 mod keys_do;
 mod living;
+mod manual;
 mod nasty;
 mod pointing;
 

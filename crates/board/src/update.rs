@@ -93,8 +93,8 @@ impl Board {
             }
             Action::Left => self.sideways(false),
             Action::Right => self.sideways(true),
-            Action::FirstColumn => self.to_end_column(false),
-            Action::LastColumn => self.to_end_column(true),
+            Action::FirstColumn => self.enter_last(false),
+            Action::LastColumn => self.enter_last(true),
             Action::NextNeedy => self.next_needy(),
             Action::NextMatch => self.next_match(true),
             Action::PreviousMatch => self.next_match(false),

@@ -94,6 +94,25 @@ fn core_does_no_input_and_output_and_has_no_clock() {
 }
 
 #[test]
+fn the_board_only_decides_and_draws() {
+    let words = [
+        "std::fs",
+        "std::env",
+        "std::io",
+        "std::net",
+        "std::process",
+        "std::thread",
+        "std::time",
+        "crossterm::terminal",
+        "crossterm::execute",
+        "event::read",
+        "event::poll",
+    ];
+    // A test compares the manual with the table of keys.
+    absent("board", &words, &["tests/manual.rs"]);
+}
+
+#[test]
 fn tmux_has_no_word_for_agents() {
     absent(
         "tmux",

@@ -341,3 +341,38 @@ fn a_frame_does_not_look_at_cards_that_it_does_not_show() {
     assert!(large <= small + 5, "{small} {large}");
     assert!(large > 10);
 }
+
+#[test]
+fn a_board_of_many_ages_sleeps_between_them() {
+    let mut facts = town();
+    facts.cards = (0..40)
+        .map(|number| {
+            let card = card(&format!("gt-{number:05}"), "x");
+            working(card, State::Busy, 60 + number)
+        })
+        .collect();
+    let mut stage = Stage::with(200, 50, Theme::Dark, facts);
+    let mut frames = 0;
+    while let Some(next) = stage.board.wake_at() {
+        if next > Moment::from_seconds(NOW + 60) {
+            break;
+        }
+        assert!(next > stage.now);
+        stage.now = next;
+        stage.happens(Event::Tick);
+        frames += 1;
+    }
+    assert!((1..=6).contains(&frames), "{frames}");
+    stage.assert_shows_not("busy 1m");
+}
+
+#[test]
+fn another_size_is_another_frame() {
+    let mut stage = Stage::new(120, 40);
+    for (width, height) in [(80, 24), (20, 5), (200, 50), (80, 24)] {
+        stage.terminal.backend_mut().resize(width, height);
+        stage.happens(Event::Resize { width, height });
+        let fresh = Stage::new(width, height);
+        assert_eq!(stage.screen(), fresh.screen(), "{width}x{height}");
+    }
+}

@@ -87,9 +87,9 @@ fn nothing_breaks_a_frame() {
             assert_sound(stage.terminal.backend().buffer(), name);
         }
     }
-    for first in 0..NASTY.len() {
+    for (first, text) in NASTY.iter().enumerate() {
         let stage = view("hlj", 80, 24, Theme::Dark, nasty_town(first));
-        assert_sound(stage.terminal.backend().buffer(), NASTY[first]);
+        assert_sound(stage.terminal.backend().buffer(), text);
     }
 }
 

@@ -152,3 +152,17 @@ fn the_wheel_scrolls_what_is_under_it() {
     mouse(&mut stage, MouseEventKind::ScrollDown, "The next card");
     stage.assert_shows("↑1 ");
 }
+
+#[test]
+fn a_card_that_was_found_is_clicked_while_the_search_is_typed() {
+    let mut stage = Stage::new(120, 40);
+    stage.press("/form");
+    mouse(&mut stage, CLICK, "Drop the old");
+    stage.assert_cursor("gt-00blk");
+    stage.assert_mode(Mode::Board);
+    stage.assert_shows("2 of 12");
+    stage.press("g");
+    mouse(&mut stage, CLICK, "Move the store");
+    stage.assert_cursor("gt-00epc");
+    stage.assert_mode(Mode::Board);
+}

@@ -39,8 +39,8 @@ impl Board {
             Action::PreviousTab => self.turn(false),
             Action::NextCard => self.open_neighbour(true),
             Action::PreviousCard => self.open_neighbour(false),
-            Action::NextFile => self.to_file(true),
-            Action::PreviousFile => self.to_file(false),
+            Action::NextFile => self.show_file(true),
+            Action::PreviousFile => self.show_file(false),
             Action::Back => {
                 self.detail = None;
                 self.wishes.push(Wish::Unshow);
@@ -112,7 +112,7 @@ impl Board {
         }
     }
 
-    fn to_file(&mut self, down: bool) {
+    fn show_file(&mut self, down: bool) {
         let Some(open) = &mut self.detail else {
             return;
         };

@@ -32,6 +32,7 @@ impl Board {
     }
 
     fn click(&mut self, hit: Option<Hit>, now: Moment) {
+        self.leave_what_covers_nothing(&hit);
         let before = self.click.take();
         match hit {
             Some(Hit::Row(row)) => self.click_row(row, now),
@@ -54,6 +55,17 @@ impl Board {
             Some(Hit::Tab(tab)) => self.turn_to(tab),
             Some(Hit::Key(action)) => self.act(action, now),
             None => {}
+        }
+    }
+
+    /// While a search is typed or labels are shown, the cards are there to be clicked.
+    fn leave_what_covers_nothing(&mut self, hit: &Option<Hit>) {
+        let covers_nothing = matches!(
+            self.overlay,
+            Some(Overlay::Search { .. } | Overlay::Go { .. })
+        );
+        if covers_nothing && matches!(hit, Some(Hit::Card(_) | Hit::Column(_))) {
+            self.hide();
         }
     }
 

@@ -27,7 +27,7 @@ impl Board {
         }
     }
 
-    pub(super) fn to_end_column(&mut self, last: bool) {
+    pub(super) fn enter_last(&mut self, last: bool) {
         let peopled = self.peopled();
         let end = match last {
             true => peopled.last(),

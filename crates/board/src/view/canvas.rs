@@ -9,6 +9,9 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
+/// Ages may be so much behind, so that a board with many of them can sleep.
+const ROUND_SECONDS: i64 = 10;
+
 pub(super) struct Canvas<'a> {
     buffer: &'a mut Buffer,
     pub(super) theme: Theme,
@@ -40,6 +43,8 @@ impl<'a> Canvas<'a> {
     /// How long ago that was. The frame is true until the words change.
     pub(super) fn age(&mut self, since: i64) -> String {
         let (label, changes) = age::label(since, self.now);
+        // Those that change at nearly the same time are drawn anew together.
+        let changes = changes.rounded_up(ROUND_SECONDS);
         let next = self.drawn.changes_at.map_or(changes, |at| at.min(changes));
         self.drawn.changes_at = Some(next);
         label

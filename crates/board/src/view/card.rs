@@ -8,6 +8,7 @@ use crate::theme::{self, Tone};
 use crate::{Moment, age};
 use gt_core::card::{Branch, Card, Parts, Server, ServerState};
 use gt_core::usage::Usage;
+use gt_core::work::WorkId;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
@@ -270,7 +271,7 @@ fn notes(card: &Card) -> Vec<Chip> {
         notes.push((format!("merge {}", merge.word()), tone));
     }
     if !card.blocked_by.is_empty() {
-        let ids: Vec<&str> = card.blocked_by.iter().map(|id| id.as_str()).collect();
+        let ids: Vec<&str> = card.blocked_by.iter().map(WorkId::as_str).collect();
         notes.push((format!("blocked by {}", ids.join(" ")), Tone::Asks));
     }
     let session = card.session.as_ref();
@@ -390,9 +391,9 @@ pub(super) fn short_number(number: u64) -> String {
         }
     };
     match number {
-        ..1_000 => number.to_string(),
-        ..1_000_000 => scaled(1_000, 'k'),
-        ..1_000_000_000 => scaled(1_000_000, 'M'),
+        0..1_000 => number.to_string(),
+        1_000..1_000_000 => scaled(1_000, 'k'),
+        1_000_000..1_000_000_000 => scaled(1_000_000, 'M'),
         _ => scaled(1_000_000_000, 'G'),
     }
 }

@@ -6,6 +6,8 @@ use crate::board::Board;
 use crate::text::{clean, wrap};
 use crate::theme::{self, Tone};
 use gt_core::card::{Card, Session};
+use gt_core::state::Source;
+use gt_core::work::WorkId;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
@@ -91,8 +93,8 @@ pub(super) fn about(card: &Card, width: usize, canvas: &mut Canvas<'_>) -> Vec<L
     let mut state = card::state(card, canvas);
     state.spans.insert(0, Span::raw(" "));
     lines.push(state);
-    let ids = |ids: &[gt_core::work::WorkId]| {
-        let ids: Vec<&str> = ids.iter().map(|id| id.as_str()).collect();
+    let ids = |ids: &[WorkId]| {
+        let ids: Vec<&str> = ids.iter().map(WorkId::as_str).collect();
         ids.join(" ")
     };
     let branch = card.branch.as_ref();

@@ -145,8 +145,8 @@ fn question(
         ..inside
     };
     scrolled(lines, scroll, body, canvas);
-    let mut y = inside.height.saturating_sub(keys_height);
-    for (action, counts) in actions {
+    let first = inside.height.saturating_sub(keys_height);
+    for (y, (action, counts)) in (first..).zip(actions) {
         let binding = keys::rows(mode).find(|row| row.action == *action);
         let help = binding.map_or("", |row| row.help);
         let (key, word) = match counts {
@@ -160,7 +160,6 @@ fn question(
         let at = row(inside, y);
         canvas.line(at, &line);
         canvas.note(at, Hit::Choice(*action));
-        y += 1;
     }
 }
 
