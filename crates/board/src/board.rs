@@ -31,6 +31,8 @@ pub struct Board {
     /// Where the cursor was when it left each column.
     pub(crate) left_at: [Option<WorkId>; 5],
     pub(crate) marks: HashSet<WorkId>,
+    /// The card that the last frame shows under the cursor, when it is gone since.
+    pub(crate) vanished: Option<WorkId>,
     pub(crate) preview: bool,
     pub(crate) screen: Shown,
     pub(crate) detail: Option<Open>,
@@ -88,6 +90,7 @@ impl Board {
             row: 0,
             left_at: [const { None }; 5],
             marks: HashSet::new(),
+            vanished: None,
             preview: true,
             screen: Shown::default(),
             detail: None,
@@ -129,11 +132,24 @@ impl Board {
 
     /// Draws a frame of what is known now.
     pub fn draw(&mut self, frame: &mut Frame<'_>, now: Moment) {
+        self.forget_what_is_gone();
         self.drawn = view::draw(self, frame, now);
         if let Some(open) = &mut self.detail {
             open.scroll.insert(open.tab, self.drawn.scroll);
         }
         self.dirty = false;
+    }
+
+    /// Before a frame: from here on keys are for what it shows.
+    fn forget_what_is_gone(&mut self) {
+        self.vanished = None;
+        let (lists, facts) = (&self.lists, &self.facts);
+        self.marks.retain(|id| lists.card(facts, id).is_some());
+        if let Some(Overlay::Cleanup { items, .. }) = &mut self.overlay {
+            for item in items {
+                item.is_shown = item.foreseen.is_some();
+            }
+        }
     }
 
     /// Whether the last frame shows what is known no more.
@@ -177,10 +193,11 @@ impl Board {
         }
         self.facts = facts;
         self.lists.learn(&self.facts, &self.lens);
-        let known = &self.lists;
-        let facts = &self.facts;
-        self.marks.retain(|id| known.card(facts, id).is_some());
+        let before = self.cursor.clone();
         self.settle();
+        if self.cursor != before && self.vanished.is_none() {
+            self.vanished = before;
+        }
         self.dirty = true;
     }
 
@@ -220,6 +237,7 @@ impl Board {
         let id = self.facts.cards[*number].id.clone();
         self.left_at[column as usize] = Some(id.clone());
         self.cursor = Some(id);
+        self.vanished = None;
         self.column = column;
         self.row = row;
         self.drawn.free = None;

@@ -3,6 +3,7 @@
 
 use crate::action::Deed;
 use crate::command::Draft;
+use crate::filter::Trait;
 use crate::input::Input;
 use crate::keys::{self, Binding, Mode};
 use crate::search;
@@ -23,6 +24,7 @@ pub(crate) enum Overlay {
         input: Input,
     },
     Filter {
+        choices: Vec<Trait>,
         cursor: usize,
     },
     Sort {
@@ -65,6 +67,8 @@ pub(crate) enum Overlay {
         input: Input,
     },
     Help {
+        /// The mode whose keys are told first.
+        first: Mode,
         scroll: usize,
     },
     Log {
@@ -78,6 +82,8 @@ pub(crate) struct Cleaning {
     pub(crate) id: WorkId,
     pub(crate) order: u64,
     pub(crate) foreseen: Option<Result<Vec<String>, String>>,
+    /// A frame has shown that: nobody agrees to what was not to be read.
+    pub(crate) is_shown: bool,
 }
 
 impl Overlay {

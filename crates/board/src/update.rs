@@ -9,6 +9,7 @@ mod overlays;
 
 use crate::action::Action;
 use crate::board::Board;
+use crate::filter;
 use crate::keys::{self, Key, Mode};
 use crate::overlay::{self, Overlay, Pick};
 use crate::toast::Tenor;
@@ -69,14 +70,21 @@ impl Board {
     }
 
     /// The cards that an action is for: those that are marked, or the one under the
-    /// cursor.
+    /// cursor. If it is gone and no frame has shown that yet, it is meant all the same, and
+    /// not the neighbour that nobody has seen there.
     fn bound(&self) -> Vec<WorkId> {
         if self.marks.is_empty() {
-            return self.cursor.iter().cloned().collect();
+            let meant = self.vanished.as_ref().or(self.cursor.as_ref());
+            return meant.cloned().into_iter().collect();
         }
-        let cards = self.facts.cards.iter();
-        let marked = cards.filter(|card| self.marks.contains(&card.id));
-        marked.map(|card| card.id.clone()).collect()
+        let cards = self.facts.cards.iter().map(|card| &card.id);
+        let mut bound: Vec<WorkId> = cards
+            .filter(|id| self.marks.contains(*id))
+            .cloned()
+            .collect();
+        let gone = self.marks.iter().filter(|id| self.card(id).is_none());
+        bound.extend(gone.cloned());
+        bound
     }
 
     /// Whether it was a matter of the board itself.
@@ -99,7 +107,7 @@ impl Board {
             Action::NextMatch => self.next_match(true),
             Action::PreviousMatch => self.next_match(false),
             Action::Open => {
-                if let Some(id) = self.cursor.clone() {
+                if let Some(id) = self.vanished.clone().or(self.cursor.clone()) {
                     self.open(id, crate::Tab::Task);
                 }
             }
@@ -108,7 +116,10 @@ impl Board {
                 let input = crate::input::Input::new(&self.lens.query);
                 self.show(Overlay::Search { input });
             }
-            Action::Filter => self.show(Overlay::Filter { cursor: 0 }),
+            Action::Filter => {
+                let choices = filter::choices(&self.facts.cards, &self.lens.filter);
+                self.show(Overlay::Filter { choices, cursor: 0 });
+            }
             Action::Sort => {
                 let here = crate::sort::Sort::ALL
                     .iter()
@@ -175,7 +186,10 @@ impl Board {
                 self.dirty = true;
             }
             Action::Log => self.show(Overlay::Log { scroll: 0 }),
-            Action::Help => self.show(Overlay::Help { scroll: 0 }),
+            Action::Help => self.show(Overlay::Help {
+                first: mode,
+                scroll: 0,
+            }),
             Action::Redraw => {
                 self.wishes.push(Wish::Redraw);
                 self.dirty = true;

@@ -92,6 +92,71 @@ fn a_menu_for_a_card_that_is_gone_orders_nothing() {
 }
 
 #[test]
+fn a_neighbour_that_nobody_has_seen_there_is_not_meant() {
+    // The card goes, and the key is pressed before a frame shows it.
+    let go = |keys: &str| {
+        let mut stage = Stage::new(80, 24);
+        stage.press("h");
+        let facts = without(town(), "gt-00bsy");
+        stage.board.handle(Event::Facts(facts), stage.now);
+        stage.assert_cursor("gt-00hkd");
+        let wishes = stage.press(keys);
+        (stage, commands(&wishes))
+    };
+    let (stage, orders) = go(" c");
+    assert_eq!(orders, Vec::<String>::new());
+    stage.assert_shows("gt-00bsy: it is gone");
+    let (stage, _) = go("<Enter>");
+    stage.assert_shows("gt-00bsy  it is gone");
+    // Who moves away from it means what is there.
+    let (_, orders) = go("jk c");
+    assert_eq!(orders, ["run: gt work close gt-00hkd --json"]);
+    // And so does who has seen it.
+    let (mut stage, _) = go("");
+    stage.draw();
+    assert_eq!(
+        commands(&stage.press(" c")),
+        ["run: gt work close gt-00hkd --json"]
+    );
+}
+
+#[test]
+fn marks_on_cards_that_went_do_not_become_the_cursor() {
+    let mut stage = Stage::new(80, 24);
+    stage.press("hVj");
+    stage
+        .board
+        .handle(Event::Facts(without(town(), "gt-00bsy")), stage.now);
+    assert_eq!(commands(&stage.press(" c")), Vec::<String>::new());
+    stage.assert_shows("gt-00bsy: it is gone");
+}
+
+#[test]
+fn nobody_agrees_to_a_cleanup_that_was_not_shown() {
+    let mut stage = Stage::new(80, 24);
+    stage.press("h d");
+    let order = stage.board.orders;
+    let result = Ok(vec!["delete everything".to_owned()]);
+    stage
+        .board
+        .handle(Event::Foreseen { order, result }, stage.now);
+    assert_eq!(commands(&stage.press("y")), Vec::<String>::new());
+    assert_eq!(commands(&stage.press("y")).len(), 1);
+}
+
+#[test]
+fn rows_of_a_filter_stay_where_they_are() {
+    let mut stage = Stage::new(120, 40);
+    stage.press("Fjjjj");
+    stage.assert_shows("▸         [ ] crashed");
+    let mut facts = town();
+    facts.cards.retain(|card| card.id != id("gt-00bsy"));
+    stage.board.handle(Event::Facts(facts), stage.now);
+    stage.press(" ");
+    stage.assert_shows("only crashed");
+}
+
+#[test]
 fn a_question_is_about_what_it_was_asked_for() {
     let mut stage = Stage::new(80, 24);
     stage.press("h x");

@@ -248,7 +248,9 @@ fn filters_of_one_kind_add_up_and_of_several_narrow() {
     let mut stage = Stage::new(120, 40);
     let choose = |stage: &mut Stage, word: &str| {
         stage.press("F");
-        let choices = crate::filter::choices(&stage.board.facts.cards, &stage.board.lens.filter);
+        let Some(crate::overlay::Overlay::Filter { choices, .. }) = &stage.board.overlay else {
+            panic!("no filter");
+        };
         let row = choices.iter().position(|choice| choice.word() == word);
         stage.press(&"j".repeat(row.expect("a choice")));
         stage.press(" <Esc>");

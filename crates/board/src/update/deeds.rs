@@ -119,6 +119,7 @@ impl Board {
             order: self.order(command::foresee_cleanup(&id)),
             id,
             foreseen: None,
+            is_shown: false,
         });
         let items = items.collect();
         self.show(Overlay::Cleanup { items, scroll: 0 });
@@ -129,8 +130,7 @@ impl Board {
         let Some(Overlay::Cleanup { items, .. }) = &self.overlay else {
             return;
         };
-        // Nobody can agree to what is not known yet.
-        if items.iter().any(|item| item.foreseen.is_none()) {
+        if items.iter().any(|item| !item.is_shown) {
             return;
         }
         let forced = more == Some("--force");

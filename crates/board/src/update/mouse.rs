@@ -76,7 +76,7 @@ impl Board {
                 *cursor = row;
                 self.act(Action::Accept, now);
             }
-            Some(Overlay::Filter { cursor }) => {
+            Some(Overlay::Filter { cursor, .. }) => {
                 *cursor = row;
                 self.act(Action::Toggle, now);
             }

@@ -4,7 +4,7 @@ use crate::action::Action;
 use crate::board::Board;
 use crate::overlay::{self, Overlay, step};
 use crate::sort::Sort;
-use crate::{Moment, command, filter};
+use crate::{Moment, command};
 
 impl Board {
     pub(super) fn act_in_overlay(&mut self, action: Action, now: Moment) {
@@ -50,25 +50,22 @@ impl Board {
                     self.act_on_board(action);
                 }
             },
-            Overlay::Filter { cursor } => {
-                let choices = filter::choices(&self.facts.cards, &self.lens.filter);
-                match action {
-                    Action::Up | Action::Down => {
-                        *cursor = step(*cursor, choices.len(), action == Action::Down);
-                    }
-                    Action::Toggle => {
-                        if let Some(choice) = choices.into_iter().nth(*cursor) {
-                            self.lens.filter.toggle(choice);
-                            self.arrange();
-                        }
-                    }
-                    Action::Clear => {
-                        self.lens.filter.wanted.clear();
+            Overlay::Filter { choices, cursor } => match action {
+                Action::Up | Action::Down => {
+                    *cursor = step(*cursor, choices.len(), action == Action::Down);
+                }
+                Action::Toggle => {
+                    if let Some(choice) = choices.get(*cursor) {
+                        self.lens.filter.toggle(choice.clone());
                         self.arrange();
                     }
-                    _ => {}
                 }
-            }
+                Action::Clear => {
+                    self.lens.filter.wanted.clear();
+                    self.arrange();
+                }
+                _ => {}
+            },
             Overlay::Sort { cursor } => match action {
                 Action::Up | Action::Down => {
                     *cursor = step(*cursor, Sort::ALL.len(), action == Action::Down);
@@ -148,7 +145,7 @@ impl Board {
                     self.send();
                 }
             }
-            Overlay::Help { scroll } | Overlay::Log { scroll } => {
+            Overlay::Help { scroll, .. } | Overlay::Log { scroll } => {
                 let here = self.drawn.overlay_scroll;
                 *scroll = match action {
                     Action::Down => here + 1,

@@ -15,7 +15,9 @@ pub(super) fn draw(board: &Board, overlay: &Overlay, area: Rect, canvas: &mut Ca
     match overlay {
         Overlay::Go { .. } | Overlay::Search { .. } => {}
         Overlay::Actions { bound, cursor } => menus::actions(board, bound, *cursor, area, canvas),
-        Overlay::Filter { cursor } => menus::filter(board, *cursor, area, canvas),
+        Overlay::Filter { choices, cursor } => {
+            menus::filter(board, choices, *cursor, area, canvas);
+        }
         Overlay::Sort { cursor } => menus::sort(board, *cursor, area, canvas),
         Overlay::Palette { pick, mode, .. } => menus::palette(pick, *mode, area, canvas),
         Overlay::Projects { pick } => menus::projects(board, pick, area, canvas),
@@ -43,7 +45,7 @@ pub(super) fn draw(board: &Board, overlay: &Overlay, area: Rect, canvas: &mut Ca
         } => {
             questions::write(*deed, about, input, area, canvas);
         }
-        Overlay::Help { scroll } => help::help(*scroll, area, canvas),
+        Overlay::Help { first, scroll } => help::help(*first, *scroll, area, canvas),
         Overlay::Log { scroll } => help::log(board, *scroll, area, canvas),
     }
 }

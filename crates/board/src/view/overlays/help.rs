@@ -10,9 +10,10 @@ use crate::view::toasts;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-pub(super) fn help(scroll: usize, area: Rect, canvas: &mut Canvas<'_>) {
+pub(super) fn help(first: Mode, scroll: usize, area: Rect, canvas: &mut Canvas<'_>) {
     let mut lines = Vec::new();
-    for mode in Mode::ALL {
+    let others = Mode::ALL.into_iter().filter(|mode| *mode != first);
+    for mode in std::iter::once(first).chain(others) {
         if !lines.is_empty() {
             lines.push(Line::default());
         }

@@ -3,7 +3,7 @@
 use super::middle;
 use crate::action::{Action, Deed};
 use crate::board::Board;
-use crate::filter;
+use crate::filter::Trait;
 use crate::keys::{self, Mode};
 use crate::overlay::{self, Pick};
 use crate::sort::Sort;
@@ -70,7 +70,11 @@ pub(super) fn actions(
         lines.push(Line::from(spans));
     }
     let at = middle(area, 60, height_of(lines.len()));
-    let inside = canvas.frame(at, &bound_title(bound), Tone::Focus);
+    // One that is marked may be elsewhere than the cursor.
+    let is_marked = bound.iter().any(|id| board.marks.contains(id));
+    let mark = if is_marked { "◆ " } else { "" };
+    let title = format!("{mark}{}", bound_title(bound));
+    let inside = canvas.frame(at, &title, Tone::Focus);
     rows(&lines, cursor, inside, canvas);
 }
 
@@ -87,11 +91,16 @@ fn why_not(board: &Board, bound: &[WorkId], deed: Deed) -> Option<&'static str> 
     reasons.all(|why| why.is_some()).then_some(first)
 }
 
-pub(super) fn filter(board: &Board, cursor: usize, area: Rect, canvas: &mut Canvas<'_>) {
-    let choices = filter::choices(&board.facts.cards, &board.lens.filter);
+pub(super) fn filter(
+    board: &Board,
+    choices: &[Trait],
+    cursor: usize,
+    area: Rect,
+    canvas: &mut Canvas<'_>,
+) {
     let mut lines = Vec::new();
     let mut group = "";
-    for choice in &choices {
+    for choice in choices {
         let is_chosen = board.lens.filter.wanted.contains(choice);
         let heading = if choice.group() == group {
             ""
