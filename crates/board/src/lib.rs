@@ -5,6 +5,11 @@
 //! [`Facts`], hands events to the [`Board`], draws what it says and fulfils its
 //! [`Wish`]es: nearly all of them are `gt` commands, and the words of the command are
 //! what the board asks for. So there is nothing that only the board can do.
+//!
+//! Whoever runs it has a loop: wait for an event, but no longer than until
+//! [`Board::wake_at`], and if that comes first, the event is [`Event::Tick`]; hand it to
+//! [`Board::handle`] and see to the wishes; when no other event waits and the board
+//! [`is_dirty`](Board::is_dirty), [`draw`](Board::draw).
 
 mod action;
 mod age;

@@ -4,7 +4,7 @@ use crate::keys::{self, Mode};
 use std::fmt::Write;
 use std::path::Path;
 
-const BEGIN: &str = "<!-- keys: made from crates/board/src/keys.rs -->\n";
+const BEGIN: &str = "<!-- keys: made from crates/board/src/keys/table.rs -->\n";
 const END: &str = "<!-- end of keys -->\n";
 
 /// The tables of the manual.
@@ -18,7 +18,7 @@ fn tables() -> String {
             false => "| key | |\n| --- | --- |\n",
         });
         for row in keys::rows(mode) {
-            let keys: Vec<String> = row.keys.iter().map(|key| format!("`{key}`")).collect();
+            let keys: Vec<String> = row.keys().map(|key| format!("`{key}`")).collect();
             let _ = write!(text, "| {} | {} |", keys.join(" "), row.help);
             if has_commands {
                 let command = row.command.map(|command| format!(" `{command}` "));

@@ -60,13 +60,16 @@ impl Board {
 
     /// While a search is typed or labels are shown, the cards are there to be clicked.
     fn leave_what_covers_nothing(&mut self, hit: &Option<Hit>) {
-        let covers_nothing = matches!(
-            self.overlay,
-            Some(Overlay::Search { .. } | Overlay::Go { .. })
-        );
-        if covers_nothing && matches!(hit, Some(Hit::Card(_) | Hit::Column(_))) {
+        if self.covers_nothing() && matches!(hit, Some(Hit::Card(_) | Hit::Column(_))) {
             self.hide();
         }
+    }
+
+    fn covers_nothing(&self) -> bool {
+        matches!(
+            self.overlay,
+            None | Some(Overlay::Search { .. } | Overlay::Go { .. })
+        )
     }
 
     /// A row of a menu does what Enter does on it.
@@ -94,7 +97,7 @@ impl Board {
 
     fn wheel(&mut self, hit: Option<Hit>, down: bool, now: Moment) {
         let action = if down { Action::Down } else { Action::Up };
-        if self.overlay.is_some() {
+        if !self.covers_nothing() {
             // Only what is a list or a text.
             if matches!(hit, Some(Hit::Row(_) | Hit::Choice(_) | Hit::Inside)) {
                 self.act(action, now);

@@ -13,7 +13,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 /// From here on the preview stands beside the columns, otherwise below them.
-const WIDE: u16 = 160;
+pub(super) const WIDE: u16 = 160;
 /// Below this there is no room for it.
 const TALL: u16 = 20;
 
@@ -195,7 +195,7 @@ pub(super) fn hints(
     let mut x = area.x;
     for (action, word) in hints {
         let key = keys::key_of(mode, *action);
-        let wide = u16::try_from(width(&key) + width(word) + 3).unwrap_or(u16::MAX);
+        let wide = u16::try_from(width(key) + width(word) + 3).unwrap_or(u16::MAX);
         if x.saturating_add(wide) > area.right() {
             break;
         }

@@ -20,7 +20,7 @@ pub(super) fn help(first: Mode, scroll: usize, area: Rect, canvas: &mut Canvas<'
         lines.push(Line::from(canvas.span(mode.title(), Tone::Focus)));
         for binding in keys::rows(mode).filter(|row| !row.keys.is_empty()) {
             lines.push(Line::from(vec![
-                canvas.span(format!("  {} ", fit(&binding.keys_text(), 18)), Tone::Key),
+                canvas.span(format!("  {} ", fit(binding.keys, 18)), Tone::Key),
                 canvas.span(binding.help, Tone::Text),
                 canvas.span(
                     format!("  {}", binding.command.unwrap_or_default()),

@@ -61,7 +61,7 @@ pub(super) fn actions(
             Some(_) => (Tone::Dim, Tone::Dim),
         };
         let mut spans = vec![
-            canvas.span(format!("{} ", binding.keys_text()), key),
+            canvas.span(format!("{} ", binding.keys), key),
             canvas.span(fit(binding.help, 26), word),
         ];
         if let Some(why) = why_not {
@@ -223,7 +223,7 @@ pub(super) fn palette(pick: &Pick, mode: Mode, area: Rect, canvas: &mut Canvas<'
                 Mode::Actions if !binding.keys.is_empty() => "Space ",
                 _ => "",
             };
-            let keys = format!("{before}{}", binding.keys_text());
+            let keys = format!("{before}{}", binding.keys);
             Line::from(vec![
                 canvas.span(fit(&keys, 14), Tone::Key),
                 canvas.span(format!(" {}", binding.help), Tone::Text),

@@ -7,8 +7,8 @@ use crate::keys::{self, Mode};
 use crate::overlay::Cleaning;
 use crate::text::{clean, cut, width, wrap};
 use crate::theme::Tone;
-use crate::view::Hit;
 use crate::view::canvas::{Canvas, indent, row};
+use crate::view::{Hit, frame};
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
@@ -190,9 +190,14 @@ pub(super) fn write(
     lines.push(Line::from(canvas.span(hint, Tone::Dim)));
     let wanted = u16::try_from(lines.len() + 3).unwrap_or(u16::MAX);
     let at = middle(area, 76, wanted);
-    // It stands low, so that the agent's question above it can be read.
+    // It stands above, or at the left, where it does not cover the agent's question.
     let at = Rect {
-        y: area.bottom().saturating_sub(at.height + 1),
+        x: if area.width >= frame::WIDE {
+            area.x
+        } else {
+            at.x
+        },
+        y: area.y + 1,
         ..at
     };
     let inside = indent(canvas.frame(at, title, Tone::Asks), 1);

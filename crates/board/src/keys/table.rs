@@ -1,0 +1,210 @@
+//! The rows: where, which keys, what they do, how that is called, and for which command
+//! it stands.
+
+use super::{Binding, Mode};
+use crate::Tab;
+use crate::action::Action::*;
+use crate::action::{Deed, ServerDeed};
+use crate::sort::Sort as Order;
+
+/// A table that stays one: a line for each row.
+macro_rules! rows {
+    ($($mode:ident $keys:literal $action:expr, $help:literal $(, $command:literal)?;)*) => {
+        &[$(Binding {
+            mode: Mode::$mode,
+            keys: $keys,
+            action: $action,
+            help: $help,
+            command: rows!(@ $($command)?),
+        }),*]
+    };
+    (@) => { None };
+    (@ $command:literal) => { Some($command) };
+}
+
+pub const TABLE: &[Binding] = rows! {
+    Board       "j Down"             Down,                         "The next card";
+    Board       "k Up"               Up,                           "The card before";
+    Board       "h Left"             Left,                         "The column to the left";
+    Board       "l Right"            Right,                        "The column to the right";
+    Board       "H ["                FirstColumn,                  "The first column";
+    Board       "L ]"                LastColumn,                   "The last column";
+    Board       "Home"               Top,                          "The first card of the column (also g g)";
+    Board       "End G"              Bottom,                       "The last card of the column (also g e)";
+    Board       "PgDn Ctrl-d"        PageDown,                     "Further down";
+    Board       "PgUp Ctrl-u"        PageUp,                       "Further up";
+    Board       "Tab"                NextNeedy,                    "The next card that needs you";
+    Board       "g"                  Go,                           "Go to a card by its label";
+    Board       "Enter"              Open,                         "Open the card";
+    Board       "Space"              Actions,                      "Do something with the card, or with all that are marked";
+    Board       "V"                  Mark,                         "Mark the card, or take its mark away";
+    Board       "*"                  MarkColumn,                   "Mark all cards of the column, or none";
+    Board       "/"                  Search,                       "Search ids, titles and labels";
+    Board       "n"                  NextMatch,                    "The next card that was found";
+    Board       "N"                  PreviousMatch,                "The one before";
+    Board       "F"                  Filter,                       "Show only some cards";
+    Board       "o"                  Sort,                         "Choose the order";
+    Board       "p"                  Projects,                     "Choose the project";
+    Board       ": Ctrl-p"           Palette,                      "Find a command by its name";
+    Board       "v"                  Preview,                      "Show the agent's screen, or hide it";
+    Board       "t"                  Theme,                        "Dark or light";
+    Board       "!"                  Log,                          "What was said";
+    Board       "?"                  Help,                         "This help";
+    Board       "Ctrl-l"             Redraw,                       "Draw anew";
+    Board       "Esc"                Back,                         "Drop the marks, then the search, then the filter";
+    Board       "q Ctrl-c"           Quit,                         "Leave the board; agents go on";
+
+    Actions     "s"                  Do(Deed::Start),              "Start", "gt task start ID --no-attach";
+    Actions     "S"                  Do(Deed::StartWork),          "Start and work", "gt task start ID --work --no-attach";
+    Actions     "!"                  Do(Deed::StartYolo),          "Start and work, never ask", "gt task start ID --work --yolo --no-attach";
+    Actions     "a"                  Do(Deed::Attach),             "Attach", "gt task attach ID";
+    Actions     "u"                  Do(Deed::Update),             "Update from its base", "gt task update ID";
+    Actions     "p"                  Do(Deed::Pause),              "Pause", "gt task pause ID";
+    Actions     "R"                  Do(Deed::Resume),             "Resume", "gt task resume ID";
+    Actions     ""                   Do(Deed::ResumeKeepWip),      "Resume, and keep the commit of the pause", "gt task resume ID --keep-wip";
+    Actions     "x"                  Do(Deed::Stop),               "Stop", "gt task stop ID";
+    Actions     "d"                  Do(Deed::Cleanup),            "Clean up", "gt task cleanup ID";
+    Actions     "r"                  Do(Deed::Servers),            "Dev servers", "gt dev";
+    Actions     "m"                  Do(Deed::Merge),              "Merge", "gt task merge ID";
+    Actions     "M"                  Do(Deed::AbortMerge),         "Abort the merge", "gt task abort-merge ID";
+    Actions     "f"                  Do(Deed::Diff),               "Diff", "gt task diff ID";
+    Actions     "P"                  Do(Deed::PullRequest),        "Pull request", "gt task pr ID";
+    Actions     "y"                  Do(Deed::Answer),             "Answer what it asks", "gt answer AGENT CHOICE";
+    Actions     "n"                  Do(Deed::Nudge),              "Send a message", "gt nudge AGENT --stdin";
+    Actions     "c"                  Do(Deed::Close),              "Close the item", "gt work close ID";
+    Actions     "Down"               Down,                         "The next row";
+    Actions     "Up"                 Up,                           "The row before";
+    Actions     "Enter"              Accept,                       "Do that of the row";
+    Actions     "Esc q Space"        Back,                         "Do nothing";
+    Actions     "Ctrl-c"             Quit,                         "Leave the board";
+
+    Detail      "j Down"             Down,                         "Scroll down";
+    Detail      "k Up"               Up,                           "Scroll up";
+    Detail      "h Left"             Left,                         "Scroll to the left";
+    Detail      "l Right"            Right,                        "Scroll to the right";
+    Detail      "PgDn Ctrl-d"        PageDown,                     "A page down";
+    Detail      "PgUp Ctrl-u"        PageUp,                       "A page up";
+    Detail      "Home g"             Top,                          "To the beginning";
+    Detail      "End G"              Bottom,                       "To the end";
+    Detail      "Tab"                NextTab,                      "The next tab";
+    Detail      "Shift-Tab"          PreviousTab,                  "The tab before";
+    Detail      "1"                  Tab(Tab::Task),               "Task";
+    Detail      "2"                  Tab(Tab::Terminal),           "Terminal";
+    Detail      "3"                  Tab(Tab::Diff),               "Diff";
+    Detail      "4"                  Tab(Tab::Events),             "Events";
+    Detail      "5"                  Tab(Tab::Windows),            "Windows and servers";
+    Detail      "6"                  Tab(Tab::Chain),              "Chain: the lives that worked on it";
+    Detail      "J"                  NextCard,                     "The next card of the column";
+    Detail      "K"                  PreviousCard,                 "The card before";
+    Detail      "]"                  NextFile,                     "The next file of the diff";
+    Detail      "["                  PreviousFile,                 "The file before";
+    Detail      "Space"              Actions,                      "Do something with the card";
+    Detail      ": Ctrl-p"           Palette,                      "Find a command by its name";
+    Detail      "t"                  Theme,                        "Dark or light";
+    Detail      "!"                  Log,                          "What was said";
+    Detail      "?"                  Help,                         "This help";
+    Detail      "Ctrl-l"             Redraw,                       "Draw anew";
+    Detail      "q Esc"              Back,                         "Back to the board";
+    Detail      "Ctrl-c"             Quit,                         "Leave the board";
+
+    Go          "g"                  Top,                          "The first card of the column";
+    Go          "e"                  Bottom,                       "The last card of the column";
+    Go          "Esc"                Back,                         "Stay";
+    Go          "Ctrl-c"             Quit,                         "Leave the board";
+
+    Search      "Enter"              Accept,                       "Keep what was found";
+    Search      "Down Ctrl-n"        NextMatch,                    "The next card that was found";
+    Search      "Up Ctrl-p"          PreviousMatch,                "The one before";
+    Search      "Backspace Ctrl-h"   Erase,                        "Erase a letter";
+    Search      "Delete"             Delete,                       "Erase the letter under the cursor";
+    Search      "Ctrl-w"             EraseWord,                    "Erase a word";
+    Search      "Ctrl-u"             EraseAll,                     "Erase all";
+    Search      "Left"               Left,                         "A letter to the left";
+    Search      "Right"              Right,                        "A letter to the right";
+    Search      "Home Ctrl-a"        Top,                          "To the beginning";
+    Search      "End Ctrl-e"         Bottom,                       "To the end";
+    Search      "Esc"                Back,                         "Show all cards again";
+    Search      "Ctrl-c"             Quit,                         "Leave the board";
+
+    Filter      "j Down"             Down,                         "The next row";
+    Filter      "k Up"               Up,                           "The row before";
+    Filter      "Space Enter"        Toggle,                       "Choose it, or not";
+    Filter      "c"                  Clear,                        "Clear: all cards are shown again";
+    Filter      "Esc q F"            Back,                         "Close";
+    Filter      "Ctrl-c"             Quit,                         "Leave the board";
+
+    Sort        "j Down"             Down,                         "The next row";
+    Sort        "k Up"               Up,                           "The row before";
+    Sort        "Enter Space"        Accept,                       "This order; the same again turns it around";
+    Sort        "o"                  SortBy(Order::Usual),          "Each column by its own";
+    Sort        "p"                  SortBy(Order::Priority),       "By priority";
+    Sort        "a"                  SortBy(Order::Age),            "By age, the oldest first";
+    Sort        "i"                  SortBy(Order::Id),             "By id";
+    Sort        "s"                  SortBy(Order::State),          "By state, what needs a look first";
+    Sort        "u"                  SortBy(Order::Updated),        "By the last change, the latest first";
+    Sort        "Esc q"              Back,                         "Close";
+    Sort        "Ctrl-c"             Quit,                         "Leave the board";
+
+    Pick        "Down Ctrl-n"        Down,                         "The next row";
+    Pick        "Up Ctrl-p"          Up,                           "The row before";
+    Pick        "Enter"              Accept,                       "Take it";
+    Pick        "Backspace Ctrl-h"   Erase,                        "Erase a letter";
+    Pick        "Delete"             Delete,                       "Erase the letter under the cursor";
+    Pick        "Ctrl-w"             EraseWord,                    "Erase a word";
+    Pick        "Ctrl-u"             EraseAll,                     "Erase all";
+    Pick        "Left"               Left,                         "A letter to the left";
+    Pick        "Right"              Right,                        "A letter to the right";
+    Pick        "Home Ctrl-a"        Top,                          "To the beginning";
+    Pick        "End Ctrl-e"         Bottom,                       "To the end";
+    Pick        "Esc"                Back,                         "Take none";
+    Pick        "Ctrl-c"             Quit,                         "Leave the board";
+
+    Servers     "j Down"             Down,                         "The next server";
+    Servers     "k Up"               Up,                           "The server before";
+    Servers     "s Enter"            Server(ServerDeed::Start),    "Start", "gt dev start ID [NAME]";
+    Servers     "x"                  Server(ServerDeed::Stop),     "Stop", "gt dev stop ID [NAME]";
+    Servers     "r"                  Server(ServerDeed::Restart),  "Restart", "gt dev restart ID [NAME]";
+    Servers     "o"                  Server(ServerDeed::Open),     "Open in the browser", "gt dev open ID [NAME]";
+    Servers     "Esc q"              Back,                         "Do nothing";
+    Servers     "Ctrl-c"             Quit,                         "Leave the board";
+
+    MergeChoice "m"                  MergeAndAttach,               "Merge & Attach", "gt task attach ID --merge";
+    MergeChoice "s"                  SkipAndAttach,                "Skip & Attach", "gt task attach ID --skip";
+    MergeChoice "Esc"                Back,                         "Cancel";
+    MergeChoice "Ctrl-c"             Quit,                         "Leave the board";
+
+    Cleanup     "y"                  Yes,                          "Clean up", "gt task cleanup ID --yes";
+    Cleanup     "c"                  YesAndClose,                  "Clean up and close the item", "gt task cleanup ID --yes --close";
+    Cleanup     "f"                  Force,                        "Clean up although it was refused", "gt task cleanup ID --yes --force";
+    Cleanup     "j Down"             Down,                         "Scroll down";
+    Cleanup     "k Up"               Up,                           "Scroll up";
+    Cleanup     "Esc n q"            Back,                         "Do nothing";
+    Cleanup     "Ctrl-c"             Quit,                         "Leave the board";
+
+    Confirm     "y"                  Yes,                          "Yes";
+    Confirm     "j Down"             Down,                         "Scroll down";
+    Confirm     "k Up"               Up,                           "Scroll up";
+    Confirm     "n Esc q"            Back,                         "No";
+    Confirm     "Ctrl-c"             Quit,                         "Leave the board";
+
+    Write       "Enter"              Accept,                       "Send it";
+    Write       "Backspace Ctrl-h"   Erase,                        "Erase a letter";
+    Write       "Delete"             Delete,                       "Erase the letter under the cursor";
+    Write       "Ctrl-w"             EraseWord,                    "Erase a word";
+    Write       "Ctrl-u"             EraseAll,                     "Erase all";
+    Write       "Left"               Left,                         "A letter to the left";
+    Write       "Right"              Right,                        "A letter to the right";
+    Write       "Home Ctrl-a"        Top,                          "To the beginning";
+    Write       "End Ctrl-e"         Bottom,                       "To the end";
+    Write       "Esc"                Back,                         "Send nothing";
+    Write       "Ctrl-c"             Quit,                         "Leave the board";
+
+    Read        "j Down"             Down,                         "Scroll down";
+    Read        "k Up"               Up,                           "Scroll up";
+    Read        "PgDn Ctrl-d Space"  PageDown,                     "A page down";
+    Read        "PgUp Ctrl-u"        PageUp,                       "A page up";
+    Read        "Home g"             Top,                          "To the beginning";
+    Read        "End G"              Bottom,                       "To the end";
+    Read        "Esc q ? !"          Back,                         "Close";
+    Read        "Ctrl-c"             Quit,                         "Leave the board";
+};
