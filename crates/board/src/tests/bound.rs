@@ -56,6 +56,7 @@ fn when_its_card_goes_it_is_on_the_neighbour() {
         .retain(|card| card.column() != gt_core::card::Column::NeedsYou);
     stage.happens(Event::Facts(facts));
     assert!(stage.board.cursor().is_some(), "a neighbouring column");
+    stage.press("G");
     stage.happens(Event::Facts(Facts::default()));
     assert_eq!(stage.board.cursor(), None);
     stage.happens(Event::Facts(town()));

@@ -217,3 +217,111 @@ fn frames_that_follow_each_other_leave_nothing_behind() {
         before = after;
     }
 }
+
+/// Numbers that look like chance and are always the same.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (self.0 >> 33) as usize % limit
+    }
+}
+
+#[test]
+fn whatever_happens_in_whatever_order_it_holds_together() {
+    let keys = |mode: Mode| -> Vec<KeyEvent> {
+        crate::keys::rows(mode)
+            .filter(|row| row.action != crate::Action::Quit)
+            .flat_map(|row| row.keys().map(crate::keys::Key::event))
+            .collect()
+    };
+    let towns = [
+        town(),
+        nasty_town(1),
+        crate::sample(60, 30),
+        Facts::default(),
+    ];
+    let sizes = [(80, 24), (120, 40), (41, 11), (20, 5), (170, 30)];
+    let mut dice = Dice(7);
+    let mut stage = Stage::new(80, 24);
+    let (mut last_order, mut orders) = (0, 0);
+    for step in 0..2000 {
+        // Choices add up until nothing is shown any more. So there are new beginnings.
+        if step % 80 == 0 {
+            stage = Stage::new(80, 24);
+            last_order = 0;
+        }
+        let event = match dice.below(24) {
+            0 => Event::Facts(towns[dice.below(towns.len())].clone()),
+            1 => {
+                let (width, height) = sizes[dice.below(sizes.len())];
+                stage.terminal.backend_mut().resize(width, height);
+                Event::Resize { width, height }
+            }
+            2 => {
+                let order = stage.board.orders;
+                let result = match dice.below(2) {
+                    0 => Ok(vec!["a line".to_owned(); dice.below(40)]),
+                    _ => Err("refused".to_owned()),
+                };
+                Event::Foreseen { order, result }
+            }
+            3 => {
+                let order = stage.board.orders.saturating_sub(dice.below(3) as u64);
+                let result = match dice.below(2) {
+                    0 => Ok("done".to_owned()),
+                    _ => Err("failed\nhint: try".to_owned()),
+                };
+                Event::Outcome { order, result }
+            }
+            4 => {
+                use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+                let kinds = [
+                    MouseEventKind::Down(MouseButton::Left),
+                    MouseEventKind::Down(MouseButton::Right),
+                    MouseEventKind::ScrollDown,
+                    MouseEventKind::ScrollUp,
+                ];
+                Event::Mouse(MouseEvent {
+                    kind: kinds[dice.below(kinds.len())],
+                    column: dice.below(130) as u16,
+                    row: dice.below(45) as u16,
+                    modifiers: KeyModifiers::NONE,
+                })
+            }
+            5 => {
+                stage.now = stage.now.plus_millis(3_000);
+                Event::Tick
+            }
+            6..10 if matches!(stage.board.mode(), Mode::Board | Mode::Detail) => {
+                Event::Key(KeyEvent::new(KeyCode::Char(' '), KeyModifiers::NONE))
+            }
+            _ => {
+                let keys = keys(stage.board.mode());
+                Event::Key(keys[dice.below(keys.len())])
+            }
+        };
+        let about = format!("step {step}: {event:?}");
+        for wish in stage.happens(event) {
+            if let Wish::Run(order) | Wish::HandOver(order) | Wish::Foresee(order) = wish {
+                assert!(order.number > last_order, "{about}");
+                assert!(order.item.is_some(), "{about}");
+                last_order = order.number;
+                orders += 1;
+            }
+        }
+        let board = &stage.board;
+        let place = board.cursor().and_then(|id| board.lists.place(id));
+        let is_empty = board.lists.shown() == 0;
+        assert_eq!(place.is_none(), is_empty, "{about}");
+        if let Some(place) = place {
+            assert_eq!(place, (board.column, board.row), "{about}");
+        }
+        assert_sound(stage.terminal.backend().buffer(), &about);
+    }
+    assert!(orders > 20, "only {orders} orders were given");
+}

@@ -86,7 +86,8 @@ fn draw_column(board: &Board, column: Column, area: Rect, canvas: &mut Canvas<'_
     let height = |number: usize| card::height(&board.facts.cards[list[number]], shape);
     let index = column as usize;
     let mut first = canvas.drawn.first[index].min(list.len().saturating_sub(1));
-    if board.column == column && canvas.drawn.free != Some(column) {
+    let has_cursor = board.column == column && board.cursor.is_some();
+    if has_cursor && canvas.drawn.free != Some(column) {
         first = first_in_view(first, board.row, body.height, height);
     }
     canvas.drawn.first[index] = first;
