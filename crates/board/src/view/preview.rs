@@ -6,7 +6,6 @@ use crate::board::Board;
 use crate::text::{clean, wrap};
 use crate::theme::{self, Tone};
 use gt_core::card::{Card, Session};
-use gt_core::state::Source;
 use gt_core::work::WorkId;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
