@@ -153,14 +153,15 @@ fn two_boards_and_the_command_line_agree_within_a_second() {
 #[test]
 fn the_terminal_is_given_back_however_the_board_ends() {
     let (env, id) = with_project("");
-    for signal in [None, Some("TERM"), Some("HUP")] {
+    for (name, signal) in [("x", None), ("y", Some("TERM")), ("z", Some("HUP"))] {
         let shell = env.path("out");
         let script = format!(
             "{} board; stty -a > {}; sleep 100",
             env!("CARGO_BIN_EXE_gt"),
             shell.display()
         );
-        let socket = env.path("w");
+        // A server that is just ending takes no new session.
+        let socket = env.path(name);
         let mut command = env.command("tmux");
         command.arg("-u").arg("-S").arg(&socket);
         command.args([
