@@ -41,6 +41,7 @@ pub(super) fn replace(path: &Path, sources: Sources<'_>) -> Result<Rebuilt> {
 fn make(path: &Path, sources: Sources<'_>) -> Result<Rebuilt, Broken> {
     let db = Connection::open(path)?;
     files::make_private(path)?;
+    db.pragma_update(None, "page_size", 8192)?;
     for (pragma, value) in [("journal_mode", "OFF"), ("locking_mode", "EXCLUSIVE")] {
         db.pragma_update(None, pragma, value)?;
     }
