@@ -157,6 +157,7 @@ impl Session {
                 Wish::HandOver(order) => {
                     let orders = &self.orders;
                     let outcome = self.terminal.lend(|| orders.run_here(&order))?;
+                    self.inbox.forgive_interrupt();
                     self.inbox.post().send(outcome);
                 }
                 Wish::Look(id) => self.view.look(id),

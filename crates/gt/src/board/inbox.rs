@@ -18,6 +18,8 @@ pub(super) struct Inbox {
     post: Post,
     /// Somebody wants us to end.
     ending: Arc<AtomicBool>,
+    /// The same, by what a terminal sends for Ctrl-C.
+    interrupted: Arc<AtomicBool>,
 }
 
 /// Where news are sent.
@@ -50,8 +52,13 @@ impl Inbox {
         woken.set_nonblocking(true)?;
         let ending = Arc::new(AtomicBool::new(false));
         // A signal must wake the wait even if it comes just before it begins.
-        for signal in [SIGHUP, SIGINT, SIGTERM] {
-            signal_hook::flag::register(signal, Arc::clone(&ending))?;
+        let interrupted = Arc::new(AtomicBool::new(false));
+        for (signal, flag) in [
+            (SIGHUP, &ending),
+            (SIGINT, &interrupted),
+            (SIGTERM, &ending),
+        ] {
+            signal_hook::flag::register(signal, Arc::clone(flag))?;
             signal_hook::low_level::pipe::register(signal, waker.try_clone()?)?;
         }
         signal_hook::low_level::pipe::register(SIGWINCH, waker.try_clone()?)?;
@@ -65,6 +72,7 @@ impl Inbox {
                 bell: Arc::default(),
             },
             ending,
+            interrupted,
         })
     }
 
@@ -73,7 +81,13 @@ impl Inbox {
     }
 
     pub(super) fn is_ending(&self) -> bool {
-        self.ending.load(Ordering::Relaxed)
+        self.ending.load(Ordering::Relaxed) || self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Forgets a Ctrl-C that was meant for whoever had the terminal meanwhile: it reaches
+    /// all of the terminal's group.
+    pub(super) fn forgive_interrupt(&self) {
+        self.interrupted.store(false, Ordering::Relaxed);
     }
 
     /// Whether somebody has rung since the last time.

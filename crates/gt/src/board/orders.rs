@@ -7,7 +7,7 @@ use gt_town::Town;
 use serde_json::Value;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -67,13 +67,15 @@ impl Orders {
         let _ = self.queue.send((order, Purpose::Foresee));
     }
 
-    /// Runs a command that has the terminal to itself.
+    /// Runs a command that has the terminal to itself. What went wrong it would tell on a
+    /// terminal that is not to be seen any more, so that is kept.
     pub(super) fn run_here(&self, order: &Order) -> Event {
-        let status = self.words.command(order).status();
-        let result = match status {
-            Ok(status) if status.success() => Ok(String::new()),
-            // What went wrong it has told on the terminal, which is not to be seen any more.
-            Ok(status) => Err(format!("{}: {status}", order.words.join(" "))),
+        let mut command = self.words.command(order);
+        let ran = command.stderr(Stdio::piped()).spawn();
+        let ran = ran.and_then(Child::wait_with_output);
+        let result = match ran {
+            Ok(output) if output.status.success() => Ok(String::new()),
+            Ok(output) => Err(failure(&output)),
             Err(error) => Err(error.to_string()),
         };
         Event::Outcome {
@@ -137,13 +139,30 @@ fn failure(output: &Output) -> String {
         .rev()
         .find_map(|line| serde_json::from_str::<Value>(line).ok())
         .and_then(|document| document.get("error").cloned());
-    let Some(error) = error else {
-        return match text.lines().last() {
-            Some(line) => line.to_owned(),
-            None => output.status.to_string(),
-        };
+    match error {
+        Some(error) => told(&error),
+        None => told_to_people(&text).unwrap_or_else(|| output.status.to_string()),
+    }
+}
+
+/// The same of what is told for people: `error:`, and `caused by:` and `hint:` below it.
+fn told_to_people(text: &str) -> Option<String> {
+    let is_error = |line: &&str| line.starts_with("error: ");
+    let Some(first) = text.lines().find(is_error) else {
+        return text.lines().last().map(str::to_owned);
     };
-    told(&error)
+    let below = text.lines().skip_while(|line| !is_error(line)).skip(1);
+    let mut told = first.trim_start_matches("error: ").to_owned();
+    for line in below {
+        if let Some(cause) = line.strip_prefix("caused by: ") {
+            told.push_str(": ");
+            told.push_str(cause);
+        } else {
+            told.push('\n');
+            told.push_str(line.trim_start_matches("hint: ").trim_start());
+        }
+    }
+    Some(told)
 }
 
 /// A problem as it is told: its message, its causes, its hints.
@@ -179,4 +198,20 @@ fn steps(answer: &Value) -> Result<Vec<String>, String> {
     let steps = answer["steps"].as_array().into_iter().flatten();
     let texts = steps.filter_map(|step| Some(step["text"].as_str()?.to_owned()));
     Ok(texts.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_to_people_is_told_without_its_labels() {
+        let text = "warning: x\nerror: it did not go\ncaused by: a, b\nhint: `gt x` tries again\n";
+        assert_eq!(
+            told_to_people(text).as_deref(),
+            Some("it did not go: a, b\n`gt x` tries again")
+        );
+        assert_eq!(told_to_people("no server").as_deref(), Some("no server"));
+        assert_eq!(told_to_people(""), None);
+    }
 }
