@@ -135,7 +135,10 @@ impl Deed {
     pub(crate) fn why_not(self, card: &Card) -> Option<&'static str> {
         let state = card.session.as_ref().map(|session| session.state);
         let has_container = state.is_some_and(|state| state != State::Stopped);
-        let is_alive = state.is_some_and(|state| !state.is_dead());
+        // A container may have only a shell: it is there for servers, or an init command has
+        // failed in it.
+        let has_agent = (card.session.as_ref()).is_some_and(|session| session.harness.is_some());
+        let is_alive = has_agent && state.is_some_and(|state| !state.is_dead());
         let is_closed = card.status == Status::Closed;
         let branch = card.branch.as_ref();
         let has_commits = branch.is_some_and(|branch| branch.ahead > 0);
