@@ -156,11 +156,10 @@ fn open(town: &Town, args: &WhichArgs, context: &Context) -> Answer {
                 .hint(format!("`gt dev start {agent} {}` starts it", server.name)),
         );
     };
-    if context.json {
-        output::json(&document(server))?;
-        return Ok(ExitCode::SUCCESS);
+    match context.json {
+        true => output::json(&document(server))?,
+        false => output::line(&url)?,
     }
-    output::line(&url)?;
     let around = context.around();
     let usual = if cfg!(target_os = "macos") {
         "open"
