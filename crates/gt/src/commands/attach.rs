@@ -13,7 +13,7 @@ use std::process::ExitCode;
 /// Go to an agent's container
 ///
 /// Inside tmux the client switches to it; outside, this terminal attaches. Leave it
-/// with the prefix key and `d`.
+/// with the prefix key and `d`; a client of another tmux server is then back there.
 #[derive(Debug, Args)]
 pub(crate) struct AttachArgs {
     target: String,
@@ -40,7 +40,8 @@ pub(crate) fn run(args: AttachArgs, context: &Context) -> Answer {
 pub(crate) fn go(town: &Town, container: &str, read_only: bool, context: &Context) -> Answer {
     let name =
         SessionName::try_from(container).map_err(|error| Problem::failed(error.to_string()))?;
-    match inside(context.around()) {
+    let around = context.around();
+    match inside(around) {
         Some(socket) if socket == town.server().socket_path() => {
             let mut command = Command::new("switch-client").target(name);
             if read_only {
@@ -51,8 +52,14 @@ pub(crate) fn go(town: &Town, container: &str, read_only: bool, context: &Contex
                 .map_err(|error| tmux_problem("cannot switch to it", error))?;
         }
         Some(socket) => {
-            // A client belongs to one server: it leaves this one and attaches there.
-            let attach = shell_attach(&town.server().socket_path(), container, read_only);
+            // A client belongs to one server: it leaves this one, attaches there, and comes
+            // back when it leaves that.
+            let there = shell_attach(&town.server().socket_path(), container, read_only);
+            let attach = match own_session(around) {
+                Some(session) => format!("{there}; {}", shell_return(&socket, session)),
+                None => format!("exec {there}"),
+            };
+            let attach = format!("unset TMUX; {attach}");
             Server::new(Socket::Path(socket))
                 .run(Command::new("detach-client").args(["-E", &attach]))
                 .map_err(|error| tmux_problem("cannot leave this tmux server", error))?;
@@ -79,13 +86,25 @@ pub(crate) fn inside(around: &Surroundings) -> Option<PathBuf> {
     Some(PathBuf::from(socket))
 }
 
-/// A shell line that attaches to a session of another server.
+/// The id of the session in it that we run inside of.
+fn own_session(around: &Surroundings) -> Option<u32> {
+    around.var("TMUX")?.rsplit_once(',')?.1.parse().ok()
+}
+
+/// A shell line for a client of another server that attaches to a session of this one.
 pub(crate) fn shell_attach(socket: &Path, session: &str, read_only: bool) -> String {
     let flag = if read_only { " -r" } else { "" };
     format!(
-        "unset TMUX; exec tmux -u -S {} attach-session{flag} -t {}",
+        "tmux -u -S {} attach-session{flag} -t {}",
         shell::quote(&socket.to_string_lossy()),
         shell::quote(&format!("={session}"))
+    )
+}
+
+fn shell_return(socket: &Path, session: u32) -> String {
+    format!(
+        "exec tmux -u -S {} attach-session -t '${session}'",
+        shell::quote(&socket.to_string_lossy())
     )
 }
 
@@ -98,7 +117,7 @@ mod tests {
         let line = shell_attach(Path::new("/tmp/a b'c"), "x'; touch y #", false);
         assert_eq!(
             line,
-            r#"unset TMUX; exec tmux -u -S '/tmp/a b'\''c' attach-session -t '=x'\''; touch y #'"#
+            r#"tmux -u -S '/tmp/a b'\''c' attach-session -t '=x'\''; touch y #'"#
         );
     }
 }

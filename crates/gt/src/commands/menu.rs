@@ -157,6 +157,7 @@ fn go_to(session: &str, socket: &Path, same_server: bool) -> String {
             .unwrap_or_default();
     }
     let attach = attach::shell_attach(socket, session, false);
+    let attach = format!("unset TMUX; exec {attach}");
     Command::new("detach-client")
         .args(["-E", &attach])
         .to_line()
