@@ -11,19 +11,22 @@ mod inbox;
 mod orders;
 mod terminal;
 mod view;
+mod watch;
 
 use facts::Facts;
 use gt_board::{Board, Event, Moment, Theme, Wish};
 use gt_core::Problem;
-use gt_town::monitor::{Change, Monitor};
+use gt_core::work::WorkId;
+use gt_town::monitor::Change;
 use gt_town::{Town, notify};
 use inbox::{Inbox, Post};
 use orders::Orders;
 use std::io;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use terminal::Terminal;
 use view::{Panes, View};
+use watch::Watch;
 
 /// How it begins.
 #[derive(Debug)]
@@ -39,16 +42,11 @@ pub(crate) fn run(town: Town, look: Look) -> Result<(), Problem> {
         |error| Problem::environment("the board cannot use this terminal").caused_by(error);
     let inbox = Inbox::open().map_err(no_terminal)?;
     let panes = Arc::new(Panes::default());
-    let monitor = Arc::new(OnceLock::new());
-    let facts = Facts::gather(
-        town.clone(),
-        inbox.post(),
-        Arc::clone(&panes),
-        Arc::clone(&monitor),
-    );
-    let view = View::open(town.clone(), inbox.post(), panes, Arc::clone(&monitor));
-    let begun = watch(&town, &facts, &view, &inbox.post())?;
-    let _ = monitor.set(begun);
+    let eyes = Watch::default();
+    let (first, second) = (town.clone(), town.clone());
+    let facts = Facts::gather(first, inbox.post(), Arc::clone(&panes), eyes.clone());
+    let view = View::open(second, inbox.post(), panes, eyes.clone());
+    watch(&town, &eyes, &facts, &view, &inbox.post())?;
     let mut session = Session {
         board: Board::new(look.theme),
         orders: Orders::new(&town, &inbox.post()),
@@ -56,17 +54,26 @@ pub(crate) fn run(town: Town, look: Look) -> Result<(), Problem> {
         inbox,
         facts,
         view,
+        looking: None,
     };
     if let Some(project) = look.project {
         session.board.show_project(Some(project));
     }
-    session.run().map_err(no_terminal)
+    let ended = session.run();
+    eyes.end();
+    ended.map_err(no_terminal)
 }
 
 /// Lets news of agents and work reach those who look for them.
-fn watch(town: &Town, facts: &Facts, view: &View, post: &Post) -> Result<Monitor, Problem> {
+fn watch(
+    town: &Town,
+    eyes: &Watch,
+    facts: &Facts,
+    view: &View,
+    post: &Post,
+) -> Result<(), Problem> {
     let (facts, view, post, own) = (facts.clone(), view.clone(), post.clone(), town.clone());
-    Monitor::start(town, move |change| match change {
+    eyes.begin(town, move |change| match change {
         Change::Screen(_) => view.printed(),
         Change::Agents | Change::Work => facts.ask(),
         Change::Moved(moved) => {
@@ -85,6 +92,8 @@ struct Session {
     inbox: Inbox,
     facts: Facts,
     view: View,
+    /// Whose screen is in view.
+    looking: Option<WorkId>,
 }
 
 impl Session {
@@ -119,8 +128,7 @@ impl Session {
     /// Takes in everything that has happened, and gathers what the board wants for it.
     fn handle_all(&mut self) -> io::Result<Vec<Wish>> {
         let mut wishes = Vec::new();
-        let news: Vec<Event> = self.inbox.news().collect();
-        for event in news {
+        for event in self.inbox.news() {
             match event {
                 // A card that was looked at may have another pane now.
                 Event::Facts(_) => self.view.changed(),
@@ -155,12 +163,18 @@ impl Session {
                 Wish::Run(order) => self.orders.run(order),
                 Wish::Foresee(order) => self.orders.foresee(order),
                 Wish::HandOver(order) => {
+                    // Nobody sees it meanwhile.
+                    self.view.look(None);
                     let orders = &self.orders;
                     let outcome = self.terminal.lend(|| orders.run_here(&order))?;
+                    self.view.look(self.looking.clone());
                     self.inbox.forgive_interrupt();
                     self.inbox.post().send(outcome);
                 }
-                Wish::Look(id) => self.view.look(id),
+                Wish::Look(id) => {
+                    self.looking.clone_from(&id);
+                    self.view.look(id);
+                }
                 Wish::Show { id, tab } => self.view.show(Some((id, tab))),
                 Wish::Unshow => self.view.show(None),
             }

@@ -1,6 +1,7 @@
 //! What the tabs of the detail view show.
 
-use gt_board::{Detail, Happening, Life, Tab, Window};
+use gt_board::{Detail, Happening, Life, Window};
+use gt_core::card::Server;
 use gt_core::event::Event;
 use gt_core::record::{Outcome, Record, Status};
 use gt_core::usage::Usage;
@@ -10,20 +11,7 @@ use gt_town::work::Work;
 use gt_town::{Town, cards, events, task};
 use jiff::Timestamp;
 
-/// The content of a tab; `None` where it shows what is known already.
-pub(super) fn of(town: &Town, id: &WorkId, agent: Option<&Identity>, tab: Tab) -> Option<Detail> {
-    let found = match tab {
-        Tab::Terminal => return None,
-        Tab::Task => task_of(town, id),
-        Tab::Diff => diff_of(town, id),
-        Tab::Events => events_of(town, id, agent),
-        Tab::Windows => windows_of(town, id),
-        Tab::Chain => lives_of(town, id),
-    };
-    Some(found.unwrap_or_else(|problem| Detail::Failed(problem.to_string())))
-}
-
-fn task_of(town: &Town, id: &WorkId) -> Result<Detail, Problem> {
+pub(super) fn task(town: &Town, id: &WorkId) -> Result<Detail, Problem> {
     let item = Work::of(town).get(id)?;
     Ok(Detail::Task {
         description: item.description,
@@ -31,14 +19,18 @@ fn task_of(town: &Town, id: &WorkId) -> Result<Detail, Problem> {
     })
 }
 
-fn diff_of(town: &Town, id: &WorkId) -> Result<Detail, Problem> {
+pub(super) fn diff(town: &Town, id: &WorkId) -> Result<Detail, Problem> {
     let text = task::diff(town, id)?.patch()?;
     Ok(Detail::Diff { text })
 }
 
-fn events_of(town: &Town, id: &WorkId, agent: Option<&Identity>) -> Result<Detail, Problem> {
-    let task = Identity::task(id.as_str(), town.registry());
-    let found = cards::events_of(town, id, agent.unwrap_or(&task))?;
+pub(super) fn events(
+    town: &Town,
+    id: &WorkId,
+    agent: Option<&Identity>,
+) -> Result<Detail, Problem> {
+    let own = Identity::task(id.as_str(), town.registry());
+    let found = cards::events_of(town, id, agent.unwrap_or(&own))?;
     Ok(Detail::Events(found.iter().map(happening).collect()))
 }
 
@@ -51,7 +43,7 @@ fn happening(event: &Event) -> Happening {
     }
 }
 
-fn windows_of(town: &Town, id: &WorkId) -> Result<Detail, Problem> {
+pub(super) fn windows(town: &Town, id: &WorkId, servers: Vec<Server>) -> Result<Detail, Problem> {
     let windows = task::show(town, id)?.windows.into_iter();
     Ok(Detail::Windows {
         windows: windows
@@ -61,11 +53,11 @@ fn windows_of(town: &Town, id: &WorkId) -> Result<Detail, Problem> {
                 exit_code: window.exit_code,
             })
             .collect(),
-        servers: Vec::new(),
+        servers,
     })
 }
 
-fn lives_of(town: &Town, id: &WorkId) -> Result<Detail, Problem> {
+pub(super) fn chain(town: &Town, id: &WorkId) -> Result<Detail, Problem> {
     let lives = cards::lives_of(town, id)?;
     Ok(Detail::Chain(lives.into_iter().map(life).collect()))
 }

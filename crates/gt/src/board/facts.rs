@@ -2,12 +2,14 @@
 
 use super::inbox::Post;
 use super::view::Panes;
+use super::watch::Watch;
 use gt_board::Event;
+use gt_core::work::WorkId;
 use gt_town::Town;
 use gt_town::cards::{Gathered, Gatherer};
-use gt_town::monitor::Monitor;
+use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// While an agent works its files change, and nobody says so.
@@ -21,18 +23,13 @@ pub(super) struct Facts(Sender<()>);
 
 impl Facts {
     /// Begins with a first look.
-    pub(super) fn gather(
-        town: Town,
-        post: Post,
-        panes: Arc<Panes>,
-        monitor: Arc<OnceLock<Monitor>>,
-    ) -> Self {
+    pub(super) fn gather(town: Town, post: Post, panes: Arc<Panes>, watch: Watch) -> Self {
         let (ask, asked) = channel();
         let worker = Worker {
             town,
             post,
             panes,
-            monitor,
+            watch,
             asked,
             gatherer: Gatherer::default(),
             told: gt_board::Facts::default(),
@@ -50,7 +47,7 @@ struct Worker {
     town: Town,
     post: Post,
     panes: Arc<Panes>,
-    monitor: Arc<OnceLock<Monitor>>,
+    watch: Watch,
     asked: Receiver<()>,
     gatherer: Gatherer,
     told: gt_board::Facts,
@@ -72,25 +69,22 @@ impl Worker {
 
     /// One look at everything; says whether more will happen by itself.
     fn look(&mut self) -> bool {
-        while self.asked.try_recv().is_ok() {}
-        // Rigs come and go, and settings change.
-        if let Ok(town) = Town::open(self.town.root(), self.town.around().clone()) {
-            self.town = town;
-        }
-        let seen = self.monitor.get().map(Monitor::agents).unwrap_or_default();
-        let mut gathered = match self.gatherer.gather(&self.town, &seen) {
-            Ok(gathered) => gathered,
-            Err(problem) => {
-                let mut facts = self.told.clone();
-                facts.warnings = vec![problem.to_string()];
-                self.tell(facts);
-                return false;
-            }
+        let Some(mut gathered) = self.gather() else {
+            return false;
         };
-        self.panes.learn(&gathered);
-        self.tell(self.facts(&gathered));
         let mut told = Instant::now();
-        for id in gathered.stale.clone() {
+        let mut stale = VecDeque::from(gathered.stale.clone());
+        while let Some(id) = stale.pop_front() {
+            // What happens meanwhile does not wait until git was asked about everything.
+            if self.is_asked() {
+                match self.gather() {
+                    Some(newer) => gathered = newer,
+                    None => return false,
+                }
+                let more = gathered.stale.iter().filter(|id| !stale.contains(id));
+                let more: Vec<WorkId> = more.cloned().collect();
+                stale.extend(more);
+            }
             self.gatherer.look(&self.town, &mut gathered, &id);
             if told.elapsed() > BETWEEN_PARTS {
                 self.tell(self.facts(&gathered));
@@ -99,6 +93,33 @@ impl Worker {
         }
         self.tell(self.facts(&gathered));
         gathered.is_in_motion()
+    }
+
+    fn is_asked(&self) -> bool {
+        self.asked.try_iter().count() > 0
+    }
+
+    /// What can be had at once.
+    fn gather(&mut self) -> Option<Gathered> {
+        self.is_asked();
+        // Rigs come and go, and settings change.
+        if let Ok(town) = Town::open(self.town.root(), self.town.around().clone()) {
+            self.town = town;
+        }
+        let seen = self.watch.agents();
+        match self.gatherer.gather(&self.town, &seen) {
+            Ok(gathered) => {
+                self.panes.learn(&gathered);
+                self.tell(self.facts(&gathered));
+                Some(gathered)
+            }
+            Err(problem) => {
+                let mut facts = self.told.clone();
+                facts.warnings = vec![problem.to_string()];
+                self.tell(facts);
+                None
+            }
+        }
     }
 
     fn facts(&self, gathered: &Gathered) -> gt_board::Facts {

@@ -5,15 +5,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGWINCH};
 use std::io::{self, Read, Write, stdin};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, TryIter, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Where news arrive.
 #[derive(Debug)]
 pub(super) struct Inbox {
-    receiver: Receiver<Event>,
     woken: UnixStream,
     post: Post,
     /// Somebody wants us to end.
@@ -25,9 +23,19 @@ pub(super) struct Inbox {
 /// Where news are sent.
 #[derive(Clone, Debug)]
 pub(super) struct Post {
-    sender: Sender<Event>,
+    news: Arc<Mutex<News>>,
     waker: Arc<UnixStream>,
     bell: Arc<AtomicBool>,
+}
+
+/// What has come and nobody has taken yet. Of what is only a newer picture of the same the
+/// latest is kept: while the terminal is somebody else's nobody takes any.
+#[derive(Debug, Default)]
+struct News {
+    facts: Option<Event>,
+    screen: Option<Event>,
+    detail: Option<Event>,
+    others: Vec<Event>,
 }
 
 impl Post {
@@ -38,15 +46,22 @@ impl Post {
     }
 
     pub(super) fn send(&self, event: Event) {
-        // Who is gone needs no news. A full pipe wakes as well.
-        let _ = self.sender.send(event);
+        {
+            let mut news = self.news.lock().unwrap_or_else(PoisonError::into_inner);
+            match event {
+                Event::Facts(_) => news.facts = Some(event),
+                Event::Screen(_) => news.screen = Some(event),
+                Event::Detail { .. } => news.detail = Some(event),
+                other => news.others.push(other),
+            }
+        }
+        // A full pipe wakes as well.
         let _ = (&*self.waker).write(&[0]);
     }
 }
 
 impl Inbox {
     pub(super) fn open() -> io::Result<Self> {
-        let (sender, receiver) = channel();
         let (waker, woken) = UnixStream::pair()?;
         waker.set_nonblocking(true)?;
         woken.set_nonblocking(true)?;
@@ -64,10 +79,9 @@ impl Inbox {
         signal_hook::low_level::pipe::register(SIGWINCH, waker.try_clone()?)?;
         let waker = Arc::new(waker);
         Ok(Inbox {
-            receiver,
             woken,
             post: Post {
-                sender,
+                news: Arc::default(),
                 waker,
                 bell: Arc::default(),
             },
@@ -115,7 +129,12 @@ impl Inbox {
     }
 
     /// The news that have come.
-    pub(super) fn news(&self) -> TryIter<'_, Event> {
-        self.receiver.try_iter()
+    pub(super) fn news(&self) -> Vec<Event> {
+        let news = self.post.news.lock();
+        let news = std::mem::take(&mut *news.unwrap_or_else(PoisonError::into_inner));
+        let pictures = [news.facts, news.screen, news.detail];
+        let mut all = news.others;
+        all.extend(pictures.into_iter().flatten());
+        all
     }
 }

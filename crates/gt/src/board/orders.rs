@@ -3,16 +3,16 @@
 
 use super::inbox::Post;
 use gt_board::{Event, Order};
+use gt_core::work::WorkId;
 use gt_town::Town;
 use serde_json::Value;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 use std::io::Write;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// So many run at a time; the others wait for their turn.
-const AT_A_TIME: usize = 4;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What is wanted of a command.
 #[derive(Clone, Copy, Debug)]
@@ -21,50 +21,61 @@ enum Purpose {
     Foresee,
 }
 
-/// Takes orders and carries them out.
+/// Takes orders and carries them out: those for one item one after the other, as they were
+/// given, and those for different items at once, so that none waits for another's.
 #[derive(Debug)]
 pub(super) struct Orders {
-    queue: Sender<(Order, Purpose)>,
+    lanes: Arc<Lanes>,
     words: Words,
+    post: Post,
 }
+
+/// What waits, by item. Where there is a lane, somebody is at work on it.
+type Lanes = Mutex<HashMap<Option<WorkId>, VecDeque<(Order, Purpose)>>>;
 
 /// How `gt` is called for this town.
 #[derive(Clone, Debug)]
 struct Words {
-    gt: std::path::PathBuf,
-    town: std::path::PathBuf,
+    gt: PathBuf,
+    town: PathBuf,
 }
 
 impl Orders {
     pub(super) fn new(town: &Town, post: &Post) -> Self {
-        let (queue, waiting) = channel::<(Order, Purpose)>();
-        let waiting = Arc::new(Mutex::new(waiting));
-        let words = Words {
-            gt: town.around().gt.clone(),
-            town: town.root().to_owned(),
-        };
-        for _ in 0..AT_A_TIME {
-            let (waiting, words, post) = (Arc::clone(&waiting), words.clone(), post.clone());
-            std::thread::spawn(move || {
-                loop {
-                    let next = waiting
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .recv();
-                    let Ok((order, purpose)) = next else { return };
-                    post.send(carry_out(&words, &order, purpose));
-                }
-            });
+        Orders {
+            lanes: Arc::default(),
+            words: Words {
+                gt: town.around().gt.clone(),
+                town: town.root().to_owned(),
+            },
+            post: post.clone(),
         }
-        Orders { queue, words }
     }
 
     pub(super) fn run(&self, order: Order) {
-        let _ = self.queue.send((order, Purpose::Run));
+        self.take(order, Purpose::Run);
     }
 
     pub(super) fn foresee(&self, order: Order) {
-        let _ = self.queue.send((order, Purpose::Foresee));
+        self.take(order, Purpose::Foresee);
+    }
+
+    fn take(&self, order: Order, purpose: Purpose) {
+        let item = order.item.clone();
+        match lock(&self.lanes).entry(item.clone()) {
+            Entry::Occupied(mut lane) => return lane.get_mut().push_back((order, purpose)),
+            Entry::Vacant(lane) => lane.insert(VecDeque::from([(order, purpose)])),
+        };
+        let (lanes, words, post) = (
+            Arc::clone(&self.lanes),
+            self.words.clone(),
+            self.post.clone(),
+        );
+        std::thread::spawn(move || {
+            while let Some((order, purpose)) = next(&lanes, &item) {
+                post.send(carry_out(&words, &order, purpose));
+            }
+        });
     }
 
     /// Runs a command that has the terminal to itself. What went wrong it would tell on a
@@ -83,6 +94,20 @@ impl Orders {
             result,
         }
     }
+}
+
+/// The next order of a lane; one that has none is closed.
+fn next(lanes: &Lanes, item: &Option<WorkId>) -> Option<(Order, Purpose)> {
+    let mut lanes = lock(lanes);
+    let order = lanes.get_mut(item).and_then(VecDeque::pop_front);
+    if order.is_none() {
+        lanes.remove(item);
+    }
+    order
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Words {
@@ -201,8 +226,74 @@ fn steps(answer: &Value) -> Result<Vec<String>, String> {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 mod tests {
     use super::*;
+    use crate::board::inbox::Inbox;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+    use std::time::Duration;
+
+    fn order(number: u64, item: &str, words: &[&str]) -> Order {
+        Order {
+            number,
+            item: Some(item.parse().unwrap()),
+            title: String::new(),
+            words: words.iter().map(|word| (*word).to_owned()).collect(),
+            input: None,
+        }
+    }
+
+    fn outcomes(inbox: &Inbox, count: usize) -> Vec<u64> {
+        let mut found = Vec::new();
+        while found.len() < count {
+            inbox.wait(Some(Duration::from_secs(30)));
+            found.extend(inbox.news().into_iter().filter_map(|event| match event {
+                Event::Outcome { order, .. } => Some(order),
+                _ => None,
+            }));
+        }
+        found
+    }
+
+    /// A `gt` that waits for a file, or writes one.
+    fn stand_in(dir: &Path) -> PathBuf {
+        let path = dir.join("gt");
+        let text = "#!/bin/sh\nshift 2\ncase $1 in\n\
+                    await) while [ ! -e \"$2\" ]; do sleep 0.01; done;;\n\
+                    make) : > \"$2\";;\nesac\n";
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        path
+    }
+
+    #[test]
+    fn orders_for_one_item_keep_their_order_and_hold_up_no_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let inbox = Inbox::open().unwrap();
+        let orders = Orders {
+            lanes: Arc::default(),
+            words: Words {
+                gt: stand_in(dir.path()),
+                town: dir.path().to_owned(),
+            },
+            post: inbox.post(),
+        };
+        let file = dir.path().join("go");
+        let file = file.to_str().unwrap();
+        for number in 0..8 {
+            let item = format!("gt-0000{number}");
+            orders.run(order(number, &item, &["await", file]));
+        }
+        // The second of an item waits for its first, and all of them for another item's.
+        orders.run(order(8, "gt-00000", &["make", "/nonexistent/x"]));
+        orders.run(order(9, "gt-00009", &["make", file]));
+        let ended = outcomes(&inbox, 10);
+        assert_eq!(ended[0], 9, "{ended:?}");
+        let place = |number: u64| ended.iter().position(|it| *it == number).unwrap();
+        assert!(place(0) < place(8), "{ended:?}");
+        assert!(lock(&orders.lanes).is_empty());
+    }
 
     #[test]
     fn what_is_told_to_people_is_told_without_its_labels() {

@@ -83,5 +83,7 @@ fn give_back_on_panic() {
     std::panic::set_hook(Box::new(move |panic| {
         give_back();
         before(panic);
+        // Whichever thread it was: nobody draws on a terminal that was given back.
+        std::process::abort();
     }));
 }

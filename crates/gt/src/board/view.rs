@@ -3,16 +3,17 @@
 
 use super::details;
 use super::inbox::Post;
-use gt_board::{Event, Screen, Tab};
+use super::watch::Watch;
+use gt_board::{Detail, Event, Screen, Tab};
 use gt_core::Identity;
+use gt_core::card::Server;
 use gt_core::work::WorkId;
 use gt_tmux::{Command, PaneId};
 use gt_town::Town;
 use gt_town::cards::Gathered;
-use gt_town::monitor::Monitor;
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Where the agents of items are, as it was found out last.
 #[derive(Debug, Default)]
@@ -22,17 +23,18 @@ pub(super) struct Panes(Mutex<HashMap<WorkId, Place>>);
 struct Place {
     agent: Identity,
     pane: Option<PaneId>,
+    servers: Vec<Server>,
 }
 
 impl Panes {
     pub(super) fn learn(&self, gathered: &Gathered) {
-        let ids = gathered.cards.iter().map(|card| &card.id);
-        let known = ids.filter_map(|id| {
+        let known = gathered.cards.iter().filter_map(|card| {
             let place = Place {
-                agent: gathered.agent_of(id)?.clone(),
-                pane: gathered.pane_of(id),
+                agent: gathered.agent_of(&card.id)?.clone(),
+                pane: gathered.pane_of(&card.id),
+                servers: card.servers.clone(),
             };
-            Some((id.clone(), place))
+            Some((card.id.clone(), place))
         });
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = known.collect();
     }
@@ -57,18 +59,13 @@ enum Task {
 pub(super) struct View(Sender<Task>);
 
 impl View {
-    pub(super) fn open(
-        town: Town,
-        post: Post,
-        panes: Arc<Panes>,
-        monitor: Arc<OnceLock<Monitor>>,
-    ) -> Self {
+    pub(super) fn open(town: Town, post: Post, panes: Arc<Panes>, watch: Watch) -> Self {
         let (tell, told) = channel();
         let worker = Worker {
             town,
             post,
             panes,
-            monitor,
+            watch,
             look: None,
             pane: None,
             screen: Screen::default(),
@@ -99,7 +96,7 @@ struct Worker {
     town: Town,
     post: Post,
     panes: Arc<Panes>,
-    monitor: Arc<OnceLock<Monitor>>,
+    watch: Watch,
     look: Option<WorkId>,
     pane: Option<PaneId>,
     screen: Screen,
@@ -139,9 +136,7 @@ impl Worker {
         let pane = place.and_then(|place| place.pane);
         if pane != self.pane {
             self.pane = pane;
-            if let Some(monitor) = self.monitor.get() {
-                monitor.look_at(pane);
-            }
+            self.watch.look_at(pane);
         }
         let text = pane.and_then(|pane| {
             let capture = Command::new("capture-pane").args(["-p", "-e"]).target(pane);
@@ -157,12 +152,25 @@ impl Worker {
         }
     }
 
-    fn read_details(&self) {
+    fn read_details(&mut self) {
         let Some((id, tab)) = &self.show else { return };
-        let agent = self.panes.place(id).map(|place| place.agent);
-        let Some(detail) = details::of(&self.town, id, agent.as_ref(), *tab) else {
-            return;
+        // A rig may have been added since.
+        if let Ok(town) = Town::open(self.town.root(), self.town.around().clone()) {
+            self.town = town;
+        }
+        let place = self.panes.place(id);
+        let (agent, servers) = place.map_or((None, Vec::new()), |place| {
+            (Some(place.agent), place.servers)
+        });
+        let detail = match tab {
+            Tab::Terminal => return,
+            Tab::Task => details::task(&self.town, id),
+            Tab::Diff => details::diff(&self.town, id),
+            Tab::Events => details::events(&self.town, id, agent.as_ref()),
+            Tab::Windows => details::windows(&self.town, id, servers),
+            Tab::Chain => details::chain(&self.town, id),
         };
+        let detail = detail.unwrap_or_else(|problem| Detail::Failed(problem.to_string()));
         self.post.send(Event::Detail {
             id: id.clone(),
             tab: *tab,
