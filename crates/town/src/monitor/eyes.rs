@@ -214,7 +214,9 @@ mod system {
         /// Watches the folder of the database, or for its making. Whether one of both is.
         pub(super) fn watch_work(&mut self, database: &Path) -> bool {
             let folder = database.parent().unwrap_or(database);
-            let changes = WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::MOVED_TO;
+            // The times of the database are set when others can read what was written.
+            let written = WatchFlags::MODIFY | WatchFlags::ATTRIB;
+            let changes = written | WatchFlags::CREATE | WatchFlags::MOVED_TO;
             match self.watch(folder, changes, Watched::Work) {
                 Err(Errno::NOENT) => {
                     let above = folder.parent().unwrap_or(folder);

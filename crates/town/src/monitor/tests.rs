@@ -8,6 +8,7 @@ use gt_core::state::Source;
 use gt_tmux::testing::{PATIENCE, TestServer, wait_until};
 use gt_tmux::{Command, SessionName};
 use rustix::process::{Pid, Signal};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -274,6 +275,22 @@ fn work_items_are_told_when_they_change() {
         stage.item();
         expect(&changes, "work", |change| *change == Change::Work);
     }
+}
+
+#[test]
+fn a_change_is_told_again_when_it_can_be_read() {
+    let stage = Stage::new();
+    stage.item();
+    let path = Work::of(&stage.town).path().to_owned();
+    let time = |path: &Path| path.metadata().unwrap().modified().unwrap();
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    let (read, written) = (time(&path), time(Path::new(&log)));
+    assert!(read >= written, "{read:?} {written:?}");
+    let (_monitor, changes) = stage.watch();
+    let file = std::fs::File::open(&path).unwrap();
+    file.set_modified(std::time::SystemTime::now()).unwrap();
+    expect(&changes, "work", |change| *change == Change::Work);
 }
 
 #[test]

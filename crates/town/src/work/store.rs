@@ -6,7 +6,8 @@ use crate::opened::Opened;
 use crate::{Result, database, files};
 use gt_core::Problem;
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
-use std::time::Duration;
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How long others may write before we.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -148,7 +149,25 @@ impl Work {
         let answer = change(&transaction)?;
         self.write_through(&transaction)?;
         transaction.commit().map_err(problem)?;
+        self.mark_change();
         Ok(answer)
+    }
+
+    /// Puts the time of a change on the database's file, for whoever watches it. SQLite
+    /// writes its log, waits for the disk, and only then lets others see what it wrote:
+    /// who was told by the log may have looked too early.
+    ///
+    /// By its path: a file that is opened and closed here would take SQLite's locks along.
+    fn mark_change(&self) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.ok().and_then(|now| Timespec::try_from(now).ok());
+        let Some(now) = now else { return };
+        let times = Timestamps {
+            last_access: now,
+            last_modification: now,
+        };
+        // Nobody is told then until the next change.
+        let _ = utimensat(CWD, &self.path, &times, AtFlags::empty());
     }
 }
 
