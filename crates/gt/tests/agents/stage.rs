@@ -108,7 +108,7 @@ impl Stage {
             .replace("{key}", KEY)
     }
 
-    fn command(&self, program: &str) -> Command {
+    pub(crate) fn command(&self, program: &str) -> Command {
         let path = std::env::var("PATH").unwrap();
         let mut command = Command::new(program);
         command

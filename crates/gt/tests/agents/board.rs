@@ -1,0 +1,117 @@
+//! The board with real programs: started, answered, reviewed and stopped by its keys.
+
+use crate::each;
+use crate::stage::{PATIENCE, Stage};
+use gt_tmux::testing::wait_until;
+use gt_tmux::{Command as Tmux, Server, Socket};
+use serde_json::Value;
+use std::fmt::Write;
+
+/// The board on a terminal of its own.
+struct Board<'s> {
+    stage: &'s Stage,
+    server: Server,
+}
+
+impl<'s> Board<'s> {
+    fn open(stage: &'s Stage) -> Self {
+        let socket = stage.path("u");
+        let status = stage
+            .command("tmux")
+            .arg("-u")
+            .arg("-S")
+            .arg(&socket)
+            .args(["-f", "/dev/null", "new-session", "-d"])
+            .args(["-x", "150", "-y", "45"])
+            .args([env!("CARGO_BIN_EXE_gt"), "board"])
+            .status();
+        assert!(status.unwrap().success());
+        let server = Server::new(Socket::Path(socket)).with_config("/dev/null");
+        Board { stage, server }
+    }
+
+    fn press(&self, keys: &[&str]) {
+        for key in keys {
+            let send = Tmux::new("send-keys").args(["-t", ":", key]);
+            self.server.run(send).unwrap();
+        }
+    }
+
+    fn write(&self, text: &str) {
+        let send = Tmux::new("send-keys").args(["-l", "-t", ":", text]);
+        self.server.run(send).unwrap();
+    }
+
+    #[track_caller]
+    fn shows(&self, text: &str) {
+        let screen = || {
+            let capture = Tmux::new("capture-pane").args(["-p", "-t", ":"]);
+            self.server.run(capture).unwrap_or_default()
+        };
+        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            wait_until(text, PATIENCE, || screen().contains(text).then_some(()));
+        }));
+        assert!(found.is_ok(), "no {text:?} on the board:\n{}", screen());
+    }
+
+    #[track_caller]
+    fn act(&self, letter: &str) {
+        self.press(&["Space"]);
+        self.shows("Start and work");
+        self.press(&[letter]);
+    }
+}
+
+impl Drop for Board<'_> {
+    fn drop(&mut self) {
+        let _ = self.server.run(Tmux::new("kill-server"));
+        let _ = self.stage.gt(&["down", "--all"]);
+    }
+}
+
+#[test]
+#[ignore = "needs the real programs: make test-agents"]
+fn a_task_is_started_answered_and_stopped_by_keys() {
+    each("board", |stage| {
+        stage.ask_for_permissions();
+        let mut role = String::from("[env]\n");
+        for (name, value) in stage.program().env {
+            writeln!(role, "{name} = '{value}'").unwrap();
+        }
+        stage.write("gt/roles/task.toml", &role);
+        let made = stage.ok(&[
+            "work",
+            "create",
+            stage.program().ask,
+            "--rig",
+            "gastown",
+            "--json",
+        ]);
+        let made: Value = serde_json::from_str(&made).unwrap();
+        let id = made["id"].as_str().unwrap();
+        let board = Board::open(stage);
+        board.shows(id);
+        board.act("S");
+        board.shows("Needs you 1");
+        board.shows("? waiting");
+        let approved = stage.path(&format!("gastown-{id}/approved"));
+        assert!(!approved.exists(), "nobody has answered yet");
+        board.act("y");
+        board.write("yes");
+        board.press(&["Enter"]);
+        wait_until("what was asked for", PATIENCE, || {
+            approved.exists().then_some(())
+        });
+        // What it has made is to be looked at.
+        board.shows("Review 1");
+        board.act("x");
+        board.press(&["y"]);
+        board.shows("In progress 1");
+        let shown = stage.ok(&["task", "show", id, "--json"]);
+        assert!(
+            shown.contains("\"stopped\"") || !shown.contains("\"pane\""),
+            "{shown}"
+        );
+        assert!(approved.exists(), "its worktree stays");
+    });
+}
