@@ -1,5 +1,6 @@
 //! The board on a real terminal, driven by its keys and read off its screen.
 
+mod keys;
 pub(crate) mod terminal;
 
 use crate::env::{PATIENCE, TestEnv};
@@ -27,9 +28,14 @@ fn card(env: &TestEnv, id: &str) -> Value {
 
 #[track_caller]
 fn wait_card(env: &TestEnv, id: &str, what: &str, is_so: impl Fn(&Value) -> bool) {
-    wait_until(&format!("{id}: {what}"), PATIENCE, || {
-        is_so(&card(env, id)).then_some(())
-    });
+    let mut last = Value::Null;
+    let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        wait_until(&format!("{id}: {what}"), PATIENCE, || {
+            last = card(env, id);
+            is_so(&last).then_some(())
+        });
+    }));
+    assert!(found.is_ok(), "{id} is not {what}: {last:#}");
 }
 
 /// A commit of one file, as a shell line.

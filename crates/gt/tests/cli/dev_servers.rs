@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 /// A port from which on there is room. It is none that the kernel gives to whoever asks
 /// for any, so that the tests beside this one stay away from it.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let own = u16::try_from(std::process::id() % 1000).unwrap();
     let mut firsts = (0..100).map(|step| 12_000 + (own * 10 + step * 10) % 10_000);
     let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();

@@ -23,15 +23,31 @@ impl<'e> Terminal<'e> {
         height: u16,
         args: &[&str],
     ) -> Self {
+        let gt = env!("CARGO_BIN_EXE_gt");
+        let line = [&[gt, "board"], args].concat();
+        Self::running(env, name, (width, height), &line)
+    }
+
+    /// The board on a terminal that is in no tmux, as far as the board can tell.
+    pub(crate) fn outside(env: &'e TestEnv, width: u16, height: u16) -> Self {
+        let gt = env!("CARGO_BIN_EXE_gt");
+        let line = ["env", "-u", "TMUX", "-u", "TMUX_PANE", gt, "board"];
+        Self::running(env, "u", (width, height), &line)
+    }
+
+    /// A command that shows the board, one way or another.
+    pub(crate) fn running(
+        env: &'e TestEnv,
+        name: &str,
+        (width, height): (u16, u16),
+        line: &[&str],
+    ) -> Self {
         let socket: PathBuf = env.path(name);
         let mut command = env.command("tmux");
         command.arg("-u").arg("-S").arg(&socket);
         command.args(["-f", "/dev/null", "new-session", "-d"]);
         command.args(["-x", &width.to_string(), "-y", &height.to_string()]);
-        command
-            .arg(env!("CARGO_BIN_EXE_gt"))
-            .arg("board")
-            .args(args);
+        command.args(line);
         assert!(command.status().unwrap().success());
         let server = Server::new(Socket::Path(socket)).with_config("/dev/null");
         let terminal = Terminal { env, server };
@@ -72,13 +88,28 @@ impl<'e> Terminal<'e> {
         }));
         if found.is_err() {
             let cards = self.env.gt(&["board", "--json"]);
-            panic!("no {what} on the screen:\n{last}\n{}", cards.stdout);
+            panic!("no {what}; the screen:\n{last}\n{}", cards.stdout);
         }
     }
 
     #[track_caller]
     pub(crate) fn wait_text(&self, text: &str) {
         self.wait(text, |screen| screen.contains(text));
+    }
+
+    /// Moves the cursor to a card, by its name. No other is shown from then on.
+    #[track_caller]
+    pub(crate) fn find(&self, id: &str) {
+        self.press(&["/", "C-u"]);
+        self.wait_text(id);
+        self.write(id);
+        self.press(&["Enter"]);
+    }
+
+    /// Waits for something that is not on the screen, and shows the screen if it does not come.
+    #[track_caller]
+    pub(crate) fn until(&self, what: &str, is_so: impl Fn() -> bool) {
+        self.wait(what, |_| is_so());
     }
 
     /// Opens the action menu of the card under the cursor and presses its letter.

@@ -1,0 +1,85 @@
+//! Every letter of the action menu, by what it does to tmux and git.
+//!
+//! What the board shows is read off its screen only where that is the effect, or where a
+//! letter has to wait until the board knows something.
+
+mod attaching;
+mod bound;
+mod branches;
+mod pausing;
+mod servers;
+mod starting;
+
+use super::terminal::Terminal;
+use super::{card, create, wait_card};
+use crate::env::TestEnv;
+use crate::tasks::{folder, window_names, with_project};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A task whose agent runs and waits for its first words.
+fn running() -> (TestEnv, String, PathBuf) {
+    let (env, id) = with_project("");
+    env.gt(&["task", "start", &id]).ok();
+    wait_state(&env, &id, "idle");
+    let dir = folder(&env, &id);
+    (env, id, dir)
+}
+
+#[track_caller]
+fn wait_state(env: &TestEnv, id: &str, state: &str) {
+    wait_card(env, id, state, |card| card["session"]["state"] == state);
+}
+
+/// Waits until there is an agent in a container, and not only a shell.
+#[track_caller]
+fn wait_agent(env: &TestEnv, id: &str) {
+    wait_card(env, id, "an agent", |card| {
+        card["session"]["harness"] == "demo" && card["session"]["state"] == "idle"
+    });
+    assert_eq!(env.agent(&format!("task/{id}"))["health"], "healthy");
+}
+
+/// Writes a file, commits it, and gives the commit.
+fn commit(env: &TestEnv, dir: &Path, name: &str, text: &str) -> String {
+    fs::write(dir.join(name), text).unwrap();
+    env.git(dir, &["add", "--all"]);
+    env.git(dir, &["commit", "--quiet", "-m", &format!("Change {name}")]);
+    head(env, dir)
+}
+
+/// The same where the owner of the base does it.
+fn commit_to_base(env: &TestEnv, name: &str, text: &str) -> String {
+    commit(env, &env.path("source-gastown"), name, text)
+}
+
+fn head(env: &TestEnv, dir: &Path) -> String {
+    env.git(dir, &["rev-parse", "HEAD"]).trim().to_owned()
+}
+
+fn subject(env: &TestEnv, dir: &Path) -> String {
+    let subject = env.git(dir, &["log", "-1", "--format=%s"]);
+    subject.trim().to_owned()
+}
+
+fn has_container(env: &TestEnv, id: &str) -> bool {
+    env.sessions().contains(&format!("{id}-az"))
+}
+
+/// The words with which the agent program was called.
+fn call_of(env: &TestEnv, id: &str) -> Vec<String> {
+    let pid = env.pid(&format!("task/{id}"));
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap();
+    let line = String::from_utf8(line).unwrap();
+    line.split('\0').map(str::to_owned).collect()
+}
+
+/// Makes an executable file in the home.
+fn program(env: &TestEnv, name: &str, script: &str) -> PathBuf {
+    let path = env.path(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, script).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&path, mode).unwrap();
+    path
+}

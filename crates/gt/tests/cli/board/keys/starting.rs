@@ -1,0 +1,67 @@
+//! `s`, `S` and `!`, and a start that fails.
+
+use super::*;
+use crate::remembered::lives;
+use serde_json::Value;
+
+#[test]
+fn starts_differ_in_what_the_agent_is_told_and_may_do() {
+    let (env, silent) = with_project("");
+    let told = create(&env, "Say it");
+    let free = create(&env, "Do it [[tool=touch made-free]]");
+    let board = Terminal::open(&env, 150, 45);
+    for (id, letter) in [(&silent, "s"), (&told, "S"), (&free, "!")] {
+        board.find(id);
+        board.act(letter);
+    }
+    for id in [&silent, &told, &free] {
+        wait_state(&env, id, "idle");
+        assert!(has_container(&env, id), "{id}");
+        let branch = env.git(&folder(&env, id), &["branch", "--show-current"]);
+        assert_eq!(branch.trim(), id);
+        assert_eq!(window_names(&env, &format!("{id}-az")), ["task"]);
+        let item = env.json(&["work", "show", id]);
+        assert_eq!(item["assignee"], format!("task/{id}"));
+    }
+    let prompt = |id: &str| lives(&env, &["--work", id])[0]["initial_prompt"].clone();
+    let skips = |id: &str| {
+        let flag = "--dangerously-skip-permissions";
+        call_of(&env, id).iter().any(|word| word == flag)
+    };
+    assert_eq!(prompt(&silent), Value::Null);
+    for (id, title) in [(&told, "Say it"), (&free, "Do it")] {
+        let prompt = prompt(id);
+        let wanted = format!("Work on {id}: {title}");
+        assert!(prompt.as_str().unwrap().contains(&wanted), "{prompt}");
+    }
+    env.wait_screen(&format!("task/{told}"), "You said: ");
+    assert!(!skips(&silent) && !skips(&told) && skips(&free));
+    // It did not ask.
+    board.until("its file", || {
+        folder(&env, &free).join("made-free").exists()
+    });
+}
+
+#[test]
+fn an_init_command_that_fails_is_told_and_tried_again() {
+    let (env, id) = with_project("[init]\ncommands = ['test -e made-ready']\n");
+    let board = Terminal::open(&env, 150, 45);
+    board.find(&id);
+    board.act("s");
+    board.wait("the failure", |screen| {
+        screen.contains("✗ Starting") && screen.contains("ended with exit code 1")
+    });
+    wait_card(&env, &id, "in error", |card| {
+        let reason = card["session"]["reason"].as_str().unwrap_or_default();
+        card["session"]["state"] == "error"
+            && card["column"] == "needs_you"
+            && reason == "init: `test -e made-ready` ended with exit code 1"
+    });
+    board.wait("its state", |screen| {
+        screen.contains("Needs you 1") && screen.contains("init: `test")
+    });
+    assert_eq!(env.agent(&format!("task/{id}"))["harness"], Value::Null);
+    fs::write(folder(&env, &id).join("made-ready"), "").unwrap();
+    board.act("s");
+    wait_agent(&env, &id);
+}
