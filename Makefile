@@ -1,7 +1,7 @@
 # `make` lists what there is. The recipes are POSIX sh; GNU make 3.81 is enough.
 
 .DEFAULT_GOAL := help
-.PHONY: test-agents help demo demo-clean test lint bench build install
+.PHONY: test-agents help demo demo-clean test lint bench board-image build install
 
 # Where cargo puts its binaries. Expanded by the shell, so blanks in paths do no harm.
 GT = "$${CARGO_TARGET_DIR:-target}/release/gt"
@@ -37,6 +37,7 @@ test: ## run every test, and the quick checks
 		echo "cargo test --workspace --lib --bins --tests --no-fail-fast"; cargo test --workspace --lib --bins --tests --no-fail-fast; \
 	fi
 	cargo test --workspace --doc
+	@python3 -B -m doctest scripts/screen_svg.py
 	@sh scripts/agents.sh
 	@if cargo clippy --version >/dev/null 2>&1; then \
 		echo "cargo clippy -D warnings"; \
@@ -72,7 +73,13 @@ bench: ## measure gt against bare tmux commands, and against the agent programs 
 	cargo bench -p gt --bench bench
 	cargo bench -p gt --bench contract
 	cargo bench -p gt --bench remembering
+	cargo bench -p gt --bench board
 	@sh scripts/agents.sh bench
+
+board-image: ## make the images of the board in docs/images anew, from a real run of some minutes
+	@sh scripts/need.sh cargo cc tmux git python3
+	cargo build --release -p gt
+	@python3 scripts/board-image $(GT) --minutes 6
 
 build: ## build the release binary
 	@sh scripts/need.sh cargo cc
