@@ -226,7 +226,6 @@ fn steps(answer: &Value) -> Result<Vec<String>, String> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 mod tests {
     use super::*;
     use crate::board::inbox::Inbox;

@@ -279,7 +279,7 @@ fn read_on(db: &Connection, journal: &Journal, position: Position) -> Result<(),
         return Ok(());
     };
     let first = reading.first.clone();
-    let write = |rows: Vec<Row>| portion::write(db, &rows, Fill::On);
+    let write = |rows: Vec<Row>| portion::write(db, &rows, Fill::On).map(|()| Vec::new());
     let end = portion::read(reading, position.read, write, &mut |_| {})?;
     position::note(db, journal, &first, end)
 }

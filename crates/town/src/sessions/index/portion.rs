@@ -26,15 +26,23 @@ pub(super) struct Row {
     text: String,
 }
 
-/// Reads the journal from that place on and gives its rows, portion by portion. Gives
-/// where it ended.
+impl Row {
+    pub(super) fn into_text(self) -> String {
+        self.text
+    }
+}
+
+/// Reads the journal from that place on and gives its rows, portion by portion. Whoever
+/// takes them gives back texts that are not needed any more: there are millions, and to
+/// free one and take another costs more than to write over it. Gives where it ended.
 pub(super) fn read<E: From<Problem>>(
     reading: Reading,
     start: u64,
-    mut give: impl FnMut(Vec<Row>) -> Result<(), E>,
+    mut give: impl FnMut(Vec<Row>) -> Result<Vec<String>, E>,
     damaged: &mut dyn FnMut(Damage),
 ) -> Result<u64, E> {
     let mut portion: HashMap<String, Box<Record>> = HashMap::with_capacity(PORTION);
+    let mut spare = Vec::new();
     let end = reading.each_from(
         start,
         |record| -> Result<(), E> {
@@ -45,22 +53,27 @@ pub(super) fn read<E: From<Problem>>(
                 }
             }
             if portion.len() >= PORTION {
-                give(rows(&mut portion)?)?;
+                let full = rows(&mut portion, &mut spare)?;
+                spare.extend(give(full)?);
             }
             Ok(())
         },
         damaged,
     )?;
-    give(rows(&mut portion)?)?;
+    give(rows(&mut portion, &mut spare)?)?;
     Ok(end)
 }
 
-fn rows(portion: &mut HashMap<String, Box<Record>>) -> Result<Vec<Row>> {
+fn rows(portion: &mut HashMap<String, Box<Record>>, spare: &mut Vec<String>) -> Result<Vec<Row>> {
     // In the order of their ids, which is that of time: the tree only grows at its end.
     let mut lives: Vec<Box<Record>> = portion.drain().map(|(_, life)| life).collect();
     lives.sort_unstable_by(|a, b| a.id.cmp(&b.id));
     let rows = lives.into_iter().map(|life| {
-        let mut text = Vec::with_capacity(1024);
+        let mut text = match spare.pop() {
+            Some(text) => text.into_bytes(),
+            None => Vec::with_capacity(1024),
+        };
+        text.clear();
         serde_json::to_writer(&mut text, &life)
             .map_err(|error| Problem::failed("cannot write a life").caused_by(error))?;
         let text = String::from_utf8(text).unwrap_or_default();

@@ -90,10 +90,12 @@ fn read_all(db: &Connection, journal: &Journal, position: Position) -> Result<Ve
         let reader = scope.spawn(move || {
             let mut damages = Vec::new();
             let give = |rows| {
-                written_rows.try_iter().for_each(drop);
+                let written = written_rows.try_iter().flatten();
+                let spare: Vec<String> = written.map(Row::into_text).collect();
                 // Whoever writes has stopped, and says why.
                 give.send(rows)
-                    .map_err(|_| Problem::failed("the index of lives was not written"))
+                    .map_err(|_| Problem::failed("the index of lives was not written"))?;
+                Ok::<_, Problem>(spare)
             };
             portion::read(reading, 0, give, &mut |damage| damages.push(damage))
                 .map(|end| (end, damages))

@@ -73,6 +73,15 @@ fn a_terminal_is_lent_to_the_agent_and_comes_back() {
     let own = head(&env, &dir);
     commit_to_base(&env, "theirs", "1\n");
     let base = commit_to_base(&env, "theirs", "2\n");
+    // The board cannot know yet: whoever has the terminal asks there.
+    board.act("a");
+    board.wait("the question without the board", |screen| {
+        screen.contains("Esc: Cancel") && !screen.contains("Needs you")
+    });
+    board.press(&["Escape"]);
+    board.wait("the whole board", |screen| {
+        screen.contains("Needs you") && frame(screen) == before
+    });
     show_behind(&env, &board, &id, 2);
     let ask = || {
         board.act("a");
