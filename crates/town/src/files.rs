@@ -113,6 +113,27 @@ pub fn remove_if_there(path: &Path) -> Result<()> {
     }
 }
 
+/// A file of ours for a moment: it goes with whoever has made it.
+#[derive(Debug)]
+pub(crate) struct Passing(pub(crate) PathBuf);
+
+impl Passing {
+    /// A name for one; nothing is there yet.
+    pub(crate) fn new(dir: &Path, kind: &str) -> Result<Self> {
+        make_dir(dir)?;
+        let name = uuid::Uuid::now_v7().simple();
+        Ok(Passing(dir.join(format!("{kind}-{name}"))))
+    }
+}
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        // git may have left its lock beside it.
+        let _ = remove_if_there(&self.0.with_extension("lock"));
+        let _ = remove_if_there(&self.0);
+    }
+}
+
 /// The names of the folders in a folder, sorted; none if it is not there.
 pub fn folder_names(path: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(path)

@@ -4,8 +4,9 @@ use crate::{Result, Surroundings, processes};
 use gt_core::Problem;
 use rustix::process::Signal;
 use std::ffi::OsStr;
+use std::fs;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -169,6 +170,17 @@ impl<'a> Git<'a> {
         S: AsRef<OsStr>,
     {
         self.run(args).is_ok()
+    }
+}
+
+/// The folder in which git keeps what is a worktree's own. Two small files are read in no
+/// time where a process is not.
+pub(crate) fn own_dir(dir: &Path) -> Option<PathBuf> {
+    let link = dir.join(".git");
+    match fs::read_to_string(&link) {
+        Ok(text) => Some(dir.join(text.strip_prefix("gitdir: ")?.trim_end())),
+        // In a repository of its own it is a folder.
+        Err(_) => link.is_dir().then_some(link),
     }
 }
 

@@ -26,7 +26,6 @@ mod update;
 mod view;
 mod wip;
 
-pub(crate) use branch::own_git_dir;
 pub use branch::{BaseAt, base_of, branch_facts, branch_of};
 pub use cleanup::{
     Action, Cleaned, CleanupOptions, CleanupPlan, CleanupStep,
@@ -37,7 +36,7 @@ pub use hand_in::{HandedIn, hand_in};
 pub use init::Ran;
 pub use pause::{FAULT_POINTS as PAUSE_FAULT_POINTS, Paused, pause};
 pub use pull_request::{PullRequest, PullRequestOptions, pull_request};
-pub use resume::{ResumeOptions, Resumed, resume};
+pub use resume::{FAULT_POINTS as RESUME_FAULT_POINTS, ResumeOptions, Resumed, resume};
 pub use update::{FAULT_POINTS as UPDATE_FAULT_POINTS, UpdateResult, Updated, abort_merge, update};
 pub use view::{Task, Window, list, show};
 pub use wip::Undone;

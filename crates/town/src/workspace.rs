@@ -2,11 +2,12 @@
 //!
 //! Which branches are an agent's is in `workspace/branches.rs`, how its worktree is put on
 //! one in `workspace/place.rs`, and how it goes without losing work in
-//! `workspace/remove.rs`.
+//! `workspace/remove.rs`, by commits that `workspace/snapshot.rs` makes.
 
 mod branches;
 mod place;
 mod remove;
+pub(crate) mod snapshot;
 
 pub use branches::{branch, branches, current_branch, is_branch_of, work_branch};
 pub use place::{Placed, is_settled, place, take_back};

@@ -63,7 +63,7 @@ impl Stamp {
 
 /// When git wrote what changes with commits, merges and checkouts.
 fn git_times(dir: &Path) -> Vec<(i64, i64)> {
-    let Some(own) = task::own_git_dir(dir) else {
+    let Some(own) = crate::git::own_dir(dir) else {
         return Vec::new();
     };
     ["HEAD", "index", "logs/HEAD", "MERGE_HEAD"]

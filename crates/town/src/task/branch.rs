@@ -4,14 +4,14 @@
 //! whoever draws the board, so git is asked as seldom as can be.
 
 use super::site::Site;
-use crate::git::Git;
+use crate::git::{Git, own_dir};
 use crate::merge::Base;
 use crate::{Result, Town};
 use gt_core::card::Branch;
 use gt_core::work::WorkId;
 use std::fs;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Of files that git does not know, so many are read to count their lines, up to a size.
 const MOST_FILES: usize = 200;
@@ -90,7 +90,7 @@ pub fn branch_of(town: &Town, id: &WorkId) -> Result<Branch> {
 
 /// Whether a merge was begun in a worktree and is not over.
 pub(super) fn is_merging(dir: &Path) -> bool {
-    own_git_dir(dir).is_some_and(|own| own.join("MERGE_HEAD").exists())
+    own_dir(dir).is_some_and(|own| own.join("MERGE_HEAD").exists())
 }
 
 /// What else may be half done in a worktree, in git's own words.
@@ -103,21 +103,11 @@ pub(super) fn half_done(dir: &Path) -> Option<&'static str> {
         ("REVERT_HEAD", "revert"),
         ("BISECT_LOG", "bisect"),
     ];
-    let own = own_git_dir(dir)?;
+    let own = own_dir(dir)?;
     let mut signs = SIGNS.iter();
     signs
         .find(|(file, _)| own.join(file).exists())
         .map(|(_, word)| *word)
-}
-
-/// The folder in which git keeps what is a worktree's own.
-pub(crate) fn own_git_dir(dir: &Path) -> Option<PathBuf> {
-    let link = dir.join(".git");
-    match fs::read_to_string(&link) {
-        Ok(text) => Some(dir.join(text.strip_prefix("gitdir: ")?.trim_end())),
-        // In a repository of its own it is a folder.
-        Err(_) => link.is_dir().then_some(link),
-    }
 }
 
 /// What `git status` says of a worktree.

@@ -4,8 +4,10 @@
 //! git shows those only where its index names them. So that is done in a copy of the index:
 //! the worktree's own is an agent's, and stays as it is.
 
-use super::site::{Passing, Site};
+use super::site::Site;
+use crate::files::Passing;
 use crate::git::{Git, passes};
+use crate::workspace::snapshot;
 use crate::{Result, Town};
 use gt_core::Problem;
 use gt_core::work::WorkId;
@@ -47,14 +49,7 @@ pub fn diff<'a>(town: &'a Town, id: &WorkId) -> Result<Diff<'a>> {
             base.branch
         ))
     })?;
-    let index = site.passing_file("index")?;
-    let own = git.run(["rev-parse", "--git-path", "index"])?;
-    // One that is not there yet is an empty one.
-    if let Err(error) = std::fs::copy(site.dir.join(own), &index.0)
-        && error.kind() != std::io::ErrorKind::NotFound
-    {
-        return Err(Problem::failed("the index cannot be read").caused_by(error));
-    }
+    let index = snapshot::copy_of_index(town, &site.dir)?;
     let add = ["add", "--intent-to-add", "--ignore-errors", "--", "."];
     git.with_index(&index.0).run(add)?;
     Ok(Diff {

@@ -16,7 +16,12 @@ use gt_tmux::Command;
 use std::time::{Duration, Instant};
 
 /// Where a test can kill us.
-pub const FAULT_POINTS: &[&str] = &["pause.marked", "pause.stopped", "pause.noted"];
+pub const FAULT_POINTS: &[&str] = &[
+    "pause.marked",
+    "pause.stopped",
+    "pause.noted",
+    "pause.committed",
+];
 
 /// How long somebody may type to the same agent before we.
 const LOCK_PATIENCE: Duration = Duration::from_secs(30);

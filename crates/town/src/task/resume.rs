@@ -23,6 +23,9 @@ const GO_ON: &str = "continue";
 /// How long it may take until it can be told.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Where a test can kill us.
+pub const FAULT_POINTS: &[&str] = &["resume.undone"];
+
 #[derive(Clone, Debug, Default)]
 pub struct ResumeOptions {
     /// The commit of the pause stays.

@@ -2,6 +2,7 @@
 
 use super::{agent_of, own_container, worktree};
 use crate::containers::Container;
+use crate::files::Passing;
 use crate::git::Git;
 use crate::lock::FileLock;
 use crate::merge::Base;
@@ -91,10 +92,7 @@ impl<'a> Site<'a> {
 
     /// A file of ours about the worktree, for a moment.
     pub(super) fn passing_file(&self, kind: &str) -> Result<Passing> {
-        let dir = self.town.runtime_dir().join("tmp");
-        crate::files::make_dir(&dir)?;
-        let name = uuid::Uuid::now_v7().simple();
-        Ok(Passing(dir.join(format!("{kind}-{name}"))))
+        Passing::new(&self.town.runtime_dir().join("tmp"), kind)
     }
 }
 
@@ -102,16 +100,4 @@ impl<'a> Site<'a> {
 pub(super) fn lock(town: &Town, id: &WorkId) -> Result<FileLock> {
     let locks = town.runtime_dir().join("locks");
     FileLock::take(&locks.join(format!("worktree-{id}.lock")), PATIENCE)
-}
-
-/// A file that goes with whoever has made it.
-#[derive(Debug)]
-pub(super) struct Passing(pub(super) PathBuf);
-
-impl Drop for Passing {
-    fn drop(&mut self) {
-        // git may have left its lock beside it.
-        let _ = crate::files::remove_if_there(&self.0.with_extension("lock"));
-        let _ = crate::files::remove_if_there(&self.0);
-    }
 }

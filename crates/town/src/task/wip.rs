@@ -1,14 +1,14 @@
 //! What a pause commits, so that it is not lost, and how that is undone.
 //!
 //! The commit is made beside the branch first and noted under `refs/gt/wip/<branch>`, which
-//! outlives the container; only then the branch moves to it. So whoever is killed leaves
-//! either the work as it was or a commit that is known for what it is. What was staged
-//! before is kept as well, and is staged again.
+//! outlives the container; only then the branch moves to it, and the index last. So whoever
+//! is killed leaves either the work as it was or a commit that is known for what it is. What
+//! was staged before is kept as well, and is staged again.
 
 use super::branch::half_done;
 use super::site::Site;
 use crate::git::Git;
-use crate::merge::committer;
+use crate::workspace::snapshot;
 use crate::{Result, fault};
 use gt_core::Problem;
 
@@ -73,37 +73,61 @@ pub(super) fn commit(site: &Site<'_>, warnings: &mut Vec<String>) -> Result<Opti
         warnings.push("it is on no branch: nothing was committed".to_owned());
         return Ok(None);
     };
-    let changed = site.changed()?;
-    if changed.is_empty() {
-        return Ok(None);
-    }
-    if let Some(nested) = changed.iter().find(|name| name.ends_with('/')) {
-        return Err(Problem::conflict(format!(
-            "{nested} is a repository of its own, which a commit could not hold"
-        )));
-    }
     let git = site.git().to_the_end();
     let head = site.head()?;
     let before = at_tip(site);
+    let Some(tree) = snapshot::tree(site.town, &site.dir)? else {
+        return finish(site, before);
+    };
     // A pause after a pause: one commit has both.
     let parent = match &before {
         Some(wip) => git.run(["rev-parse", "--verify", &format!("{wip}^")])?,
         None => head.clone(),
     };
-    let index = git.run(["write-tree"])?;
-    git.run(["add", "--all"])?;
-    let tree = git.run(["write-tree"])?;
-    let mut words = committer(git);
-    words.extend(["commit-tree", &tree, "-p", &parent, "-m", MESSAGE]);
-    let wip = git.run(words)?;
+    let wip = snapshot::commit(site.town, &site.dir, &tree, &parent, MESSAGE)?;
     if before.is_none() {
+        let index = git.run(["write-tree"])?;
         git.run(["update-ref", &staged(&branch), &index])?;
     }
     git.run(["update-ref", &noted(&branch), &wip])?;
     fault::point(site.town, "pause.noted");
     let advance = ["update-ref", "-m", MESSAGE, "HEAD", &wip, &head];
     git.run([&QUIET[..], &advance].concat())?;
+    fault::point(site.town, "pause.committed");
+    stage(git, &wip)?;
     Ok(Some(wip))
+}
+
+/// Nothing has changed since the last commit. If that is a pause's, which was killed before
+/// its end, this is its end.
+fn finish(site: &Site<'_>, wip: Option<String>) -> Result<Option<String>> {
+    let git = site.git().to_the_end();
+    let Some(wip) = wip.filter(|wip| !is_staged(git, wip)) else {
+        return Ok(None);
+    };
+    stage(git, &wip)?;
+    Ok(Some(wip))
+}
+
+/// Whether a tree, or that of a commit, is what is staged.
+fn is_staged(git: Git<'_>, tree: &str) -> bool {
+    git.says([
+        "diff",
+        "--cached",
+        "--quiet",
+        "--no-ext-diff",
+        "--ignore-submodules=none",
+        tree,
+        "--",
+    ])
+}
+
+/// Stages a tree, or that of a commit, and touches no file.
+fn stage(git: Git<'_>, tree: &str) -> Result<()> {
+    git.run([&QUIET[..], &["read-tree", "-i", "-m", tree]].concat())?;
+    // Only times of files; it says by its exit code that there are changes.
+    let _ = git.run([&QUIET[..], &["update-index", "-q", "--refresh"]].concat());
+    Ok(())
 }
 
 /// Undoes that commit, if the branch still ends in it and nobody else has it.
@@ -113,7 +137,15 @@ pub(super) fn undo(site: &Site<'_>) -> Result<Undone> {
         return Ok(Undone::Nothing);
     };
     let git = site.git().to_the_end();
-    let kept = if site.head()? != wip {
+    let head = site.head()?;
+    let parent = git.run(["rev-parse", "--verify", &format!("{wip}^")])?;
+    if head == parent {
+        // Either the pause was killed before the branch moved, or a resume after it.
+        restage(site, &branch, &wip, &parent)?;
+        forget(site)?;
+        return Ok(Undone::Nothing);
+    }
+    let kept = if head != wip {
         Some("the branch has gone on from it")
     } else if half_done(&site.dir).is_some() {
         Some("something is half done in the worktree")
@@ -126,19 +158,22 @@ pub(super) fn undo(site: &Site<'_>) -> Result<Undone> {
         forget(site)?;
         return Ok(Undone::Kept(wip, reason));
     }
-    let parent = git.run(["rev-parse", "--verify", &format!("{wip}^")])?;
-    // Who has staged something since knows better what is to be staged.
-    let is_as_left = git.says(["diff", "--cached", "--quiet", "--no-ext-diff"]);
     let back = ["update-ref", "-m", "gt: resumed", "HEAD", &parent, &wip];
     git.run([&QUIET[..], &back].concat())?;
-    if is_as_left {
-        let index = resolve(site, &staged(&branch)).unwrap_or(parent);
-        git.run(["read-tree", &index])?;
-        // Only times of files; it says by its exit code that there are changes.
-        let _ = git.run(["update-index", "-q", "--refresh"]);
-    }
+    fault::point(site.town, "resume.undone");
+    restage(site, &branch, &wip, &parent)?;
     forget(site)?;
     Ok(Undone::Commit(wip))
+}
+
+/// Stages what was staged before the pause. Who has staged something since knows better.
+fn restage(site: &Site<'_>, branch: &str, wip: &str, parent: &str) -> Result<()> {
+    let git = site.git().to_the_end();
+    if !is_staged(git, wip) {
+        return Ok(());
+    }
+    let before = resolve(site, &staged(branch));
+    stage(git, before.as_deref().unwrap_or(parent))
 }
 
 /// From here on the commit is one like any other.

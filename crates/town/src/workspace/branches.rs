@@ -4,7 +4,7 @@
 //! `polecat/<name>/idle` where it was started without one. A task's is called as its item.
 //! Everybody else has the one `<role>/<name>`. Where it matters which one a worktree is on, git is asked.
 
-use crate::git::Git;
+use crate::git::{Git, own_dir};
 use crate::work::Work;
 use crate::{Result, Town, rig};
 use gt_core::work::WorkId;
@@ -70,19 +70,10 @@ enum Written {
     Elsewhere,
 }
 
-/// Reads the branch where git has written it down. Every start wants to know it, and two
-/// small files are read in no time where a process is not.
+/// Reads the branch where git has written it down: every start wants to know it.
 fn written_branch(dir: &Path) -> Written {
-    let git = dir.join(".git");
-    let folder = match fs::read_to_string(&git) {
-        Ok(text) => match text.strip_prefix("gitdir: ") {
-            Some(folder) => dir.join(folder.trim_end()),
-            None => return Written::Elsewhere,
-        },
-        // In a repository of its own it is a folder.
-        Err(_) => git,
-    };
-    let Ok(head) = fs::read_to_string(folder.join("HEAD")) else {
+    let head = own_dir(dir).map(|own| fs::read_to_string(own.join("HEAD")));
+    let Some(Ok(head)) = head else {
         return Written::Elsewhere;
     };
     match head.trim_end().strip_prefix("ref: ") {

@@ -3,7 +3,7 @@
 //! git runs to its end here: a removal is often the answer to a Ctrl-C.
 
 use super::branches::{branches, root};
-use super::lock_repository;
+use super::{lock_repository, snapshot};
 use crate::git::Git;
 use crate::{Result, Town, files, polecat, rig};
 use gt_core::{Identity, Problem};
@@ -176,39 +176,12 @@ fn save_changes(
     dir: &Path,
     name: &str,
 ) -> Result<Option<String>> {
-    let git = Git::at(dir, town.around()).to_the_end();
-    let changes = git.run(["status", "--porcelain", "--untracked-files=all"])?;
-    if changes.is_empty() {
+    let Some(tree) = snapshot::tree(town, dir)? else {
         return Ok(None);
-    }
-    // git names a folder, even where all files are asked for, when it is a
-    // repository of its own: a commit would only keep a pointer to it.
-    let nested = changes
-        .lines()
-        .find(|line| line.starts_with("??") && line.ends_with('/'));
-    if let Some(line) = nested {
-        return Err(Problem::conflict(format!(
-            "{} holds a repository of its own: {}",
-            dir.display(),
-            line.trim_start_matches("?? ")
-        ))
-        .hint("move it away first; gt could not keep what is in it"));
-    }
-    git.run(["add", "--all"])?;
-    let tree = git.run(["write-tree"])?;
+    };
     let message = format!("Work of {identity} that it had not committed");
-    let commit = git.run([
-        "-c",
-        "user.name=gt",
-        "-c",
-        "user.email=gt@localhost",
-        "commit-tree",
-        &tree,
-        "-p",
-        "HEAD",
-        "-m",
-        &message,
-    ])?;
+    let commit = snapshot::commit(town, dir, &tree, "HEAD", &message)?;
+    let git = Git::at(dir, town.around()).to_the_end();
     git.run(["update-ref", name, &commit])?;
     Ok(Some(name.to_owned()))
 }

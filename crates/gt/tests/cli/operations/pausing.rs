@@ -229,3 +229,34 @@ fn a_pause_that_is_killed_is_finished_by_the_next_and_loses_nothing() {
         assert_eq!(read(&dir, "new"), "x\n", "{point}");
     }
 }
+
+#[test]
+fn what_was_staged_is_staged_after_a_kill_at_any_point() {
+    let points = gt_town::task::PAUSE_FAULT_POINTS.iter();
+    for point in points.chain(gt_town::task::RESUME_FAULT_POINTS) {
+        let (env, id, dir) = running();
+        wait_state(&env, &id, "idle");
+        let before = head(&env, &dir);
+        fs::write(dir.join("staged"), "x\n").unwrap();
+        env.git(&dir, &["add", "staged"]);
+        fs::write(dir.join("staged"), "y\n").unwrap();
+        fs::write(dir.join("new"), "x\n").unwrap();
+        let status = env.git(&dir, &["status", "--porcelain"]);
+        assert_eq!(status, "AM staged\n?? new\n");
+        let is_pause = point.starts_with("pause");
+        if !is_pause {
+            env.gt(&["task", "pause", &id]).ok();
+        }
+        let word = if is_pause { "pause" } else { "resume" };
+        let mut killed = env.gt_command(&["task", word, &id]);
+        let killed = run(killed.env("GT_FAULT", point));
+        assert_eq!(killed.code, -9, "{point}: {killed:?}");
+        let has_moved = head(&env, &dir) != before;
+        let resumed = env.json(&["task", "resume", &id]);
+        assert_eq!(resumed["kept"], Value::Null, "{point}: {resumed}");
+        assert_eq!(resumed["undone"].is_string(), has_moved, "{point}");
+        assert_eq!(head(&env, &dir), before, "{point}");
+        assert_eq!(env.git(&dir, &["status", "--porcelain"]), status, "{point}");
+        assert_eq!(env.git(&dir, &["show", ":staged"]), "x\n", "{point}");
+    }
+}
