@@ -2,12 +2,14 @@
 //!
 //! Which branches are an agent's is in `workspace/branches.rs`, how its worktree is put on
 //! one in `workspace/place.rs`, and how it goes without losing work in
-//! `workspace/remove.rs`, by commits that `workspace/snapshot.rs` makes.
+//! `workspace/remove.rs`, by commits that `workspace/snapshot.rs` makes. What is inside
+//! of submodules would go with it: see `workspace/submodules.rs`.
 
 mod branches;
 mod place;
 mod remove;
 pub(crate) mod snapshot;
+pub(crate) mod submodules;
 
 pub use branches::{branch, branches, current_branch, is_branch_of, work_branch};
 pub use place::{Placed, is_settled, place, take_back};

@@ -30,6 +30,16 @@ fn commit(env: &TestEnv, dir: &Path, name: &str, text: &str) -> String {
     head(env, dir)
 }
 
+/// Gives a worktree a submodule `sub`, with a remote and a file `s.txt`, and commits that.
+fn add_submodule(env: &TestEnv, dir: &Path) {
+    let library = env.repository("library");
+    commit(env, &library, "s.txt", "first\n");
+    let library = library.to_str().unwrap();
+    let words = ["-c", "protocol.file.allow=always", "submodule", "--quiet"];
+    env.git(dir, &[&words[..], &["add", library, "sub"]].concat());
+    env.git(dir, &["commit", "--quiet", "-m", "Add sub"]);
+}
+
 fn head(env: &TestEnv, dir: &Path) -> String {
     env.git(dir, &["rev-parse", "HEAD"]).trim().to_owned()
 }

@@ -304,14 +304,16 @@ fn words_of(unsaved: &Unsaved) -> String {
 }
 
 fn refusal(id: &WorkId, unsaved: &Unsaved) -> Problem {
-    Problem::conflict(format!(
+    let problem = Problem::conflict(format!(
         "{id} has work that is nowhere else: {}",
         words_of(unsaved)
-    ))
-    .hint(format!(
-        "`gt task merge {id}` brings it into the base, `gt task pr {id}` onto the remote"
-    ))
-    .hint("with `--force` it is kept under refs/gt/saved/, and the rest goes")
+    ));
+    let problem = unsaved.located(problem);
+    problem
+        .hint(format!(
+            "`gt task merge {id}` brings it into the base, `gt task pr {id}` onto the remote"
+        ))
+        .hint("with `--force` it is kept under refs/gt/saved/, and the rest goes")
 }
 
 fn end(town: &Town, agent: &Identity) -> Result<()> {

@@ -3,7 +3,7 @@
 //! git runs to its end here: a removal is often the answer to a Ctrl-C.
 
 use super::branches::{branches, root};
-use super::{lock_repository, snapshot};
+use super::{lock_repository, snapshot, submodules};
 use crate::git::Git;
 use crate::{Result, Town, files, polecat, rig};
 use gt_core::{Identity, Problem};
@@ -18,11 +18,21 @@ const ELSEWHERE: [&str; 3] = ["--not", "--remotes", "--glob=refs/gt/merged"];
 pub struct Unsaved {
     pub changed_files: usize,
     pub commits: usize,
+    /// The submodules that some of these are in.
+    pub submodules: Vec<String>,
 }
 
 impl Unsaved {
     pub fn is_nothing(&self) -> bool {
         *self == Unsaved::default()
+    }
+
+    /// Says where it is, if that is not where one looks first.
+    pub(crate) fn located(&self, problem: Problem) -> Problem {
+        match self.submodules.as_slice() {
+            [] => problem,
+            names => problem.cause(format!("some of it is inside of {}", names.join(", "))),
+        }
     }
 }
 
@@ -33,8 +43,23 @@ pub fn unsaved(town: &Town, identity: &Identity, dir: &Path) -> Result<Unsaved> 
     let mut unsaved = Unsaved::default();
     if dir.join(".git").exists() && !is_unfinished(town, dir) {
         let git = Git::at(dir, town.around()).to_the_end();
-        let changes = git.run(["status", "--porcelain", "--untracked-files=all"])?;
+        let changes = git.run([
+            "status",
+            "--porcelain",
+            "--untracked-files=all",
+            // They are looked at below, each by itself.
+            "--ignore-submodules=dirty",
+        ])?;
         unsaved.changed_files = changes.lines().count();
+        for submodule in submodules::of(town, dir)? {
+            let files = submodule.changed_files(town)?;
+            let commits = submodule.commits(town)?;
+            if files + commits > 0 {
+                unsaved.changed_files += files;
+                unsaved.commits += commits;
+                unsaved.submodules.push(submodule.name);
+            }
+        }
     }
     let (tips, kept) = tips(town, identity, dir)?;
     if let (Some(rig), false) = (identity.rig(), tips.is_empty()) {
@@ -44,7 +69,7 @@ pub fn unsaved(town: &Town, identity: &Identity, dir: &Path) -> Result<Unsaved> 
         args.extend(ELSEWHERE);
         args.extend(kept.iter().map(String::as_str));
         let commits = Git::at(&repository, town.around()).to_the_end().run(args)?;
-        unsaved.commits = commits.parse().unwrap_or(0);
+        unsaved.commits += commits.parse().unwrap_or(0);
     }
     Ok(unsaved)
 }
@@ -98,11 +123,13 @@ pub fn remove(town: &Town, identity: &Identity, dir: &Path, force: bool) -> Resu
     let unsaved = unsaved(town, identity, dir)?;
     if !unsaved.is_nothing() {
         if !force {
-            return Err(Problem::conflict(format!(
+            let problem = Problem::conflict(format!(
                 "{identity} has work that is nowhere else: {} changed files, {} commits",
                 unsaved.changed_files, unsaved.commits
-            ))
-            .hint("commit and push it, or `--force`: it is then kept under refs/gt/saved/"));
+            ));
+            return Err(unsaved
+                .located(problem)
+                .hint("commit and push it, or `--force`: it is then kept under refs/gt/saved/"));
         }
         removed.saved = save(town, identity, dir)?;
     }
@@ -151,6 +178,12 @@ fn save(town: &Town, identity: &Identity, dir: &Path) -> Result<Vec<String>> {
     }
     if dir.join(".git").exists() {
         saved.extend(save_changes(town, identity, dir, &name("changes"))?);
+        let _lock = lock_repository(town, identity.rig().unwrap_or_default())?;
+        for (number, submodule) in submodules::of(town, dir)?.iter().enumerate() {
+            let names = name(&format!("submodule{number}"));
+            let whose = identity.to_string();
+            saved.extend(submodule.save(town, &repository, &names, &whose)?);
+        }
     }
     Ok(saved)
 }
@@ -159,7 +192,14 @@ fn save(town: &Town, identity: &Identity, dir: &Path) -> Result<Vec<String>> {
 /// committed is lost, unless [`save_uncommitted`] has kept it.
 pub fn clean(town: &Town, dir: &Path) -> Result<()> {
     let git = Git::at(dir, town.around()).to_the_end();
-    git.run(["reset", "--quiet", "--hard"])?;
+    // What is inside of submodules was not kept, and stays.
+    git.run([
+        "-c",
+        "submodule.recurse=false",
+        "reset",
+        "--quiet",
+        "--hard",
+    ])?;
     git.run(["clean", "--quiet", "-fd"]).map(drop)
 }
 

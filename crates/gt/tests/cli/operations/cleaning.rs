@@ -21,6 +21,127 @@ fn with_bare_remote() -> (TestEnv, String, PathBuf) {
     (env, id, dir)
 }
 
+/// The same with a submodule `sub`, which has a remote of its own, all of it merged.
+fn with_submodule() -> (TestEnv, String, PathBuf) {
+    let (env, id, dir) = with_bare_remote();
+    add_submodule(&env, &dir);
+    env.git(&dir, &["push", "--quiet", "origin", "HEAD:main"]);
+    (env, id, dir)
+}
+
+fn all_refs(env: &TestEnv, under: &str) -> Vec<String> {
+    let repository = env.town().join("gastown/.repo.git");
+    let names = env.git(&repository, &["for-each-ref", "--format=%(refname)", under]);
+    names.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn what_is_only_inside_of_a_submodule_is_refused_and_kept_by_force() {
+    let (env, id, dir) = with_submodule();
+    let sub = dir.join("sub");
+    // The pointer is merged, and what it points to is nowhere.
+    let tip = commit(&env, &sub, "s.txt", "committed\n");
+    commit(&env, &dir, "README.md", "points to it\n");
+    env.git(&dir, &["push", "--quiet", "origin", "HEAD:main"]);
+    let answer = env.gt(&["task", "cleanup", &id, "--yes"]).fails(4);
+    let words = &answer.stderr;
+    assert!(
+        words.contains("1 commit") && words.contains("inside of sub"),
+        "{words}"
+    );
+    // Also where it is put aside, or not committed.
+    fs::write(sub.join("s.txt"), "put aside\n").unwrap();
+    env.git(&sub, &["stash", "--quiet"]);
+    fs::write(sub.join("s.txt"), "not committed\n").unwrap();
+    fs::write(sub.join("new"), "new\n").unwrap();
+    let plan = env.json(&["task", "cleanup", &id, "--dry-run"]);
+    let refused = plan["refused"]["message"].as_str().unwrap();
+    assert!(refused.contains("2 changed files, 3 commits"), "{refused}");
+    let cleaned = env.json(&["task", "cleanup", &id, "--yes", "--force"]);
+    is_gone(&env, &id, &dir);
+    let names = saved(&env, &cleaned);
+    let repository = env.town().join("gastown/.repo.git");
+    let texts: Vec<String> = names
+        .iter()
+        .map(|name| env.git(&repository, &["show", &format!("{name}:s.txt")]))
+        .collect();
+    for text in ["committed\n", "put aside\n", "not committed\n"] {
+        assert!(texts.iter().any(|it| it == text), "{text}: {texts:?}");
+    }
+    let changes = names.iter().find(|name| name.ends_with("changes")).unwrap();
+    let file = format!("{changes}:new");
+    assert_eq!(env.git(&repository, &["show", &file]), "new\n");
+    for name in names {
+        env.git(&repository, &["merge-base", "--is-ancestor", &tip, &name]);
+    }
+}
+
+#[test]
+fn the_same_holds_for_crew() {
+    let env = TestEnv::with_crew(&["max"]);
+    let dir = env.town().join("gastown/crew/max");
+    add_submodule(&env, &dir);
+    commit(&env, &dir.join("sub"), "s.txt", "committed\n");
+    commit(&env, &dir, "README.md", "points to it\n");
+    env.git(&dir, &["push", "--quiet", "origin", "HEAD:refs/heads/x"]);
+    let answer = env.gt(&["crew", "rm", "max"]).fails(4);
+    assert!(answer.stderr.contains("inside of sub"), "{}", answer.stderr);
+    assert!(dir.exists());
+    let removed = env.json(&["crew", "rm", "max", "--force"]);
+    let saved = removed[0]["saved"].as_array().unwrap();
+    assert_eq!(saved.len(), 1, "{removed}");
+    let repository = env.town().join("gastown/.repo.git");
+    let file = format!("{}:s.txt", saved[0].as_str().unwrap());
+    assert_eq!(env.git(&repository, &["show", &file]), "committed\n");
+    assert!(!dir.exists());
+}
+
+#[test]
+fn a_submodule_with_nothing_of_its_own_holds_nobody_up() {
+    let (env, id, dir) = with_submodule();
+    assert!(dir.join("sub/s.txt").exists());
+    env.gt(&["task", "cleanup", &id, "--yes"]).ok();
+    is_gone(&env, &id, &dir);
+    assert_eq!(all_refs(&env, "refs/gt/saved"), [""; 0]);
+}
+
+#[test]
+fn a_submodule_that_the_branch_has_no_more_is_looked_at_as_well() {
+    let (env, id, dir) = with_submodule();
+    commit(&env, &dir.join("sub"), "s.txt", "committed\n");
+    env.git(&dir, &["rm", "--quiet", "--force", "sub"]);
+    env.git(&dir, &["commit", "--quiet", "-m", "Without it"]);
+    env.git(&dir, &["push", "--quiet", "origin", "HEAD:main"]);
+    assert!(!dir.join("sub").exists());
+    let answer = env.gt(&["task", "cleanup", &id, "--yes"]).fails(4);
+    assert!(answer.stderr.contains("inside of sub"), "{}", answer.stderr);
+    let cleaned = env.json(&["task", "cleanup", &id, "--yes", "--force"]);
+    let names = saved(&env, &cleaned);
+    let repository = env.town().join("gastown/.repo.git");
+    let file = format!("{}:s.txt", names[0]);
+    assert_eq!(env.git(&repository, &["show", &file]), "committed\n");
+}
+
+#[test]
+fn a_repository_that_is_only_pointed_to_is_looked_at_as_well() {
+    let (env, id, dir) = with_bare_remote();
+    let nested = dir.join("nested");
+    fs::create_dir(&nested).unwrap();
+    env.git(&nested, &["init", "--quiet"]);
+    commit(&env, &nested, "s.txt", "committed\n");
+    env.git(&dir, &["add", "nested"]);
+    env.git(&dir, &["commit", "--quiet", "-m", "Point to it"]);
+    env.git(&dir, &["push", "--quiet", "origin", "HEAD:main"]);
+    assert_eq!(env.git(&dir, &["status", "--porcelain"]), "");
+    let answer = env.gt(&["task", "cleanup", &id, "--yes"]).fails(4);
+    assert!(
+        answer.stderr.contains("inside of nested"),
+        "{}",
+        answer.stderr
+    );
+    assert!(nested.join(".git").exists());
+}
+
 fn remote_branches(env: &TestEnv) -> Vec<String> {
     let names = ["for-each-ref", "--format=%(refname:short)", "refs/heads"];
     let names = env.git(&env.path("remote.git"), &names);

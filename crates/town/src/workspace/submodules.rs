@@ -1,0 +1,205 @@
+//! The submodules of a worktree: repositories whose commits go with it.
+//!
+//! git keeps them in the worktree's own part of the rig's repository, and removes them
+//! together. Whether the rig has the commit that points to one's commit says nothing: that
+//! one may be nowhere else.
+
+use super::snapshot;
+use crate::git::{Git, own_dir};
+use crate::{Result, Town};
+use gt_core::Problem;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A repository inside of a worktree that the worktree's own points to, or once did.
+#[derive(Clone, Debug)]
+pub(crate) struct Submodule {
+    /// Its path in the worktree; of one that is not checked out any more, its name.
+    pub(crate) name: String,
+    /// Where its commits are.
+    own: PathBuf,
+    /// Where its files are.
+    dir: Option<PathBuf>,
+}
+
+/// All that are initialised, with those inside of them, and those that the branch does not
+/// have any more but git still keeps.
+pub(crate) fn of(town: &Town, dir: &Path) -> Result<Vec<Submodule>> {
+    let mut found = Vec::new();
+    collect(town, dir, "", &mut found)?;
+    Ok(found)
+}
+
+fn collect(town: &Town, dir: &Path, before: &str, found: &mut Vec<Submodule>) -> Result<()> {
+    let git = Git::at(dir, town.around()).to_the_end();
+    let staged = git.run(["ls-files", "--stage", "-z"])?;
+    // "mode id stage<tab>name", and this is the mode of what is only pointed to.
+    let pointers = staged.split('\0').filter(|it| it.starts_with("160000 "));
+    let mut paths: Vec<&str> = pointers
+        .filter_map(|pointer| pointer.split_once('\t').map(|(_, path)| path))
+        .collect();
+    // In a conflict it is there more than once.
+    paths.dedup();
+    for path in paths {
+        let inside = dir.join(path);
+        let Some(own) = own_dir(&inside).filter(|_| !inside.is_symlink()) else {
+            continue;
+        };
+        let name = format!("{before}{path}");
+        found.push(Submodule {
+            name: name.clone(),
+            own,
+            dir: Some(inside.clone()),
+        });
+        collect(town, &inside, &format!("{name}/"), found)?;
+    }
+    if let Some(own) = own_dir(dir) {
+        add_stored(&own.join("modules"), before, found);
+    }
+    Ok(())
+}
+
+/// Adds those that are kept in a folder and are not known yet.
+fn add_stored(folder: &Path, before: &str, found: &mut Vec<Submodule>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if !path.is_dir() {
+            continue;
+        }
+        let name = format!("{before}{}", entry.file_name().to_string_lossy());
+        if !path.join("HEAD").exists() {
+            // A name may have slashes.
+            add_stored(&path, &format!("{name}/"), found);
+            continue;
+        }
+        let real = path.canonicalize().ok();
+        if !found.iter().any(|it| it.own.canonicalize().ok() == real) {
+            found.push(Submodule {
+                name: name.clone(),
+                own: path.clone(),
+                dir: None,
+            });
+        }
+        add_stored(&path.join("modules"), &format!("{name}/"), found);
+    }
+}
+
+impl Submodule {
+    /// How many of its files are not committed.
+    pub(crate) fn changed_files(&self, town: &Town) -> Result<usize> {
+        let Some(dir) = &self.dir else {
+            return Ok(0);
+        };
+        let git = Git::at(dir, town.around()).to_the_end();
+        let changes = git.run([
+            "status",
+            "--porcelain",
+            "--untracked-files=all",
+            "--ignore-submodules=dirty",
+        ])?;
+        Ok(changes.lines().count())
+    }
+
+    /// How many of its commits none of its remotes has.
+    pub(super) fn commits(&self, town: &Town) -> Result<usize> {
+        let tips = self.tips(town)?;
+        match tips.is_empty() {
+            true => Ok(0),
+            false => self.count(town, &tips),
+        }
+    }
+
+    /// Where its work ends: what is checked out, its branches, and what was put aside.
+    fn tips(&self, town: &Town) -> Result<Vec<String>> {
+        let head = ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"];
+        let mut tips: Vec<String> = self.run(town, &head).into_iter().collect();
+        let branches = ["for-each-ref", "--format=%(objectname)", "refs/heads"];
+        tips.extend(self.run(town, &branches)?.lines().map(str::to_owned));
+        // It fails where there is nothing.
+        let aside = ["log", "--walk-reflogs", "--format=%H", "refs/stash", "--"];
+        let aside = self.run(town, &aside).unwrap_or_default();
+        tips.extend(aside.lines().map(str::to_owned));
+        tips.sort();
+        tips.dedup();
+        Ok(tips)
+    }
+
+    fn count(&self, town: &Town, tips: &[String]) -> Result<usize> {
+        let fetched = self.fetched(town);
+        let mut words = vec!["rev-list", "--count"];
+        words.extend(tips.iter().map(String::as_str));
+        words.extend(["--not", "--remotes"]);
+        words.extend(fetched.iter().map(String::as_str));
+        let count = self.run(town, &words)?;
+        count
+            .parse()
+            .map_err(|_| Problem::failed("git did not count the commits"))
+    }
+
+    /// What was last fetched from its remote: a commit that is on no branch there is fetched
+    /// by its id.
+    fn fetched(&self, town: &Town) -> Vec<String> {
+        let Ok(url) = self.run(town, &["config", "--get", "remote.origin.url"]) else {
+            return Vec::new();
+        };
+        // So git writes it.
+        let url = url.trim_end_matches('/');
+        let url = url.strip_suffix(".git").unwrap_or(url);
+        let text = fs::read_to_string(self.own.join("FETCH_HEAD")).unwrap_or_default();
+        let lines = text.lines().filter(|line| line.ends_with(url));
+        let ids = lines.filter_map(|line| line.split_once('\t').map(|(id, _)| id.to_owned()));
+        ids.filter(|id| self.run(town, &["cat-file", "-e", id]).is_ok())
+            .collect()
+    }
+
+    /// Keeps what is nowhere else in another repository, under names that begin so.
+    pub(super) fn save(
+        &self,
+        town: &Town,
+        repository: &Path,
+        names: &str,
+        whose: &str,
+    ) -> Result<Vec<String>> {
+        let mut works = Vec::new();
+        for tip in self.tips(town)? {
+            if self.count(town, std::slice::from_ref(&tip))? > 0 {
+                works.push((format!("tip{}", works.len()), tip));
+            }
+        }
+        if let Some(dir) = &self.dir
+            && let Some(tree) = snapshot::tree(town, dir)?
+        {
+            let name = &self.name;
+            let message = format!("Work of {whose} in {name} that it had not committed");
+            let commit = snapshot::commit(town, dir, &tree, "HEAD", &message)?;
+            works.push(("changes".to_owned(), commit));
+        }
+        let target = repository.to_string_lossy();
+        let mut saved = Vec::new();
+        for (part, commit) in works {
+            let name = format!("{names}-{part}");
+            let refspec = format!("{commit}:{name}");
+            // Pushed from here: whoever would fetch it has to read this configuration, which
+            // names a folder that may be gone.
+            let words = ["push", "--quiet", "--no-verify", "--no-follow-tags"];
+            let rest = ["--no-signed", "--no-recurse-submodules", "--"];
+            let pushed = [&words[..], &rest, &[&*target, &refspec]].concat();
+            self.run(town, &pushed).map_err(|problem| {
+                Problem::conflict(format!(
+                    "the work inside of {} cannot be kept elsewhere",
+                    self.name
+                ))
+                .caused_by_problem(&problem)
+                .hint("commit it there and push it")
+            })?;
+            saved.push(name);
+        }
+        Ok(saved)
+    }
+
+    /// git for its commits, also where its files are gone.
+    fn run(&self, town: &Town, words: &[&str]) -> Result<String> {
+        let git = Git::at(&self.own, town.around()).to_the_end();
+        git.run([&["--git-dir=.", "--work-tree=."], words].concat())
+    }
+}
