@@ -42,7 +42,7 @@ impl HandedIn {
 pub fn hand_in(town: &Town, id: &WorkId, tell: Tell<'_>) -> Result<HandedIn> {
     let site = Site::of(town, id)?;
     let lock = site.lock()?;
-    let branch = site.must_have_branch()?;
+    let branch = site.own_branch()?;
     check_ready(&site)?;
     let base = site.base()?;
     base.fetch()?;

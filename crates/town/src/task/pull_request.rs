@@ -42,7 +42,7 @@ pub struct PullRequest {
 /// Pushes the branch of a task and makes a pull request of it.
 pub fn pull_request(town: &Town, id: &WorkId, options: &PullRequestOptions) -> Result<PullRequest> {
     let site = Site::of(town, id)?;
-    let branch = site.must_have_branch()?;
+    let branch = site.own_branch()?;
     let base = site.base()?;
     let gh = Gh::of(&site)?;
     if !base.has_remote() {

@@ -60,6 +60,22 @@ impl<'a> Site<'a> {
         })
     }
 
+    /// The same for what goes to others under the task's name.
+    pub(super) fn own_branch(&self) -> Result<String> {
+        let branch = self.must_have_branch()?;
+        if workspace::is_branch_of(&self.agent, &branch) {
+            return Ok(branch);
+        }
+        let (id, dir) = (&self.id, self.dir.display());
+        Err(
+            Problem::conflict(format!("{dir} is on {branch}, which is not {id}'s own"))
+                .hint(format!("`git switch {id}` there goes back to that"))
+                .hint(format!(
+                    "`git switch -C {id}` makes it what is checked out now"
+                )),
+        )
+    }
+
     pub(super) fn head(&self) -> Result<String> {
         self.git().run(["rev-parse", "--verify", "HEAD^{commit}"])
     }

@@ -4,7 +4,7 @@ use super::*;
 use crate::env::run;
 
 /// A task whose rig has a bare remote, as a server has it.
-fn with_bare_remote() -> (TestEnv, String, PathBuf) {
+pub(super) fn with_bare_remote() -> (TestEnv, String, PathBuf) {
     let env = TestEnv::with_town();
     let source = env.repository("source-gastown");
     fs::write(source.join(".gitignore"), "made*\n").unwrap();

@@ -221,6 +221,30 @@ fn a_pull_request_is_made_by_gh_with_the_items_words() {
 }
 
 #[test]
+fn a_branch_that_is_not_the_tasks_own_goes_nowhere() {
+    let (mut env, id, dir) = cleaning::with_bare_remote();
+    let log = stand_in_for_gh(&mut env, false);
+    let refs = || env.git(&env.path("remote.git"), &["for-each-ref"]);
+    let before = refs();
+    for branch in ["main", "other"] {
+        env.git(&dir, &["switch", "--quiet", "-C", branch]);
+        commit(&env, &dir, branch, "x\n");
+        for words in [
+            ["task", "pr", &id, "--json"],
+            ["task", "pr", &id, "--dry-run"],
+            ["task", "merge", &id, "--json"],
+        ] {
+            let answer = env.gt(&words).fails(4);
+            let hint = format!("git switch {id}");
+            assert!(answer.stderr.contains(&hint), "{}", answer.stderr);
+        }
+    }
+    assert_eq!(refs(), before);
+    assert_eq!(env.json(&["mq", "list"]), json!([]));
+    assert_eq!(calls(&log).len(), 0);
+}
+
+#[test]
 fn one_that_is_there_is_named_and_without_gh_there_is_none() {
     let (mut env, id, dir) = running();
     commit(&env, &dir, "new", "x\n");
