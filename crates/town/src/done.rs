@@ -245,6 +245,9 @@ fn check(
         ))
         .hint("`git switch -c NAME` puts them on one"));
     }
+    if has_commits && agent.role() == Role::Task {
+        state.check_pause(town, agent)?;
+    }
     if state.changed.is_empty() {
         return Ok(None);
     }

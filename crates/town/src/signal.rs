@@ -9,13 +9,13 @@ use crate::containers::{self, Container, tmux_problem};
 use crate::harnesses::Presets;
 use crate::queue::{self, Queue};
 use crate::sessions::Sessions;
-use crate::{Result, Town, checkpoint, monitor, save, usage};
+use crate::{Result, Town, checkpoint, monitor, save, task, usage};
 use gt_core::notify;
 use gt_core::record::Record;
 use gt_core::signal::{self, Event, Said};
 use gt_core::startup::tag;
 use gt_core::state::{Source, State};
-use gt_core::{Identity, Problem, nudge};
+use gt_core::{Identity, Problem, Role, nudge};
 use gt_tmux::{Batch, Command, SessionId, SessionName, Target};
 use serde_json::Value;
 
@@ -96,6 +96,11 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
         .around()
         .var("GT_ROLE")
         .and_then(|address| Identity::from_address(address, town.registry()));
+    let by_task = own.as_ref().filter(|own| own.role() == Role::Task);
+    let undone = match (event, by_task) {
+        (Event::Prompt, Some(own)) => task::prompted(town, own),
+        _ => Ok(()),
+    };
     if signal::ends_a_turn(event)
         && own
             .as_ref()
@@ -112,7 +117,7 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
     if let Some(own) = own.filter(|_| is_over) {
         checkpoint::refresh_if_old(town, &own)?;
     }
-    noted
+    undone.and(noted)
 }
 
 /// What the tags say before a hook's word and after it, a line each: the agent, and whether

@@ -34,12 +34,14 @@ pub use cleanup::{
 pub use diff::{ChangedFile, Diff, diff};
 pub use hand_in::{HandedIn, hand_in};
 pub use init::Ran;
+pub(crate) use pause::prompted;
 pub use pause::{FAULT_POINTS as PAUSE_FAULT_POINTS, Paused, pause};
 pub use pull_request::{PullRequest, PullRequestOptions, pull_request};
 pub use resume::{FAULT_POINTS as RESUME_FAULT_POINTS, ResumeOptions, Resumed, resume};
 pub use update::{FAULT_POINTS as UPDATE_FAULT_POINTS, UpdateResult, Updated, abort_merge, update};
 pub use view::{Task, Window, list, show};
 pub use wip::Undone;
+pub(crate) use wip::{among as pause_among, is_among as pause_is_among};
 
 use crate::containers::{self, Container, Owner, tmux_problem};
 use crate::polecat::claim;

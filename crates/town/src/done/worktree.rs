@@ -4,7 +4,7 @@ use crate::checkpoint::changed_files;
 use crate::git::Git;
 use crate::merge::{Base, queued_ref};
 use crate::work::Handed;
-use crate::{Result, Town, roles, workspace};
+use crate::{Result, Town, roles, task, workspace};
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, Role};
 use std::path::PathBuf;
@@ -58,6 +58,18 @@ impl<'a> Worktree<'a> {
             commit: self.commit.clone(),
             base: self.base.branch.clone(),
         })
+    }
+
+    /// Refuses what has the commit of a pause in it.
+    pub(super) fn check_pause(&self, town: &Town, agent: &Identity) -> Result<()> {
+        let Some(branch) = self.branch.as_deref() else {
+            return Ok(());
+        };
+        let git = Git::at(&self.dir, town.around());
+        match task::pause_among(git, branch, &self.commit, &self.base.tip()?)? {
+            Some(wip) => Err(task::pause_is_among(agent.short_name(), &self.dir, &wip)),
+            None => Ok(()),
+        }
     }
 
     /// Keeps the commit for the queue, whatever becomes of its branch.

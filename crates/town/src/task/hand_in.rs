@@ -47,7 +47,9 @@ pub fn hand_in(town: &Town, id: &WorkId, tell: Tell<'_>) -> Result<HandedIn> {
     let base = site.base()?;
     base.fetch()?;
     let head = site.head()?;
-    if site.count(&head, &base.tip()?)? == 0 {
+    let tip = base.tip()?;
+    wip::refuse_among(&site, &tip)?;
+    if site.count(&head, &tip)? == 0 {
         return Err(Problem::conflict(format!(
             "{branch} has nothing that {} has not",
             base.branch

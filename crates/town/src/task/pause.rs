@@ -89,6 +89,26 @@ pub fn pause(town: &Town, id: &WorkId, reason: Option<&str>) -> Result<Paused> {
     })
 }
 
+/// Undoes the commit of a pause that a prompt has ended, before the agent goes on from it.
+pub(crate) fn prompted(town: &Town, agent: &Identity) -> Result<()> {
+    let id = agent.short_name().parse::<WorkId>();
+    let Some(site) = id.ok().and_then(|id| Site::of(town, &id).ok()) else {
+        return Ok(());
+    };
+    if !wip::is_noted(&site) {
+        return Ok(());
+    }
+    // Whoever has it pauses or resumes just now, and knows what to do.
+    let Some(_lock) = site.try_lock()? else {
+        return Ok(());
+    };
+    let undone = wip::undo(&site)?;
+    match (undone, site.container()?) {
+        (wip::Undone::Commit(_), Some(container)) => set_tag(&site, &container, ""),
+        _ => Ok(()),
+    }
+}
+
 pub(super) fn set_tag(site: &Site<'_>, container: &Container, wip: &str) -> Result<()> {
     if wip.is_empty() && tag_of(site.town, container, tags::WIP)?.is_empty() {
         return Ok(());

@@ -52,13 +52,14 @@ pub fn pull_request(town: &Town, id: &WorkId, options: &PullRequestOptions) -> R
         );
     }
     let head = site.head()?;
-    if site.count(&head, &base.tip()?)? == 0 {
+    let tip = base.tip()?;
+    if site.count(&head, &tip)? == 0 {
         return Err(Problem::conflict(format!(
             "{branch} has nothing that {} has not",
             base.branch
         )));
     }
-    wip::refuse(&site)?;
+    wip::refuse_among(&site, &tip)?;
     let item = Work::of(town).get(id)?;
     let title = options.title.clone().unwrap_or(item.title);
     let body = options

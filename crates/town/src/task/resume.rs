@@ -67,7 +67,11 @@ pub fn resume(town: &Town, id: &WorkId, options: &ResumeOptions) -> Result<Resum
     let state = container.state(Some(&preset)).state;
     // Whoever has typed to it has ended the pause; its commit may still be there.
     let is_paused = state == State::Paused;
-    if !is_paused && wip::at_tip(&site).is_none() {
+    let has_wip = match options.keep_wip {
+        true => wip::is_noted(&site),
+        false => wip::at_tip(&site).is_some(),
+    };
+    if !is_paused && !has_wip {
         return Err(
             Problem::conflict(format!("{id} is not paused but {}", state.word())).hint(format!(
                 "`gt nudge {} TEXT` says something to it",
@@ -106,8 +110,7 @@ fn end_wip(site: &Site<'_>, options: &ResumeOptions) -> Result<Undone> {
     if !options.keep_wip {
         return wip::undo(site);
     }
-    let kept = wip::at_tip(site);
-    wip::forget(site)?;
+    let kept = wip::accept(site)?;
     Ok(kept.map_or(Undone::Nothing, |wip| Undone::Kept(wip, "as wished")))
 }
 

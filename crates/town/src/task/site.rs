@@ -106,6 +106,11 @@ impl<'a> Site<'a> {
         lock(self.town, &self.id)
     }
 
+    /// The same for whoever cannot wait.
+    pub(super) fn try_lock(&self) -> Result<Option<FileLock>> {
+        FileLock::try_take(&lock_path(self.town, &self.id))
+    }
+
     /// A file of ours about the worktree, for a moment.
     pub(super) fn passing_file(&self, kind: &str) -> Result<Passing> {
         Passing::new(&self.town.runtime_dir().join("tmp"), kind)
@@ -114,6 +119,10 @@ impl<'a> Site<'a> {
 
 /// The lock under which something is done to the worktree of an item.
 pub(super) fn lock(town: &Town, id: &WorkId) -> Result<FileLock> {
+    FileLock::take(&lock_path(town, id), PATIENCE)
+}
+
+fn lock_path(town: &Town, id: &WorkId) -> PathBuf {
     let locks = town.runtime_dir().join("locks");
-    FileLock::take(&locks.join(format!("worktree-{id}.lock")), PATIENCE)
+    locks.join(format!("worktree-{id}.lock"))
 }

@@ -11,6 +11,8 @@ use crate::git::Git;
 use crate::workspace::snapshot;
 use crate::{Result, fault};
 use gt_core::Problem;
+use gt_core::merge::short;
+use std::path::Path;
 
 const MESSAGE: &str = "wip: paused session";
 
@@ -60,6 +62,49 @@ pub(super) fn refuse(site: &Site<'_>) -> Result<()> {
     .hint(format!(
         "`gt task resume {id}` undoes it; with `--keep-wip` it is one like any other"
     )))
+}
+
+/// Refuses what would bring the commit of a pause to others, wherever it is in the branch.
+pub(super) fn refuse_among(site: &Site<'_>, base: &str) -> Result<()> {
+    refuse(site)?;
+    let Some(branch) = site.branch() else {
+        return Ok(());
+    };
+    match among(site.git(), &branch, &site.head()?, base)? {
+        Some(wip) => Err(is_among(&site.id, &site.dir, &wip)),
+        None => Ok(()),
+    }
+}
+
+/// The commit of a pause, if it is among those that a branch has and its base has not. While
+/// there is a note of it, it is also known by its words: a rebase makes another of it.
+pub(crate) fn among(git: Git<'_>, branch: &str, head: &str, base: &str) -> Result<Option<String>> {
+    let name = noted(branch);
+    let words = ["rev-parse", "--verify", "--quiet", "--end-of-options"];
+    let Ok(wip) = git.run([&words[..], &[&name]].concat()) else {
+        return Ok(None);
+    };
+    let without = format!("^{base}");
+    let words = ["log", "--no-show-signature", "--format=%H %s"];
+    let log = git.run([&words[..], &[head, &without, "--"]].concat())?;
+    let mut commits = log.lines().filter_map(|line| line.split_once(' '));
+    let found = commits.find(|(commit, words)| *commit == wip || *words == MESSAGE);
+    Ok(found.map(|(commit, _)| commit.to_owned()))
+}
+
+/// What is to be said of that.
+pub(crate) fn is_among(id: impl std::fmt::Display, dir: &Path, wip: &str) -> Problem {
+    let wip = short(wip);
+    Problem::conflict(format!(
+        "the branch of {id} has the commit of a pause among its own: {wip}"
+    ))
+    .hint(format!(
+        "`git reset --soft {wip}^` in {}, then commit what belongs to the work",
+        dir.display()
+    ))
+    .hint(format!(
+        "`gt task resume {id} --keep-wip` lets it stay, like any other"
+    ))
 }
 
 /// Commits all that git does not ignore. `None` where there is nothing, or where something
@@ -145,6 +190,11 @@ pub(super) fn undo(site: &Site<'_>) -> Result<Undone> {
         forget(site)?;
         return Ok(Undone::Nothing);
     }
+    if head != wip && among(git, &branch, &head, &site.base()?.tip()?)?.is_none() {
+        // Somebody has got rid of it.
+        forget(site)?;
+        return Ok(Undone::Nothing);
+    }
     let kept = if head != wip {
         Some("the branch has gone on from it")
     } else if half_done(&site.dir).is_some() {
@@ -154,8 +204,8 @@ pub(super) fn undo(site: &Site<'_>) -> Result<Undone> {
     } else {
         None
     };
+    // The note stays: nobody has said that others may have it.
     if let Some(reason) = kept {
-        forget(site)?;
         return Ok(Undone::Kept(wip, reason));
     }
     let back = ["update-ref", "-m", "gt: resumed", "HEAD", &parent, &wip];
@@ -176,7 +226,26 @@ fn restage(site: &Site<'_>, branch: &str, wip: &str, parent: &str) -> Result<()>
     stage(git, before.as_deref().unwrap_or(parent))
 }
 
-/// From here on the commit is one like any other.
+/// From here on the commit is one like any other. Gives it, if there is one.
+pub(super) fn accept(site: &Site<'_>) -> Result<Option<String>> {
+    let branch = site.branch().unwrap_or_default();
+    let wip = resolve(site, &noted(&branch));
+    let is_there = |wip: &String| {
+        let words = ["merge-base", "--is-ancestor", wip, "HEAD"];
+        site.git().says(words)
+    };
+    let wip = wip.filter(is_there);
+    forget(site)?;
+    Ok(wip)
+}
+
+/// Whether one is noted.
+pub(super) fn is_noted(site: &Site<'_>) -> bool {
+    site.branch()
+        .is_some_and(|branch| resolve(site, &noted(&branch)).is_some())
+}
+
+/// Forgets that there was a pause.
 pub(super) fn forget(site: &Site<'_>) -> Result<()> {
     match site.branch() {
         Some(branch) => forget_branch(site.git().to_the_end(), &branch),

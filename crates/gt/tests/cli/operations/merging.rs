@@ -155,6 +155,62 @@ fn a_paused_task_is_not_merged_with_what_nobody_has_committed() {
     );
 }
 
+#[test]
+fn a_branch_that_went_on_from_a_pause_is_not_merged_with_its_commit() {
+    let (mut env, id, dir) = running();
+    let log = stand_in_for_gh(&mut env, false);
+    wait_state(&env, &id, "idle");
+    fs::write(dir.join("new"), "x\n").unwrap();
+    env.gt(&["task", "pause", &id]).ok();
+    let wip = head(&env, &dir);
+    commit(&env, &dir, "more", "x\n");
+    let refused = |id: &str| {
+        for word in ["merge", "pr"] {
+            let answer = env.gt(&["task", word, id]).fails(4);
+            let words = &answer.stderr;
+            assert!(words.contains("git reset --soft"), "{word}: {words}");
+        }
+        let mut by_agent = env.gt_command(&["done"]);
+        let by_agent = by_agent.env("GT_ROLE", format!("task/{id}"));
+        let answer = crate::env::run(by_agent.current_dir(&dir)).fails(4);
+        assert!(answer.stderr.contains("--keep-wip"), "{}", answer.stderr);
+    };
+    refused(&id);
+    // It is still known after the pause, and after a rebase.
+    let resumed = env.json(&["task", "resume", &id]);
+    assert_eq!(resumed["kept"]["commit"], json!(wip), "{resumed}");
+    refused(&id);
+    let parent = format!("{wip}^");
+    env.git(&dir, &["rebase", "--quiet", "--force-rebase", &parent]);
+    assert_ne!(env.git(&dir, &["rev-parse", "HEAD^"]).trim(), wip);
+    refused(&id);
+    assert_eq!(env.json(&["mq", "list"]), json!([]));
+    assert_eq!(calls(&log).len(), 0);
+    // As the hint says.
+    env.git(&dir, &["reset", "--quiet", "--soft", &parent]);
+    env.git(&dir, &["commit", "--quiet", "-m", "Both"]);
+    assert_eq!(env.json(&["task", "merge", &id])["result"], "merged");
+    let source = env.path("source-gastown");
+    let words = env.git(&source, &["log", "--format=%s", "gt/merged/main"]);
+    assert!(words.contains("Both") && !words.contains("wip:"), "{words}");
+    assert_eq!(env.git(&source, &["show", "gt/merged/main:new"]), "x\n");
+}
+
+#[test]
+fn the_commit_of_a_pause_is_merged_by_whoever_says_so() {
+    let (env, id, dir) = running();
+    wait_state(&env, &id, "idle");
+    fs::write(dir.join("new"), "x\n").unwrap();
+    env.gt(&["task", "pause", &id]).ok();
+    let wip = head(&env, &dir);
+    commit(&env, &dir, "more", "x\n");
+    env.gt(&["task", "resume", &id]).ok();
+    env.gt(&["task", "merge", &id]).fails(4);
+    let kept = env.json(&["task", "resume", &id, "--keep-wip"]);
+    assert_eq!(kept["kept"]["commit"], json!(wip), "{kept}");
+    assert_eq!(env.json(&["task", "merge", &id])["result"], "merged");
+}
+
 /// A stand-in for gh: it writes down its words, answers as gh does, and makes nothing.
 fn stand_in_for_gh(env: &mut TestEnv, has_one: bool) -> PathBuf {
     let (bin, log) = (env.path("bin"), env.path("gh-words"));

@@ -148,7 +148,7 @@ fn a_commit_that_others_may_have_stays() {
 }
 
 #[test]
-fn who_types_to_a_paused_agent_ends_the_pause_and_its_commit_can_still_be_undone() {
+fn who_types_to_a_paused_agent_ends_the_pause_and_undoes_its_commit() {
     let (env, id, dir) = running();
     let agent = format!("task/{id}");
     wait_state(&env, &id, "idle");
@@ -166,10 +166,11 @@ fn who_types_to_a_paused_agent_ends_the_pause_and_its_commit_can_still_be_undone
     env.gt(&["keys", &agent, "h", "i", "Enter"]).ok();
     env.wait_screen(&agent, "You said: hi");
     wait_state(&env, &id, "idle");
-    let resumed = env.json(&["task", "resume", &id]);
-    assert!(resumed["undone"].is_string(), "{resumed}");
+    // Before the agent works on, so that it commits nothing on top.
     assert_eq!(head(&env, &dir), before);
-    assert_eq!(read(&dir, "new"), "x\n");
+    assert_eq!(env.git(&dir, &["status", "--porcelain"]), "?? new\n");
+    assert_eq!(env.format(&format!("{id}-az"), "#{@gt_wip}"), "");
+    env.gt(&["task", "resume", &id]).fails(4);
     assert_eq!(env.json(&["task", "update", &id])["result"], "merged");
     let screen = env.gt(&["peek", &agent]).stdout;
     assert!(!screen.contains("continue"), "{screen}");
