@@ -8,7 +8,7 @@
 use super::branch::half_done;
 use super::site::Site;
 use crate::git::Git;
-use crate::workspace::snapshot;
+use crate::workspace::{snapshot, submodules};
 use crate::{Result, fault};
 use gt_core::Problem;
 use gt_core::merge::short;
@@ -121,6 +121,14 @@ pub(super) fn commit(site: &Site<'_>, warnings: &mut Vec<String>) -> Result<Opti
     let git = site.git().to_the_end();
     let head = site.head()?;
     let before = at_tip(site);
+    for submodule in submodules::of(site.town, &site.dir)? {
+        if submodule.changed_files(site.town)? > 0 {
+            warnings.push(format!(
+                "what is changed inside of {} was not committed: it is a repository of its own",
+                submodule.name
+            ));
+        }
+    }
     let Some(tree) = snapshot::tree(site.town, &site.dir)? else {
         return finish(site, before);
     };

@@ -89,6 +89,30 @@ fn with_nothing_to_commit_there_is_no_commit() {
 }
 
 #[test]
+fn what_is_changed_inside_of_a_submodule_is_told_and_not_committed() {
+    let (env, id, dir) = running();
+    wait_state(&env, &id, "idle");
+    add_submodule(&env, &dir);
+    fs::write(dir.join("sub/s.txt"), "changed\n").unwrap();
+    let before = head(&env, &dir);
+    let paused = env.json(&["task", "pause", &id]);
+    assert_eq!(paused["wip"], Value::Null, "{paused}");
+    let warning = paused["warnings"][0].as_str().unwrap();
+    assert!(warning.contains("inside of sub "), "{warning}");
+    assert_eq!(head(&env, &dir), before);
+    // Beside a file that can be committed as well.
+    fs::write(dir.join("new"), "x\n").unwrap();
+    let paused = env.json(&["task", "pause", &id]);
+    let warning = paused["warnings"][0].as_str().unwrap();
+    assert!(warning.contains("inside of sub "), "{warning}");
+    let files = env.git(&dir, &["show", "--format=", "--name-only"]);
+    assert_eq!(files, "new\n");
+    env.gt(&["task", "resume", &id]).ok();
+    assert_eq!(head(&env, &dir), before);
+    assert_eq!(read(&dir, "sub/s.txt"), "changed\n");
+}
+
+#[test]
 fn a_question_stays_open_and_a_merge_under_way_is_not_committed() {
     let (env, id) = with_project("");
     env.gt(&["task", "start", &id, "--prompt", "[[ask=Which?|this|that]]"])
