@@ -175,7 +175,7 @@ pub fn agent_of(town: &Town, id: &WorkId) -> Result<(Identity, String)> {
 }
 
 /// The folder of a task's worktree, if it is there.
-pub(crate) fn worktree(town: &Town, agent: &Identity) -> Option<PathBuf> {
+pub fn worktree(town: &Town, agent: &Identity) -> Option<PathBuf> {
     let rig = agent.rig().filter(|_| agent.role() == Role::Task)?;
     worktree_by(town, agent, &project::of_rig(town, rig).ok()?)
 }

@@ -50,6 +50,8 @@ pub(super) fn run(town: &Town, args: &AttachArgs, context: &Context) -> Answer {
             .hint(format!("`gt task start {id}` starts it"))
     })?;
     let choice = match (args.merge, args.skip) {
+        // Without a worktree there is nothing that could be behind.
+        _ if task::worktree(town, &agent).is_none() => Choice::Skip,
         (true, _) => Choice::Merge,
         (_, true) => Choice::Skip,
         _ => {

@@ -316,6 +316,21 @@ fn a_terminal_that_attaches_shows_the_task() {
     let gt = env!("CARGO_BIN_EXE_gt");
     // Outside of tmux, as far as it can tell.
     Person::at(&env, &format!("unset TMUX; {gt} task attach {id} --merge"));
+    wait_client(&env, &id);
+    assert_eq!(head(&env, &dir), base);
+}
+
+#[test]
+fn a_task_without_a_worktree_is_not_behind() {
+    let (env, id) = with_project("");
+    env.gt(&["start", &format!("task/{id}")]).ok();
+    assert!(!folder(&env, &id).exists());
+    let gt = env!("CARGO_BIN_EXE_gt");
+    Person::at(&env, &format!("unset TMUX; {gt} task attach {id}"));
+    wait_client(&env, &id);
+}
+
+fn wait_client(env: &TestEnv, id: &str) {
     wait_until("a client of the task", PATIENCE, || {
         let clients = gt_tmux::Command::new("list-clients").args(["-F", "#{session_name}"]);
         let clients = env.tmux(clients);
@@ -324,5 +339,4 @@ fn a_terminal_that_attaches_shows_the_task() {
             .any(|name| name == format!("{id}-az"))
             .then_some(())
     });
-    assert_eq!(head(&env, &dir), base);
 }
