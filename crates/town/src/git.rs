@@ -1,15 +1,14 @@
 //! The real `git`, called with arguments and never through a shell.
 
-use crate::{Result, Surroundings, processes};
+use crate::program::{self, Limits};
+use crate::{Result, Surroundings};
 use gt_core::Problem;
-use rustix::process::Signal;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A `git` for one folder.
 #[derive(Clone, Copy, Debug)]
@@ -121,44 +120,24 @@ impl<'a> Git<'a> {
         (command, shown)
     }
 
-    /// Runs it to its end, to its time limit, or until somebody wants it to stop. It
-    /// is then ended by us: a remote that never answers must hold up nobody.
-    fn output(&self, mut command: Command, shown: &str) -> Result<Output> {
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = command.spawn().map_err(|error| {
-            let problem = Problem::environment("cannot run git").caused_by(&error);
-            if error.kind() == std::io::ErrorKind::NotFound {
-                problem.hint("install git: `apt-get install git`, `brew install git`")
-            } else {
-                problem
-            }
-        })?;
-        let process = processes::hold_one(child.id());
-        let began = Instant::now();
-        let (sender, receiver) = mpsc::channel();
-        std::thread::spawn(move || sender.send(child.wait_with_output()));
-        let mut reason = None;
-        loop {
-            match receiver.recv_timeout(Duration::from_millis(50)) {
-                Ok(output) if reason.is_none() => {
-                    return output
-                        .map_err(|error| Problem::failed("cannot run git").caused_by(error));
-                }
-                Ok(_) | Err(RecvTimeoutError::Disconnected) => {
-                    let reason = reason.unwrap_or("it ended without an answer");
-                    return Err(Problem::failed(format!("`{shown}` was stopped: {reason}")));
-                }
-                Err(RecvTimeoutError::Timeout) => {
-                    let late = self.limit.is_some_and(|limit| began.elapsed() > limit);
-                    if self.around.cancel.is_set() && !self.to_the_end {
-                        reason = Some("interrupted");
-                    } else if late {
-                        reason = Some("it took too long");
+    fn output(&self, command: Command, shown: &str) -> Result<Output> {
+        let limits = Limits {
+            time: self.limit,
+            cancel: (!self.to_the_end).then_some(&self.around.cancel),
+            // It takes back what it has begun, however long that takes.
+            grace: None,
+        };
+        match program::output(command, &limits) {
+            Ok(Ok(output)) => Ok(output),
+            Ok(Err(reason)) => Err(Problem::failed(format!("`{shown}` was stopped: {reason}"))),
+            Err(error) => {
+                let problem = Problem::environment("cannot run git").caused_by(&error);
+                Err(match error.kind() {
+                    std::io::ErrorKind::NotFound => {
+                        problem.hint("install git: `apt-get install git`, `brew install git`")
                     }
-                    if let (Some(_), Some(process)) = (reason, &process) {
-                        process.signal(Signal::TERM);
-                    }
-                }
+                    _ => problem,
+                })
             }
         }
     }

@@ -51,6 +51,7 @@ pub mod pidfile;
 pub mod polecat;
 pub mod prime;
 pub mod processes;
+mod program;
 pub mod project;
 pub mod queue;
 pub mod recording;

@@ -6,6 +6,7 @@
 use super::site::Site;
 use super::wip;
 use crate::git::passes;
+use crate::program::{self, Limits};
 use crate::work::Work;
 use crate::{Result, Town};
 use gt_core::Problem;
@@ -13,6 +14,11 @@ use gt_core::work::WorkId;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// How long gh may take, and how long it may take to end.
+const PATIENCE: Duration = Duration::from_secs(120);
+const GRACE: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug, Default)]
 pub struct PullRequestOptions {
@@ -147,7 +153,8 @@ impl<'a> Gh<'a> {
 
     fn run(&self, words: &[String]) -> Result<String> {
         let around = self.site.town.around();
-        let output = Command::new(&self.program)
+        let mut command = Command::new(&self.program);
+        command
             .args(words)
             .current_dir(&self.site.dir)
             .env_clear()
@@ -156,20 +163,28 @@ impl<'a> Gh<'a> {
             .env("GH_PROMPT_DISABLED", "1")
             .env("GH_NO_UPDATE_NOTIFIER", "1")
             .env("GIT_TERMINAL_PROMPT", "0")
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|error| Problem::environment("cannot run gh").caused_by(error))?;
+            .stdin(Stdio::null());
+        let limits = Limits {
+            time: Some(PATIENCE),
+            cancel: Some(&around.cancel),
+            grace: Some(GRACE),
+        };
+        let shown = words.iter().take(2).map(String::as_str);
+        let shown = format!("gh {}", shown.collect::<Vec<_>>().join(" "));
+        let output = program::output(command, &limits)
+            .map_err(|error| Problem::environment("cannot run gh").caused_by(error))?
+            .map_err(|reason| {
+                Problem::failed(format!("`{shown}` was stopped: {reason}"))
+                    .hint("the branch is pushed; run it again to go on from there")
+            })?;
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
         let said = String::from_utf8_lossy(&output.stderr);
-        let command: Vec<&str> = words.iter().take(2).map(String::as_str).collect();
-        Err(Problem::failed(format!(
-            "`gh {}` failed ({})",
-            command.join(" "),
-            output.status
-        ))
-        .cause(said.trim().to_owned())
-        .hint("`gh auth status` says whether it may"))
+        Err(
+            Problem::failed(format!("`{shown}` failed ({})", output.status))
+                .cause(said.trim().to_owned())
+                .hint("`gh auth status` says whether it may"),
+        )
     }
 }

@@ -110,6 +110,7 @@ fn not_merged(handed: &HandedIn) -> Problem {
 }
 
 pub(super) fn pull_request(town: &Town, args: PrArgs, context: &Context) -> Answer {
+    context.catch_interrupts();
     let options = PullRequestOptions {
         draft: args.draft,
         title: args.title,

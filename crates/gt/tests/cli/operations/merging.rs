@@ -232,6 +232,34 @@ fn stand_in_for_gh(env: &mut TestEnv, has_one: bool) -> PathBuf {
     log
 }
 
+#[test]
+fn a_gh_that_never_answers_is_ended_by_an_interrupt() {
+    let (mut env, id, dir) = running();
+    commit(&env, &dir, "new", "x\n");
+    stand_in_for_gh(&mut env, false);
+    let pid_file = env.path("gh-pid");
+    let script = format!(
+        "#!/bin/sh\necho $$ > '{0}.new'; mv '{0}.new' '{0}'; exec sleep 1000\n",
+        pid_file.display()
+    );
+    fs::write(env.path("bin/gh"), script).unwrap();
+    let child = env.spawn(&["task", "pr", &id]);
+    let pid = wait_until("gh to run", PATIENCE, || fs::read_to_string(&pid_file).ok());
+    // To gt alone: it has to end gh itself.
+    crate::env::signal(child.id(), rustix::process::Signal::INT);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        words.contains("`gh pr list` was stopped: interrupted"),
+        "{words}"
+    );
+    let pid = pid.trim().parse().unwrap();
+    wait_until("gh to be gone", PATIENCE, || {
+        (!crate::env::lives(pid)).then_some(())
+    });
+}
+
 fn calls(log: &Path) -> Vec<Vec<String>> {
     let text = fs::read_to_string(log).unwrap_or_default();
     let calls = text.split_terminator("\0\n");
