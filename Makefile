@@ -79,7 +79,7 @@ bench: ## measure gt against bare tmux commands, and against the agent programs 
 board-image: ## make the images of the board in docs/images anew, from a real run of some minutes
 	@sh scripts/need.sh cargo cc tmux git python3
 	cargo build --release -p gt
-	@python3 scripts/board-image $(GT) --minutes 6
+	@python3 scripts/board-image $(GT) --minutes 5
 
 build: ## build the release binary
 	@sh scripts/need.sh cargo cc
