@@ -79,7 +79,14 @@ impl Home {
 impl Drop for Home {
     fn drop(&mut self) {
         let _ = self.tmux(&["kill-server"]).stderr(Stdio::null()).status();
-        let _ = std::fs::remove_dir_all(&self.path);
+        // Agents that are just ending may still write a last file.
+        for _ in 0..100 {
+            let _ = std::fs::remove_dir_all(&self.path);
+            if !self.path.exists() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
     }
 }
 
