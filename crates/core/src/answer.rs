@@ -1,6 +1,7 @@
-//! Which option of a dialog somebody means.
+//! Which option of a dialog somebody means, and which dialog.
 
 use crate::Problem;
+use crate::nudge;
 use crate::screen::Asking;
 
 /// What a person answers.
@@ -130,6 +131,15 @@ fn by_text(options: &[String], text: &str) -> Vec<usize> {
     found
 }
 
+/// What a question is recognised by, wherever its mark is and however wide its screen. An
+/// answer that names it is for no other.
+pub fn fingerprint(asking: &Asking) -> String {
+    let squeezed = |text: &String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let parts = std::iter::once(&asking.text).chain(&asking.options);
+    let parts: Vec<String> = parts.map(squeezed).collect();
+    nudge::fingerprint(&parts.join("\n"))
+}
+
 /// What to call the option in that place: its number, or `-` where it has none.
 pub fn number(asking: &Asking, at: usize) -> String {
     match asking.numbers.get(at) {
@@ -228,6 +238,29 @@ mod tests {
         assert_eq!(pick(&asking, &Choice::Number(3)).ok(), Some(3));
         assert_eq!(pick(&asking, &Choice::Number(4)).ok(), None);
         assert_eq!(number(&asking, 2), "-");
+    }
+
+    #[test]
+    fn a_question_is_known_by_its_words_and_not_by_its_mark() {
+        let asking = |text: &str, options: &[&str], marked| Asking {
+            kind: "permission".into(),
+            text: text.into(),
+            options: options.iter().map(|o| (*o).to_owned()).collect(),
+            marked,
+            across: false,
+            numbers: Vec::new(),
+        };
+        let one = fingerprint(&asking("rm x\nDo you want to?", &["Yes", "No"], Some(0)));
+        let moved = asking("rm  x\n\nDo you want to?", &["Yes", "No"], Some(1));
+        assert_eq!(one, fingerprint(&moved));
+        for other in [
+            asking("rm y\nDo you want to?", &["Yes", "No"], Some(0)),
+            asking("rm x\nDo you want to?", &["No", "Yes"], Some(0)),
+            asking("rm x\nDo you want to?", &["Yes No"], Some(0)),
+            asking("rm x\nDo you want to? Yes", &["No"], Some(0)),
+        ] {
+            assert_ne!(one, fingerprint(&other), "{other:?}");
+        }
     }
 
     #[test]

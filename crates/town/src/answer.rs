@@ -72,17 +72,26 @@ fn open_question(typist: &mut Typist<'_>, identity: &Identity, stands: Duration)
     }
 }
 
-/// Chooses an option of the dialog that an agent has open.
+/// Chooses an option of the dialog that an agent has open. If one is expected, by its
+/// [`answer::fingerprint`], another gets no key.
 pub fn answer(
     town: &Town,
     identity: &Identity,
     container: &Container,
     preset: &Preset,
     choice: &Choice,
+    expected: Option<&str>,
 ) -> Result<Answered> {
     let _lock = FileLock::take(&Queue::of(town, identity).lock_path(), LOCK_PATIENCE)?;
     let mut typist = Typist::new(town, container, preset);
     let asking = open_question(&mut typist, identity, STANDS)?;
+    if expected.is_some_and(|expected| expected != answer::fingerprint(&asking)) {
+        return Err(
+            Problem::conflict(format!("{identity} asks something else by now"))
+                .cause(asking.text.clone())
+                .hint(answer::listed(&asking)),
+        );
+    }
     let chosen = answer::pick(&asking, choice)?;
     let pane = container.pane().pane;
     let mut marked = marked(&asking, identity)?;

@@ -3,7 +3,7 @@ use crate::context::Context;
 use crate::output;
 use clap::Args;
 use gt_core::Identity;
-use gt_core::answer::{Choice, listed, number};
+use gt_core::answer::{Choice, fingerprint, listed, number};
 use gt_core::screen::Asking;
 use gt_town::{answer, nudge, signal, target};
 use serde_json::json;
@@ -13,13 +13,16 @@ use std::process::ExitCode;
 ///
 /// The dialog is read, its mark is moved to the option, seen there, and confirmed.
 /// Without an answer the question and its options are printed. An agent that asks
-/// nothing gets no key.
+/// nothing gets no key, and with --expect neither does one that asks something else.
 #[derive(Debug, Args)]
 pub(crate) struct AnswerArgs {
     target: String,
     /// The number of an option, yes, no, or words of the option
     #[arg(value_name = "ANSWER")]
     choice: Option<String>,
+    /// Answer only this question: the fingerprint that `--json` tells without an answer
+    #[arg(long, value_name = "FINGERPRINT", requires = "choice")]
+    expect: Option<String>,
 }
 
 pub(crate) fn run(args: AnswerArgs, context: &Context) -> Answer {
@@ -32,7 +35,8 @@ pub(crate) fn run(args: AnswerArgs, context: &Context) -> Answer {
         return show(&identity, &asking, context);
     };
     let choice = Choice::from(choice.as_str());
-    let answered = answer::answer(&town, &identity, &container, &preset, &choice)?;
+    let expected = args.expect.as_deref();
+    let answered = answer::answer(&town, &identity, &container, &preset, &choice, expected)?;
     // What waited for the answer may go on now.
     signal::wake_deliveries(&town, std::slice::from_ref(&container));
     let option = &answered.asking.options[answered.chosen];
@@ -48,6 +52,12 @@ pub(crate) fn run(args: AnswerArgs, context: &Context) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What each option is called by.
+fn labels(asking: &Asking) -> Vec<String> {
+    let all = 0..asking.options.len();
+    all.map(|at| number(asking, at)).collect()
+}
+
 fn show(identity: &Identity, asking: &Asking, context: &Context) -> Answer {
     if context.json {
         output::json(&json!({
@@ -55,7 +65,9 @@ fn show(identity: &Identity, asking: &Asking, context: &Context) -> Answer {
             "kind": asking.kind,
             "question": asking.text,
             "options": asking.options,
+            "labels": labels(asking),
             "marked": asking.marked,
+            "fingerprint": fingerprint(asking),
         }))?;
         return Ok(ExitCode::SUCCESS);
     }

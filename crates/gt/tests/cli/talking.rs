@@ -547,6 +547,49 @@ fn a_question_is_answered_by_reading_it() {
 }
 
 #[test]
+fn an_answer_to_one_question_is_not_given_to_the_next() {
+    let env = stage(&["max"]);
+    let made = |name: &str| env.town().join("gastown/crew/max").join(name);
+    env.gt(&[
+        "nudge",
+        "gastown/max",
+        "[[tool=touch first]] [[tool=touch second]]",
+    ])
+    .ok();
+    let asks = |about: &str| {
+        wait_until(about, PATIENCE, || {
+            let asked = env.gt(&["answer", "gastown/max", "--json"]);
+            let asked: serde_json::Value = serde_json::from_str(&asked.stdout).ok()?;
+            let is_it = asked["question"].as_str()?.contains(about);
+            is_it.then(|| asked["fingerprint"].as_str().unwrap().to_owned())
+        })
+    };
+    let expecting =
+        |fingerprint: &str| env.gt(&["answer", "gastown/max", "yes", "--expect", fingerprint]);
+    let first = asks("touch first");
+    expecting(&first).ok();
+    let second = asks("touch second");
+    assert_ne!(first, second);
+    // Whoever still has the first before him.
+    let refused = expecting(&first).fails(4);
+    assert!(
+        refused.stderr.contains("touch second"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(asks("touch second"), second, "it is still asked");
+    assert!(made("first").exists());
+    assert!(!made("second").exists());
+    expecting(&second).ok();
+    wait_until("the second was done", PATIENCE, || {
+        made("second").exists().then_some(())
+    });
+    // Without an answer there is nothing to expect one for.
+    env.gt(&["answer", "gastown/max", "--expect", &first])
+        .fails(2);
+}
+
+#[test]
 fn a_captured_screen_is_told_to_those_who_write_presets() {
     let env = TestEnv::empty();
     let screen = "● Bash(touch x)\n\n Do you want to proceed?\n ❯ 1. Yes\n   2. No\n\n Esc to cancel · Tab to amend\n";
