@@ -124,6 +124,7 @@ impl Board {
             Event::Detail { id, tab, detail } => self.on_detail(&id, tab, detail),
             Event::Outcome { order, result } => self.on_outcome(order, result, now),
             Event::Foreseen { order, result } => self.on_foreseen(order, result),
+            Event::Asked { order, result } => self.on_asked(order, result),
             Event::Tick => self.on_tick(now),
         }
         self.look();
@@ -145,10 +146,18 @@ impl Board {
         self.vanished = None;
         let (lists, facts) = (&self.lists, &self.facts);
         self.marks.retain(|id| lists.card(facts, id).is_some());
-        if let Some(Overlay::Cleanup { items, .. }) = &mut self.overlay {
-            for item in items {
-                item.is_shown = item.foreseen.is_some();
+        match &mut self.overlay {
+            Some(Overlay::Cleanup { items, .. }) => {
+                for item in items {
+                    item.is_shown = item.foreseen.is_some();
+                }
             }
+            Some(Overlay::Answer { items, .. }) => {
+                for item in items {
+                    item.is_shown = item.question.is_some();
+                }
+            }
+            _ => {}
         }
     }
 

@@ -4,7 +4,7 @@
 //! terminal ask for JSON. Nothing here is quoted: no shell sees it.
 
 use crate::action::{Deed, ServerDeed};
-use crate::{Order, Wish};
+use crate::{Order, Question, Wish};
 use gt_core::work::WorkId;
 
 /// An order without its number.
@@ -22,6 +22,7 @@ pub(crate) enum Manner {
     Run,
     HandOver,
     Foresee,
+    Ask,
 }
 
 impl Draft {
@@ -47,6 +48,7 @@ impl Draft {
             Manner::Run => Wish::Run(order),
             Manner::HandOver => Wish::HandOver(order),
             Manner::Foresee => Wish::Foresee(order),
+            Manner::Ask => Wish::Ask(order),
         }
     }
 }
@@ -150,9 +152,21 @@ pub(crate) fn server(deed: ServerDeed, id: &WorkId, name: Option<&str>) -> Draft
     Draft::new(id, title, &words)
 }
 
-/// What a person has typed may begin with a dash.
-pub(crate) fn answer(id: &WorkId, agent: &str, choice: &str) -> Draft {
-    let words = ["answer", "--json", "--", agent, choice];
+/// Reads what it asks.
+pub(crate) fn question(id: &WorkId, agent: &str) -> Draft {
+    let words = ["answer", "--json", "--", agent];
+    Draft {
+        manner: Manner::Ask,
+        ..Draft::new(id, format!("Reading what {agent} asks"), &words)
+    }
+}
+
+/// Answers one question and no other. What a person has typed may begin with a dash.
+pub(crate) fn answer(id: &WorkId, agent: &str, choice: &str, question: &Question) -> Draft {
+    let expected = question.fingerprint.as_str();
+    let words = [
+        "answer", "--json", "--expect", expected, "--", agent, choice,
+    ];
     Draft::new(id, format!("Answering {agent}"), &words)
 }
 

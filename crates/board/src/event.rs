@@ -1,6 +1,6 @@
 //! What can happen to the board.
 
-use crate::{Detail, Facts, Screen, Tab};
+use crate::{Detail, Facts, Question, Screen, Tab};
 use crossterm::event::{KeyEvent, MouseEvent};
 use gt_core::work::WorkId;
 
@@ -30,6 +30,11 @@ pub enum Event {
     Foreseen {
         order: u64,
         result: Result<Vec<String>, String>,
+    },
+    /// What an agent asks, or why that cannot be read.
+    Asked {
+        order: u64,
+        result: Result<Question, String>,
     },
     /// Time has passed; sent only at the moment that [`crate::Board::wake_at`] named.
     Tick,

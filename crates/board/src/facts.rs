@@ -16,6 +16,16 @@ pub struct Facts {
     pub warnings: Vec<String>,
 }
 
+/// What an agent asks, as it was read off its screen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    pub text: String,
+    /// What each option is called by, and what it says.
+    pub options: Vec<(String, String)>,
+    /// By this an answer says which question it is for.
+    pub fingerprint: String,
+}
+
 /// The screen of the agent in view: lines with the terminal's own colour sequences.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Screen {

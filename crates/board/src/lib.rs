@@ -40,7 +40,7 @@ mod wish;
 pub use action::{Action, Deed, ServerDeed};
 pub use board::Board;
 pub use event::Event;
-pub use facts::{Detail, Facts, Happening, Life, Screen, Tab, Window};
+pub use facts::{Detail, Facts, Happening, Life, Question, Screen, Tab, Window};
 pub use moment::Moment;
 #[cfg(any(test, feature = "testing"))]
 pub use sample::sample;

@@ -6,7 +6,7 @@ use crate::command::Draft;
 use crate::filter::Trait;
 use crate::input::Input;
 use crate::keys::{self, Binding, Mode};
-use crate::search;
+use crate::{Question, search};
 use gt_core::card::Server;
 use gt_core::work::WorkId;
 
@@ -59,8 +59,13 @@ pub(crate) enum Overlay {
         drafts: Vec<Draft>,
         scroll: usize,
     },
+    Answer {
+        items: Vec<Asked>,
+        input: Input,
+        scroll: usize,
+    },
+    /// A message.
     Write {
-        deed: Deed,
         /// Items and the agents that were at them.
         bound: Vec<(WorkId, String)>,
         about: Vec<String>,
@@ -86,6 +91,18 @@ pub(crate) struct Cleaning {
     pub(crate) is_shown: bool,
 }
 
+/// One item of an answer, with what its agent asks once that is read.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) id: WorkId,
+    /// Who was at it when the answer was begun.
+    pub(crate) agent: String,
+    pub(crate) order: u64,
+    pub(crate) question: Option<Result<Question, String>>,
+    /// A frame has shown that: nobody answers what was not to be read.
+    pub(crate) is_shown: bool,
+}
+
 impl Overlay {
     pub(crate) fn mode(&self) -> Mode {
         match self {
@@ -99,7 +116,7 @@ impl Overlay {
             Overlay::MergeChoice { .. } => Mode::MergeChoice,
             Overlay::Cleanup { .. } => Mode::Cleanup,
             Overlay::Confirm { .. } => Mode::Confirm,
-            Overlay::Write { .. } => Mode::Write,
+            Overlay::Answer { .. } | Overlay::Write { .. } => Mode::Write,
             Overlay::Help { .. } | Overlay::Log { .. } => Mode::Read,
         }
     }
@@ -107,7 +124,9 @@ impl Overlay {
     /// Where text goes that is typed or pasted.
     pub(crate) fn input(&mut self) -> Option<&mut Input> {
         match self {
-            Overlay::Search { input } | Overlay::Write { input, .. } => Some(input),
+            Overlay::Search { input }
+            | Overlay::Answer { input, .. }
+            | Overlay::Write { input, .. } => Some(input),
             Overlay::Palette { pick, .. } | Overlay::Projects { pick } => Some(&mut pick.input),
             _ => None,
         }

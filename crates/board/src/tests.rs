@@ -9,7 +9,7 @@ mod nasty;
 mod pointing;
 
 use crate::keys::Mode;
-use crate::{Board, Event, Facts, Moment, Theme, Wish};
+use crate::{Board, Event, Facts, Moment, Question, Theme, Wish};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use gt_core::card::{Branch, Card, Parts, Server, ServerState, Session};
 use gt_core::merge;
@@ -168,11 +168,26 @@ pub(crate) fn commands(wishes: &[Wish]) -> Vec<String> {
         Wish::Run(order) => Some(("run", order)),
         Wish::HandOver(order) => Some(("hand over", order)),
         Wish::Foresee(order) => Some(("foresee", order)),
+        Wish::Ask(order) => Some(("ask", order)),
         _ => None,
     });
     orders
         .map(|(how, order)| format!("{how}: gt {}", order.words.join(" ")))
         .collect()
+}
+
+/// What an agent asks.
+pub(crate) fn question(fingerprint: &str) -> Question {
+    let options = [
+        ("1.", "Yes"),
+        ("2.", "Yes, and don't ask again for rm"),
+        ("3.", "No"),
+    ];
+    Question {
+        text: "Bash command\nrm -rf build\nDo you want to run rm?".to_owned(),
+        options: options.map(|(a, b)| (a.to_owned(), b.to_owned())).to_vec(),
+        fingerprint: fingerprint.to_owned(),
+    }
 }
 
 pub(crate) fn id(text: &str) -> WorkId {

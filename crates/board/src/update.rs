@@ -13,7 +13,7 @@ use crate::filter;
 use crate::keys::{self, Key, Mode};
 use crate::overlay::{self, Overlay, Pick};
 use crate::toast::Tenor;
-use crate::{Moment, Wish};
+use crate::{Moment, Question, Wish};
 use crossterm::event::{KeyEvent, KeyEventKind};
 use gt_core::card::Column;
 use gt_core::work::WorkId;
@@ -258,6 +258,15 @@ impl Board {
             && let Some(item) = items.iter_mut().find(|item| item.order == order)
         {
             item.foreseen = Some(result);
+            self.dirty = true;
+        }
+    }
+
+    pub(crate) fn on_asked(&mut self, order: u64, result: Result<Question, String>) {
+        if let Some(Overlay::Answer { items, .. }) = &mut self.overlay
+            && let Some(item) = items.iter_mut().find(|item| item.order == order)
+        {
+            item.question = Some(result);
             self.dirty = true;
         }
     }

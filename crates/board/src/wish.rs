@@ -14,6 +14,8 @@ pub enum Wish {
     HandOver(Order),
     /// Find out what this command would do (`--dry-run`), and say so.
     Foresee(Order),
+    /// Read the question that this command shows (`gt answer` without an answer), and say it.
+    Ask(Order),
     /// This item's screen is in view from now on.
     Look(Option<WorkId>),
     /// This tab of this item is in view from now on.

@@ -162,6 +162,7 @@ impl Session {
                 }
                 Wish::Run(order) => self.orders.run(order),
                 Wish::Foresee(order) => self.orders.foresee(order),
+                Wish::Ask(order) => self.orders.ask(order),
                 Wish::HandOver(order) => {
                     // Nobody sees it meanwhile.
                     self.view.look(None);

@@ -188,6 +188,8 @@ pub const TABLE: &[Binding] = rows! {
     Confirm     "Ctrl-c"             Quit,                         "Leave the board";
 
     Write       "Enter"              Accept,                       "Send it";
+    Write       "Down"               Down,                         "Scroll down";
+    Write       "Up"                 Up,                           "Scroll up";
     Write       "Backspace Ctrl-h"   Erase,                        "Erase a letter";
     Write       "Delete"             Delete,                       "Erase the letter under the cursor";
     Write       "Ctrl-w"             EraseWord,                    "Erase a word";

@@ -272,22 +272,119 @@ fn many_are_cleaned_up_with_one_question() {
     );
 }
 
+/// The number of the order that reads a question.
+fn asked(wishes: &[Wish]) -> u64 {
+    let found = wishes.iter().find_map(|wish| match wish {
+        Wish::Ask(order) => Some(order.number),
+        _ => None,
+    });
+    found.expect("a question is read")
+}
+
 #[test]
-fn an_answer_goes_to_the_agent_that_had_asked() {
+fn an_answer_goes_to_the_agent_and_the_question_that_were_shown() {
     let mut stage = Stage::new(80, 24);
-    stage.press("j y");
-    stage.assert_shows("Do you want to run rm?");
+    let order = asked(&stage.press("j y"));
+    stage.assert_shows("Reading what it asks…");
+    let result = Ok(question("f1-9"));
+    stage.happens(Event::Asked { order, result });
+    stage.assert_shows("rm -rf build");
+    stage.assert_shows("1. Yes");
+    stage.assert_shows("3. No");
     let mut facts = later();
     for card in &mut facts.cards {
         if card.session.is_some() {
             session(card).agent = "somebody/else".to_owned();
+            session(card).reason = Some("asks something else".to_owned());
         }
     }
     stage.happens(Event::Facts(facts));
     let wishes = stage.press("-2<Enter>");
     assert_eq!(
         commands(&wishes),
-        ["run: gt answer --json -- task/gt-00ask -2"]
+        ["run: gt answer --json --expect f1-9 -- task/gt-00ask -2"]
+    );
+    // What another question was is none for this one.
+    let order_again = asked(&stage.press(" y"));
+    let result = Ok(question("f1-9"));
+    stage.happens(Event::Asked { order, result });
+    assert_eq!(commands(&stage.press("1<Enter>")), Vec::<String>::new());
+    let result = Ok(question("f2-9"));
+    stage.happens(Event::Asked {
+        order: order_again,
+        result,
+    });
+    assert_eq!(
+        commands(&stage.press("<Enter>")),
+        ["run: gt answer --json --expect f2-9 -- somebody/else 1"]
+    );
+}
+
+#[test]
+fn the_end_of_a_long_option_is_shown() {
+    let mut stage = Stage::new(80, 24);
+    let order = asked(&stage.press("j y"));
+    let mut long = question("f1-9");
+    long.options[1].1 = format!("Yes, and {}never ask again", "so on ".repeat(20));
+    let result = Ok(long);
+    stage.happens(Event::Asked { order, result });
+    stage.assert_shows("never ask again");
+    stage.assert_shows("3. No");
+}
+
+#[test]
+fn nobody_answers_a_question_that_was_not_shown() {
+    let mut stage = Stage::new(80, 24);
+    let order = asked(&stage.press("j y"));
+    assert_eq!(commands(&stage.press("1<Enter>")), Vec::<String>::new());
+    stage.assert_mode(Mode::Write);
+    // It is known, and no frame has shown it yet.
+    let result = Ok(question("f1-9"));
+    stage
+        .board
+        .handle(Event::Asked { order, result }, stage.now);
+    assert_eq!(commands(&stage.press("<Enter>")), Vec::<String>::new());
+    assert_eq!(
+        commands(&stage.press("<Enter>")),
+        ["run: gt answer --json --expect f1-9 -- task/gt-00ask 1"]
+    );
+}
+
+#[test]
+fn a_question_that_cannot_be_read_is_not_answered() {
+    let mut stage = Stage::new(80, 24);
+    let order = asked(&stage.press("j y"));
+    let result = Err("what task/gt-00ask asks cannot be read".to_owned());
+    stage.happens(Event::Asked { order, result });
+    stage.assert_shows("asks cannot be read");
+    assert_eq!(commands(&stage.press("1<Enter>")), Vec::<String>::new());
+    stage.assert_shows("a attaches, to answer there");
+}
+
+#[test]
+fn many_are_answered_each_by_its_own_question() {
+    let mut facts = town();
+    for card in &mut facts.cards {
+        if card.id == id("gt-00crs") {
+            session(card).state = State::Waiting;
+        }
+    }
+    let mut stage = Stage::with(120, 40, Theme::Dark, facts);
+    let wishes = stage.press("* y");
+    let orders = wishes.iter().filter_map(|wish| match wish {
+        Wish::Ask(order) => Some(order.number),
+        _ => None,
+    });
+    for order in orders.collect::<Vec<_>>() {
+        let result = Ok(question(&format!("f{order}")));
+        stage.happens(Event::Asked { order, result });
+    }
+    assert_eq!(
+        commands(&stage.press("no<Enter>")),
+        [
+            "run: gt answer --json --expect f1 -- task/gt-00ask no",
+            "run: gt answer --json --expect f2 -- task/gt-00crs no",
+        ]
     );
 }
 

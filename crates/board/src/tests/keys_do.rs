@@ -38,6 +38,8 @@ fn way(mode: Mode, action: Action) -> &'static str {
         (Mode::Cleanup, _) => "j d",
         (Mode::Confirm, _) => "h x",
         (Mode::Write, Action::Right | Action::Delete | Action::Bottom) => "h nt<Left>",
+        (Mode::Write, Action::Up) => "j y<Down><Down>",
+        (Mode::Write, Action::Down) => "j y",
         (Mode::Write, _) => "h nt",
         (Mode::Read, Action::Up | Action::PageUp | Action::Top) => "?jj",
         (Mode::Read, _) => "?",
@@ -92,6 +94,12 @@ fn ready(mode: Mode, action: Action) -> Stage {
                         order: order.number,
                         result,
                     });
+                }
+                Wish::Ask(order) => {
+                    let mut asked = question("1-2");
+                    asked.text = "a line\n".repeat(60);
+                    let (order, result) = (order.number, Ok(asked));
+                    stage.happens(Event::Asked { order, result });
                 }
                 _ => {}
             }
@@ -204,11 +212,7 @@ fn each_action_is_the_command_of_the_table() {
             "run: gt task abort-merge gt-00brk --json",
         ),
         (Deed::PullRequest, "P", "run: gt task pr gt-00bsy --json"),
-        (
-            Deed::Answer,
-            "y1<Enter>",
-            "run: gt answer --json -- task/gt-00ask 1",
-        ),
+        (Deed::Answer, "y", "ask: gt answer --json -- task/gt-00ask"),
         (
             Deed::Nudge,
             "nhi<Enter>",

@@ -255,7 +255,7 @@ fn whatever_happens_in_whatever_order_it_holds_together() {
             stage = Stage::new(80, 24);
             last_order = 0;
         }
-        let event = match dice.below(24) {
+        let event = match dice.below(25) {
             0 => Event::Facts(towns[dice.below(towns.len())].clone()),
             1 => {
                 let (width, height) = sizes[dice.below(sizes.len())];
@@ -294,10 +294,21 @@ fn whatever_happens_in_whatever_order_it_holds_together() {
                 })
             }
             5 => {
+                let order = stage.board.orders;
+                let result = match dice.below(3) {
+                    0 => Err("it cannot be read".to_owned()),
+                    lines => Ok(Question {
+                        text: "日本\u{1b}[31m \u{202e}\n".repeat(lines * 20),
+                        ..question("1-2")
+                    }),
+                };
+                Event::Asked { order, result }
+            }
+            6 => {
                 stage.now = stage.now.plus_millis(3_000);
                 Event::Tick
             }
-            6..10 if matches!(stage.board.mode(), Mode::Board | Mode::Detail) => {
+            7..11 if matches!(stage.board.mode(), Mode::Board | Mode::Detail) => {
                 Event::Key(KeyEvent::new(KeyCode::Char(' '), KeyModifiers::NONE))
             }
             _ => {
@@ -307,7 +318,11 @@ fn whatever_happens_in_whatever_order_it_holds_together() {
         };
         let about = format!("step {step}: {event:?}");
         for wish in stage.happens(event) {
-            if let Wish::Run(order) | Wish::HandOver(order) | Wish::Foresee(order) = wish {
+            if let Wish::Run(order)
+            | Wish::HandOver(order)
+            | Wish::Foresee(order)
+            | Wish::Ask(order) = wish
+            {
                 assert!(order.number > last_order, "{about}");
                 assert!(order.item.is_some(), "{about}");
                 last_order = order.number;

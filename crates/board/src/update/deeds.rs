@@ -4,7 +4,7 @@ use crate::action::{Deed, ServerDeed};
 use crate::board::{Board, UnderWay};
 use crate::command::{self, Draft, Manner};
 use crate::input::Input;
-use crate::overlay::{Cleaning, Overlay};
+use crate::overlay::{Asked, Cleaning, Overlay};
 use crate::toast::Tenor;
 use crate::{Moment, Tab};
 use gt_core::work::WorkId;
@@ -47,7 +47,8 @@ impl Board {
             Deed::Diff => self.open(first.clone(), Tab::Diff),
             Deed::Servers => self.choose_server(able),
             Deed::Cleanup => self.foresee_cleanup(able),
-            Deed::Answer | Deed::Nudge => self.write(deed, able),
+            Deed::Answer => self.read_questions(able),
+            Deed::Nudge => self.write(able),
             _ => {
                 let drafts: Vec<Draft> = able
                     .iter()
@@ -148,41 +149,80 @@ impl Board {
         self.order_all(drafts);
     }
 
-    fn write(&mut self, deed: Deed, able: Vec<WorkId>) {
-        let mut bound = Vec::new();
-        let mut about = Vec::new();
-        for id in able {
-            let session = self.card(&id).and_then(|card| card.session.as_ref());
-            if let Some(session) = session {
-                let reason = session.reason.as_deref().unwrap_or(session.state.word());
-                about.push(format!("{id}  {}: {reason}", session.agent));
-                bound.push((id, session.agent.clone()));
-            }
-        }
+    /// What is answered is read anew: a card may be a moment behind its agent.
+    fn read_questions(&mut self, able: Vec<WorkId>) {
+        let items = self.with_agents(able).into_iter().map(|(id, agent)| Asked {
+            order: self.order(command::question(&id, &agent)),
+            id,
+            agent,
+            question: None,
+            is_shown: false,
+        });
+        let items = items.collect();
+        self.show(Overlay::Answer {
+            items,
+            input: Input::default(),
+            scroll: 0,
+        });
+    }
+
+    fn with_agents(&self, ids: Vec<WorkId>) -> Vec<(WorkId, String)> {
+        let agent = |id: &WorkId| Some(self.card(id)?.session.as_ref()?.agent.clone());
+        let bound = ids.into_iter();
+        bound
+            .filter_map(|id| agent(&id).map(|agent| (id, agent)))
+            .collect()
+    }
+
+    fn write(&mut self, able: Vec<WorkId>) {
+        let bound = self.with_agents(able);
+        let about = bound.iter().map(|(id, agent)| {
+            let session = self.card(id).and_then(|card| card.session.as_ref());
+            let reason = session.map_or("", |session| {
+                session.reason.as_deref().unwrap_or(session.state.word())
+            });
+            format!("{id}  {agent}: {reason}")
+        });
+        let about = about.collect();
         self.show(Overlay::Write {
-            deed,
             bound,
             about,
             input: Input::default(),
         });
     }
 
-    pub(super) fn send(&mut self) {
-        let Some(Overlay::Write {
-            deed, bound, input, ..
-        }) = &self.overlay
-        else {
-            return;
+    /// Sends what was typed. Where a question could not be read, nothing is answered.
+    pub(super) fn send(&mut self, now: Moment) {
+        let drafts: Vec<Draft> = match &self.overlay {
+            Some(Overlay::Write { bound, input, .. }) => {
+                let text = input.text().trim();
+                if text.is_empty() {
+                    return;
+                }
+                let drafts = bound.iter();
+                drafts
+                    .map(|(id, agent)| command::nudge(id, agent, text))
+                    .collect()
+            }
+            Some(Overlay::Answer { items, input, .. }) => {
+                let text = input.text().trim();
+                if text.is_empty() || items.iter().any(|item| !item.is_shown) {
+                    return;
+                }
+                let drafts = items.iter().filter_map(|item| {
+                    let question = item.question.as_ref()?.as_ref().ok()?;
+                    Some(command::answer(&item.id, &item.agent, text, question))
+                });
+                drafts.collect()
+            }
+            _ => return,
         };
-        let text = input.text().trim();
-        if text.is_empty() {
+        if drafts.is_empty() {
+            let why = "What it asks could not be read: a attaches, to answer there".to_owned();
+            self.toasts.say(Tenor::Note, why, now);
+            self.dirty = true;
             return;
         }
-        let drafts = bound.iter().map(|(id, agent)| match deed {
-            Deed::Answer => command::answer(id, agent, text),
-            _ => command::nudge(id, agent, text),
-        });
-        let drafts: Vec<Draft> = drafts.collect();
         self.hide();
         self.order_all(drafts);
     }
@@ -220,7 +260,7 @@ impl Board {
         if draft.manner == Manner::Run {
             self.toasts.begin(number, format!("{}…", draft.title));
         }
-        if draft.manner != Manner::Foresee {
+        if matches!(draft.manner, Manner::Run | Manner::HandOver) {
             let under_way = UnderWay {
                 item: draft.item.clone(),
                 title: draft.title.clone(),

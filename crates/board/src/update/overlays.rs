@@ -140,9 +140,15 @@ impl Board {
                 }
                 _ => {}
             },
+            Overlay::Answer { scroll, .. } => match action {
+                Action::Up => *scroll = self.drawn.overlay_scroll.saturating_sub(1),
+                Action::Down => *scroll = self.drawn.overlay_scroll + 1,
+                Action::Accept => self.send(now),
+                _ => {}
+            },
             Overlay::Write { .. } => {
                 if action == Action::Accept {
-                    self.send();
+                    self.send(now);
                 }
             }
             Overlay::Help { scroll, .. } | Overlay::Log { scroll } => {

@@ -40,11 +40,12 @@ pub(super) fn draw(board: &Board, overlay: &Overlay, area: Rect, canvas: &mut Ca
         } => {
             questions::confirm(question, lines, *scroll, area, canvas);
         }
-        Overlay::Write {
-            deed, about, input, ..
-        } => {
-            questions::write(*deed, about, input, area, canvas);
-        }
+        Overlay::Answer {
+            items,
+            input,
+            scroll,
+        } => questions::answer(items, input, *scroll, area, canvas),
+        Overlay::Write { about, input, .. } => questions::write(about, input, area, canvas),
         Overlay::Help { first, scroll } => help::help(*first, *scroll, area, canvas),
         Overlay::Log { scroll } => help::log(board, *scroll, area, canvas),
     }

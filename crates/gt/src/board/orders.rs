@@ -2,7 +2,7 @@
 //! at the command line, and whatever becomes of it, the board goes on.
 
 use super::inbox::Post;
-use gt_board::{Event, Order};
+use gt_board::{Event, Order, Question};
 use gt_core::work::WorkId;
 use gt_town::Town;
 use serde_json::Value;
@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 enum Purpose {
     Run,
     Foresee,
+    Ask,
 }
 
 /// Takes orders and carries them out: those for one item one after the other, as they were
@@ -58,6 +59,10 @@ impl Orders {
 
     pub(super) fn foresee(&self, order: Order) {
         self.take(order, Purpose::Foresee);
+    }
+
+    pub(super) fn ask(&self, order: Order) {
+        self.take(order, Purpose::Ask);
     }
 
     fn take(&self, order: Order, purpose: Purpose) {
@@ -129,6 +134,10 @@ fn carry_out(words: &Words, order: &Order, purpose: Purpose) -> Event {
         Purpose::Foresee => Event::Foreseen {
             order: number,
             result: result.and_then(|answer| steps(&answer)),
+        },
+        Purpose::Ask => Event::Asked {
+            order: number,
+            result: result.and_then(|answer| question(&answer)),
         },
     }
 }
@@ -213,6 +222,21 @@ fn summary(answer: &Value) -> String {
         .or_else(|| text("result"))
         .or_else(|| text("url"));
     found.unwrap_or_default().replace('_', " ")
+}
+
+/// What an agent asks, as `gt answer` shows it.
+fn question(answer: &Value) -> Result<Question, String> {
+    let text = |name: &str| Some(answer[name].as_str()?.to_owned());
+    let options = texts(&answer["options"]);
+    let read = || {
+        Some(Question {
+            text: text("question")?,
+            fingerprint: text("fingerprint")?,
+            options: texts(&answer["labels"]).into_iter().zip(options).collect(),
+        })
+    };
+    let question = read().filter(|question| !question.options.is_empty());
+    question.ok_or_else(|| "its options cannot be read".to_owned())
 }
 
 /// What a command would do, step by step; a refusal is a failure.

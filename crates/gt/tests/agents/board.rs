@@ -97,6 +97,7 @@ fn a_task_is_started_answered_and_stopped_by_keys() {
         let approved = stage.path(&format!("gastown-{id}/approved"));
         assert!(!approved.exists(), "nobody has answered yet");
         board.act("y");
+        board.shows("The number of an option");
         board.write("yes");
         board.press(&["Enter"]);
         wait_until("what was asked for", PATIENCE, || {

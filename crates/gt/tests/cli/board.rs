@@ -65,7 +65,7 @@ fn from_idea_to_merged_by_keys_alone() {
     board.wait_text("asks:");
     // The answer.
     board.act("y");
-    board.wait_text("Answer");
+    board.wait_text("The number of an option");
     board.write("1");
     board.press(&["Enter"]);
     board.wait_text("Review 1");

@@ -1,10 +1,10 @@
 //! What asks before something is done.
 
 use super::{middle, scrolled};
-use crate::action::{Action, Deed};
+use crate::action::Action;
 use crate::input::Input;
 use crate::keys::{self, Mode};
-use crate::overlay::Cleaning;
+use crate::overlay::{Asked, Cleaning};
 use crate::text::{clean, cut, width, wrap};
 use crate::theme::Tone;
 use crate::view::canvas::{Canvas, indent, row};
@@ -163,20 +163,59 @@ fn question(
     }
 }
 
-pub(super) fn write(
-    deed: Deed,
-    about: &[String],
+/// What is asked, as it was read, and a line for the answer.
+pub(super) fn answer(
+    items: &[Asked],
     input: &Input,
+    scroll: usize,
     area: Rect,
     canvas: &mut Canvas<'_>,
 ) {
-    let (title, hint) = match deed {
-        Deed::Answer => (
-            "Answer",
-            "The number of an option, yes, no, or words of the option",
-        ),
-        _ => ("Message", "It is typed when the agent is idle"),
+    let room = usize::from(TYPED_WIDTH.min(area.width).saturating_sub(6));
+    let mut lines = Vec::new();
+    for item in items {
+        let head = format!("{}  {}", item.id, clean(&item.agent));
+        lines.push(Line::from(canvas.span(head, Tone::Strong)));
+        match &item.question {
+            None => lines.push(Line::from(
+                canvas.span("  Reading what it asks…", Tone::Dim),
+            )),
+            Some(Err(why)) => {
+                for line in wrap(why, room) {
+                    lines.push(Line::from(canvas.span(format!("  {line}"), Tone::Bad)));
+                }
+                let instead = "  Nothing is answered: a attaches, to answer there";
+                lines.push(Line::from(canvas.span(instead, Tone::Dim)));
+            }
+            Some(Ok(question)) => {
+                for line in wrap(&question.text, room) {
+                    lines.push(Line::from(canvas.span(format!("  {line}"), Tone::Text)));
+                }
+                for (label, option) in &question.options {
+                    // All of it: at its end may stand for how long it approves.
+                    let mut label = format!("  {} ", clean(label));
+                    for line in wrap(option, room.saturating_sub(width(&label))) {
+                        let beneath = " ".repeat(width(&label));
+                        lines.push(Line::from(vec![
+                            canvas.span(std::mem::replace(&mut label, beneath), Tone::Key),
+                            canvas.span(line, Tone::Text),
+                        ]));
+                    }
+                }
+            }
+        }
+    }
+    let is_known = |item: &Asked| matches!(item.question, Some(Ok(_)));
+    let can_be_sent =
+        items.iter().all(|item| item.question.is_some()) && items.iter().any(is_known);
+    let hint = match can_be_sent {
+        true => "The number of an option, yes, no, or words of the option",
+        false => "",
     };
+    typed("Answer", &lines, scroll, hint, input, area, canvas);
+}
+
+pub(super) fn write(about: &[String], input: &Input, area: Rect, canvas: &mut Canvas<'_>) {
     const MOST: usize = 6;
     let mut lines: Vec<Line<'_>> = about
         .iter()
@@ -187,9 +226,24 @@ pub(super) fn write(
         let more = format!("and {} more", about.len() - MOST);
         lines.push(Line::from(canvas.span(more, Tone::Dim)));
     }
-    lines.push(Line::from(canvas.span(hint, Tone::Dim)));
-    let wanted = u16::try_from(lines.len() + 3).unwrap_or(u16::MAX);
-    let at = middle(area, 76, wanted);
+    let hint = "It is typed when the agent is idle";
+    typed("Message", &lines, 0, hint, input, area, canvas);
+}
+
+const TYPED_WIDTH: u16 = 76;
+
+/// What it is about, and below it a hint and the line that is typed.
+fn typed(
+    title: &str,
+    lines: &[Line<'_>],
+    scroll: usize,
+    hint: &str,
+    input: &Input,
+    area: Rect,
+    canvas: &mut Canvas<'_>,
+) {
+    let wanted = u16::try_from(lines.len() + 4).unwrap_or(u16::MAX);
+    let at = middle(area, TYPED_WIDTH, wanted.min(area.height.saturating_sub(2)));
     // It stands above, or at the left, where it does not cover the agent's question.
     let at = Rect {
         x: if area.width >= frame::WIDE {
@@ -201,9 +255,13 @@ pub(super) fn write(
         ..at
     };
     let inside = indent(canvas.frame(at, title, Tone::Asks), 1);
-    for (y, line) in (0..).zip(&lines) {
-        canvas.line(row(inside, y), line);
-    }
+    let body = Rect {
+        height: inside.height.saturating_sub(2),
+        ..inside
+    };
+    scrolled(lines, scroll, body, canvas);
+    let style = canvas.theme.style(Tone::Dim);
+    canvas.text(row(inside, inside.height.saturating_sub(2)), hint, style);
     let line = row(inside, inside.height.saturating_sub(1));
     let key = canvas.theme.style(Tone::Key);
     let x = canvas.text(line, "> ", key);

@@ -43,7 +43,7 @@ fn an_agent_is_paused_resumed_told_answered_and_stopped() {
     board.wait_text("Which one?");
     board.wait_text("? waiting");
     board.act("y");
-    board.wait_text("Answer");
+    board.wait_text("The number of an option");
     board.write("2");
     board.press(&["Enter"]);
     board.until("the choice", || {
