@@ -170,8 +170,9 @@ impl Deed {
                     "it is in the merge queue",
                 ),
             ],
+            // What waits in the merge queue is no merge in the worktree.
             Deed::AbortMerge => &[(
-                !is_handed_in && !branch.is_some_and(|branch| branch.merging),
+                !branch.is_some_and(|branch| branch.merging),
                 "no merge is under way",
             )],
             Deed::Diff => &[(branch.is_none(), "it has no worktree")],

@@ -262,6 +262,17 @@ fn what_cannot_be_done_says_why_and_leaves_the_menu_open() {
 }
 
 #[test]
+fn a_merge_is_aborted_only_where_one_is_under_way() {
+    // It is in the merge queue, and nothing is under way in a worktree.
+    let mut stage = Stage::new(120, 40);
+    stage.board.select(&id("gt-00que"));
+    let wishes = stage.press(" M");
+    assert_eq!(commands(&wishes), Vec::<String>::new());
+    stage.assert_mode(Mode::Actions);
+    stage.assert_shows("gt-00que: no merge is under way");
+}
+
+#[test]
 fn rows_of_the_menu_are_walked_and_taken() {
     let mut stage = Stage::new(80, 24);
     stage.press("h ");
