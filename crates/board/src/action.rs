@@ -100,6 +100,18 @@ impl Deed {
         matches!(self, Deed::Attach | Deed::Diff)
     }
 
+    /// What it is for this card: what runs already is not started, one goes there.
+    pub(crate) fn meant_for(self, card: &Card) -> Deed {
+        let starts = matches!(self, Deed::Start | Deed::StartWork | Deed::StartYolo);
+        let runs = card.session.as_ref().is_some_and(|session| {
+            session.harness.is_some() && !session.state.is_dead() && session.state != State::Paused
+        });
+        match starts && runs && card.status != Status::Closed {
+            true => Deed::Attach,
+            false => self,
+        }
+    }
+
     /// Whether it asks first, even for one card.
     pub(crate) fn asks_first(self) -> bool {
         matches!(self, Deed::Stop | Deed::AbortMerge)

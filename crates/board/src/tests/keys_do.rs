@@ -273,6 +273,40 @@ fn a_merge_is_aborted_only_where_one_is_under_way() {
 }
 
 #[test]
+fn what_runs_is_not_started_but_gone_to() {
+    for key in ["s", "S", "!"] {
+        // It is behind its base: that is asked first, as with a.
+        let mut stage = Stage::new(80, 24);
+        assert_eq!(
+            commands(&stage.press(&format!("h {key}"))),
+            Vec::<String>::new()
+        );
+        stage.assert_mode(Mode::MergeChoice);
+        assert_eq!(
+            commands(&stage.press("s")),
+            ["hand over: gt task attach gt-00bsy --skip"]
+        );
+        let mut stage = Stage::new(80, 24);
+        assert_eq!(
+            commands(&stage.press(&format!("j {key}"))),
+            ["hand over: gt task attach gt-00ask"]
+        );
+    }
+    let mut stage = Stage::new(80, 24);
+    stage.press("h ");
+    stage.assert_shows("s Start                     (it runs: attaches)");
+    // Nobody goes to several at once, and what is paused is resumed.
+    let mut stage = Stage::new(80, 24);
+    stage.press("hV");
+    stage.board.select(&id("gt-00epc"));
+    stage.press("V s");
+    stage.assert_shows("left out: gt-00bsy: it runs: a attaches");
+    let mut stage = Stage::new(80, 24);
+    stage.press("hG s");
+    stage.assert_shows("it is paused: R resumes");
+}
+
+#[test]
 fn rows_of_the_menu_are_walked_and_taken() {
     let mut stage = Stage::new(80, 24);
     stage.press("h ");

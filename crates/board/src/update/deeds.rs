@@ -12,6 +12,7 @@ use gt_core::work::WorkId;
 impl Board {
     /// Does something with these cards, whatever is under the cursor by now.
     pub(crate) fn perform(&mut self, deed: Deed, bound: &[WorkId], now: Moment) {
+        let deed = self.meant(deed, bound);
         let mut able = Vec::new();
         let mut unable = Vec::new();
         for id in bound {
@@ -60,6 +61,14 @@ impl Board {
                     self.order_all(drafts);
                 }
             }
+        }
+    }
+
+    /// What a deed is for these cards. One cannot go to several at once.
+    pub(crate) fn meant(&self, deed: Deed, bound: &[WorkId]) -> Deed {
+        match bound {
+            [one] => self.card(one).map_or(deed, |card| deed.meant_for(card)),
+            _ => deed,
         }
     }
 

@@ -55,7 +55,8 @@ pub(super) fn actions(
 ) {
     let mut lines = Vec::new();
     for (binding, deed) in overlay::deeds() {
-        let why_not = why_not(board, bound, deed);
+        let meant = board.meant(deed, bound);
+        let why_not = why_not(board, bound, meant);
         let (key, word) = match why_not {
             None => (Tone::Key, Tone::Text),
             Some(_) => (Tone::Dim, Tone::Dim),
@@ -64,8 +65,10 @@ pub(super) fn actions(
             canvas.span(format!("{} ", binding.keys), key),
             canvas.span(fit(binding.help, 26), word),
         ];
-        if let Some(why) = why_not {
-            spans.push(canvas.span(format!("({why})"), Tone::Dim));
+        match why_not {
+            Some(why) => spans.push(canvas.span(format!("({why})"), Tone::Dim)),
+            None if meant != deed => spans.push(canvas.span("(it runs: attaches)", Tone::Dim)),
+            None => {}
         }
         lines.push(Line::from(spans));
     }
