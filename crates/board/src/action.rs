@@ -5,6 +5,7 @@ use crate::sort::Sort;
 use gt_core::card::Card;
 use gt_core::state::State;
 use gt_core::work::Status;
+use std::borrow::Cow;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -106,7 +107,8 @@ impl Deed {
         let runs = card.session.as_ref().is_some_and(|session| {
             session.harness.is_some() && !session.state.is_dead() && session.state != State::Paused
         });
-        match starts && runs && card.status != Status::Closed {
+        let is_own = card.holder.is_none();
+        match starts && runs && is_own && card.status != Status::Closed {
             true => Deed::Attach,
             false => self,
         }
@@ -144,7 +146,38 @@ impl Deed {
     ///
     /// The command itself has the last word. Only what is plain from the card is said
     /// here, so that a picture that is a moment old forbids nothing by accident.
-    pub(crate) fn why_not(self, card: &Card) -> Option<&'static str> {
+    pub(crate) fn why_not(self, card: &Card) -> Option<Cow<'static, str>> {
+        let plainly = self.why_not_plainly(card).map(Cow::from);
+        plainly.or_else(|| self.why_not_held(card).map(Cow::from))
+    }
+
+    /// Why it cannot be done because somebody else than the item's own task is at it: crew
+    /// and polecats have worktrees and ways of their own.
+    fn why_not_held(self, card: &Card) -> Option<String> {
+        let holder = card.holder.as_deref()?;
+        match self {
+            Deed::Start | Deed::StartWork | Deed::StartYolo => {
+                Some(format!("on the hook of {holder}"))
+            }
+            Deed::Update
+            | Deed::Pause
+            | Deed::Resume
+            | Deed::ResumeKeepWip
+            | Deed::Cleanup
+            | Deed::Merge
+            | Deed::AbortMerge
+            | Deed::Diff
+            | Deed::PullRequest => Some(format!("its agent is {holder}")),
+            Deed::Attach
+            | Deed::Stop
+            | Deed::Servers
+            | Deed::Answer
+            | Deed::Nudge
+            | Deed::Close => None,
+        }
+    }
+
+    fn why_not_plainly(self, card: &Card) -> Option<&'static str> {
         let state = card.session.as_ref().map(|session| session.state);
         let has_container = state.is_some_and(|state| state != State::Stopped);
         // A container may have only a shell: it is there for servers, or an init command has
@@ -159,7 +192,7 @@ impl Deed {
             Deed::Start | Deed::StartWork | Deed::StartYolo => &[
                 (is_closed, "it is closed"),
                 (state == Some(State::Paused), "it is paused: R resumes"),
-                (is_alive, "it runs: a attaches"),
+                (is_alive && card.holder.is_none(), "it runs: a attaches"),
             ],
             Deed::Attach => &[(!has_container, "it has no session")],
             Deed::Update => &[(branch.is_none(), "it has no worktree")],

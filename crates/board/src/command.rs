@@ -119,6 +119,21 @@ pub(crate) fn attach(id: &WorkId, how: Option<&str>) -> Draft {
     }
 }
 
+/// To an agent that is not the item's own task.
+pub(crate) fn attach_holder(id: &WorkId, agent: &str) -> Draft {
+    let words = ["attach", "--", agent];
+    Draft {
+        manner: Manner::HandOver,
+        ..Draft::new(id, format!("Attaching to {agent}"), &words)
+    }
+}
+
+/// An agent that is not the item's own task.
+pub(crate) fn stop_holder(id: &WorkId, agent: &str) -> Draft {
+    let words = ["stop", "--json", "--", agent];
+    Draft::new(id, format!("Stopping {agent}"), &words)
+}
+
 pub(crate) fn foresee_cleanup(id: &WorkId) -> Draft {
     let words = ["task", "cleanup", id.as_str(), "--dry-run", "--json"];
     Draft {

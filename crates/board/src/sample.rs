@@ -99,6 +99,7 @@ fn card(number: usize, has_agent: bool) -> Card {
         }),
         created_at: EPOCH - age - 5000,
         updated_at: EPOCH - age,
+        holder: None,
         session,
         branch,
         servers: if has_agent && number.is_multiple_of(2) {

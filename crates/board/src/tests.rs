@@ -209,6 +209,7 @@ pub(crate) fn card(text: &str, title: &str) -> Card {
         parts: None,
         created_at: NOW - 90_000,
         updated_at: NOW - 7_200,
+        holder: None,
         session: None,
         branch: None,
         servers: Vec::new(),

@@ -29,6 +29,9 @@ pub struct Card {
     /// Seconds since the epoch.
     pub created_at: i64,
     pub updated_at: i64,
+    /// Who has it on its hook, where that is not the agent of its own task: what is done to
+    /// a task cannot be done to that one.
+    pub holder: Option<String>,
     pub session: Option<Session>,
     pub branch: Option<Branch>,
     pub servers: Vec<Server>,
@@ -193,6 +196,7 @@ mod tests {
             parts: None,
             created_at: 0,
             updated_at: 7,
+            holder: None,
             session: state.map(|state| Session {
                 agent: "task/gt-4k2qz".to_owned(),
                 container: "gt-4k2qz-az".to_owned(),

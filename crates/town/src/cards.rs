@@ -95,6 +95,7 @@ impl Gatherer {
             }
             let mut card = card(item, rig, &overview, &open, &merges);
             card.session = session;
+            card.holder = agent.and_then(|(agent, _)| holder(town, &item.id, agent));
             if let Some(aside) = self.aside.get(&item.id) {
                 aside.fill(&mut card);
             }
@@ -232,6 +233,12 @@ fn agents_of<'a>(
     found
 }
 
+/// Who works on an item, where that is not the agent of its own task.
+fn holder(town: &Town, id: &WorkId, agent: &Identity) -> Option<String> {
+    let own = Identity::task(id.as_str(), town.registry());
+    (*agent != own).then(|| agent.address())
+}
+
 fn open_items(overview: &Overview) -> HashSet<&WorkId> {
     let is_open = |item: &&Item| item.closed_at.is_none();
     let open = overview.items.iter().filter(is_open);
@@ -270,6 +277,7 @@ fn card(
         parts: overview.parts.get(&item.id).copied(),
         created_at: seconds(&item.created_at),
         updated_at: seconds(&item.updated_at),
+        holder: None,
         session: None,
         branch: None,
         servers: Vec::new(),

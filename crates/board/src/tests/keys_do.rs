@@ -307,6 +307,52 @@ fn what_runs_is_not_started_but_gone_to() {
 }
 
 #[test]
+fn what_another_agent_holds_is_no_task() {
+    let mut facts = town();
+    for card in &mut facts.cards {
+        if card.id == id("gt-00ask") {
+            card.holder = Some("gastown/crew/max".to_owned());
+            session(card).agent = "gastown/crew/max".to_owned();
+            branch(card).behind = 3;
+            branch(card).ahead = 1;
+            branch(card).merging = true;
+        }
+    }
+    let held = || Stage::with(80, 24, Theme::Dark, facts.clone());
+    for (keys, command) in [
+        ("a", "hand over: gt attach -- gastown/crew/max"),
+        ("xy", "run: gt stop --json -- gastown/crew/max"),
+        ("y", "ask: gt answer --json -- gastown/crew/max"),
+        (
+            "nhi<Enter>",
+            "run: gt nudge gastown/crew/max --stdin --json",
+        ),
+        ("rs", "run: gt dev start --json -- gt-00ask"),
+        ("c", "run: gt work close gt-00ask --json"),
+    ] {
+        let mut stage = held();
+        stage.press("j ");
+        assert_eq!(commands(&stage.press(keys)), [command], "{keys}");
+    }
+    for (keys, why) in [
+        ("sS!", "on the hook of gastown/crew/max"),
+        ("upmMdPf", "its agent is gastown/crew/max"),
+    ] {
+        for key in keys.chars() {
+            let mut stage = held();
+            stage.press("j ");
+            let wishes = stage.press(&key.to_string());
+            assert_eq!(commands(&wishes), Vec::<String>::new(), "{key}");
+            stage.assert_mode(Mode::Actions);
+            stage.assert_shows(&format!("gt-00ask: {why}"));
+        }
+    }
+    let mut stage = held();
+    stage.press("j ");
+    stage.assert_shows("u Update from its base      (its agent is gastown/crew/max)");
+}
+
+#[test]
 fn rows_of_the_menu_are_walked_and_taken() {
     let mut stage = Stage::new(80, 24);
     stage.press("h ");

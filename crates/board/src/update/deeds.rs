@@ -18,7 +18,7 @@ impl Board {
         for id in bound {
             let why_not = match self.card(id) {
                 Some(card) => deed.why_not(card),
-                None => Some("it is gone"),
+                None => Some("it is gone".into()),
             };
             match why_not {
                 None => able.push(id.clone()),
@@ -51,10 +51,8 @@ impl Board {
             Deed::Answer => self.read_questions(able),
             Deed::Nudge => self.write(able),
             _ => {
-                let drafts: Vec<Draft> = able
-                    .iter()
-                    .filter_map(|id| command::plain(deed, id))
-                    .collect();
+                let drafts: Vec<Draft> =
+                    able.iter().filter_map(|id| self.draft(deed, id)).collect();
                 if bound.len() > 1 || deed.asks_first() {
                     self.ask(deed.question(), drafts, unable);
                 } else {
@@ -72,7 +70,23 @@ impl Board {
         }
     }
 
+    /// The command of a deed that needs nothing but the item, or whoever holds it.
+    fn draft(&self, deed: Deed, id: &WorkId) -> Option<Draft> {
+        let holder = self.card(id).and_then(|card| card.holder.as_deref());
+        match (deed, holder) {
+            (Deed::Stop, Some(holder)) => Some(command::stop_holder(id, holder)),
+            _ => command::plain(deed, id),
+        }
+    }
+
     fn attach(&mut self, id: &WorkId) {
+        let holder = self.card(id).and_then(|card| card.holder.as_deref());
+        if let Some(holder) = holder {
+            // Its branch is its own affair.
+            let draft = command::attach_holder(id, holder);
+            self.order(draft);
+            return;
+        }
         let branch = self.card(id).and_then(|card| card.branch.as_ref());
         match branch.filter(|branch| branch.behind > 0) {
             Some(branch) => {

@@ -15,6 +15,7 @@ use gt_core::card::Server;
 use gt_core::work::WorkId;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
+use std::borrow::Cow;
 
 /// Draws rows of which one has the cursor, such that it is in view.
 fn rows(lines: &[Line<'_>], cursor: usize, area: Rect, canvas: &mut Canvas<'_>) {
@@ -72,7 +73,10 @@ pub(super) fn actions(
         }
         lines.push(Line::from(spans));
     }
-    let at = middle(area, 60, height_of(lines.len()));
+    // Agents' addresses may be long.
+    let widest = lines.iter().map(Line::width).max().unwrap_or_default();
+    let wide = u16::try_from(widest + 4).unwrap_or(60).clamp(60, 80);
+    let at = middle(area, wide, height_of(lines.len()));
     // One that is marked may be elsewhere than the cursor.
     let is_marked = bound.iter().any(|id| board.marks.contains(id));
     let mark = if is_marked { "◆ " } else { "" };
@@ -82,13 +86,13 @@ pub(super) fn actions(
 }
 
 /// It can be done if it can be with any of them.
-fn why_not(board: &Board, bound: &[WorkId], deed: Deed) -> Option<&'static str> {
+fn why_not(board: &Board, bound: &[WorkId], deed: Deed) -> Option<Cow<'static, str>> {
     if deed.is_for_one() && bound.len() > 1 {
-        return Some("for one card only");
+        return Some("for one card only".into());
     }
     let mut reasons = bound.iter().map(|id| match board.card(id) {
         Some(card) => deed.why_not(card),
-        None => Some("it is gone"),
+        None => Some("it is gone".into()),
     });
     let first = reasons.next().flatten()?;
     reasons.all(|why| why.is_some()).then_some(first)
