@@ -370,19 +370,24 @@ fn progress(parts: Parts) -> String {
 }
 
 fn usage_text(usage: &Usage) -> String {
-    let tokens = short_number(usage.tokens());
-    match usage.cost_usd {
+    spent_text(usage.tokens(), usage.cost_usd)
+}
+
+/// Tokens and what they cost. A number alone could be anything.
+pub(super) fn spent_text(tokens: u64, cost_usd: Option<f64>) -> String {
+    let tokens = format!("{} tok", short_number(tokens));
+    match cost_usd {
         Some(cost) => format!("{tokens} {}", dollars(cost)),
         None => tokens,
     }
 }
 
-pub(super) fn dollars(cost: f64) -> String {
+fn dollars(cost: f64) -> String {
     format!("${cost:.2}")
 }
 
 /// Three digits and a letter.
-pub(super) fn short_number(number: u64) -> String {
+fn short_number(number: u64) -> String {
     let scaled = |unit: u64, letter: char| {
         let tenths = number / (unit / 10);
         match tenths {
@@ -415,6 +420,12 @@ mod tests {
         ] {
             assert_eq!(short_number(number), text);
         }
+    }
+
+    #[test]
+    fn tokens_are_called_tokens() {
+        assert_eq!(spent_text(177, None), "177 tok");
+        assert_eq!(spent_text(1_250, Some(0.031)), "1.2k tok $0.03");
     }
 
     #[test]

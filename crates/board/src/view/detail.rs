@@ -285,23 +285,16 @@ fn chain(lives: &[Life], area: Rect, scroll: usize, canvas: &mut Canvas<'_>) -> 
             Some(end) => format!("for {}", age::span(end.saturating_sub(life.started_at))),
             None => "still".to_owned(),
         };
-        let cost = life
-            .cost_usd
-            .map(|cost| format!(" {}", card::dollars(cost)));
         let tone = if life.ended_at.is_none() {
             Tone::Busy
         } else {
             Tone::Text
         };
-        let spent = format!(
-            "{}{}",
-            card::short_number(life.tokens),
-            cost.unwrap_or_default()
-        );
+        let spent = card::spent_text(life.tokens, life.cost_usd);
         Line::from(vec![
             canvas.span(format!(" {began:>4} ago {lasted:<8} "), Tone::Dim),
             canvas.span(fit(&clean(&life.status), 11), tone),
-            canvas.span(format!(" {spent:<12} "), Tone::Text),
+            canvas.span(format!(" {spent:<16} "), Tone::Text),
             canvas.span(clean(&life.agent), Tone::Text),
             canvas.span(format!("  {}", clean(&life.id)), Tone::Dim),
         ])
