@@ -73,6 +73,7 @@ fn card(number: usize, has_agent: bool) -> Card {
         removed: count * 3 % 90,
         merging: number.is_multiple_of(40),
         conflicts: Vec::new(),
+        resolver: false,
     });
     let server = Server {
         name: "web".to_owned(),

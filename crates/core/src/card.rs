@@ -77,6 +77,8 @@ pub struct Branch {
     /// A merge is under way in the worktree, and these files are in conflict.
     pub merging: bool,
     pub conflicts: Vec<String>,
+    /// An agent beside the task's own is at those, in the window `merge`.
+    pub resolver: bool,
 }
 
 /// A dev server beside the agent.
@@ -151,7 +153,8 @@ impl Card {
     }
 
     /// Whether nothing goes on without a person: its agent asks, has failed, or stands at
-    /// its prompt with nothing done; or a merge cannot be made by itself.
+    /// its prompt with nothing done; or a merge cannot be made by itself, and nobody is at
+    /// its conflicts.
     pub fn needs_you(&self) -> bool {
         let has_result = self.branch.as_ref().is_some_and(Branch::has_result);
         let of_agent = self.session.as_ref().is_some_and(|session| {
@@ -160,7 +163,10 @@ impl Card {
                 State::Waiting | State::Error | State::Crashed
             ) || session.state == State::Idle && !has_result
         });
-        of_agent || self.merge.is_some_and(merge::Status::is_broken)
+        // One that works may be at them itself.
+        let works = self.session.as_ref().map(|session| session.state) == Some(State::Busy);
+        let is_stuck = !works && self.branch.as_ref().is_some_and(Branch::has_open_conflicts);
+        of_agent || is_stuck || self.merge.is_some_and(merge::Status::is_broken)
     }
 
     /// Since when its agent is in its state, or else the item as it is.
@@ -174,6 +180,11 @@ impl Branch {
     /// Whether something was done on it that the base does not have.
     pub fn has_result(&self) -> bool {
         self.ahead > 0 || self.dirty > 0
+    }
+
+    /// Whether a merge is under way in the worktree whose conflicts nobody was given.
+    pub fn has_open_conflicts(&self) -> bool {
+        self.merging && !self.conflicts.is_empty() && !self.resolver
     }
 }
 
@@ -246,6 +257,30 @@ mod tests {
         card.session = None;
         card.merge = Some(merge::Status::Queued);
         assert_eq!(card.column(), Column::Review);
+    }
+
+    #[test]
+    fn conflicts_need_you_unless_somebody_is_at_them() {
+        let mut card = card(Status::InProgress, Some(State::Idle));
+        let conflicts = Branch {
+            ahead: 1,
+            merging: true,
+            conflicts: vec!["a".to_owned()],
+            ..Branch::default()
+        };
+        card.branch = Some(conflicts.clone());
+        assert_eq!(card.column(), Column::NeedsYou);
+        card.branch = Some(Branch {
+            resolver: true,
+            ..conflicts.clone()
+        });
+        assert_eq!(card.column(), Column::Review);
+        // Its own agent may have begun that merge.
+        card.branch = Some(conflicts);
+        card.session.as_mut().expect("a session").state = State::Busy;
+        assert_eq!(card.column(), Column::InProgress);
+        card.session = None;
+        assert_eq!(card.column(), Column::NeedsYou);
     }
 
     #[test]

@@ -369,6 +369,29 @@ fn a_board_of_many_ages_sleeps_between_them() {
 }
 
 #[test]
+fn conflicts_that_somebody_resolves_need_nobody_else() {
+    let mut facts = town();
+    for card in &mut facts.cards {
+        if card.id == id("gt-00don") {
+            branch(card).merging = true;
+            branch(card).conflicts = vec!["src/a.rs".to_owned()];
+        }
+    }
+    let mut stage = Stage::with(120, 40, Theme::Dark, facts.clone());
+    stage.assert_shows("Needs you 4");
+    stage.assert_shows("✗ 1 conflict");
+    stage.assert_shows_not("resolving");
+    for card in &mut facts.cards {
+        if card.id == id("gt-00don") {
+            branch(card).resolver = true;
+        }
+    }
+    stage.happens(Event::Facts(facts));
+    stage.assert_shows("Needs you 3");
+    stage.assert_shows("resolving");
+}
+
+#[test]
 fn another_size_is_another_frame() {
     let mut stage = Stage::new(120, 40);
     for (width, height) in [(80, 24), (20, 5), (200, 50), (80, 24)] {

@@ -316,6 +316,9 @@ fn branch_chips(branch: &Branch) -> Vec<Chip> {
         };
         parts.push((text, Tone::Bad));
     }
+    if branch.resolver {
+        parts.push(("resolving".to_owned(), Tone::Busy));
+    }
     if branch.ahead > 0 {
         parts.push((format!("↑{}", branch.ahead), Tone::Good));
     }

@@ -81,7 +81,11 @@ impl Aside {
         let branch = dir
             .zip(site.base.as_ref())
             // A worktree that is just being made has nothing to say yet.
-            .and_then(|(dir, base)| task::branch_facts(town, dir, base).ok());
+            .and_then(|(dir, base)| task::branch_facts(town, dir, base).ok())
+            .map(|branch| Branch {
+                resolver: has_resolver(site.container.as_ref()),
+                ..branch
+            });
         Aside {
             branch,
             servers: dir.map_or_else(Vec::new, |dir| servers(town, site, dir)),
@@ -129,6 +133,14 @@ fn servers(town: &Town, site: &Site, dir: &Path) -> Vec<Server> {
             port: server.port,
         })
         .collect()
+}
+
+/// Whether an agent is at the conflicts of a merge.
+fn has_resolver(container: Option<&Container>) -> bool {
+    container.is_some_and(|container| {
+        let mut windows = container.own_windows();
+        windows.any(|row| row.tag_window == task::RESOLVER_WINDOW && !row.dead)
+    })
 }
 
 /// What all lives took that had the item on their hook.

@@ -12,7 +12,7 @@ use gt_core::project::Label;
 use gt_core::startup::tag;
 use gt_tmux::{Command, SessionName};
 
-pub(super) const WINDOW: &str = "merge";
+pub(crate) const WINDOW: &str = "merge";
 
 /// How its program is to be run: as the task's agent is, or as the next one would be.
 pub(super) fn wishes(site: &Site<'_>) -> Result<StartOptions> {
