@@ -87,7 +87,13 @@ pub fn state_of(event: Event, report: &Value) -> Option<Said> {
     match event {
         Event::SessionStart => said(State::Idle, "started"),
         Event::Prompt => said(State::Busy, "took a prompt"),
-        Event::ToolStart if is_a_question(report) => said(State::Waiting, "asks a question"),
+        Event::ToolStart | Event::Permission if is_a_question(report) => {
+            let reason = question(report).map(|question| format!("asks: {question}"));
+            said(
+                State::Waiting,
+                reason.as_deref().unwrap_or("asks a question"),
+            )
+        }
         Event::ToolStart | Event::ToolEnd => said(State::Busy, &tool(report)),
         Event::Permission => said(State::Waiting, &format!("asks: {}", tool(report))),
         Event::Notification => notification(report),
@@ -120,8 +126,19 @@ pub fn outlasted(event: Event, said: State) -> &'static [(State, Option<i64>)] {
         (State::Paused, Some(LATE_SECONDS)),
         (State::Done, Some(LATE_SECONDS)),
     ];
+    // That it waits is told twice by some: by the question itself, and later by a note that
+    // it still does, which knows less.
+    const STILL: &[(State, Option<i64>)] =
+        &[(State::Paused, Some(LATE_SECONDS)), (State::Waiting, None)];
+    const STILL_IDLE: &[(State, Option<i64>)] = &[
+        (State::Paused, None),
+        (State::Done, None),
+        (State::Idle, None),
+    ];
     match (event, said) {
         (Event::Prompt, _) => &[],
+        (Event::Notification, State::Waiting) => STILL,
+        (Event::Notification, State::Idle) => STILL_IDLE,
         (Event::ToolStart, State::Busy) => A_WHILE,
         // Nobody is done who asks or fails.
         (_, State::Waiting | State::Error) => &A_WHILE[..1],
@@ -165,6 +182,13 @@ fn is_a_question(report: &Value) -> bool {
     report["tool_name"]
         .as_str()
         .is_some_and(|name| QUESTIONS.contains(&name))
+}
+
+/// The first thing that it asks.
+fn question(report: &Value) -> Option<&str> {
+    let input = &report["tool_input"];
+    let several = input["questions"][0]["question"].as_str();
+    several.or(input["question"].as_str())
 }
 
 fn has_background_work(report: &Value) -> bool {
@@ -222,6 +246,11 @@ mod tests {
             json!({"tool_name": "request_user_input"}),
             Some((State::Waiting, "asks a question")),
         );
+        let asked = json!({"tool_name": "AskUserQuestion",
+            "tool_input": {"questions": [{"question": "Which?"}, {"question": "How?"}]}});
+        for name in ["PreToolUse", "PermissionRequest"] {
+            check(name, asked.clone(), Some((State::Waiting, "asks: Which?")));
+        }
         check("PostToolUse", bash, Some((State::Busy, "Bash(touch x)")));
         check("Stop", json!({}), Some((State::Idle, "finished its turn")));
         check(
@@ -275,6 +304,31 @@ mod tests {
         check(State::Done, 0, "permission", none.clone(), false);
         check(State::Paused, 9, "stop-failure", none.clone(), true);
         check(State::Busy, 0, "stop", none, false);
+    }
+
+    #[test]
+    fn a_reminder_says_nothing_new() {
+        for state in [State::Waiting, State::Idle] {
+            assert!(outlasts(state, 1000, Event::Notification, state));
+        }
+        assert!(!outlasts(
+            State::Busy,
+            0,
+            Event::Notification,
+            State::Waiting
+        ));
+        assert!(!outlasts(
+            State::Waiting,
+            0,
+            Event::Notification,
+            State::Idle
+        ));
+        assert!(!outlasts(
+            State::Waiting,
+            0,
+            Event::Permission,
+            State::Waiting
+        ));
     }
 
     #[test]

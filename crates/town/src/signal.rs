@@ -207,10 +207,16 @@ fn state_tags(
     now: i64,
     reason: &str,
 ) -> Vec<Command> {
-    let now = now.to_string();
+    // Who says it again does not begin anew. First, because it asks for the state before.
+    let is_same = format!("#{{==:#{{{}}},{}}}", tag::STATE, state.word());
+    let before = format!("#{{{}}}", tag::STATE_SINCE);
+    let since = format!("#{{?#{{&&:{is_same},{before}}},{before},{now}}}");
+    let since = Command::new("set-option")
+        .arg("-F")
+        .target(target.clone())
+        .args([tag::STATE_SINCE, &since]);
     let values = [
         (tag::STATE, state.word()),
-        (tag::STATE_SINCE, &now),
         (tag::STATE_SOURCE, source.word()),
         (tag::STATE_REASON, reason),
     ];
@@ -219,7 +225,7 @@ fn state_tags(
             .target(target.clone())
             .args([option, value])
     };
-    values.map(set).into()
+    std::iter::once(since).chain(values.map(set)).collect()
 }
 
 /// The commands, where that format says nothing.
