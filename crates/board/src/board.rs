@@ -3,6 +3,7 @@
 //! [`Board::handle`] takes what happens and gives back what is wanted; [`Board::draw`]
 //! draws. The cursor is an item, not a place: whatever moves, it stays on its card.
 
+use crate::command::Draft;
 use crate::event::Event;
 use crate::facts::{Detail, Facts, Screen, Tab};
 use crate::keys::Mode;
@@ -56,6 +57,8 @@ pub(crate) struct UnderWay {
     pub(crate) title: String,
     /// It has the terminal: nobody needs to be told that it has ended.
     pub(crate) has_terminal: bool,
+    /// What is ordered if it ends well.
+    pub(crate) then: Option<Draft>,
 }
 
 /// The screen of an agent, read.

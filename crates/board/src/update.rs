@@ -237,6 +237,7 @@ impl Board {
             return;
         };
         let title = under_way.title;
+        let then = under_way.then.filter(|_| result.is_ok());
         self.dirty = true;
         match result {
             Ok(text) if text.trim().is_empty() => {
@@ -249,6 +250,9 @@ impl Board {
             Err(text) => self
                 .toasts
                 .end(order, Tenor::Bad, format!("{title}: {text}"), now),
+        }
+        if let Some(then) = then {
+            self.follow(then, now);
         }
         self.dirty = true;
     }

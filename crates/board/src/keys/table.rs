@@ -168,7 +168,7 @@ pub const TABLE: &[Binding] = rows! {
     Servers     "Esc q"              Back,                         "Do nothing";
     Servers     "Ctrl-c"             Quit,                         "Leave the board";
 
-    MergeChoice "m"                  MergeAndAttach,               "Merge & Attach", "gt task attach ID --merge";
+    MergeChoice "m"                  MergeAndAttach,               "Merge & Attach", "gt task update ID; gt task attach ID --skip";
     MergeChoice "s"                  SkipAndAttach,                "Skip & Attach", "gt task attach ID --skip";
     MergeChoice "Esc"                Back,                         "Cancel";
     MergeChoice "Ctrl-c"             Quit,                         "Leave the board";

@@ -167,27 +167,61 @@ fn a_question_is_about_what_it_was_asked_for() {
     assert_eq!(commands(&wishes), ["run: gt task stop gt-00bsy --json"]);
 }
 
+/// A stage that was asked whether to merge, with the cursor elsewhere by now.
+fn asked_to_merge() -> Stage {
+    let mut stage = Stage::new(80, 24);
+    let wishes = stage.press("h a");
+    assert_eq!(commands(&wishes), Vec::<String>::new());
+    stage.assert_shows("↓ Branch Behind main");
+    stage.assert_shows("5 commits behind");
+    stage.happens(Event::Facts(later()));
+    stage.board.select(&id("gt-00crs"));
+    stage
+}
+
 #[test]
 fn the_choice_to_merge_is_for_the_card_that_was_behind() {
-    for (key, words) in [("m", "--merge"), ("s", "--skip")] {
-        let mut stage = Stage::new(80, 24);
-        let wishes = stage.press("h a");
-        assert_eq!(commands(&wishes), Vec::<String>::new());
-        stage.assert_shows("↓ Branch Behind main");
-        stage.assert_shows("5 commits behind");
-        stage.happens(Event::Facts(later()));
-        stage.board.select(&id("gt-00crs"));
-        let wishes = stage.press(key);
-        assert_eq!(
-            commands(&wishes),
-            [format!("hand over: gt task attach gt-00bsy {words}")]
-        );
-        stage.assert_mode(Mode::Board);
-    }
+    let there = "hand over: gt task attach gt-00bsy --skip";
+    let mut stage = asked_to_merge();
+    assert_eq!(commands(&stage.press("s")), [there]);
+    stage.assert_mode(Mode::Board);
+    let mut stage = asked_to_merge();
+    assert_eq!(
+        commands(&stage.press("m")),
+        ["run: gt task update gt-00bsy --json"]
+    );
+    stage.assert_mode(Mode::Board);
+    let order = stage.board.orders;
+    let result = Ok("merged".to_owned());
+    let wishes = stage.happens(Event::Outcome { order, result });
+    assert_eq!(commands(&wishes), [there]);
     let mut stage = Stage::new(80, 24);
     let wishes = stage.press("h a<Esc>");
     assert_eq!(commands(&wishes), Vec::<String>::new());
     stage.assert_mode(Mode::Board);
+}
+
+#[test]
+fn a_merge_with_conflicts_leads_nowhere_and_says_so() {
+    let mut stage = asked_to_merge();
+    stage.press("m");
+    let order = stage.board.orders;
+    let result = Err("Conflicts detected. Claude Code started to resolve.".into());
+    let wishes = stage.happens(Event::Outcome { order, result });
+    assert_eq!(commands(&wishes), Vec::<String>::new());
+    stage.assert_shows("Conflicts detected. Claude Code");
+}
+
+#[test]
+fn nobody_is_sent_elsewhere_while_he_types() {
+    let mut stage = asked_to_merge();
+    stage.press("m");
+    let order = stage.board.orders;
+    stage.press("/frm");
+    let result = Ok("merged".to_owned());
+    let wishes = stage.happens(Event::Outcome { order, result });
+    assert_eq!(commands(&wishes), Vec::<String>::new());
+    stage.assert_shows("gt-00bsy: a attaches");
 }
 
 #[test]

@@ -103,6 +103,24 @@ impl Board {
         }
     }
 
+    /// First the merge, as an order like others: conflicts are told as those of an update.
+    pub(super) fn merge_and_attach(&mut self, id: &WorkId) {
+        if let Some(update) = command::plain(Deed::Update, id) {
+            self.order_then(update, Some(command::attach(id, Some("--skip"))));
+        }
+    }
+
+    /// What follows an order that has ended well. Nobody is sent elsewhere while he is at
+    /// something else: what he types would go there.
+    pub(super) fn follow(&mut self, then: Draft, now: Moment) {
+        if then.manner == Manner::HandOver && self.overlay.is_some() {
+            let text = format!("{}: a attaches when you are done here", then.item);
+            self.toasts.say(Tenor::Note, text, now);
+        } else {
+            self.order(then);
+        }
+    }
+
     fn choose_server(&mut self, bound: Vec<WorkId>) {
         // Several items have no servers in common but all.
         let servers = match bound.as_slice() {
@@ -278,6 +296,11 @@ impl Board {
 
     /// Sends an order, and gives back its number.
     pub(super) fn order(&mut self, draft: Draft) -> u64 {
+        self.order_then(draft, None)
+    }
+
+    /// The same, with what is ordered if it ends well.
+    pub(super) fn order_then(&mut self, draft: Draft, then: Option<Draft>) -> u64 {
         self.orders += 1;
         let number = self.orders;
         if draft.manner == Manner::Run {
@@ -288,6 +311,7 @@ impl Board {
                 item: draft.item.clone(),
                 title: draft.title.clone(),
                 has_terminal: draft.manner == Manner::HandOver,
+                then,
             };
             self.under_way.insert(number, under_way);
         }

@@ -113,14 +113,18 @@ impl Board {
                 _ => {}
             },
             Overlay::MergeChoice { id, .. } => {
-                let how = match action {
-                    Action::MergeAndAttach => "--merge",
-                    Action::SkipAndAttach => "--skip",
-                    _ => return,
-                };
-                let draft = command::attach(id, Some(how));
-                self.hide();
-                self.order(draft);
+                let id = id.clone();
+                match action {
+                    Action::MergeAndAttach => {
+                        self.hide();
+                        self.merge_and_attach(&id);
+                    }
+                    Action::SkipAndAttach => {
+                        self.hide();
+                        self.order(command::attach(&id, Some("--skip")));
+                    }
+                    _ => {}
+                }
             }
             Overlay::Cleanup { scroll, .. } => match action {
                 Action::Up => *scroll = self.drawn.overlay_scroll.saturating_sub(1),

@@ -69,7 +69,7 @@ pub(super) fn run(town: &Town, args: &AttachArgs, context: &Context) -> Answer {
         Choice::Merge => {
             let updated = updating::merged(town, id, context)?;
             if !updated.result.is_done() {
-                return Err(updating::conflict(&updated));
+                return Err(updating::conflict(town, &updated));
             }
             if !context.json {
                 output::line(updating::line(&updated, Paint::for_stdout()))?;

@@ -6,8 +6,8 @@ use crate::output::{self, Paint};
 use clap::Args;
 use gt_core::Problem;
 use gt_core::work::WorkId;
-use gt_town::Town;
 use gt_town::task::{self, UpdateResult, Updated};
+use gt_town::{Town, harnesses};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -44,7 +44,7 @@ pub(super) fn update(town: &Town, args: &UpdateArgs, context: &Context) -> Answe
     }
     match updated.result.is_done() {
         true => Ok(ExitCode::SUCCESS),
-        false => Err(conflict(&updated)),
+        false => Err(conflict(town, &updated)),
     }
 }
 
@@ -70,10 +70,14 @@ pub(super) fn line(updated: &Updated, paint: Paint) -> String {
 }
 
 /// The problem of a branch that could not be brought up to date by itself.
-pub(super) fn conflict(updated: &Updated) -> Problem {
+pub(super) fn conflict(town: &Town, updated: &Updated) -> Problem {
     let id = &updated.id;
-    let words = match (&updated.resolver, updated.result, updated.files.is_empty()) {
-        (Some(harness), ..) => format!("Conflicts detected. {harness} started to resolve."),
+    let resolver = updated.resolver.as_ref().map(|harness| {
+        let preset = harnesses::resolve(town, harness);
+        preset.map_or_else(|_| harness.clone(), |preset| preset.value.title)
+    });
+    let words = match (resolver, updated.result, updated.files.is_empty()) {
+        (Some(title), ..) => format!("Conflicts detected. {title} started to resolve."),
         (None, UpdateResult::Merging, true) => {
             format!("a merge is under way in {id}: all is resolved, and not committed yet")
         }

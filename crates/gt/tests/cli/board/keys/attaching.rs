@@ -129,7 +129,7 @@ fn a_terminal_is_lent_to_the_agent_and_comes_back() {
     show_behind(&env, &board, &id, 1);
     ask();
     board.press(&["m"]);
-    board.wait_text("Conflicts detected. demo started");
+    board.wait_text("Conflicts detected. Demo agent started");
     board.wait_text("Needs you");
     assert_eq!(clients(&env), [""; 0]);
     let names = window_names(&env, &format!("{id}-az"));
