@@ -17,7 +17,7 @@ use gt_core::card::{Card, Column};
 use gt_core::work::WorkId;
 use ratatui::Frame;
 use ratatui::text::Line;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
 #[derive(Debug)]
 pub struct Board {
@@ -38,6 +38,8 @@ pub struct Board {
     pub(crate) screen: Shown,
     pub(crate) detail: Option<Open>,
     pub(crate) overlay: Option<Overlay>,
+    /// What came of orders and has to be asked, when nothing else lies over the view.
+    pub(crate) to_ask: VecDeque<Overlay>,
     pub(crate) toasts: Toasts,
     pub(crate) under_way: BTreeMap<u64, UnderWay>,
     pub(crate) orders: u64,
@@ -55,6 +57,7 @@ pub struct Board {
 pub(crate) struct UnderWay {
     pub(crate) item: WorkId,
     pub(crate) title: String,
+    pub(crate) words: Vec<String>,
     /// It has the terminal: nobody needs to be told that it has ended.
     pub(crate) has_terminal: bool,
     /// What is ordered if it ends well.
@@ -98,6 +101,7 @@ impl Board {
             screen: Shown::default(),
             detail: None,
             overlay: None,
+            to_ask: VecDeque::new(),
             toasts: Toasts::default(),
             under_way: BTreeMap::new(),
             orders: 0,
@@ -130,6 +134,11 @@ impl Board {
             Event::Asked { order, result } => self.on_asked(order, result),
             Event::Tick => self.on_tick(now),
         }
+        if self.overlay.is_none()
+            && let Some(question) = self.to_ask.pop_front()
+        {
+            self.show(question);
+        }
         self.look();
         std::mem::take(&mut self.wishes)
     }
@@ -155,6 +164,7 @@ impl Board {
                     item.is_shown = item.foreseen.is_some();
                 }
             }
+            Some(Overlay::InitFailed { is_shown, .. }) => *is_shown = true,
             Some(Overlay::Answer { items, .. }) => {
                 for item in items {
                     item.is_shown = item.question.is_some();

@@ -119,6 +119,13 @@ pub(crate) fn attach(id: &WorkId, how: Option<&str>) -> Draft {
     }
 }
 
+/// A start once more, from the words of the one that has failed.
+pub(crate) fn go_on(id: &WorkId, title: &str, words: &[String]) -> Draft {
+    let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
+    words.push("--continue-on-failure");
+    Draft::new(id, title, &words)
+}
+
 /// To an agent that is not the item's own task.
 pub(crate) fn attach_holder(id: &WorkId, agent: &str) -> Draft {
     let words = ["attach", "--", agent];

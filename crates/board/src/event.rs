@@ -4,6 +4,23 @@ use crate::{Detail, Facts, Question, Screen, Tab};
 use crossterm::event::{KeyEvent, MouseEvent};
 use gt_core::work::WorkId;
 
+/// How a command has failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Failure {
+    /// The word for its kind, where it has told one.
+    pub kind: String,
+    pub text: String,
+}
+
+impl<T: Into<String>> From<T> for Failure {
+    fn from(text: T) -> Self {
+        Failure {
+            kind: String::new(),
+            text: text.into(),
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub enum Event {
     Key(KeyEvent),
@@ -24,7 +41,7 @@ pub enum Event {
     /// A command that the board had asked for has ended.
     Outcome {
         order: u64,
-        result: Result<String, String>,
+        result: Result<String, Failure>,
     },
     /// A command asks before it goes on: what it will do, line by line.
     Foreseen {

@@ -26,6 +26,8 @@ pub enum Mode {
     Servers,
     MergeChoice,
     Cleanup,
+    /// After a start that has failed.
+    InitFailed,
     Confirm,
     /// A line to be typed: an answer or a message.
     Write,
@@ -34,7 +36,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    pub const ALL: [Mode; 14] = [
+    pub const ALL: [Mode; 15] = [
         Mode::Board,
         Mode::Actions,
         Mode::Detail,
@@ -46,6 +48,7 @@ impl Mode {
         Mode::Servers,
         Mode::MergeChoice,
         Mode::Cleanup,
+        Mode::InitFailed,
         Mode::Confirm,
         Mode::Write,
         Mode::Read,
@@ -64,6 +67,7 @@ impl Mode {
             Mode::Servers => "Dev servers (Space r)",
             Mode::MergeChoice => "Branch behind its base (Space a)",
             Mode::Cleanup => "Cleanup (Space d)",
+            Mode::InitFailed => "An init command has failed",
             Mode::Confirm => "Questions",
             Mode::Write => "Answer and message (Space y, Space n)",
             Mode::Read => "Help and messages",

@@ -39,7 +39,7 @@ mod wish;
 
 pub use action::{Action, Deed, ServerDeed};
 pub use board::Board;
-pub use event::Event;
+pub use event::{Event, Failure};
 pub use facts::{Detail, Facts, Happening, Life, Question, Screen, Tab, Window};
 pub use moment::Moment;
 #[cfg(any(test, feature = "testing"))]

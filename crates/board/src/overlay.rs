@@ -53,6 +53,15 @@ pub(crate) enum Overlay {
         items: Vec<Cleaning>,
         scroll: usize,
     },
+    /// A start has failed in a way that it can go on from.
+    InitFailed {
+        id: WorkId,
+        why: String,
+        /// The start again, without what has failed.
+        go_on: Draft,
+        /// A frame has shown it: it comes by itself, and keys before that were not for it.
+        is_shown: bool,
+    },
     Confirm {
         question: String,
         lines: Vec<String>,
@@ -115,6 +124,7 @@ impl Overlay {
             Overlay::Servers { .. } => Mode::Servers,
             Overlay::MergeChoice { .. } => Mode::MergeChoice,
             Overlay::Cleanup { .. } => Mode::Cleanup,
+            Overlay::InitFailed { .. } => Mode::InitFailed,
             Overlay::Confirm { .. } => Mode::Confirm,
             Overlay::Answer { .. } | Overlay::Write { .. } => Mode::Write,
             Overlay::Help { .. } | Overlay::Log { .. } => Mode::Read,

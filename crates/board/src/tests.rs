@@ -9,7 +9,7 @@ mod nasty;
 mod pointing;
 
 use crate::keys::Mode;
-use crate::{Board, Event, Facts, Moment, Question, Theme, Wish};
+use crate::{Board, Event, Facts, Failure, Moment, Question, Theme, Wish};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use gt_core::card::{Branch, Card, Parts, Server, ServerState, Session};
 use gt_core::merge;
@@ -174,6 +174,14 @@ pub(crate) fn commands(wishes: &[Wish]) -> Vec<String> {
     orders
         .map(|(how, order)| format!("{how}: gt {}", order.words.join(" ")))
         .collect()
+}
+
+/// How a start fails when an init command does.
+pub(crate) fn init_failed() -> Failure {
+    Failure {
+        kind: "init_failed".to_owned(),
+        text: "the init command `make` ended with exit code 2\n`gt attach` goes there".to_owned(),
+    }
 }
 
 /// What an agent asks.

@@ -13,8 +13,9 @@ use crate::filter;
 use crate::keys::{self, Key, Mode};
 use crate::overlay::{self, Overlay, Pick};
 use crate::toast::Tenor;
-use crate::{Moment, Question, Wish};
+use crate::{Failure, Moment, Question, Wish, command};
 use crossterm::event::{KeyEvent, KeyEventKind};
+use gt_core::Kind;
 use gt_core::card::Column;
 use gt_core::work::WorkId;
 
@@ -232,7 +233,7 @@ impl Board {
         self.dirty = true;
     }
 
-    pub(crate) fn on_outcome(&mut self, order: u64, result: Result<String, String>, now: Moment) {
+    pub(crate) fn on_outcome(&mut self, order: u64, result: Result<String, Failure>, now: Moment) {
         let Some(under_way) = self.under_way.remove(&order) else {
             return;
         };
@@ -247,9 +248,20 @@ impl Board {
                 }
             }
             Ok(text) => self.toasts.end(order, Tenor::Good, text, now),
-            Err(text) => self
-                .toasts
-                .end(order, Tenor::Bad, format!("{title}: {text}"), now),
+            Err(failure) => {
+                let Failure { kind, text } = failure;
+                if kind == Kind::InitFailed.word() {
+                    let go_on = command::go_on(&under_way.item, &title, &under_way.words);
+                    self.to_ask.push_back(Overlay::InitFailed {
+                        id: under_way.item,
+                        why: text.clone(),
+                        go_on,
+                        is_shown: false,
+                    });
+                }
+                self.toasts
+                    .end(order, Tenor::Bad, format!("{title}: {text}"), now);
+            }
         }
         if let Some(then) = then {
             self.follow(then, now);

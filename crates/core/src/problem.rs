@@ -16,6 +16,8 @@ pub enum Kind {
     /// The agent program ended by itself while it came up: a failure of its own, and not
     /// of what is around it.
     Ended,
+    /// An init command of a project failed; the start can go on without it.
+    InitFailed,
     /// The command line or a given value is not well formed.
     Usage,
     /// What was named does not exist.
@@ -34,7 +36,7 @@ impl Kind {
     /// The exit code that scripts may rely on.
     pub fn exit_code(self) -> u8 {
         match self {
-            Kind::Failed | Kind::Ended => 1,
+            Kind::Failed | Kind::Ended | Kind::InitFailed => 1,
             Kind::Usage => 2,
             Kind::NotFound => 3,
             Kind::Conflict | Kind::Running => 4,
@@ -47,6 +49,7 @@ impl Kind {
     pub fn word(self) -> &'static str {
         match self {
             Kind::Failed | Kind::Ended => "failed",
+            Kind::InitFailed => "init_failed",
             Kind::Usage => "usage",
             Kind::NotFound => "not_found",
             Kind::Conflict => "conflict",

@@ -181,6 +181,11 @@ pub const TABLE: &[Binding] = rows! {
     Cleanup     "Esc n q"            Back,                         "Do nothing";
     Cleanup     "Ctrl-c"             Quit,                         "Leave the board";
 
+    InitFailed  "y"                  Yes,                          "Go on without it", "gt task start ID --continue-on-failure";
+    InitFailed  "a"                  SkipAndAttach,                "Look: go to its shell", "gt task attach ID --skip";
+    InitFailed  "Esc n q"            Back,                         "Leave it as it is";
+    InitFailed  "Ctrl-c"             Quit,                         "Leave the board";
+
     Confirm     "y"                  Yes,                          "Yes";
     Confirm     "j Down"             Down,                         "Scroll down";
     Confirm     "k Up"               Up,                           "Scroll up";

@@ -167,6 +167,80 @@ fn a_question_is_about_what_it_was_asked_for() {
     assert_eq!(commands(&wishes), ["run: gt task stop gt-00bsy --json"]);
 }
 
+/// A start of that card that has failed, with the number of its order.
+fn failed_start(stage: &mut Stage, key: &str) -> u64 {
+    stage.board.select(&id("gt-00epc"));
+    stage.press(&format!(" {key}"));
+    stage.board.orders
+}
+
+#[test]
+fn a_start_can_go_on_without_the_init_command_that_failed() {
+    for (key, words) in [
+        ("s", "--no-attach --json"),
+        ("S", "--work --no-attach --json"),
+        ("!", "--work --yolo --no-attach --json"),
+    ] {
+        let mut stage = Stage::new(80, 24);
+        let order = failed_start(&mut stage, key);
+        stage.happens(Event::Facts(later()));
+        stage.board.select(&id("gt-00crs"));
+        let result = Err(init_failed());
+        stage.happens(Event::Outcome { order, result });
+        stage.assert_mode(Mode::InitFailed);
+        stage.assert_shows("Go on with the start of gt-00epc?");
+        stage.assert_shows("the init command `make` ended with exit code 2");
+        assert_eq!(
+            commands(&stage.press("y")),
+            [format!(
+                "run: gt task start gt-00epc {words} --continue-on-failure"
+            )]
+        );
+        stage.assert_mode(Mode::Board);
+    }
+    for (key, wanted) in [
+        ("a", vec!["hand over: gt task attach gt-00epc --skip"]),
+        ("<Esc>", vec![]),
+    ] {
+        let mut stage = Stage::new(80, 24);
+        let order = failed_start(&mut stage, "s");
+        let result = Err(init_failed());
+        stage.happens(Event::Outcome { order, result });
+        assert_eq!(commands(&stage.press(key)), wanted);
+        stage.assert_mode(Mode::Board);
+    }
+}
+
+#[test]
+fn a_question_that_comes_by_itself_takes_no_key_that_was_meant_for_something_else() {
+    let mut stage = Stage::new(80, 24);
+    let order = failed_start(&mut stage, "s");
+    // Somebody types a message meanwhile.
+    stage.board.select(&id("gt-00bsy"));
+    stage.press(" n");
+    let result = Err(init_failed());
+    stage.happens(Event::Outcome { order, result });
+    stage.assert_mode(Mode::Write);
+    assert_eq!(
+        commands(&stage.press("y<Enter>")),
+        ["run: gt nudge task/gt-00bsy --stdin --json"]
+    );
+    stage.assert_mode(Mode::InitFailed);
+    // And before a frame has shown it, it is nobody's.
+    let mut stage = Stage::new(80, 24);
+    let order = failed_start(&mut stage, "s");
+    let result = Err(init_failed());
+    stage
+        .board
+        .handle(Event::Outcome { order, result }, stage.now);
+    for key in ["y", "a", "<Esc>"] {
+        let event = Event::Key(parse(key)[0]);
+        assert_eq!(commands(&stage.board.handle(event, stage.now)), [""; 0]);
+    }
+    stage.draw();
+    stage.assert_shows("Go on with the start of gt-00epc?");
+}
+
 /// A stage that was asked whether to merge, with the cursor elsewhere by now.
 fn asked_to_merge() -> Stage {
     let mut stage = Stage::new(80, 24);

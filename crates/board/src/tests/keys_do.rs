@@ -36,6 +36,8 @@ fn way(mode: Mode, action: Action) -> &'static str {
         (Mode::MergeChoice, _) => "h a",
         (Mode::Cleanup, Action::Force) => "h d",
         (Mode::Cleanup, _) => "j d",
+        // It comes by itself, when a start has failed.
+        (Mode::InitFailed, _) => "H s",
         (Mode::Confirm, _) => "h x",
         (Mode::Write, Action::Right | Action::Delete | Action::Bottom) => "h nt<Left>",
         (Mode::Write, Action::Up) => "j y<Down><Down>",
@@ -94,6 +96,10 @@ fn ready(mode: Mode, action: Action) -> Stage {
                         order: order.number,
                         result,
                     });
+                }
+                Wish::Run(order) if mode == Mode::InitFailed => {
+                    let (order, result) = (order.number, Err(init_failed()));
+                    stage.happens(Event::Outcome { order, result });
                 }
                 Wish::Ask(order) => {
                     let mut asked = question("1-2");

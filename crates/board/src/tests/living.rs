@@ -108,7 +108,7 @@ fn a_failure_stays_longer_and_names_what_failed() {
         _ => None,
     });
     let order = order.expect("an order");
-    let result = Err("the agent does not answer\nhint: gt peek task/gt-00bsy".to_owned());
+    let result = Err("the agent does not answer\nhint: gt peek task/gt-00bsy".into());
     stage.happens(Event::Outcome { order, result });
     stage.assert_shows("✗ Pausing gt-00bsy: the agent does not answer");
     stage.assert_shows("hint: gt peek");

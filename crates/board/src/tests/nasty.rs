@@ -272,9 +272,10 @@ fn whatever_happens_in_whatever_order_it_holds_together() {
             }
             3 => {
                 let order = stage.board.orders.saturating_sub(dice.below(3) as u64);
-                let result = match dice.below(2) {
+                let result = match dice.below(3) {
                     0 => Ok("done".to_owned()),
-                    _ => Err("failed\nhint: try".to_owned()),
+                    1 => Err(init_failed()),
+                    _ => Err("failed\nhint: try".into()),
                 };
                 Event::Outcome { order, result }
             }

@@ -310,6 +310,7 @@ impl Board {
             let under_way = UnderWay {
                 item: draft.item.clone(),
                 title: draft.title.clone(),
+                words: draft.words.clone(),
                 has_terminal: draft.manner == Manner::HandOver,
                 then,
             };

@@ -9,6 +9,12 @@ use crate::{Moment, command};
 impl Board {
     pub(super) fn act_in_overlay(&mut self, action: Action, now: Moment) {
         self.dirty = true;
+        if let Some(Overlay::InitFailed {
+            is_shown: false, ..
+        }) = &self.overlay
+        {
+            return;
+        }
         if action == Action::Back {
             self.back_from_overlay();
             return;
@@ -134,6 +140,15 @@ impl Board {
                 Action::Force => self.clean_up(Some("--force")),
                 _ => {}
             },
+            Overlay::InitFailed { id, go_on, .. } => {
+                let draft = match action {
+                    Action::Yes => go_on.clone(),
+                    Action::SkipAndAttach => command::attach(id, Some("--skip")),
+                    _ => return,
+                };
+                self.hide();
+                self.order(draft);
+            }
             Overlay::Confirm { drafts, scroll, .. } => match action {
                 Action::Up => *scroll = self.drawn.overlay_scroll.saturating_sub(1),
                 Action::Down => *scroll = self.drawn.overlay_scroll + 1,

@@ -32,6 +32,7 @@ pub(super) fn draw(board: &Board, overlay: &Overlay, area: Rect, canvas: &mut Ca
             questions::merge_choice(base, *behind, area, canvas);
         }
         Overlay::Cleanup { items, scroll } => questions::cleanup(items, *scroll, area, canvas),
+        Overlay::InitFailed { id, why, .. } => questions::init_failed(id, why, area, canvas),
         Overlay::Confirm {
             question,
             lines,

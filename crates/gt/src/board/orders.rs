@@ -2,7 +2,7 @@
 //! at the command line, and whatever becomes of it, the board goes on.
 
 use super::inbox::Post;
-use gt_board::{Event, Order, Question};
+use gt_board::{Event, Failure, Order, Question};
 use gt_core::work::WorkId;
 use gt_town::Town;
 use serde_json::Value;
@@ -92,7 +92,7 @@ impl Orders {
         let result = match ran {
             Ok(output) if output.status.success() => Ok(String::new()),
             Ok(output) => Err(failure(&output)),
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(error.to_string().into()),
         };
         Event::Outcome {
             order: order.number,
@@ -133,16 +133,21 @@ fn carry_out(words: &Words, order: &Order, purpose: Purpose) -> Event {
         },
         Purpose::Foresee => Event::Foreseen {
             order: number,
-            result: result.and_then(|answer| steps(&answer)),
+            result: in_words(result).and_then(|answer| steps(&answer)),
         },
         Purpose::Ask => Event::Asked {
             order: number,
-            result: result.and_then(|answer| question(&answer)),
+            result: in_words(result).and_then(|answer| question(&answer)),
         },
     }
 }
 
-fn answer(words: &Words, order: &Order) -> Result<Value, String> {
+/// The same where only what it says of a failure is wanted.
+fn in_words(result: Result<Value, Failure>) -> Result<Value, String> {
+    result.map_err(|failure| failure.text)
+}
+
+fn answer(words: &Words, order: &Order) -> Result<Value, Failure> {
     let mut command = words.command(order);
     // Not of the terminal's group: nothing that is pressed there is meant for it.
     command.process_group(0);
@@ -166,7 +171,7 @@ fn answer(words: &Words, order: &Order) -> Result<Value, String> {
 }
 
 /// What a command says of its failure.
-fn failure(output: &Output) -> String {
+fn failure(output: &Output) -> Failure {
     let text = String::from_utf8_lossy(&output.stderr);
     let error = text
         .lines()
@@ -174,8 +179,13 @@ fn failure(output: &Output) -> String {
         .find_map(|line| serde_json::from_str::<Value>(line).ok())
         .and_then(|document| document.get("error").cloned());
     match error {
-        Some(error) => told(&error),
-        None => told_to_people(&text).unwrap_or_else(|| output.status.to_string()),
+        Some(error) => Failure {
+            kind: error["kind"].as_str().unwrap_or_default().to_owned(),
+            text: told(&error),
+        },
+        None => told_to_people(&text)
+            .unwrap_or_else(|| output.status.to_string())
+            .into(),
     }
 }
 

@@ -305,6 +305,11 @@ fn a_failed_init_command_is_told_and_can_be_gone_on_from() {
         with_project("[init]\ncommands = ['echo a >> made-a', 'test -e made-b', 'exit 0']\n");
     let answer = env.gt(&["task", "start", &id, "--json"]).fails(1);
     assert!(answer.stderr.contains("exit code 1"), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("\"init_failed\""),
+        "{}",
+        answer.stderr
+    );
     let task = env.json(&["task", "show", &id]);
     assert_eq!(task["state"], "error");
     assert_eq!(

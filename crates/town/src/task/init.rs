@@ -13,7 +13,7 @@ use crate::{Result, Town, fault, inject, monitor, processes};
 use gt_core::project::Init;
 use gt_core::startup::tag;
 use gt_core::state::State;
-use gt_core::{Identity, Problem, shell};
+use gt_core::{Identity, Kind, Problem, shell};
 use gt_tmux::{Batch, Command};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -115,13 +115,16 @@ impl Shell<'_> {
     fn failure(&self, ran: &Ran) -> Problem {
         let agent = self.agent;
         let id = agent.short_name();
-        Problem::failed(format!("the init command {}", ran.words()))
-            .hint(format!(
-                "`gt attach {agent}` goes to its shell; `gt task start {id}` tries it again"
-            ))
-            .hint(format!(
-                "`gt task start {id} --continue-on-failure` goes on without it"
-            ))
+        Problem::new(
+            Kind::InitFailed,
+            format!("the init command {}", ran.words()),
+        )
+        .hint(format!(
+            "`gt attach {agent}` goes to its shell; `gt task start {id}` tries it again"
+        ))
+        .hint(format!(
+            "`gt task start {id} --continue-on-failure` goes on without it"
+        ))
     }
 
     /// Has one step done, and gives its exit code.

@@ -9,6 +9,7 @@ use crate::text::{clean, cut, width, wrap};
 use crate::theme::Tone;
 use crate::view::canvas::{Canvas, indent, row};
 use crate::view::{Hit, frame};
+use gt_core::work::WorkId;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
@@ -121,6 +122,29 @@ pub(super) fn confirm(
         &lines,
         &actions,
         scroll,
+        (wide, area),
+        canvas,
+    );
+}
+
+/// What has failed on the way of a start.
+pub(super) fn init_failed(id: &WorkId, why: &str, area: Rect, canvas: &mut Canvas<'_>) {
+    let wide = 72.min(area.width);
+    let room = usize::from(wide.saturating_sub(4));
+    // The hints below it are the keys.
+    let why = why.lines().next().unwrap_or_default();
+    let lines: Vec<Line<'_>> = wrap(why, room)
+        .into_iter()
+        .map(|line| Line::from(canvas.span(line, Tone::Bad)))
+        .collect();
+    let actions = [Action::Yes, Action::SkipAndAttach, Action::Back].map(|action| (action, true));
+    let title = format!("Go on with the start of {id}?");
+    question(
+        Mode::InitFailed,
+        &title,
+        &lines,
+        &actions,
+        0,
         (wide, area),
         canvas,
     );

@@ -61,7 +61,25 @@ fn an_init_command_that_fails_is_told_and_tried_again() {
         screen.contains("Needs you 1") && screen.contains("init: `test")
     });
     assert_eq!(env.agent(&format!("task/{id}"))["harness"], Value::Null);
+    // It is asked whether to go on; this time not.
+    board.wait_text(&format!("Go on with the start of {id}?"));
+    board.press(&["Escape"]);
+    board.wait("no question", |screen| !screen.contains("Go on with"));
     fs::write(folder(&env, &id).join("made-ready"), "").unwrap();
     board.act("s");
     wait_agent(&env, &id);
+}
+
+#[test]
+fn a_start_goes_on_without_the_init_command_that_failed() {
+    let (env, id) = with_project("[init]\ncommands = ['test -e never']\n");
+    let board = Terminal::open(&env, 150, 45);
+    board.find(&id);
+    board.act("S");
+    board.wait_text(&format!("Go on with the start of {id}?"));
+    assert_eq!(env.agent(&format!("task/{id}"))["harness"], Value::Null);
+    board.press(&["y"]);
+    wait_agent(&env, &id);
+    let prompt = lives(&env, &["--work", &id])[0]["initial_prompt"].clone();
+    assert!(prompt.as_str().unwrap().contains(&id), "{prompt}");
 }
