@@ -1,6 +1,7 @@
 //! The board on a real terminal, driven by its keys and read off its screen.
 
 mod keys;
+mod shown;
 pub(crate) mod terminal;
 
 use crate::env::{PATIENCE, TestEnv};

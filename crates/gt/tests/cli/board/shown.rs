@@ -1,0 +1,113 @@
+//! What a key is for is what the board has shown: this question, this agent, these conflicts.
+
+use super::terminal::Terminal;
+use super::{card, create, wait_card};
+use crate::env::{PATIENCE, TestEnv};
+use crate::tasks::{folder, with_project};
+use gt_tmux::testing::wait_until;
+use gt_tmux::{Command as Tmux, SessionName};
+use serde_json::Value;
+use std::fs;
+
+#[test]
+fn an_answer_is_for_the_question_that_was_shown() {
+    let (env, id) = with_project("");
+    let agent = format!("task/{id}");
+    let prompt = "[[tool=touch made-first]] [[tool=touch made-second]]";
+    env.gt(&["task", "start", &id, "--prompt", prompt]).ok();
+    let asks = |about: &str| {
+        wait_until(about, PATIENCE, || {
+            let asked = env.gt(&["answer", &agent, "--json"]);
+            let asked: Value = serde_json::from_str(&asked.stdout).ok()?;
+            asked["question"].as_str()?.contains(about).then_some(())
+        });
+    };
+    asks("made-first");
+    let board = Terminal::open(&env, 150, 45);
+    board.find(&id);
+    board.wait_text("Needs you 1");
+    board.act("y");
+    board.wait_text("The number of an option");
+    // Somebody else is faster, and it asks the next.
+    env.gt(&["answer", &agent, "yes"]).ok();
+    asks("made-second");
+    board.write("1");
+    board.press(&["Enter"]);
+    board.wait("a refusal", |screen| {
+        screen.contains("something") && screen.contains("by now")
+    });
+    asks("made-second");
+    let made = |name: &str| folder(&env, &id).join(name).exists();
+    assert!(made("made-first") && !made("made-second"));
+    board.act("y");
+    board.wait_text("The number of an option");
+    board.write("1");
+    board.press(&["Enter"]);
+    board.until("what was approved", || made("made-second"));
+}
+
+#[test]
+fn an_item_on_the_hook_of_crew_is_no_task() {
+    let env = TestEnv::with_crew(&["max"]);
+    let id = create(&env, "Fix it");
+    env.gt(&["sling", &id, "gastown/crew/max"]).ok();
+    wait_card(&env, &id, "with crew", |card| {
+        card["holder"] == "gastown/crew/max" && card["session"]["agent"] == "gastown/crew/max"
+    });
+    let board = Terminal::open(&env, 150, 45);
+    board.find(&id);
+    board.wait_text("Needs you 1");
+    board.act("p");
+    board.wait_text(&format!("{id}: its agent is gastown/crew/max"));
+    board.press(&["Escape"]);
+    board.wait("no menu", |screen| !screen.contains("Start and work"));
+    board.act("x");
+    board.wait_text(&format!("Stop {id}?"));
+    board.press(&["y"]);
+    board.until("its container to be gone", || {
+        !env.sessions().contains(&"gt-crew-max".to_owned())
+    });
+    // Who would be at it is known without a session, too.
+    wait_card(&env, &id, "without a session", |card| {
+        card["session"].is_null() && card["holder"] == "gastown/crew/max"
+    });
+    board.act("s");
+    board.wait_text(&format!("{id}: on the hook of gastown/crew/max"));
+}
+
+#[test]
+fn whoever_resolves_conflicts_is_seen() {
+    let (env, id) = with_project("");
+    env.gt(&["task", "start", &id]).ok();
+    let dir = folder(&env, &id);
+    for (at, text) in [(&dir, "ours\n"), (&env.path("source-gastown"), "theirs\n")] {
+        fs::write(at.join("README.md"), text).unwrap();
+        env.git(at, &["add", "."]);
+        env.git(at, &["commit", "--quiet", "-m", "Change"]);
+    }
+    let board = Terminal::open(&env, 150, 45);
+    board.find(&id);
+    board.wait_text("Review 1");
+    env.gt(&["task", "update", &id]).fails(1);
+    board.wait_text("resolving");
+    assert_eq!(card(&env, &id)["branch"]["resolver"], true);
+    board.wait_text("Needs you 0");
+    // It leaves, and the conflicts stay.
+    let container = SessionName::try_from(format!("{id}-az").as_str()).unwrap();
+    let merge = Tmux::new("list-windows")
+        .target(container)
+        .args(["-F", "#{window_name} #{pane_id}"]);
+    let windows = env.tmux(merge);
+    let pane = windows
+        .lines()
+        .find_map(|line| line.strip_prefix("merge "))
+        .unwrap_or_else(|| panic!("{windows}"));
+    let pane: gt_tmux::PaneId = pane.parse().unwrap();
+    env.tmux(Tmux::new("kill-pane").target(pane));
+    wait_card(&env, &id, "alone with its conflicts", |card| {
+        card["branch"]["resolver"] == false && card["column"] == "needs_you"
+    });
+    board.wait("nobody at it", |screen| {
+        screen.contains("Needs you 1") && !screen.contains("resolving")
+    });
+}
