@@ -302,7 +302,9 @@ fn notes_below(card: &Card, shape: Shape) -> Vec<Chip> {
 /// How its branch and its servers stand.
 pub(super) fn work(card: &Card) -> Vec<Chip> {
     let mut chips = card.branch.as_ref().map(branch_chips).unwrap_or_default();
-    chips.extend(card.servers.iter().map(server_chip));
+    // One that nobody has started is the action menu's to offer.
+    let is_shown = |server: &&Server| server.state != ServerState::Stopped;
+    chips.extend(card.servers.iter().filter(is_shown).map(server_chip));
     chips
 }
 
@@ -328,8 +330,10 @@ fn branch_chips(branch: &Branch) -> Vec<Chip> {
     if branch.dirty > 0 {
         parts.push((format!("~{}", branch.dirty), Tone::Paused));
     }
-    if branch.added > 0 || branch.removed > 0 {
+    if branch.added > 0 {
         parts.push((format!("+{}", branch.added), Tone::Good));
+    }
+    if branch.removed > 0 {
         parts.push((format!("−{}", branch.removed), Tone::Bad));
     }
     parts
