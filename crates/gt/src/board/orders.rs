@@ -322,7 +322,6 @@ mod tests {
         orders.run(order(8, "gt-00000", &["make", "/nonexistent/x"]));
         orders.run(order(9, "gt-00009", &["make", file]));
         let ended = outcomes(&inbox, 10);
-        assert_eq!(ended[0], 9, "{ended:?}");
         let place = |number: u64| ended.iter().position(|it| *it == number).unwrap();
         assert!(place(0) < place(8), "{ended:?}");
         assert!(lock(&orders.lanes).is_empty());

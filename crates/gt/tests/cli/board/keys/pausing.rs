@@ -21,7 +21,10 @@ fn an_agent_is_paused_resumed_told_answered_and_stopped() {
     board.until("the commit", || {
         subject(&env, &dir) == "wip: paused session"
     });
-    assert_eq!(env.git(&dir, &["status", "--porcelain"]), "");
+    // The branch first, then the index.
+    board.until("nothing left to commit", || {
+        env.git(&dir, &["status", "--porcelain"]).is_empty()
+    });
     assert_eq!(env.json(&["task", "show", &id])["state"], "paused");
     board.act("R");
     env.wait_screen(&agent, "You said: continue");
