@@ -97,8 +97,9 @@ fn questions(home: &Home, town: &str) {
     }
 }
 
-/// Handing over, without the program's own start, against three tmux calls and the
-/// waits for the disk that the promise takes: as many as the kernel counts.
+/// Handing over, without the program's own start, against three tmux calls and the waits
+/// for the disk that the promise takes: as many as the kernel counts. Once the cheapest
+/// calls that there are, and once those without which nobody takes another's place.
 fn handoffs(home: &Home) {
     const RUNS: usize = 30;
     let hand_over = || {
@@ -111,15 +112,33 @@ fn handoffs(home: &Home) {
             "Go on.",
         ])
     };
+    let call = |args: &[&str]| time(&mut home.tmux(args));
+    call(&["new-session", "-d", "-s", "mine", "exec sleep 100000"]);
+    let respawn = &["respawn-pane", "-k", "-t", "=mine:", "exec sleep 100000"];
     let waits = waits_for_the_disk(home, hand_over());
-    let (mut bare, mut ours) = (Vec::new(), Vec::new());
+    let (mut cheapest, mut needed, mut ours) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..RUNS {
-        let call = || time(&mut home.tmux(&["display-message", "-p", "x"]));
-        bare.push(call() + call() + call() + disk(home, waits));
+        let ask = || call(&["display-message", "-p", "x"]);
+        let disk = disk(home, waits);
+        cheapest.push(ask() + ask() + ask() + disk);
+        let list = call(&[
+            "list-panes",
+            "-a",
+            "-F",
+            "#{pane_id} #{pane_pid} #{@gt_agent}",
+        ]);
+        let tag = call(&["set-option", "-t", "=mine:", "@gt_session", "x"]);
+        needed.push(list + call(respawn) + tag + disk);
         ours.push(time(&mut hand_over()));
     }
-    let what = format!("handoff (three calls, {waits} waits for the disk)");
-    report(&what, median(bare), median(ours));
+    let ours = median(ours);
+    let what = format!("handoff (three bare calls, {waits} waits for the disk)");
+    report(&what, median(cheapest), ours);
+    report(
+        "handoff (list, respawn, tag, the same waits)",
+        median(needed),
+        ours,
+    );
 }
 
 /// How often a command waits for the disk; none where nobody can count.

@@ -1,8 +1,11 @@
-//! How tmux calls us back: a line for its `run-shell`.
+//! Calls of `gt` by which something is done later: a line for tmux's `run-shell`, and a
+//! process of its own.
 
 use crate::Town;
 use gt_core::shell;
-use gt_tmux::{Command, format};
+use gt_tmux::format;
+use std::os::unix::process::CommandExt;
+use std::process::{Command as Process, Stdio};
 
 /// A line that calls `gt` for this town with these words, which nothing has to be quoted
 /// in. It may be given to tmux as it is.
@@ -18,7 +21,23 @@ pub(crate) fn line(town: &Town, words: &str) -> String {
     format::escape(&line.join(" "))
 }
 
-/// The command by which tmux makes the call at once, and nobody waits for it.
-pub(crate) fn at_once(town: &Town, words: &str) -> Command {
-    Command::new("run-shell").args(["-b", &line(town, words)])
+/// Calls `gt` for this town at once, and waits for nobody. It runs apart from its caller.
+/// Where it cannot be started, whoever looks next does what it was to do.
+pub(crate) fn apart(town: &Town, words: &[&str]) {
+    let started = Process::new(&town.around().gt)
+        .args(["--town", town.root_text()])
+        .args(words)
+        .env_clear()
+        .envs(&town.around().env)
+        .env("GT_TMUX_SOCKET", town.socket_text())
+        .current_dir(town.root())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn();
+    if let Ok(mut child) = started {
+        // Whoever goes on needs somebody to take leave of it.
+        drop(std::thread::spawn(move || child.wait()));
+    }
 }

@@ -12,8 +12,6 @@ use crate::sessions::{Sessions, timestamp};
 use crate::{Result, Town, callback, files, usage};
 use gt_core::event::Event;
 use gt_core::record::Record;
-use gt_core::shell;
-use gt_tmux::Command;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -44,10 +42,10 @@ pub fn write(town: &Town, sessions: &Sessions, ids: &[String]) {
     }
 }
 
-/// The command by which tmux has the epilogue of a life written, while whoever ended it goes
-/// on: it asks git, and nothing depends on it.
-pub(crate) fn later(town: &Town, id: &str) -> Command {
-    callback::at_once(town, &format!("sync --settle {}", shell::quote(id)))
+/// Has the epilogue of a life written while whoever ended it goes on: it asks git, and
+/// nothing depends on it.
+pub(crate) fn write_apart(town: &Town, id: &str) {
+    callback::apart(town, &["sync", "--settle", id]);
 }
 
 /// Writes these lines; what they were made from is not needed any more then.

@@ -169,10 +169,16 @@ fn lock_path(town: &Town) -> PathBuf {
 /// Asks tmux for a save in a moment, unless one is on its way. Nobody waits for it, and
 /// nobody fails for its sake: the next start or stop asks again.
 pub(crate) fn request(town: &Town) {
-    if town.settings().save.auto {
-        let due = due_option(town);
-        call_once(town, &due, DUE_SECONDS, DELAY_SECONDS, "save --auto");
+    if let Some(command) = request_command(town) {
+        let _ = town.server().run(command);
     }
+}
+
+/// The same for whoever has more to tell tmux.
+pub(crate) fn request_command(town: &Town) -> Option<Command> {
+    let due = due_option(town);
+    let is_wanted = town.settings().save.auto;
+    is_wanted.then(|| call_once(town, &due, DUE_SECONDS, DELAY_SECONDS, "save --auto"))
 }
 
 /// Lets tmux call us when the newest save will be as old as the town allows, unless it is
@@ -184,7 +190,8 @@ fn keep_timer(town: &Town, age: i64) {
     if settings.auto && every > 0 {
         let wait = every.saturating_sub(age).max(1);
         let next = timer_option(town);
-        call_once(town, &next, wait + DUE_SECONDS, wait, "save --auto --timer");
+        let call = call_once(town, &next, wait + DUE_SECONDS, wait, "save --auto --timer");
+        let _ = town.server().run(call);
     }
 }
 
@@ -205,9 +212,9 @@ pub fn timer(town: &Town) -> Result<Option<Made>> {
     }
 }
 
-/// Lets tmux call us in so many seconds, unless an option says that a call is on its way;
-/// it says so for as long as the call may take to come.
-fn call_once(town: &Town, option: &str, valid: i64, wait: i64, command: &str) {
+/// The command by which tmux calls us in so many seconds, unless an option says that a call
+/// is on its way; it says so for as long as the call may take to come.
+fn call_once(town: &Town, option: &str, valid: i64, wait: i64, command: &str) -> Command {
     let line = callback::line(town, command);
     let now = jiff::Timestamp::now().as_second();
     let until = now.saturating_add(valid).to_string();
@@ -215,9 +222,7 @@ fn call_once(town: &Town, option: &str, valid: i64, wait: i64, command: &str) {
     let later = Command::new("run-shell").args(["-b", "-d", &wait.to_string(), &line]);
     let both = format!("{} ; {}", note.to_line(), later.to_line());
     let is_free = format!("#{{e|<:0#{{{option}}},{now}}}");
-    let _ = town
-        .server()
-        .run(Command::new("if-shell").args(["-F", &is_free, &both]));
+    Command::new("if-shell").args(["-F", &is_free, &both])
 }
 
 /// Asks for a save if the newest is as old as the town allows: at the end of a turn,

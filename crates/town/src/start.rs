@@ -124,22 +124,24 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
             warnings.extend(replay.show(town, &made, is_new)?);
         }
         let state = await_ready::bring_up(town, &prepared, &plan, &made, &mut warnings)?;
-        // Whoever hands over does not wait until git was asked what it has done.
-        let lost = previous.as_ref().filter(|_| options.takes_over.is_some());
-        let later = lost.map(|lost| epilogue::later(town, &lost.id));
-        finish(town, &prepared, &made, later)?;
+        finish(town, &prepared, &made)?;
         Ok((made, state))
     });
     // Nothing of the life before may outlive this.
     let _ = ending.map(std::thread::JoinHandle::join);
-    let is_asked_for = options.takes_over.is_some() && result.is_ok();
-    if is_recorded
-        && !is_asked_for
-        && let Some(lost) = &previous
-    {
-        epilogue::write(town, &sessions, std::slice::from_ref(&lost.id));
+    match &previous {
+        // Whoever hands over does not wait until git was asked what it has done.
+        Some(lost) if result.is_ok() && options.takes_over.is_some() => {
+            epilogue::write_apart(town, &lost.id);
+        }
+        Some(lost) if is_recorded => {
+            epilogue::write(town, &sessions, std::slice::from_ref(&lost.id));
+        }
+        _ => {}
     }
-    save::request(town);
+    if result.is_err() {
+        save::request(town);
+    }
     match result {
         Ok((made, state)) => Ok(Started {
             identity: identity.clone(),
@@ -265,12 +267,7 @@ fn take_lock(town: &Town, identity: &Identity) -> Result<FileLock> {
 }
 
 /// The last steps: the tags say that it runs, and the PID file which process it is.
-fn finish(
-    town: &Town,
-    prepared: &Prepared<'_>,
-    made: &Made,
-    besides: Option<Command>,
-) -> Result<()> {
+fn finish(town: &Town, prepared: &Prepared<'_>, made: &Made) -> Result<()> {
     let name = &prepared.container;
     // A hook of the agent's may have spoken already: its word stays.
     let unless_hook = |option: &str, value: &str| {
@@ -295,8 +292,8 @@ fn finish(
                 .args(["remain-on-exit", "off"]),
         );
     }
-    if let Some(command) = besides {
-        batch.push(command);
+    if let Some(save) = save::request_command(town) {
+        batch.push(save);
     }
     batch.push(
         Command::new("display-message")

@@ -45,6 +45,8 @@ pub(crate) fn run(args: SyncArgs, context: &Context) -> Answer {
         sessions = sessions.with_database(&context.around().current_dir.join(path));
     }
     if let Some(life) = args.settle {
+        // Whoever started it may be gone at any moment, and its terminal with it.
+        let _ = rustix::process::setsid();
         epilogue::write(&town, &sessions, &[life]);
         return Ok(ExitCode::SUCCESS);
     }
