@@ -28,8 +28,8 @@ use crate::lock::{self, FileLock};
 use crate::queue::{Phase, Queue};
 use crate::sessions::{End, Sessions};
 use crate::{
-    Result, Town, epilogue, fault, hooks, look, monitor, neighbours, pidfile, rig, roles, save,
-    stop, usage, workspace,
+    Result, Town, epilogue, fault, hooks, look, monitor, neighbours, pidfile, processes, rig,
+    roles, save, stop, usage, workspace,
 };
 use container::{Made, Place, Previous};
 use gt_core::problem::Kind;
@@ -64,6 +64,9 @@ pub struct Started {
 pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result<Started> {
     let began = Instant::now();
     town.around().cancel.check()?;
+    // Whose processes those of the old life are is told by their parents, while it lives.
+    let before = options.takes_over.as_ref();
+    let before = before.map(|_| std::thread::spawn(processes::snapshot));
     let mut prepared = Prepared::new(town, identity, options)?;
     let _lock = take_lock(town, identity)?;
     let existing = container::existing(town, identity, &prepared)?;
@@ -85,17 +88,10 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
     let mut is_recorded = false;
     warnings.extend(prepared.plant_answers(town, &plan));
     let begin = prepared.record(town, session, previous.as_ref());
-    let mut leaving = Vec::new();
     if options.takes_over.is_some() {
         // Written before anything is replaced: a life that hands over is never taken for
-        // one that died. All processes are looked through while the disk is waited for.
-        leaving = std::thread::scope(|scope| {
-            let old = existing.leaving.as_ref();
-            let held = old.map(|old| scope.spawn(move || stop::hold(town, old)));
-            remember(&sessions, begin.clone(), previous.as_ref())?;
-            let held = held.and_then(|held| held.join().ok());
-            Ok::<_, Problem>(held.unwrap_or_default())
-        })?;
+        // one that died.
+        remember(&sessions, begin.clone(), previous.as_ref())?;
         is_recorded = true;
         fault::point(town, "handoff.recorded");
     }
@@ -105,7 +101,10 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
         monitor::tell(town);
         if is_recorded {
             fault::point(town, "handoff.respawned");
-            ending = Some(std::thread::spawn(|| stop::end_held(leaving, stop::GRACE)));
+            ending = existing.leaving.zip(before).map(|(old, before)| {
+                let town = town.clone();
+                std::thread::spawn(move || stop::end_left_of(&town, &old, before))
+            });
             sessions.add(made.add_to(Record::about(session.to_string())))?;
         } else {
             remember(&sessions, made.add_to(begin), previous.as_ref())?;

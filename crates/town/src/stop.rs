@@ -20,6 +20,7 @@ use gt_core::{Identity, Problem};
 use gt_tmux::{Batch, Command, ErrorKind, PaneId};
 use rustix::process::Signal;
 use std::collections::BTreeSet;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Between TERM and KILL: time to flush and to clean up.
@@ -220,11 +221,13 @@ pub fn end_processes(town: &Town, victims: &[Container], grace: Duration) {
     end_members(town, victims, &processes::snapshot(), None, grace);
 }
 
-/// Takes hold of every process of a container's agent, for when its pane has another.
-pub(crate) fn hold(town: &Town, container: &Container) -> Vec<Handle> {
-    let table = processes::snapshot();
-    let members = members(town, std::slice::from_ref(container), &table, &table);
-    processes::hold(&table, &members)
+/// Ends what an agent has left whose pane has another now. It looks for what was its own
+/// before, and again for what came since.
+pub(crate) fn end_left_of(town: &Town, container: &Container, before: JoinHandle<Table>) {
+    let before = before.join().unwrap_or_default();
+    let now = processes::snapshot();
+    let members = members(town, std::slice::from_ref(container), &before, &now);
+    end_held(processes::hold(&now, &members), GRACE);
 }
 
 /// Ends what was held: TERM, a grace period, KILL.
