@@ -83,7 +83,8 @@ impl Aside {
             // A worktree that is just being made has nothing to say yet.
             .and_then(|(dir, base)| task::branch_facts(town, dir, base).ok())
             .map(|branch| Branch {
-                resolver: has_resolver(site.container.as_ref()),
+                // What is committed needs nobody any more, whoever is still there.
+                resolver: branch.merging && has_resolver(site.container.as_ref()),
                 ..branch
             });
         Aside {
