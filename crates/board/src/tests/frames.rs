@@ -73,7 +73,7 @@ fn answer(stage: &mut Stage, wishes: Vec<Wish>) {
             Wish::Foresee(order) => {
                 let lines = [
                     "end the session gt-00crs-az",
-                    "remove the worktree /work/gt-00crs",
+                    "remove the worktree ../gastown-gt-00crs",
                     "delete the branch gt-00crs (nothing of it is lost)",
                 ];
                 let result = Ok(lines.map(str::to_owned).to_vec());
