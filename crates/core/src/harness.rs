@@ -282,14 +282,17 @@ pub struct Typing {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Interrupt {
-    /// Pressed together, once, while it works.
+    /// Pressed one after another, as long as it works.
     pub keys: Vec<String>,
+    /// It forgets a message whose turn is stopped before its answer began.
+    pub forgets: bool,
 }
 
 impl Default for Interrupt {
     fn default() -> Self {
         Interrupt {
             keys: vec!["C-c".to_owned()],
+            forgets: false,
         }
     }
 }

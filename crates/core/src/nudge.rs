@@ -95,17 +95,20 @@ pub fn is_in_input(input: &str, message: &str) -> bool {
     if is_paste_of(input, message) {
         return true;
     }
-    let squeeze = |text: &str| -> Vec<char> {
-        let written = text.chars().filter(|c| !c.is_whitespace());
-        written.collect()
-    };
     let (input, message) = (squeeze(input), squeeze(message));
-    if message.len() <= ENOUGH {
+    let count = message.chars().count();
+    if count <= ENOUGH {
         // Too little to know it by a part: "ok" begins many a line.
         return !message.is_empty() && input == message;
     }
-    let (beginning, end) = (&message[..ENOUGH], &message[message.len() - ENOUGH..]);
-    input.starts_with(beginning) || input.ends_with(end)
+    let beginning: String = message.chars().take(ENOUGH).collect();
+    let end: String = message.chars().skip(count - ENOUGH).collect();
+    input.starts_with(&beginning) || input.ends_with(&end)
+}
+
+/// A text without its blanks, which differ wherever it is wrapped.
+pub fn squeeze(text: &str) -> String {
+    text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
 /// Whether a screen ends with this message at the cursor, where nothing more is

@@ -2,7 +2,7 @@
 //!
 //! In this order: an address, a container's name, `rig/name` (crew first, then
 //! polecat), the beginning of a session id, and a bare name that only one agent
-//! has. Full addresses and container names need no look at what exists, so the
+//! has: a task's is the id of its work item. Full addresses and container names need no look at what exists, so the
 //! commonest calls cost nothing; see [`read_exact`].
 
 use crate::identity::{Identity, unknown_rig};
@@ -112,7 +112,7 @@ fn only_one(text: &str, hits: &[&Known]) -> Result<Identity, Problem> {
 fn unknown(text: &str) -> Problem {
     Problem::not_found(format!("there is no agent {text:?}"))
         .hint("`gt agents` lists those that run, `gt agents --stopped` those that could")
-        .hint("targets are addresses (gastown/crew/max), rig/name, container names or session ids")
+        .hint("targets are addresses (gastown/crew/max), rig/name, container names, session ids or ids of work items")
 }
 
 #[cfg(test)]
@@ -205,5 +205,20 @@ mod tests {
         let task = known(Identity::task("gt-ab.1", &registry), true, None);
         let found = resolve("gt-ab_1-az", &registry, &[task]).unwrap();
         assert_eq!(found.name(), Some("gt-ab.1"));
+    }
+
+    #[test]
+    fn an_item_means_the_agent_that_works_on_it() {
+        let registry = registry();
+        let task = known(Identity::task("gt-4k2qz", &registry), true, None);
+        let polecat = known(Identity::polecat("gastown", "4k2qz"), true, None);
+        let role = |known: &[Known]| resolve("gt-4k2qz", &registry, known).unwrap().role();
+        assert_eq!(role(&[]), Role::Polecat, "the name says so");
+        assert_eq!(role(std::slice::from_ref(&task)), Role::Task);
+        assert_eq!(
+            role(&[task, polecat]),
+            Role::Polecat,
+            "a container's own name"
+        );
     }
 }

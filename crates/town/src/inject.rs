@@ -6,6 +6,7 @@
 //! far a message has come is told to the caller *before* each step, so that
 //! after a crash somebody else can go on from there; see [`crate::queue`].
 
+pub(crate) mod put_back;
 mod seen;
 mod typist;
 

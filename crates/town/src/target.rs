@@ -2,14 +2,25 @@
 
 use crate::containers::{self, Container};
 use crate::{Result, Town, directory};
-use gt_core::{Identity, target};
+use gt_core::work::WorkId;
+use gt_core::{Identity, Role, target};
 
 /// Resolves a target, looking at what exists only where its text leaves a choice.
 pub fn resolve(town: &Town, text: &str) -> Result<Identity> {
     match target::read_exact(text, town.registry()) {
-        // A task's container cannot carry the dots of its id; its tag does.
-        Some(identity) if identity.role() != gt_core::Role::Task => Ok(identity),
+        Some(identity) if !is_ambiguous(text, &identity) => Ok(identity),
         _ => resolve_among(town, text, &containers::list(town)?),
+    }
+}
+
+/// Whether only what exists can tell who is meant.
+fn is_ambiguous(text: &str, identity: &Identity) -> bool {
+    match identity.role() {
+        // A task's container cannot carry the dots of its id; its tag does.
+        Role::Task => true,
+        // The id of a work item reads like a polecat's container, and may mean its agent.
+        Role::Polecat => text.parse::<WorkId>().is_ok(),
+        _ => false,
     }
 }
 

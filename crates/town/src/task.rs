@@ -83,6 +83,8 @@ pub(crate) mod tags {
     pub(crate) const MERGE: &str = "@gt_merge";
     /// The commit in which a pause has kept what was not committed.
     pub(crate) const WIP: &str = "@gt_wip";
+    /// By what the message is known that the program put back when it was paused.
+    pub(crate) const PUT_BACK: &str = "@gt_put_back";
 }
 
 #[derive(Clone, Debug, Default)]

@@ -12,6 +12,7 @@
 //! | `[[tool=COMMAND]]` | asks for permission and runs the command |
 //! | `[[ask=Question?\|a\|b]]` | asks a question |
 //! | `[[fill=10000]]` | prints that many lines |
+//! | `[[put-back]]` | stopped, the message comes back into the line |
 //! | `[[crash]]` | dies by SIGKILL |
 //! | `[[exit=3]]` | ends with that status |
 
@@ -34,6 +35,7 @@ pub(super) enum Step {
     Ask(String, Vec<String>),
     Fill(usize),
     Title(String),
+    PutBack,
     Crash,
     Exit(u8),
 }
@@ -44,7 +46,8 @@ pub(super) fn steps(message: &str) -> Vec<Step> {
     if steps.is_empty() {
         steps.push(Step::Delay(DEFAULT_DELAY));
     }
-    if steps.iter().all(|step| matches!(step, Step::Delay(_))) {
+    let is_silent = |step: &Step| matches!(step, Step::Delay(_) | Step::PutBack);
+    if steps.iter().all(is_silent) {
         steps.push(Step::Say(format!("You said: {}", first_line(message))));
     }
     steps
@@ -96,6 +99,7 @@ fn step(directive: &str) -> Option<Step> {
         "tool" if !value.trim().is_empty() => Step::Tool(value.to_owned()),
         "ask" if !value.trim().is_empty() => question(value),
         "fill" => Step::Fill(value.parse().ok().filter(|lines| *lines <= MOST_LINES)?),
+        "put-back" => Step::PutBack,
         "crash" => Step::Crash,
         "exit" => Step::Exit(value.parse().ok()?),
         _ => return None,

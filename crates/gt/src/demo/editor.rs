@@ -75,10 +75,15 @@ impl Editor {
         self.cursor = 0;
     }
 
+    /// Inserts a text that is shown whole.
+    pub(super) fn put(&mut self, text: &str) {
+        text.chars().for_each(|char| self.insert(Piece::Char(char)));
+    }
+
     pub(super) fn paste(&mut self, text: String) {
         let breaks = text.matches('\n').count();
         if breaks + 1 < LABEL_LINES && text.chars().nth(LABEL_CHARS).is_none() {
-            text.chars().for_each(|char| self.insert(Piece::Char(char)));
+            self.put(&text);
             return;
         }
         self.pastes += 1;

@@ -145,7 +145,7 @@ impl<W: Write> Plain<W> {
                 }
                 return Ok(None);
             }
-            Step::Title(_) => return Ok(None),
+            Step::Title(_) | Step::PutBack => return Ok(None),
             Step::Crash => {
                 // Cannot fail for the own process.
                 let _ = kill_process(getpid(), Signal::KILL);

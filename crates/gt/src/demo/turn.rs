@@ -25,6 +25,10 @@ pub(super) struct Turn {
     steps: VecDeque<Step>,
     /// The last thing the agent said.
     said: String,
+    /// What it was told.
+    message: String,
+    /// Stopped, it gives its message back, as Claude Code does before its first answer.
+    puts_back: bool,
 }
 
 #[derive(Debug)]
@@ -41,6 +45,8 @@ impl Turn {
             doing: Doing::Nothing,
             steps: steps.into_iter().collect(),
             said: String::new(),
+            message: String::new(),
+            puts_back: false,
         }
     }
 
@@ -88,6 +94,10 @@ impl Agent {
     pub(super) fn interrupt(&mut self) {
         if let Some(mut turn) = self.turn.take() {
             turn.cut_short();
+            if turn.puts_back {
+                self.editor.put(&turn.message);
+                return;
+            }
             self.screen
                 .output("Interrupted · What should demo do instead?");
         }
@@ -181,13 +191,14 @@ impl Agent {
         true
     }
 
-    fn take_up(&mut self, message: &Message, turn: Turn) {
+    fn take_up(&mut self, message: &Message, mut turn: Turn) {
         if let Some(local) = local(&message.text) {
             self.do_local(local);
             return;
         }
         self.forget_notice();
         self.screen.user(&message.shown);
+        turn.message.clone_from(&message.text);
         self.turn = Some(turn);
         self.draw();
         let notes = self.conversation.receive(&message.text);
@@ -260,6 +271,11 @@ impl Agent {
                 // The title of the state comes first, or it would replace this one.
                 self.draw();
                 self.screen.set_title(&title);
+            }
+            Step::PutBack => {
+                if let Some(turn) = &mut self.turn {
+                    turn.puts_back = true;
+                }
             }
             Step::Crash => {
                 // Cannot fail for the own process.

@@ -4,8 +4,6 @@ use crate::each;
 use crate::stage::{PATIENCE, Stage};
 use gt_tmux::testing::wait_until;
 use gt_tmux::{Command as Tmux, Server, Socket};
-use serde_json::Value;
-use std::fmt::Write;
 
 /// The board on a terminal of its own.
 struct Board<'s> {
@@ -74,21 +72,8 @@ impl Drop for Board<'_> {
 fn a_task_is_started_answered_and_stopped_by_keys() {
     each("board", |stage| {
         stage.ask_for_permissions();
-        let mut role = String::from("[env]\n");
-        for (name, value) in stage.program().env {
-            writeln!(role, "{name} = '{value}'").unwrap();
-        }
-        stage.write("gt/roles/task.toml", &role);
-        let made = stage.ok(&[
-            "work",
-            "create",
-            stage.program().ask,
-            "--rig",
-            "gastown",
-            "--json",
-        ]);
-        let made: Value = serde_json::from_str(&made).unwrap();
-        let id = made["id"].as_str().unwrap();
+        stage.tasks_have_its_environment();
+        let id = &stage.work(stage.program().ask);
         let board = Board::open(stage);
         board.shows(id);
         board.act("S");

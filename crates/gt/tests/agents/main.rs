@@ -18,6 +18,7 @@ mod program;
 mod seance;
 #[expect(dead_code, reason = "the benchmark uses more of it")]
 mod stage;
+mod task;
 mod usage;
 
 use gt_tmux::testing::wait_until;

@@ -166,6 +166,23 @@ impl Stage {
         std::fs::write(self.path(&file), text).unwrap();
     }
 
+    /// Gives what the program needs to those who work on tasks.
+    pub(crate) fn tasks_have_its_environment(&self) {
+        let env = self.program.env.iter();
+        let env: String = env
+            .map(|(name, value)| format!("{name} = '{value}'\n"))
+            .collect();
+        self.write("gt/roles/task.toml", &format!("[env]\n{env}"));
+    }
+
+    /// A new work item, by its id.
+    #[track_caller]
+    pub(crate) fn work(&self, title: &str) -> String {
+        let made = self.ok(&["work", "create", title, "--rig", "gastown", "--json"]);
+        let made: Value = serde_json::from_str(&made).unwrap();
+        made["id"].as_str().unwrap().to_owned()
+    }
+
     pub(crate) fn start(&self, args: &[&str]) {
         let mut all = vec!["crew", "start", "max"];
         for (name, _) in self.program.env {

@@ -18,7 +18,7 @@ use gt_tmux::PaneId;
 use std::time::{Duration, Instant};
 
 /// How long a pasted text may take to appear: the least, and per megabyte.
-const ARRIVAL: Duration = Duration::from_secs(5);
+pub(super) const ARRIVAL: Duration = Duration::from_secs(5);
 const ARRIVAL_PER_MEGABYTE: Duration = Duration::from_secs(20);
 /// How long what a process did before it died may take to show.
 const LATE: Duration = Duration::from_secs(1);
@@ -66,12 +66,12 @@ pub enum Submission {
 
 #[derive(Debug)]
 pub struct Typist<'a> {
-    town: &'a Town,
-    pane: PaneId,
+    pub(super) town: &'a Town,
+    pub(super) pane: PaneId,
     pid: u32,
     preset: &'a Preset,
     never_asks: bool,
-    watch: PaneWatch,
+    pub(super) watch: PaneWatch,
     /// The last text that was pasted here by us.
     pasted: Option<String>,
     /// Since when nothing known is on its screen.
@@ -292,7 +292,7 @@ impl<'a> Typist<'a> {
 
     /// Presses Enter on a line that holds our text, and waits until it is taken. It is
     /// pressed again only while the text is still seen there.
-    fn enter(
+    pub(super) fn enter(
         &mut self,
         text: &str,
         reached: Phase,
@@ -327,7 +327,11 @@ impl<'a> Typist<'a> {
     }
 
     /// Whether Enter may be pressed: nothing is asked, and nothing can be.
-    fn may_enter(&self, seen: &Seen, while_busy: bool) -> std::result::Result<(), NotNow> {
+    pub(super) fn may_enter(
+        &self,
+        seen: &Seen,
+        while_busy: bool,
+    ) -> std::result::Result<(), NotNow> {
         if seen.is_over {
             return Err(NotNow::Ended);
         }

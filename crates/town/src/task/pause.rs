@@ -4,7 +4,7 @@
 use super::site::Site;
 use super::{tag_of, tags, wip};
 use crate::containers::{Container, tmux_problem};
-use crate::inject::{self, Seen, Typist};
+use crate::inject::{self, Seen, Typist, put_back};
 use crate::lock::FileLock;
 use crate::queue::Queue;
 use crate::{Result, Town, fault, nudge, signal};
@@ -29,6 +29,9 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(30);
 const STOP_PATIENCE: Duration = Duration::from_secs(30);
 /// How long until the keys are pressed once more, at a program that still works.
 const PRESS_AGAIN: Duration = Duration::from_secs(5);
+/// How long until the next key: programs wait so long to tell an Escape from the beginning
+/// of another key.
+const BETWEEN_KEYS: Duration = Duration::from_millis(100);
 /// How long it must look stopped: programs draw an empty line between two screens.
 const CALM: Duration = Duration::from_millis(400);
 
@@ -66,6 +69,10 @@ pub fn pause(town: &Town, id: &WorkId, reason: Option<&str>) -> Result<Paused> {
             return Err(problem);
         }
     };
+    if let Some(stopped) = &stopped.turn {
+        let put_back = stopped.put_back.as_deref().unwrap_or_default();
+        set_tag(&site, &container, tags::PUT_BACK, put_back)?;
+    }
     fault::point(town, "pause.stopped");
     let mut warnings = Vec::new();
     let wip = wip::commit(&site, &mut warnings).unwrap_or_else(|problem| {
@@ -75,14 +82,14 @@ pub fn pause(town: &Town, id: &WorkId, reason: Option<&str>) -> Result<Paused> {
         None
     });
     if let Some(wip) = &wip {
-        set_tag(&site, &container, wip)?;
+        set_tag(&site, &container, tags::WIP, wip)?;
     }
     // Late words of the turn that was stopped count from here.
     signal::mark_paused(town, &site.agent, reason)?;
     Ok(Paused {
         id: id.clone(),
         agent: site.agent.clone(),
-        interrupted: stopped.pressed,
+        interrupted: stopped.turn.is_some(),
         asks: stopped.asks,
         wip,
         warnings,
@@ -104,25 +111,36 @@ pub(crate) fn prompted(town: &Town, agent: &Identity) -> Result<()> {
     };
     let undone = wip::undo(&site)?;
     match (undone, site.container()?) {
-        (wip::Undone::Commit(_), Some(container)) => set_tag(&site, &container, ""),
+        (wip::Undone::Commit(_), Some(container)) => set_tag(&site, &container, tags::WIP, ""),
         _ => Ok(()),
     }
 }
 
-pub(super) fn set_tag(site: &Site<'_>, container: &Container, wip: &str) -> Result<()> {
-    if wip.is_empty() && tag_of(site.town, container, tags::WIP)?.is_empty() {
+pub(super) fn set_tag(
+    site: &Site<'_>,
+    container: &Container,
+    name: &str,
+    value: &str,
+) -> Result<()> {
+    if value.is_empty() && tag_of(site.town, container, name)?.is_empty() {
         return Ok(());
     }
     let set = Command::new("set-option")
         .target(container.id())
-        .args([tags::WIP, wip]);
+        .args([name, value]);
     let done = site.town.server().run(set).map(drop);
     done.map_err(|error| tmux_problem("cannot mark the container", error))
 }
 
 struct Stopped {
-    pressed: bool,
+    /// The turn that was stopped, if there was one.
+    turn: Option<StoppedTurn>,
     asks: bool,
+}
+
+struct StoppedTurn {
+    /// By what its message is known, if the program put it back into the line.
+    put_back: Option<String>,
 }
 
 /// Stops the turn. Nothing is pressed where none is seen: at a prompt the same keys mean
@@ -135,7 +153,8 @@ fn interrupt(
 ) -> Result<Stopped> {
     let mut typist = Typist::new(town, container, preset);
     let began = Instant::now();
-    let mut pressed: Option<Instant> = None;
+    let mut presses = Presses::new(&preset.interrupt.keys);
+    let mut line_was_empty = true;
     let mut calm_since: Option<Instant> = None;
     // Of a program without marks nobody can tell; its hooks may.
     let is_blind = preset.screen.busy.is_empty() && preset.screen.ready.is_empty();
@@ -150,21 +169,24 @@ fn interrupt(
                 .hint("`gt task resume` starts it again"));
         }
         let is_unread = seen.state.is_none();
-        if seen.dialog || !works(&seen) || (is_unread && pressed.is_some()) {
+        if seen.dialog || !works(&seen) || (is_unread && presses.are_done()) {
             let since = *calm_since.get_or_insert_with(Instant::now);
             if since.elapsed() >= CALM {
+                let put_back = put_back::mark(&seen).filter(|_| line_was_empty);
                 return Ok(Stopped {
-                    pressed: pressed.is_some(),
+                    turn: presses.have_begun().then_some(StoppedTurn { put_back }),
                     asks: seen.dialog,
                 });
             }
         } else {
             calm_since = None;
-            if pressed.is_none_or(|at| at.elapsed() > PRESS_AGAIN) {
-                let keys = inject::key_presses(container.pane().pane, &preset.interrupt.keys);
+            if !presses.have_begun() {
+                line_was_empty = put_back::mark(&seen).is_none();
+            }
+            if let Some(key) = presses.next() {
+                let keys = inject::key_presses(container.pane().pane, std::slice::from_ref(key));
                 let done = town.server().run(keys).map(drop);
                 done.map_err(|error| tmux_problem("cannot type into the pane", error))?;
-                pressed = Some(Instant::now());
             }
         }
         if began.elapsed() > STOP_PATIENCE {
@@ -173,5 +195,47 @@ fn interrupt(
         }
         town.around().cancel.check()?;
         typist.wait(Duration::from_millis(100));
+    }
+}
+
+/// The keys that stop a turn, one after another: two Escapes at once are one key with Alt
+/// to a program, and the second is not pressed at one that has stopped.
+struct Presses<'p> {
+    keys: &'p [String],
+    count: usize,
+    last: Option<Instant>,
+}
+
+impl<'p> Presses<'p> {
+    fn new(keys: &'p [String]) -> Self {
+        Presses {
+            keys,
+            count: 0,
+            last: None,
+        }
+    }
+
+    fn have_begun(&self) -> bool {
+        self.count > 0
+    }
+
+    fn are_done(&self) -> bool {
+        self.count >= self.keys.len().max(1)
+    }
+
+    /// The key to press now, if it is time for one.
+    fn next(&mut self) -> Option<&'p String> {
+        let place = self.count % self.keys.len().max(1);
+        let pause = if place == 0 {
+            PRESS_AGAIN
+        } else {
+            BETWEEN_KEYS
+        };
+        if self.last.is_some_and(|at| at.elapsed() < pause) {
+            return None;
+        }
+        self.count += 1;
+        self.last = Some(Instant::now());
+        self.keys.get(place)
     }
 }

@@ -4,9 +4,12 @@
 use super::pause::set_tag;
 use super::site::Site;
 use super::wip::{self, Undone};
-use super::{TaskOptions, is_alive};
-use crate::inject::Typist;
+use super::{TaskOptions, is_alive, tag_of, tags};
+use crate::containers::Container;
+use crate::inject::{Submission, Typist};
+use crate::lock::FileLock;
 use crate::nudge::{self, Mode, Order, Outcome};
+use crate::queue::Queue;
 use crate::sessions::Sessions;
 use crate::start::StartOptions;
 use crate::{Result, Town, harnesses, save, signal};
@@ -80,7 +83,13 @@ pub fn resume(town: &Town, id: &WorkId, options: &ResumeOptions) -> Result<Resum
         );
     }
     let wip = end_wip(&site, options)?;
-    set_tag(&site, &container, "")?;
+    set_tag(&site, &container, tags::WIP, "")?;
+    let mut typist = Typist::new(town, &container, &preset);
+    // Before the pause is over: who is killed here finds it as it was.
+    let again = match is_paused {
+        true => submit_again(&site, &container, &mut typist, options.prompt.as_deref())?,
+        false => None,
+    };
     signal::clear_paused(town, &site.agent)?;
     let mut resumed = Resumed {
         id: id.clone(),
@@ -92,7 +101,20 @@ pub fn resume(town: &Town, id: &WorkId, options: &ResumeOptions) -> Result<Resum
         waits: None,
         warnings: Vec::new(),
     };
-    let asks = Typist::new(town, &container, &preset).observe()?.dialog;
+    match again {
+        None => {}
+        Some(Submission::Submitted { .. }) => return Ok(resumed),
+        Some(Submission::NotNow(why, _)) => {
+            resumed.warnings.push(format!(
+                "what it was told stands in its line and could not be submitted, since {}: \
+                 `gt attach {}`",
+                why.words(),
+                resumed.agent
+            ));
+            return Ok(resumed);
+        }
+    }
+    let asks = typist.observe()?.dialog;
     match &options.prompt {
         None if !is_paused => {}
         // It goes on as soon as it has its answer, and need not be told.
@@ -100,9 +122,37 @@ pub fn resume(town: &Town, id: &WorkId, options: &ResumeOptions) -> Result<Resum
             "it waits for an answer: `gt answer {}`",
             resumed.agent
         )),
-        prompt => tell(town, &mut resumed, prompt.as_deref().unwrap_or(GO_ON))?,
+        prompt => {
+            let words = prompt.as_deref().unwrap_or(GO_ON);
+            let reminder = match preset.interrupt.forgets {
+                true => reminder(&site)?,
+                false => None,
+            };
+            match reminder {
+                Some(reminder) => tell(town, &mut resumed, &format!("{words}\n\n{reminder}"))?,
+                None => tell(town, &mut resumed, words)?,
+            }
+        }
     }
     Ok(resumed)
+}
+
+/// Submits the message whose turn was stopped, where its program has put it back and
+/// nobody has touched it since.
+fn submit_again(
+    site: &Site<'_>,
+    container: &Container,
+    typist: &mut Typist<'_>,
+    more: Option<&str>,
+) -> Result<Option<Submission>> {
+    let put_back = tag_of(site.town, container, tags::PUT_BACK)?;
+    if put_back.is_empty() {
+        return Ok(None);
+    }
+    let _typing = FileLock::take(&Queue::of(site.town, &site.agent).lock_path(), PATIENCE)?;
+    let again = typist.submit_put_back(&put_back, more)?;
+    set_tag(site, container, tags::PUT_BACK, "")?;
+    Ok(again)
 }
 
 /// What becomes of the commit of the pause.
@@ -112,6 +162,15 @@ fn end_wip(site: &Site<'_>, options: &ResumeOptions) -> Result<Undone> {
     }
     let kept = wip::accept(site)?;
     Ok(kept.map_or(Undone::Nothing, |wip| Undone::Kept(wip, "as wished")))
+}
+
+/// What it was told first, for one that may have forgotten it.
+fn reminder(site: &Site<'_>) -> Result<Option<String>> {
+    let life = save::last_that_came_up(&Sessions::of(site.town), &site.agent.address())?;
+    let first = life.and_then(|life| life.initial_prompt);
+    Ok(first.map(|first| {
+        format!("Your turn was stopped. This is what you were told first:\n\n{first}")
+    }))
 }
 
 fn tell(town: &Town, resumed: &mut Resumed, text: &str) -> Result<()> {

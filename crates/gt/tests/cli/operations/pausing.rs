@@ -73,6 +73,75 @@ fn a_turn_is_stopped_and_the_work_kept_until_it_goes_on() {
     env.gt(&["task", "resume", &id]).fails(4);
 }
 
+/// A task whose turn was stopped, and whose message its program has put back.
+fn stopped_early() -> (TestEnv, String) {
+    let (env, id) = with_project("");
+    let words = "[[put-back]] [[delay=10m]] think about the moon for as long as it takes";
+    env.gt(&["task", "start", &id, "--prompt", words]).ok();
+    wait_state(&env, &id, "busy");
+    let paused = env.json(&["task", "pause", &id]);
+    assert_eq!(paused["interrupted"], true, "{paused}");
+    (env, id)
+}
+
+/// The fingerprint of what the program was told last, and how often it was told something.
+fn told(env: &TestEnv, id: &str) -> (String, u32) {
+    let tags = env.format(&format!("{id}-az"), "#{@gt_last_prompt} #{@gt_prompts}");
+    let (last, count) = tags.trim().split_once(' ').unwrap();
+    (last.to_owned(), count.parse().unwrap())
+}
+
+#[test]
+fn a_message_that_was_put_back_is_submitted_again() {
+    let (env, id) = stopped_early();
+    let (last, count) = told(&env, &id);
+    let resumed = env.json(&["task", "resume", &id]);
+    assert_eq!(resumed["queued"], Value::Null, "{resumed}");
+    wait_state(&env, &id, "busy");
+    assert_eq!(told(&env, &id), (last, count + 1), "the same once more");
+    // Stopped again, it is there again; this time there is more to say.
+    env.gt(&["task", "pause", &id]).ok();
+    let resumed = env.json(&["task", "resume", &id, "--prompt", "and be brief"]);
+    assert_eq!(resumed["queued"], Value::Null, "{resumed}");
+    assert_eq!(resumed["warnings"], json!([]));
+    wait_state(&env, &id, "busy");
+    let screen = env.gt(&["peek", &id]).stdout;
+    let last = screen.rfind("think about the moon").unwrap();
+    assert!(screen[last..].contains("and be brief"), "{screen}");
+    assert_eq!(told(&env, &id).1, count + 2, "both in one message");
+}
+
+#[test]
+fn what_a_person_made_of_a_message_that_was_put_back_is_theirs() {
+    let (env, id) = stopped_early();
+    let before = told(&env, &id);
+    let container = gt_tmux::SessionName::try_from(format!("{id}-az").as_str()).unwrap();
+    let write = gt_tmux::Command::new("send-keys").arg("-l");
+    env.tmux(write.target(container).arg(" or the sun"));
+    env.wait_screen(&id, "or the sun");
+    let resumed = env.json(&["task", "resume", &id]);
+    assert_eq!(resumed["queued"], "somebody has begun to type there");
+    assert_eq!(told(&env, &id), before, "nobody has pressed Enter");
+    env.wait_screen(&id, "or the sun");
+}
+
+#[test]
+fn one_that_forgets_is_told_again_what_it_was_told_first() {
+    let (env, id, _) = working();
+    let preset = env.town().join("harnesses/demo.toml");
+    fs::create_dir_all(preset.parent().unwrap()).unwrap();
+    fs::write(&preset, "[interrupt]\nforgets = true\n").unwrap();
+    env.gt(&["task", "pause", &id]).ok();
+    let resumed = env.json(&["task", "resume", &id, "--prompt", "on you go"]);
+    assert_eq!(resumed["queued"], Value::Null, "{resumed}");
+    wait_state(&env, &id, "busy");
+    let first = lives(&env, &[])[0]["initial_prompt"].clone();
+    let first = first.as_str().unwrap();
+    let words = "on you go\n\nYour turn was stopped. This is what you were told first:\n\n";
+    let all = gt_core::nudge::fingerprint(&format!("{words}{first}"));
+    assert_eq!(told(&env, &id).0, all);
+}
+
 #[test]
 fn with_nothing_to_commit_there_is_no_commit() {
     let (env, id, dir) = running();

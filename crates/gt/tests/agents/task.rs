@@ -1,0 +1,56 @@
+//! Tasks with real programs: paused in the middle of a turn, and resumed.
+
+use crate::each;
+use crate::stage::{PATIENCE, Stage};
+use gt_tmux::testing::wait_until;
+use serde_json::Value;
+
+/// A turn that nobody waits for.
+const LONG_TURN: &str = "[[delay=100]] Take your time";
+
+#[test]
+#[ignore = "needs the real programs: make test-agents"]
+fn a_paused_task_goes_on_where_it_was() {
+    each("pause", |stage| {
+        stage.tasks_have_its_environment();
+        let id = stage.work(LONG_TURN);
+        stage.ok(&["task", "start", &id, "--work", "--yolo", "--no-attach"]);
+        wait_until("it was given its work", PATIENCE, || {
+            prompts(stage, LONG_TURN).pop()
+        });
+        let draft = stage.path(&format!("gastown-{id}/draft"));
+        std::fs::write(&draft, "half a thought").unwrap();
+        let paused = json(stage, &["task", "pause", &id]);
+        assert_eq!(paused["interrupted"], true, "{paused}");
+        let wip = paused["wip"].as_str().unwrap();
+        let shown = json(stage, &["task", "show", &id]);
+        assert_eq!(shown["state"], "paused", "{shown}");
+        let resumed = json(stage, &["task", "resume", &id, "--prompt", "Now go on."]);
+        assert_eq!(resumed["undone"], wip, "{resumed}");
+        assert_eq!(resumed["queued"], Value::Null, "{resumed}");
+        // The model knows as well what it was about to do: as a part of the conversation,
+        // because it was put back and submitted again, or because it was told again.
+        let goes_on = |request: &gt_model::Request| {
+            let said = |text: &str| request.user.iter().any(|words| words.contains(text));
+            request.has_tools && said("Now go on.") && said(LONG_TURN)
+        };
+        wait_until("it goes on", PATIENCE, || {
+            stage.requests().iter().any(goes_on).then_some(())
+        });
+        assert!(draft.exists(), "its files are as they were");
+        stage.ok(&["task", "stop", &id]);
+    });
+}
+
+#[track_caller]
+fn json(stage: &Stage, args: &[&str]) -> Value {
+    let args: Vec<&str> = args.iter().copied().chain(["--json"]).collect();
+    serde_json::from_str(&stage.ok(&args)).unwrap()
+}
+
+/// What the model was asked that has this text.
+fn prompts(stage: &Stage, text: &str) -> Vec<String> {
+    let requests = stage.requests().into_iter();
+    let prompts = requests.map(|request| request.prompt);
+    prompts.filter(|prompt| prompt.contains(text)).collect()
+}

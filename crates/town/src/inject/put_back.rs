@@ -1,0 +1,82 @@
+//! A message that a program has put back into its input line. Some do when a turn is
+//! stopped before its answer began, and take it out of the conversation as well: told to
+//! continue, they would not know with what.
+
+use super::paste;
+use super::seen::Seen;
+use super::typist::{ARRIVAL, Submission, Typist};
+use crate::Result;
+use crate::queue::Phase;
+use gt_core::nudge::{self, NotNow};
+use std::time::Instant;
+
+/// What a person sees between the message and what is added to it.
+const GAP: &str = "\n\n";
+
+/// What the line is known by, however the window wraps it; `None` for an empty one.
+pub(crate) fn mark(seen: &Seen) -> Option<String> {
+    let text = nudge::squeeze(seen.input.as_deref()?);
+    (!text.is_empty()).then(|| nudge::fingerprint(&text))
+}
+
+impl Typist<'_> {
+    /// Submits what was put back, with more to say after it. `None` if the line is not
+    /// as it was left: what somebody has typed is theirs.
+    pub(crate) fn submit_put_back(
+        &mut self,
+        put_back: &str,
+        more: Option<&str>,
+    ) -> Result<Option<Submission>> {
+        let seen = self.observe()?;
+        let Some(line) = seen.input.as_deref().filter(|_| !seen.is_over) else {
+            return Ok(None);
+        };
+        if mark(&seen).as_deref() != Some(put_back) {
+            return Ok(None);
+        }
+        if let Err(reason) = self.may_enter(&seen, true) {
+            return Ok(Some(Submission::NotNow(reason, Phase::Taken)));
+        }
+        let mut line = line.to_owned();
+        if let Some(more) = more.map(nudge::clean).filter(|more| !more.is_empty()) {
+            paste(self.town, self.pane, &format!("{GAP}{more}"))?;
+            match self.await_more(&line, &more)? {
+                Ok(whole) => line = whole,
+                Err(reason) => return Ok(Some(Submission::NotNow(reason, Phase::Pasting))),
+            }
+        }
+        self.enter(&line, Phase::Pasting, true, |_, _| Ok(()))
+            .map(Some)
+    }
+
+    /// Waits until what was added stands behind what was there, and gives both as shown.
+    fn await_more(
+        &mut self,
+        before: &str,
+        more: &str,
+    ) -> Result<std::result::Result<String, NotNow>> {
+        let deadline = Instant::now() + ARRIVAL;
+        let before = nudge::squeeze(before);
+        self.watch.be_attentive();
+        loop {
+            let seen = self.observe()?;
+            if seen.is_over {
+                return Ok(Err(NotNow::Ended));
+            }
+            if seen.dialog {
+                return Ok(Err(NotNow::Dialog));
+            }
+            if let Some(line) = seen.input
+                && let Some(added) = nudge::squeeze(&line).strip_prefix(&before)
+                && nudge::is_in_input(added, more)
+            {
+                return Ok(Ok(line));
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(Err(NotNow::NoPrompt));
+            }
+            self.watch.wait(left);
+        }
+    }
+}
