@@ -129,7 +129,10 @@ impl<'a> Git<'a> {
         };
         match program::output(command, &limits) {
             Ok(Ok(output)) => Ok(output),
-            Ok(Err(reason)) => Err(Problem::failed(format!("`{shown}` was stopped: {reason}"))),
+            Ok(Err(reason)) => {
+                self.around.cancel.check()?;
+                Err(Problem::failed(format!("`{shown}` was stopped: {reason}")))
+            }
             Err(error) => {
                 let problem = Problem::environment("cannot run git").caused_by(&error);
                 Err(match error.kind() {

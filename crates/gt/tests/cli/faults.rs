@@ -303,7 +303,7 @@ fn interrupting_a_start_of_many_leaves_nothing_half_made() {
 }
 
 /// Ctrl-C: INT to the whole group of the command, and to nobody else.
-fn interrupt(child: &std::process::Child) {
+pub(crate) fn interrupt(child: &std::process::Child) {
     let group = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     rustix::process::kill_process_group(group, rustix::process::Signal::INT).unwrap();
 }

@@ -80,6 +80,9 @@ impl<'a> Base<'a> {
             Remote::None => return Ok(()),
             _ => workspace::fetch(self.town, self.rig),
         };
+        if fetched.is_err() {
+            self.town.around().cancel.check()?;
+        }
         match self.into {
             MergeInto::Own => Ok(()),
             MergeInto::Origin => fetched.map_err(|problem| {

@@ -264,6 +264,7 @@ fn look_at_remote(
     let commit = match asked {
         Ok(commit) => commit,
         Err(problem) => {
+            town.around().cancel.check()?;
             plan.warnings.push(format!(
                 "the remote cannot be asked, and stays as it is: {problem}"
             ));

@@ -96,6 +96,7 @@ pub fn update(town: &Town, id: &WorkId) -> Result<Updated> {
     }
     wip::refuse(&site)?;
     if let Err(problem) = base.fetch() {
+        town.around().cancel.check()?;
         updated.warnings.push(format!("{problem}"));
     }
     let tip = base.tip()?;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::env::run;
+use crate::faults::interrupt;
 use crate::tasks::{create, window_names};
 use serde_json::json;
 
@@ -32,6 +33,27 @@ fn the_base_is_merged_and_nothing_is_asked_twice() {
     assert_eq!(read(&dir, "theirs"), "2\n");
     assert_eq!(read(&dir, "not-committed"), "x\n");
     assert_eq!(env.json(&["task", "update", &id])["result"], "up_to_date");
+}
+
+#[test]
+fn who_is_interrupted_while_the_remote_is_asked_has_changed_nothing() {
+    let (env, id, dir) = running();
+    commit_to_base(&env, "theirs", "1\n");
+    let before = head(&env, &dir);
+    // It takes connections and says nothing.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("git://{}/x.git", silent.local_addr().unwrap());
+    let repository = env.town().join("gastown/.repo.git");
+    env.git(&repository, &["remote", "set-url", "origin", &url]);
+    for words in [&["task", "update"][..], &["task", "cleanup", "--yes"]] {
+        let child = env.spawn(&[words, &[&id]].concat());
+        let _connection = silent.accept().unwrap();
+        interrupt(&child);
+        let output = child.wait_with_output().unwrap();
+        assert!(!output.status.success(), "{words:?}: {output:?}");
+        assert_eq!(head(&env, &dir), before);
+        wait_state(&env, &id, "idle");
+    }
 }
 
 #[test]
