@@ -114,6 +114,7 @@ fn card(number: usize, has_agent: bool) -> Card {
             ..Usage::default()
         }),
         merge: number.is_multiple_of(23).then_some(merge::Status::Queued),
+        resolver: None,
         id,
     }
 }

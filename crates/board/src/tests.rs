@@ -223,6 +223,7 @@ pub(crate) fn card(text: &str, title: &str) -> Card {
         servers: Vec::new(),
         usage: None,
         merge: None,
+        resolver: None,
     }
 }
 

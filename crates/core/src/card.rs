@@ -39,6 +39,8 @@ pub struct Card {
     pub usage: Option<Usage>,
     /// Where its branch stands in the merge queue.
     pub merge: Option<merge::Status>,
+    /// Who was given the conflicts of a merge, beside its agent.
+    pub resolver: Option<Resolver>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -60,6 +62,25 @@ pub struct Session {
     pub reason: Option<String>,
     /// Somebody looks at it.
     pub attached: bool,
+}
+
+/// The program that was given the conflicts of a merge, in a window beside the agent's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Resolver {
+    /// The name of that window.
+    pub window: String,
+    pub state: State,
+    pub since: Option<i64>,
+    /// Why it needs a person: `merge asks: Bash(git add -A)`.
+    pub reason: Option<String>,
+}
+
+/// Who asks something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asks<'a> {
+    Agent,
+    /// The program in that window beside it.
+    Window(&'a str),
 }
 
 /// The branch of an item's worktree, against the base of its project.
@@ -154,7 +175,7 @@ impl Card {
 
     /// Whether nothing goes on without a person: its agent asks, has failed, or stands at
     /// its prompt with nothing done; or a merge cannot be made by itself, and nobody is at
-    /// its conflicts.
+    /// its conflicts, or whoever is asks or has failed.
     pub fn needs_you(&self) -> bool {
         let has_result = self.branch.as_ref().is_some_and(Branch::has_result);
         let of_agent = self.session.as_ref().is_some_and(|session| {
@@ -166,7 +187,30 @@ impl Card {
         // One that works may be at them itself.
         let works = self.session.as_ref().map(|session| session.state) == Some(State::Busy);
         let is_stuck = !works && self.branch.as_ref().is_some_and(Branch::has_open_conflicts);
-        of_agent || is_stuck || self.merge.is_some_and(merge::Status::is_broken)
+        let is_broken = self.merge.is_some_and(merge::Status::is_broken);
+        of_agent || is_stuck || is_broken || self.resolver_needs_you().is_some()
+    }
+
+    /// The one that was given the conflicts of a merge, if nothing goes on there without a
+    /// person. That it failed says nothing any more once the merge is made.
+    pub fn resolver_needs_you(&self) -> Option<&Resolver> {
+        let is_merging = self.branch.as_ref().is_some_and(|branch| branch.merging);
+        self.resolver.as_ref().filter(|it| match it.state {
+            State::Waiting => true,
+            State::Error | State::Crashed => is_merging,
+            _ => false,
+        })
+    }
+
+    /// Who asks something here. Its agent goes first: the other one works for it.
+    pub fn asks(&self) -> Option<Asks<'_>> {
+        let asks = |state| state == State::Waiting;
+        let session = self.session.as_ref();
+        if session.is_some_and(|session| asks(session.state)) {
+            return Some(Asks::Agent);
+        }
+        let resolver = self.resolver.as_ref().filter(|it| asks(it.state));
+        resolver.map(|it| Asks::Window(&it.window))
     }
 
     /// Since when its agent is in its state, or else the item as it is.
@@ -222,6 +266,7 @@ mod tests {
             servers: Vec::new(),
             usage: None,
             merge: None,
+            resolver: None,
         }
     }
 
@@ -281,6 +326,46 @@ mod tests {
         assert_eq!(card.column(), Column::InProgress);
         card.session = None;
         assert_eq!(card.column(), Column::NeedsYou);
+    }
+
+    #[test]
+    fn whoever_resolves_conflicts_needs_you_while_it_asks_or_has_failed() {
+        let mut card = card(Status::InProgress, Some(State::Idle));
+        let merging = Branch {
+            ahead: 1,
+            merging: true,
+            conflicts: vec!["a".to_owned()],
+            resolver: true,
+            ..Branch::default()
+        };
+        let resolver = |state| {
+            Some(Resolver {
+                window: "merge".to_owned(),
+                state,
+                since: None,
+                reason: None,
+            })
+        };
+        card.branch = Some(merging.clone());
+        for (state, column) in [
+            (State::Busy, Column::Review),
+            (State::Waiting, Column::NeedsYou),
+            (State::Idle, Column::Review),
+            (State::Error, Column::NeedsYou),
+            (State::Crashed, Column::NeedsYou),
+        ] {
+            card.resolver = resolver(state);
+            assert_eq!(card.column(), column, "{state:?}");
+        }
+        assert_eq!(card.asks(), None);
+        // Once that is committed a question is still one, and a failure is nobody's.
+        card.branch.as_mut().expect("a branch").merging = false;
+        assert_eq!(card.column(), Column::Review);
+        card.resolver = resolver(State::Waiting);
+        assert_eq!(card.column(), Column::NeedsYou);
+        assert_eq!(card.asks(), Some(Asks::Window("merge")));
+        card.session.as_mut().expect("a session").state = State::Waiting;
+        assert_eq!(card.asks(), Some(Asks::Agent));
     }
 
     #[test]

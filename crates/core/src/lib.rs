@@ -11,6 +11,7 @@
 pub mod answer;
 pub mod beacon;
 pub mod beads;
+pub mod beside;
 pub mod card;
 pub mod cast;
 pub mod checkpoint;

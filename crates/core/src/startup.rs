@@ -42,6 +42,12 @@ pub mod tag {
     pub const LEAVING: &str = "@gt_leaving";
     /// What was last told of a screen: the life, the state, and when, in milliseconds.
     pub const TOLD: &str = "@gt_told";
+    /// Of the pane of a program beside the agent: its harness, and while it is being started,
+    /// since when. What a pane says would hide what its container says under the same name,
+    /// for whoever has its window before him.
+    pub const BESIDE: &str = "@gt_beside";
+    /// What was last told of its screen, in place of [`TOLD`].
+    pub const BESIDE_TOLD: &str = "@gt_beside_told";
     /// The wishes of the start, for a respawn.
     pub const START: &str = "@gt_start";
 }

@@ -204,7 +204,7 @@ pub fn wants_screen(report: &Report, preset: Option<&Preset>, patterns: &Pattern
 /// How a reason begins that says what is asked.
 const ASKS: &str = "asks: ";
 
-fn names_a_question(reason: &str) -> bool {
+pub(crate) fn names_a_question(reason: &str) -> bool {
     reason.starts_with(ASKS)
 }
 
@@ -337,7 +337,7 @@ fn title_ends_a_pause(seen: &Observed<'_>, preset: Option<&Preset>) -> bool {
     says.is_some_and(|(state, _)| state != State::Idle)
 }
 
-fn death(seen: &Observed<'_>) -> Report {
+pub(crate) fn death(seen: &Observed<'_>) -> Report {
     let (state, reason) = match (seen.exit_status, seen.exit_signal) {
         (_, Some(signal)) if signal != 0 => (State::Crashed, format!("killed by signal {signal}")),
         (Some(0), _) => (State::Exited, "exit status 0".to_owned()),

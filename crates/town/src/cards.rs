@@ -83,11 +83,13 @@ impl Gatherer {
             let rig = rig_of(town, &overview, &item.id);
             let agent = agents.get(&item.id);
             let container = agent.and_then(|(_, container)| *container);
-            let session = agent.and_then(|(agent, container)| {
-                let container = (*container)?;
-                let seen = seen.iter().find(|seen| seen.container == container.name());
+            let seen = container.and_then(|container| {
+                let mut seen = seen.iter();
+                seen.find(|seen| seen.container == container.name())
+            });
+            let session = agent.zip(container).map(|((agent, _), container)| {
                 let report = seen.map(|seen| seen.report.clone());
-                Some(self.session(town, agent, container, report))
+                self.session(town, agent, container, report)
             });
             if let (Some((agent, _)), Some(rig)) = (agent, &rig) {
                 let site = self.site(town, agent, rig, container, session.as_ref());
@@ -95,6 +97,7 @@ impl Gatherer {
             }
             let mut card = card(item, rig, &overview, &open, &merges);
             card.session = session;
+            card.resolver = seen.and_then(|seen| Some(seen.resolver.clone()?.into()));
             card.holder = agent.and_then(|(agent, _)| holder(town, &item.id, agent));
             if let Some(aside) = self.aside.get(&item.id) {
                 aside.fill(&mut card);
@@ -283,6 +286,7 @@ fn card(
         servers: Vec::new(),
         usage: None,
         merge: merge.map(|merge| merge.status),
+        resolver: None,
     }
 }
 

@@ -5,7 +5,8 @@
 //! ever shown. A user's sessions are in the list too, so that nothing has to be
 //! asked twice.
 
-use crate::{Result, Town};
+use crate::{Result, Town, task};
+use gt_core::beside;
 use gt_core::harness::Preset;
 use gt_core::patterns::Patterns;
 use gt_core::screen::Looked;
@@ -50,8 +51,62 @@ gt_tmux::query! {
         pub tag_never_asks: bool = "#{@gt_never_asks}",
         pub tag_harness_session: String = "#{@gt_harness_session}",
         pub tag_window: String = "#{@gt_window}",
+        pub tag_beside: String = "#{@gt_beside}",
         pub keys_version: String = "#{@gt_keys}",
     }
+}
+
+impl PaneRow {
+    /// Whether it is dead and tmux does not know how its process ended, or does not yet.
+    pub(crate) fn lost_its_status(&self) -> bool {
+        self.dead && self.exit_status.is_none() && self.exit_signal.is_none()
+    }
+
+    /// The harness of the program that runs here beside the agent, and since when it is
+    /// being started, if it is.
+    fn beside(&self) -> (&str, Option<i64>) {
+        match self.tag_beside.split_once(' ') {
+            Some((harness, since)) => (harness, since.parse().ok()),
+            None if self.tag_beside.is_empty() => (&self.tag_harness, None),
+            None => (&self.tag_beside, None),
+        }
+    }
+
+    /// The harness of the program that runs here beside the agent.
+    pub fn harness_beside(&self) -> &str {
+        self.beside().0
+    }
+
+    /// What the program does that runs here beside the agent, with its screen where somebody
+    /// has looked.
+    pub fn state_beside(
+        &self,
+        preset: Option<&Preset>,
+        patterns: &Patterns,
+        screen: Option<Looked<'_>>,
+    ) -> state::Report {
+        let (_, started) = self.beside();
+        let starting = started.is_some_and(|since| !is_too_long_a_start(Some(since)));
+        let seen = Observed {
+            dead: self.dead,
+            exit_status: self.exit_status,
+            exit_signal: self.exit_signal,
+            died_at: self.died_at,
+            title: &self.title,
+            tag: starting.then_some(State::Starting),
+            tag_since: started,
+            screen,
+            ..Observed::default()
+        };
+        beside::judge(&self.tag_window, &seen, preset, patterns)
+    }
+}
+
+/// Whether nothing can still be starting that began then, in seconds since the epoch.
+fn is_too_long_a_start(since: Option<i64>) -> bool {
+    const LONGEST_START_SECONDS: i64 = 600;
+    let age = since.map(|since| jiff::Timestamp::now().as_second() - since);
+    age.is_none_or(|age| age > LONGEST_START_SECONDS)
 }
 
 /// A tmux session with its panes.
@@ -180,6 +235,15 @@ impl Container {
         self.panes.iter().filter(is_own)
     }
 
+    /// The pane of whoever was given the conflicts of a merge, whatever became of it.
+    pub fn resolver_pane(&self) -> Option<&PaneRow> {
+        let is_its = |row: &&PaneRow| row.tag_window == task::RESOLVER_WINDOW;
+        // One that lives, where there are several.
+        self.own_windows()
+            .filter(is_its)
+            .max_by_key(|row| !row.dead)
+    }
+
     /// Whether the agent's pane itself is gone, so that only the user's are left.
     pub fn lost_agent_pane(&self) -> bool {
         let tag = self.pane().tag_pane;
@@ -192,11 +256,13 @@ impl Container {
         self.owner == Owner::Nobody && !self.pane().tag_town.is_empty()
     }
 
-    /// Whether the agent is dead and tmux does not know how it ended.
+    /// Whether the agent, or who was given the conflicts of a merge beside it, is dead and
+    /// tmux does not know how it ended.
     fn lost_its_status(&self) -> bool {
-        let pane = self.pane();
-        let unknown = pane.exit_status.is_none() && pane.exit_signal.is_none();
-        pane.dead && unknown && self.identity().is_some()
+        let resolver = self.resolver_pane();
+        let is_lost =
+            self.pane().lost_its_status() || resolver.is_some_and(PaneRow::lost_its_status);
+        is_lost && self.identity().is_some()
     }
 
     pub fn name(&self) -> &str {
@@ -238,13 +304,9 @@ impl Container {
 
     /// The state that the tag says. A start that was killed leaves "starting" behind.
     fn tagged_state(&self) -> Option<State> {
-        const LONGEST_START_SECONDS: i64 = 600;
         let pane = self.pane();
         let state = State::from_word(&pane.tag_state)?;
-        let age = pane
-            .tag_state_since
-            .map(|since| jiff::Timestamp::now().as_second() - since);
-        if state == State::Starting && age.is_none_or(|age| age > LONGEST_START_SECONDS) {
+        if state == State::Starting && is_too_long_a_start(pane.tag_state_since) {
             return Some(State::Running);
         }
         Some(state)

@@ -260,6 +260,7 @@ impl Site {
             dir: &self.dir,
             env: &env,
             after_end: AfterEnd::Stay,
+            tags: &[],
         };
         windows::open(town, &name, &wish, Vec::new())?;
         Ok(true)

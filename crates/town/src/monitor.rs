@@ -6,8 +6,9 @@
 //! `gt` that changes a tag ([`tell`]). What is told within a moment is one [`Change`].
 //! While nothing happens nothing runs: there is no timer.
 //!
-//! The screen is read only of agents whose program has no hooks, and only after their
-//! pane has printed, at most twice a second. Programs with hooks may still change the
+//! The screen is read only of agents whose program has no hooks, and of whoever was given
+//! the conflicts of a merge beside an agent; and only after their pane has printed, at most
+//! twice a second. Programs with hooks may still change the
 //! title of their terminal without one (an interrupt, an approval), so a pane of theirs
 //! that has printed is listed again, once a second at most. Where the kernel tells
 //! nothing (macOS), a slow look takes its place.
@@ -57,10 +58,19 @@ pub struct Moved {
     pub agent: Identity,
     pub container: String,
     pub life: Option<SessionId>,
+    /// It is the program in this window beside the agent, and not the agent.
+    pub window: Option<Window>,
     /// `None` if it was not there.
     pub before: Option<State>,
     /// [`State::Stopped`] if it is gone.
     pub now: Report,
+}
+
+/// A window beside an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Window {
+    pub name: String,
+    pub pane: PaneId,
 }
 
 /// Open eyes and ears. They close when it is dropped.

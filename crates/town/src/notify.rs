@@ -2,7 +2,7 @@
 //!
 //! An event is found by whoever makes it happen: a hook that changes the state tag
 //! ([`crate::signal`]), the sync that writes a death into the journal ([`crate::sync`]),
-//! and for programs without hooks an open monitor. Each of them can tell that it is the
+//! and for programs without hooks, and those beside agents, an open monitor. Each of them can tell that it is the
 //! first: tmux swaps the tag in one go, and the journal takes an end once. So nothing is
 //! told twice, and nobody keeps a list.
 //!
@@ -17,11 +17,13 @@ use crate::monitor::Moved;
 use crate::settings::NotifySettings;
 use crate::work::Work;
 use crate::{Result, Town, hook_log};
+use gt_core::beside;
 use gt_core::environment::belongs_to_an_agent;
 use gt_core::notify::{self, Event, Notice};
+use gt_core::nudge;
 use gt_core::startup::tag;
 use gt_core::{Identity, Problem, Role};
-use gt_tmux::{Command as Tmux, SessionName};
+use gt_tmux::{Command as Tmux, SessionName, Target};
 use std::process::{Command, Stdio};
 
 /// The variables in which a notice travels.
@@ -69,21 +71,23 @@ pub(crate) fn raise(town: &Town, event: Event, agent: &str, reason: &str) {
 /// it: tmux swaps the tag in one go, so that each of them finds what another has told.
 /// `at` is when this one looked, and `before` when it had looked before, in milliseconds.
 pub(crate) fn tell_of_screen(town: &Town, moved: &Moved, at: i64, before: i64) {
-    let (Some(life), true) = (moved.life, town.settings().notify.is_on()) else {
+    if !town.settings().notify.is_on() {
+        return;
+    }
+    let Some(Telling { who, what, target }) = telling(moved) else {
         return;
     };
-    let Ok(target) = SessionName::try_from(moved.container.as_str()) else {
-        return;
+    let (set, tag) = match moved.window {
+        Some(_) => (Tmux::new("set-option").arg("-p"), tag::BESIDE_TOLD),
+        None => (Tmux::new("set-option"), tag::TOLD),
     };
-    let state = moved.now.state.word();
     let swap = vec![
         Tmux::new("display-message")
             .arg("-p")
             .target(target.clone())
-            .arg(format!("#{{{}}}", tag::TOLD)),
-        Tmux::new("set-option")
-            .target(target)
-            .args([tag::TOLD, &format!("{life} {state} {at}")]),
+            .arg(format!("#{{{tag}}}")),
+        set.target(target)
+            .args([tag, &format!("{who} {what} {at}")]),
     ];
     // A container that is gone has nothing more to say.
     let Ok(told) = town.server().run(swap) else {
@@ -91,14 +95,43 @@ pub(crate) fn tell_of_screen(town: &Town, moved: &Moved, at: i64, before: i64) {
     };
     let is_told = told
         .trim_end()
-        .strip_prefix(&format!("{life} "))
+        .strip_prefix(&format!("{who} "))
         .and_then(|told| told.split_once(' '))
         .and_then(|(told, when)| Some((told, when.parse::<i64>().ok()?)))
         // Another has looked later than we, or has seen the same change.
-        .is_some_and(|(told, when)| when >= at || (told == state && when >= before));
+        .is_some_and(|(told, when)| when >= at || (told == what && when >= before));
     if let (Some(event), false) = (event_of(moved), is_told) {
         let reason = moved.now.reason.as_deref().unwrap_or_default();
         raise(town, event, &moved.agent.address(), reason);
+    }
+}
+
+/// What is written down of something that was told.
+struct Telling {
+    who: String,
+    what: String,
+    /// Where it is written.
+    target: Target,
+}
+
+/// An agent's on its container, by its life; that of a program beside it on its pane, with
+/// its question, of which it may ask several in a row.
+fn telling(moved: &Moved) -> Option<Telling> {
+    let state = moved.now.state.word();
+    match &moved.window {
+        Some(window) => {
+            let reason = moved.now.reason.as_deref().unwrap_or_default();
+            Some(Telling {
+                who: window.pane.to_string(),
+                what: format!("{state}:{}", nudge::fingerprint(reason)),
+                target: window.pane.into(),
+            })
+        }
+        None => Some(Telling {
+            who: moved.life?.to_string(),
+            what: state.to_owned(),
+            target: SessionName::try_from(moved.container.as_str()).ok()?.into(),
+        }),
     }
 }
 
@@ -116,6 +149,9 @@ fn is_quiet(settings: &NotifySettings) -> bool {
 
 /// The event that an agent's way from one state to another is, if it is one.
 pub fn event_of(moved: &Moved) -> Option<Event> {
+    if moved.window.is_some() {
+        return beside::event(moved.before, moved.now.state);
+    }
     // One that has just come into view has done nothing yet.
     moved
         .before
@@ -193,5 +229,42 @@ pub fn with_work(town: &Town, event: Event, agent: &str, reason: &str) -> Notice
         reason: reason.to_owned(),
         title: item.as_ref().map(|item| item.title.clone()),
         item: item.map(|item| item.id.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::monitor::Window;
+    use gt_core::state::{Report, Source, State};
+
+    #[test]
+    fn questions_in_a_row_are_told_apart_and_those_of_panes_too() {
+        let asks = |pane: &str, reason: &str| {
+            let moved = Moved {
+                agent: Identity::task("gt-abc12", &gt_core::registry::Registry::default()),
+                container: "gt-abc12-az".to_owned(),
+                life: None,
+                window: Some(Window {
+                    name: "merge".to_owned(),
+                    pane: pane.parse().unwrap(),
+                }),
+                before: Some(State::Waiting),
+                now: Report {
+                    state: State::Waiting,
+                    source: Source::Screen,
+                    since: None,
+                    reason: Some(reason.to_owned()),
+                },
+            };
+            let telling = telling(&moved).unwrap();
+            format!("{} {}", telling.who, telling.what)
+        };
+        let one = asks("%1", "merge asks: x?");
+        assert_eq!(one, asks("%1", "merge asks: x?"));
+        assert_ne!(one, asks("%1", "merge asks: y?"));
+        assert_ne!(one, asks("%2", "merge asks: x?"));
+        // What is told stands between blanks.
+        assert_eq!(one.split(' ').count(), 2);
     }
 }

@@ -5,9 +5,10 @@
 //! added to the patterns for it stands in the preset, and in the project's file as it is in
 //! the folder that the agent was started in.
 
-use crate::containers::Container;
+use crate::containers::{Container, PaneRow};
 use crate::harnesses::Presets;
 use crate::{Town, project};
+use gt_core::card;
 use gt_core::patterns::{Patterns, Rules};
 use gt_core::screen::Looked;
 use gt_core::state::{self, Report};
@@ -20,6 +21,26 @@ use std::path::Path;
 pub struct States {
     presets: Presets,
     projects: BTreeMap<String, Rules>,
+}
+
+/// Whoever was given the conflicts of a merge, in a window beside the agent's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resolver {
+    pub pane: PaneId,
+    /// The name of that window.
+    pub window: String,
+    pub report: Report,
+}
+
+impl From<Resolver> for card::Resolver {
+    fn from(it: Resolver) -> Self {
+        card::Resolver {
+            window: it.window,
+            state: it.report.state,
+            since: it.report.since,
+            reason: it.report.reason,
+        }
+    }
 }
 
 impl States {
@@ -64,18 +85,54 @@ impl States {
         container.state_shown(preset, &patterns, Some(looked))
     }
 
+    /// Whoever was given the conflicts of a merge here. Where there is nobody, nobody is
+    /// looked at.
+    pub fn read_resolver(&mut self, town: &Town, container: &Container) -> Option<Resolver> {
+        let row = container.resolver_pane()?;
+        let lines = match row.dead {
+            true => None,
+            false => screens(town, &[row.pane]).pop().flatten(),
+        };
+        Some(self.resolver(town, row, lines.as_deref()))
+    }
+
+    /// The same with a screen that was read already.
+    pub(crate) fn resolver(
+        &mut self,
+        town: &Town,
+        row: &PaneRow,
+        lines: Option<&[String]>,
+    ) -> Resolver {
+        let now = jiff::Timestamp::now().as_second();
+        let patterns = self.patterns_at(town, &row.start_path, row.harness_beside());
+        let preset = self.presets.get(town, row.harness_beside());
+        let looked = lines.map(|lines| Looked {
+            lines,
+            silent_seconds: Some(now - row.activity),
+        });
+        Resolver {
+            pane: row.pane,
+            window: row.tag_window.clone(),
+            report: row.state_beside(preset, &patterns, looked),
+        }
+    }
+
     /// The patterns that count for an agent.
     pub fn patterns(&mut self, town: &Town, container: &Container) -> Patterns {
         let pane = container.pane();
+        self.patterns_at(town, &pane.start_path, &pane.tag_harness)
+    }
+
+    fn patterns_at(&mut self, town: &Town, path: &str, harness: &str) -> Patterns {
         let project = self
             .projects
-            .entry(pane.start_path.clone())
+            .entry(path.to_owned())
             .or_insert_with_key(|path| {
                 // A file that is broken is told of where it is needed.
                 let project = project::of_worktree(Path::new(path));
                 project.map(|project| project.states).unwrap_or_default()
             });
-        let preset = self.presets.get(town, &pane.tag_harness);
+        let preset = self.presets.get(town, harness);
         Patterns::of(
             [Some(&*project), preset.map(|preset| &preset.states)]
                 .into_iter()

@@ -26,6 +26,7 @@ mod update;
 mod view;
 mod wip;
 
+pub(crate) use branch::is_merging;
 pub use branch::{BaseAt, base_of, branch_facts, branch_of};
 pub use cleanup::{
     Action, Cleaned, CleanupOptions, CleanupPlan, CleanupStep,

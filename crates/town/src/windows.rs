@@ -28,6 +28,8 @@ pub(crate) struct Wish<'a> {
     pub(crate) dir: &'a Path,
     pub(crate) env: &'a [(String, String)],
     pub(crate) after_end: AfterEnd,
+    /// More tags of its pane.
+    pub(crate) tags: &'a [(&'a str, &'a str)],
 }
 
 /// Opens a window, and does in the same call what makes it known.
@@ -72,6 +74,7 @@ pub(crate) fn open(
         on_pane("remain-on-exit", remain),
         on_pane(TAG, wish.name),
     ])
+    .then_all(wish.tags.iter().map(|(tag, value)| on_pane(tag, value)))
     .then_all(note)
     .then_all(await_death)
     .then(

@@ -279,6 +279,9 @@ fn show(task: &Task, context: &Context) -> Answer {
             output::line(format!("{name:<10} {}", output::clean(value)))?;
         }
     }
+    if let Some(reason) = document["resolver"]["reason"].as_str() {
+        output::line(format!("{:<10} {}", "resolver", output::clean(reason)))?;
+    }
     for window in &task.windows {
         let state = match (window.running, window.exit_code) {
             (true, _) => "running".to_owned(),
@@ -312,6 +315,7 @@ fn document(task: &Task) -> Value {
         "work_dir": task.work_dir,
         "branch": task.branch,
         "windows": windows.collect::<Vec<Value>>(),
+        "resolver": task.resolver.clone().map(gt_core::card::Resolver::from),
     }));
     if let (Some(all), Value::Object(own)) = (all.as_object_mut(), own) {
         all.extend(own);

@@ -45,6 +45,7 @@ pub(crate) fn run(args: &WatchArgs, context: &Context) -> Answer {
                 agent: seen.agent,
                 container: seen.container,
                 life: seen.life,
+                window: None,
                 before: None,
                 now: seen.report,
             };
@@ -73,6 +74,7 @@ fn line(moved: &Moved, json: bool) -> String {
             "agent": moved.agent.address(),
             "container": moved.container,
             "session": moved.life.map(|life| life.to_string()),
+            "window": moved.window.as_ref().map(|window| &window.name),
             "before": moved.before,
             "state": now.state,
             "source": now.source,
@@ -86,9 +88,12 @@ fn line(moved: &Moved, json: bool) -> String {
     let source = json!(now.source);
     let source = source.as_str().unwrap_or_default();
     let reason = now.reason.as_deref().map(|reason| format!(": {reason}"));
+    let window = moved.window.as_ref();
+    let window = window.map(|window| format!(" [{}]", window.name));
     let text = format!(
-        "{at}  {}  {before} → {} ({source}{})",
+        "{at}  {}{}  {before} → {} ({source}{})",
         moved.agent,
+        window.unwrap_or_default(),
         now.state.word(),
         reason.unwrap_or_default()
     );

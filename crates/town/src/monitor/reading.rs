@@ -1,17 +1,20 @@
 //! Agents as the monitor reads them: one listing, and where a program has no hooks, its
-//! screen.
+//! screen. So it is with whoever was given the conflicts of a merge, beside an agent.
 
-use crate::containers::{self, Container};
+use super::{Moved, Window};
+use crate::containers::{self, Container, PaneRow};
 use crate::harnesses::Presets;
-use crate::states::{self, States};
-use crate::{Result, Town};
+use crate::states::{self, Resolver, States};
+use crate::{Result, Town, task};
 use gt_core::Identity;
+use gt_core::beside;
 use gt_core::harness::Preset;
 use gt_core::screen::Looked;
 use gt_core::session::SessionId;
-use gt_core::state::{self, Report, Source, State, Tracker};
+use gt_core::state::{self, Change, Report, Source, State, Tracker};
 use gt_tmux::PaneId;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 /// An agent that has a container.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +24,8 @@ pub struct Seen {
     pub life: Option<SessionId>,
     pub pane: PaneId,
     pub report: Report,
+    /// Who was given the conflicts of a merge, beside it.
+    pub resolver: Option<Resolver>,
 }
 
 /// The agents that have a container, with the screen as the last witness.
@@ -45,12 +50,18 @@ pub(super) enum Care {
 pub(super) struct Reading {
     presets: Presets,
     states: States,
-    /// What the panes of programs without hooks show, by the life that showed it.
-    screens: BTreeMap<PaneId, (SessionId, Vec<String>)>,
+    /// What the panes of programs without hooks show, by whom it was drawn.
+    screens: BTreeMap<PaneId, (Drawer, Vec<String>)>,
     trackers: BTreeMap<SessionId, Tracker>,
+    resolvers: BTreeMap<PaneId, Tracker>,
     pub(super) containers: Vec<Container>,
     pub(super) seen: Vec<Seen>,
+    /// What was new about those beside agents with the last look.
+    pub(super) news: Vec<Moved>,
 }
+
+/// A process, and the life of the agent that it is.
+type Drawer = (u32, Option<SessionId>);
 
 impl Reading {
     /// Reads all containers, and the screens of those that have printed or are new.
@@ -60,7 +71,9 @@ impl Reading {
         self.read_screens(town, &containers, &unsure, printed);
         let now = jiff::Timestamp::now().as_second();
         let mut trackers = BTreeMap::new();
+        let mut resolvers = BTreeMap::new();
         let mut seen = Vec::new();
+        self.news.clear();
         for container in &containers {
             let Some(agent) = container.identity() else {
                 continue;
@@ -81,17 +94,19 @@ impl Reading {
             let life = container.life();
             if let Some(life) = life {
                 let mut tracker = self.trackers.remove(&life).unwrap_or_default();
-                let is_known = tracker.last().is_some();
-                let told = report.since;
-                tracker.take(now, report.clone());
-                // With the first look nobody knows since when, unless it is told.
-                report.since = match tracker.last() {
-                    Some(last) if is_known => last.since,
-                    _ => told,
-                };
+                track(&mut tracker, &mut report, now);
                 trackers.insert(life, tracker);
             }
+            let resolver = container.resolver_pane().map(|row| {
+                let tracker = self.resolvers.remove(&row.pane).unwrap_or_default();
+                let tracker = resolvers.entry(row.pane).or_insert(tracker);
+                let mut resolver = self.resolver(town, row);
+                self.news
+                    .extend(news(container, row, tracker, &mut resolver, now));
+                resolver
+            });
             seen.push(Seen {
+                resolver,
                 agent: agent.clone(),
                 container: container.name().to_owned(),
                 life,
@@ -100,9 +115,16 @@ impl Reading {
             });
         }
         self.trackers = trackers;
+        self.resolvers = resolvers;
         self.containers = containers;
         self.seen = seen;
         Ok(())
+    }
+
+    fn resolver(&mut self, town: &Town, row: &PaneRow) -> Resolver {
+        let shown = self.screens.get(&row.pane);
+        let lines = shown.map(|(_, lines)| lines.as_slice());
+        self.states.resolver(town, row, lines)
     }
 
     /// The panes of agents of whom the screen may say more than anybody else.
@@ -129,25 +151,28 @@ impl Reading {
     ) {
         let mut kept = BTreeMap::new();
         let mut wanted = Vec::new();
-        for container in containers {
+        for container in containers.iter().filter(|c| c.identity().is_some()) {
             let pane = container.pane();
-            let Some(life) = container.life().filter(|_| unsure.contains(&pane.pane)) else {
-                continue;
-            };
             let preset = self.presets.get(town, &pane.tag_harness);
             // Only of these it is told when they print.
-            let is_told = care(container, preset) == Care::Screen && !printed.contains(&pane.pane);
-            match self.screens.remove(&pane.pane) {
-                Some((of, lines)) if of == life && is_told => {
-                    kept.insert(pane.pane, (life, lines));
+            let is_told = care(container, preset) == Care::Screen;
+            let life = container.life().filter(|_| unsure.contains(&pane.pane));
+            let agent = life.map(|life| (pane.pane, (pane.pid, Some(life)), is_told));
+            let resolver = living_resolver(container);
+            let resolver = resolver.map(|row| (row.pane, (row.pid, None), true));
+            for (pane, drawer, is_told) in agent.into_iter().chain(resolver) {
+                match self.screens.remove(&pane) {
+                    Some((by, lines)) if by == drawer && is_told && !printed.contains(&pane) => {
+                        kept.insert(pane, (drawer, lines));
+                    }
+                    _ => wanted.push((pane, drawer)),
                 }
-                _ => wanted.push((pane.pane, life)),
             }
         }
         let panes: Vec<PaneId> = wanted.iter().map(|(pane, _)| *pane).collect();
-        for ((pane, life), lines) in wanted.into_iter().zip(states::screens(town, &panes)) {
+        for ((pane, drawer), lines) in wanted.into_iter().zip(states::screens(town, &panes)) {
             // One that has gone meanwhile is told of by the next listing.
-            kept.extend(lines.map(|lines| (pane, (life, lines))));
+            kept.extend(lines.map(|lines| (pane, (drawer, lines))));
         }
         self.screens = kept;
     }
@@ -155,11 +180,17 @@ impl Reading {
     /// Whether the screen of one of these panes says that its agent is at work: of some
     /// programs only silence tells that it is not any more.
     pub(super) fn may_fall_silent(&self, panes: &BTreeSet<PaneId>) -> bool {
-        let mut seen = self.seen.iter().filter(|seen| panes.contains(&seen.pane));
-        seen.any(|seen| seen.report.state == State::Busy && seen.report.source == Source::Screen)
+        let agents = self.seen.iter().map(|seen| (seen.pane, &seen.report));
+        let resolvers = self.seen.iter().filter_map(|seen| seen.resolver.as_ref());
+        let resolvers = resolvers.map(|it| (it.pane, &it.report));
+        let is_at_work =
+            |report: &Report| report.state == State::Busy && report.source == Source::Screen;
+        agents
+            .chain(resolvers)
+            .any(|(pane, report)| panes.contains(&pane) && is_at_work(report))
     }
 
-    /// The panes of agents that live, with their terminals.
+    /// The panes that live, of agents and of those beside them, with their terminals.
     pub(super) fn living(&mut self, town: &Town) -> Vec<(PaneId, String, u32, Care)> {
         let mut living = Vec::new();
         for container in self.containers.iter().filter(|c| c.identity().is_some()) {
@@ -168,6 +199,8 @@ impl Reading {
                 let care = care(container, self.presets.get(town, &pane.tag_harness));
                 living.push((pane.pane, pane.tty.clone(), pane.pid, care));
             }
+            let resolver = living_resolver(container);
+            living.extend(resolver.map(|row| (row.pane, row.tty.clone(), row.pid, Care::Screen)));
         }
         living
     }
@@ -178,6 +211,57 @@ impl Reading {
         rows.find(|row| row.pane == pane)
             .map(|row| row.tty.as_str())
     }
+}
+
+/// Takes one look, and says since when it is so.
+fn track(tracker: &mut Tracker, report: &mut Report, now: i64) -> Option<Change> {
+    let is_known = tracker.last().is_some();
+    let told = report.since;
+    let change = tracker.take(now, report.clone());
+    // With the first look nobody knows since when, unless it is told.
+    report.since = match tracker.last() {
+        Some(last) if is_known => last.since,
+        _ => told,
+    };
+    change
+}
+
+/// One of which it is not known how it ended is not done with yet.
+fn living_resolver(container: &Container) -> Option<&PaneRow> {
+    let resolver = container.resolver_pane();
+    resolver.filter(|row| !row.dead || row.lost_its_status())
+}
+
+/// What is new about whoever was given the conflicts of a merge. That it has failed is none
+/// once the merge is made.
+fn news(
+    container: &Container,
+    row: &PaneRow,
+    tracker: &mut Tracker,
+    resolver: &mut Resolver,
+    now: i64,
+) -> Option<Moved> {
+    let report = &mut resolver.report;
+    // A screen that is being drawn says nothing: what was known stands.
+    if beside::is_unknown(report) {
+        return None;
+    }
+    let change = track(tracker, report, now).filter(beside::is_news)?;
+    let has_failed = matches!(report.state, State::Error | State::Crashed);
+    if has_failed && !task::is_merging(Path::new(&row.start_path)) {
+        return None;
+    }
+    Some(Moved {
+        agent: container.identity()?.clone(),
+        container: container.name().to_owned(),
+        life: container.life(),
+        window: Some(Window {
+            name: resolver.window.clone(),
+            pane: resolver.pane,
+        }),
+        before: change.before.map(|before| before.state),
+        now: change.now,
+    })
 }
 
 fn care(container: &Container, preset: Option<&Preset>) -> Care {

@@ -300,11 +300,12 @@ impl<F: Fn(Change)> Rounds<F> {
         self.looked = Some(Instant::now());
         self.watch_living();
         let before = std::mem::replace(&mut *lock(&self.shared.seen), self.reading.seen.clone());
-        let moved = moves(&before, &self.reading.seen);
+        let mut moved = moves(&before, &self.reading.seen);
+        moved.append(&mut self.reading.news);
         // The first look is no news.
         if self.shared.wakeups.load(Ordering::Relaxed) > 0 {
             for moved in moved {
-                if self.has_no_hooks(&moved) {
+                if moved.window.is_some() || self.has_no_hooks(&moved) {
                     notify::tell_of_screen(&self.town, &moved, at, before_at);
                 }
                 (self.send)(Change::Moved(Box::new(moved)));
@@ -372,6 +373,7 @@ fn moves(before: &[Seen], now: &[Seen]) -> Vec<Moved> {
                 agent: seen.agent.clone(),
                 container: seen.container.clone(),
                 life: seen.life,
+                window: None,
                 before: was.map(|was| was.report.state),
                 now: seen.report.clone(),
             });
@@ -383,6 +385,7 @@ fn moves(before: &[Seen], now: &[Seen]) -> Vec<Moved> {
                 agent: was.agent.clone(),
                 container: was.container.clone(),
                 life: was.life,
+                window: None,
                 before: Some(was.report.state),
                 now: Report {
                     state: State::Stopped,

@@ -208,8 +208,12 @@ fn question(prepared: &Prepared<'_>, lines: &[String]) -> String {
     let identity = prepared.identity;
     let seen = screen::classify(lines, "", &prepared.preset);
     let options = seen.dialog.map(|asking| asking.options).unwrap_or_default();
+    let (who, window) = match prepared.window {
+        Some(window) => (window.to_owned(), format!(" --window {window}")),
+        None => (identity.to_string(), String::new()),
+    };
     format!(
-        "{identity} {}, with the options {}; `gt answer {identity}` answers",
+        "{who} {}, with the options {}; `gt answer {identity}{window}` answers",
         seen.reason,
         options.join(" / ")
     )

@@ -3,32 +3,47 @@
 //!
 //! It gets none of our hooks, and nothing in its environment says that it is the agent.
 //! So it cannot speak for the agent: not about its state, its conversation or its claim.
+//! Its pane says which program it is, and that it is being started, so that nobody tells
+//! people of questions that are answered here.
 
 use super::StartOptions;
 use super::await_ready::bring_up;
 use super::container::parse_made;
 use super::prepared::Prepared;
 use crate::containers::tmux_problem;
-use crate::{Result, Town, hooks};
+use crate::{Result, Town, hooks, monitor};
 use gt_core::session::SessionId;
+use gt_core::startup::tag;
 use gt_core::{Identity, Problem, shell};
 use gt_tmux::{Command, PaneId};
 
 /// What says in an agent's environment which agent it is.
 const WHO: [&str; 3] = ["GT_ROLE", "GT_SESSION", "GT_SESSION_UUID"];
 
-/// Runs the program with a prompt, in the window that `open` makes of the harness's name, a
-/// shell line and variables. Answers its first questions as a start does, and gives what went not as
-/// wished: it is there then all the same, to be looked at.
+/// What a window needs to have such a program.
+pub(crate) struct Opening<'a> {
+    pub(crate) harness: &'a str,
+    /// A shell line.
+    pub(crate) line: &'a str,
+    pub(crate) env: &'a [(String, String)],
+    /// The tags of its pane.
+    pub(crate) tags: &'a [(&'a str, &'a str)],
+}
+
+/// Runs the program with a prompt, in the window that `open` makes. Answers its first
+/// questions as a start does, and gives what went not as wished: it is there then all the
+/// same, to be looked at.
 pub(crate) fn beside(
     town: &Town,
     identity: &Identity,
+    window: &str,
     options: &StartOptions,
     prompt: &str,
-    open: impl FnOnce(&str, &str, &[(String, String)]) -> Result<PaneId>,
+    open: impl FnOnce(&Opening<'_>) -> Result<PaneId>,
 ) -> Result<Vec<String>> {
     let mut prepared = Prepared::new(town, identity, options)?;
     prepared.prompt = Some(prompt.to_owned());
+    prepared.window = Some(window);
     let session = SessionId::new(uuid::Uuid::now_v7());
     let mut plan = prepared.plan(town, session, None);
     let mut warnings = prepared.plant_answers(town, &plan);
@@ -45,7 +60,14 @@ pub(crate) fn beside(
     let words: Vec<String> = plan.argv.iter().map(|word| shell::quote(word)).collect();
     line.push_str(&format!("exec {}", words.join(" ")));
     let env: Vec<(String, String)> = plan.env.clone().into_iter().collect();
-    let pane = open(&prepared.preset.name, &line, &env)?;
+    let harness = prepared.preset.name.as_str();
+    let starting = format!("{harness} {}", jiff::Timestamp::now().as_second());
+    let pane = open(&Opening {
+        harness,
+        line: &line,
+        env: &env,
+        tags: &[(tag::BESIDE, &starting)],
+    })?;
     let ask = Command::new("display-message")
         .arg("-p")
         .target(pane)
@@ -59,5 +81,12 @@ pub(crate) fn beside(
             prepared.preset.name
         ));
     }
+    let is_up = Command::new("set-option")
+        .arg("-p")
+        .target(pane)
+        .args([tag::BESIDE, harness]);
+    // One that has left already has nothing more to say.
+    let _ = town.server().run(is_up);
+    monitor::tell(town);
     Ok(warnings)
 }

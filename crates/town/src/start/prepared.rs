@@ -29,6 +29,8 @@ pub(super) struct Prepared<'a> {
     pub(super) passed_env: Vec<(String, String)>,
     pub(super) config_dir: Option<String>,
     pub(super) wiring: Wiring,
+    /// It is to run in this window beside the agent, and not as the agent.
+    pub(super) window: Option<&'a str>,
 }
 
 impl<'a> Prepared<'a> {
@@ -105,6 +107,7 @@ impl<'a> Prepared<'a> {
             passed_env,
             config_dir,
             wiring: Wiring::default(),
+            window: None,
         })
     }
 

@@ -242,6 +242,7 @@ impl Order<'_> {
                 dir,
                 env: &[],
                 after_end: AfterEnd::StayIfFailed,
+                tags: &[],
             };
             let note = Command::new("set-option")
                 .target(container.id())

@@ -95,22 +95,18 @@ pub(super) fn open(
         .target(container.id())
         .args([tags::MERGE, &merge_head(site)?]);
     let mut ran = String::new();
-    let warnings = start::beside(
-        site.town,
-        &site.agent,
-        wishes,
-        &prompt(files),
-        |harness, line, env| {
-            harness.clone_into(&mut ran);
-            let wish = Wish {
-                name: WINDOW,
-                command: line,
-                dir: &site.dir,
-                env,
-                after_end: AfterEnd::StayIfFailed,
-            };
-            windows::open(site.town, &name, &wish, vec![note])
-        },
-    )?;
+    let prompt = prompt(files);
+    let warnings = start::beside(site.town, &site.agent, WINDOW, wishes, &prompt, |opening| {
+        opening.harness.clone_into(&mut ran);
+        let wish = Wish {
+            name: WINDOW,
+            command: opening.line,
+            dir: &site.dir,
+            env: opening.env,
+            after_end: AfterEnd::StayIfFailed,
+            tags: opening.tags,
+        };
+        windows::open(site.town, &name, &wish, vec![note])
+    })?;
     Ok((ran, warnings))
 }

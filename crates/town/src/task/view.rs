@@ -3,6 +3,7 @@
 use super::{is_tasks, tag_of, tags, worktree, worktree_by};
 use crate::agents::{self, AgentView, Wanted};
 use crate::containers::{self, Container};
+use crate::states::{Resolver, States};
 use crate::work::Work;
 use crate::{Result, Town, project, workspace};
 use gt_core::work::{Item, WorkId};
@@ -24,6 +25,8 @@ pub struct Task {
     pub work_dir: Option<PathBuf>,
     pub branch: Option<String>,
     pub windows: Vec<Window>,
+    /// Who was given the conflicts of a merge, beside the agent.
+    pub resolver: Option<Resolver>,
 }
 
 /// A window of ours beside the agent.
@@ -108,6 +111,7 @@ fn one(
             .as_deref()
             .and_then(|dir| workspace::current_branch(town, dir)),
         windows: container.map_or_else(Vec::new, windows),
+        resolver: container.and_then(|container| States::default().read_resolver(town, container)),
         work_dir,
         id,
         agent,

@@ -1,0 +1,214 @@
+//! What a program is doing that runs in a window beside an agent, such as the one that is
+//! given the conflicts of a merge.
+//!
+//! It has no hooks and speaks for nobody, so only its process and its screen tell; and only
+//! what needs a person is told in words, with the name of its window before them.
+
+use crate::harness::Preset;
+use crate::notify::Event;
+use crate::patterns::Patterns;
+use crate::screen;
+use crate::state::{self, Change, Observed, Report, Source, State};
+
+/// Decides what its process and its screen add up to.
+pub fn judge(
+    window: &str,
+    seen: &Observed<'_>,
+    preset: Option<&Preset>,
+    patterns: &Patterns,
+) -> Report {
+    if seen.dead {
+        return death(window, seen);
+    }
+    if seen.tag == Some(State::Starting) {
+        // Whoever starts it answers what it asks first.
+        return Report {
+            state: State::Starting,
+            source: Source::Start,
+            since: seen.tag_since,
+            reason: None,
+        };
+    }
+    let (Some(looked), Some(preset)) = (seen.screen, preset) else {
+        return unknown();
+    };
+    let shown = screen::witness(looked, seen.title, preset, patterns);
+    Report {
+        state: shown.state,
+        source: Source::Screen,
+        since: None,
+        reason: words(window, shown.state, &shown.reason),
+    }
+}
+
+fn unknown() -> Report {
+    Report {
+        state: State::Running,
+        source: Source::Process,
+        since: None,
+        reason: None,
+    }
+}
+
+/// One that somebody has ended has not failed. How it ended is known a moment after it has.
+fn death(window: &str, seen: &Observed<'_>) -> Report {
+    /// HUP, INT and TERM.
+    const BY_SOMEBODY: [i32; 3] = [1, 2, 15];
+    if seen.exit_status.is_none() && seen.exit_signal.is_none() {
+        return unknown();
+    }
+    let report = state::death(seen);
+    let by_signal =
+        |signal: &i32| seen.exit_signal == Some(*signal) || seen.exit_status == Some(128 + *signal);
+    let state = match BY_SOMEBODY.iter().any(by_signal) {
+        true => State::Exited,
+        false => report.state,
+    };
+    Report {
+        state,
+        reason: words(window, state, report.reason.as_deref().unwrap_or_default()),
+        ..report
+    }
+}
+
+/// Why it needs a person. What it says while it works changes all the time, and nobody
+/// has to read it here.
+fn words(window: &str, state: State, reason: &str) -> Option<String> {
+    match state {
+        State::Waiting if state::names_a_question(reason) => Some(format!("{window} {reason}")),
+        State::Waiting => Some(format!("{window} waits: {reason}")),
+        State::Error | State::Crashed => Some(format!("{window} failed: {reason}")),
+        _ => None,
+    }
+}
+
+/// Whether nothing was said: a screen may just be drawn anew, and what was known stands.
+pub fn is_unknown(report: &Report) -> bool {
+    matches!(report.state, State::Starting | State::Running)
+}
+
+/// Whether a change is news: another state, or another question in place of the last one.
+pub fn is_news(change: &Change) -> bool {
+    let names_a_question = |report: &Report| {
+        let reason = report.reason.as_deref().unwrap_or_default();
+        let words = reason.split_once(' ').map(|(_, words)| words);
+        report.state == State::Waiting && words.is_some_and(state::names_a_question)
+    };
+    change.is_of_state()
+        || names_a_question(&change.now) && change.before.as_ref().is_some_and(names_a_question)
+}
+
+/// What people are told of such news: that it needs one of them, and nothing else.
+pub fn event(before: Option<State>, now: State) -> Option<Event> {
+    match now {
+        State::Waiting => Some(Event::Waiting),
+        State::Error | State::Crashed => {
+            (!matches!(before, Some(State::Error | State::Crashed))).then_some(Event::Waiting)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness;
+    use crate::screen::Looked;
+    use crate::state::Tracker;
+
+    fn read(lines: &str, seen: Observed<'_>) -> Report {
+        let demo = harness::resolve("demo", None).unwrap().value;
+        let lines: Vec<String> = lines.lines().map(str::to_owned).collect();
+        let screen = Some(Looked {
+            lines: &lines,
+            silent_seconds: None,
+        });
+        let seen = Observed { screen, ..seen };
+        judge("merge", &seen, Some(&demo), &Patterns::default())
+    }
+
+    fn words(report: &Report) -> String {
+        let reason = report.reason.as_deref().unwrap_or("-");
+        format!("{} {reason}", report.state.word())
+    }
+
+    const ASKS: &str = "> go\n\n Bash command\n\n   git add -A\n\n Do you want to proceed?\n \
+                        ❯ 1. Yes\n   2. No\n\n Esc to cancel";
+    const RULE: &str = "────────────────────────────────────────";
+
+    #[test]
+    fn a_screen_tells_what_it_asks_and_with_whose_window() {
+        let asks = read(ASKS, Observed::default());
+        assert!(
+            words(&asks).starts_with("waiting merge asks: Do you want to proceed?"),
+            "{asks:?}"
+        );
+        assert!(words(&asks).contains("git add -A"), "{asks:?}");
+        assert_eq!(asks.source, Source::Screen);
+        let at_prompt = format!("> go\n\n● Done.\n\n{RULE}\n❯ \n{RULE}");
+        assert_eq!(words(&read(&at_prompt, Observed::default())), "idle -");
+        // Its title may say otherwise, and its agent's tags are not its own.
+        let tagged = Observed {
+            title: "✳ demo",
+            tag: Some(State::Idle),
+            tag_source: Some(Source::Hook),
+            ..Observed::default()
+        };
+        assert_eq!(read(ASKS, tagged).state, State::Waiting);
+        let starting = Observed {
+            tag: Some(State::Starting),
+            ..Observed::default()
+        };
+        assert_eq!(words(&read(ASKS, starting)), "starting -");
+    }
+
+    #[test]
+    fn a_failure_is_told_and_an_end_by_somebody_is_none() {
+        let dead = |exit_status, exit_signal| {
+            let seen = Observed {
+                dead: true,
+                exit_status,
+                exit_signal,
+                ..Observed::default()
+            };
+            words(&read("", seen))
+        };
+        assert_eq!(dead(Some(3), None), "crashed merge failed: exit status 3");
+        assert_eq!(
+            dead(None, Some(11)),
+            "crashed merge failed: killed by signal 11"
+        );
+        assert_eq!(dead(Some(0), None), "exited -");
+        assert_eq!(dead(None, Some(15)), "exited -");
+        assert_eq!(dead(Some(143), None), "exited -");
+        assert_eq!(dead(None, None), "running -");
+    }
+
+    #[test]
+    fn every_question_is_news_once() {
+        let mut tracker = Tracker::default();
+        let mut events = |state, reason: Option<&str>| {
+            let report = Report {
+                state,
+                source: Source::Screen,
+                since: None,
+                reason: reason.map(str::to_owned),
+            };
+            let change = tracker.take(7, report).filter(is_news)?;
+            event(change.before.map(|before| before.state), change.now.state)
+        };
+        let told = Some(Event::Waiting);
+        assert_eq!(events(State::Waiting, Some("merge asks: x?")), told);
+        assert_eq!(events(State::Waiting, Some("merge asks: x?")), None);
+        assert_eq!(events(State::Waiting, Some("merge asks: y?")), told);
+        assert_eq!(events(State::Busy, None), None);
+        assert_eq!(events(State::Waiting, Some("merge asks: y?")), told);
+        assert_eq!(events(State::Idle, None), None);
+        // The same question, of which more is known a moment later.
+        assert_eq!(events(State::Waiting, Some("merge waits: soon")), told);
+        assert_eq!(events(State::Waiting, Some("merge asks: x?")), None);
+        assert_eq!(events(State::Error, Some("merge failed: 500")), told);
+        assert_eq!(events(State::Error, Some("merge failed: 501")), None);
+        assert_eq!(events(State::Crashed, Some("merge failed: 1")), None);
+    }
+}
