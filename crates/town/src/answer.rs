@@ -1,18 +1,19 @@
 //! Answering a dialog: read, moved to the wanted row, seen there, confirmed.
 //!
 //! Every key follows a look, as everywhere in [`crate::inject`]. If the question
-//! changes on the way, nothing more is pressed.
+//! changes on the way, nothing more is pressed. It is an agent's dialog, or that of the
+//! program that was given the conflicts of a merge beside it.
 
-use crate::containers::Container;
+use crate::containers::{Container, PaneRow};
 use crate::inject::{Seen, Typist, press};
 use crate::lock::FileLock;
 use crate::queue::Queue;
-use crate::{Result, Town};
+use crate::{Result, Town, harnesses, nudge, task};
 use gt_core::answer::{self, Choice};
 use gt_core::harness::Preset;
 use gt_core::screen::Asking;
 use gt_core::{Identity, Problem};
-use gt_tmux::PaneId;
+use std::fmt;
 use std::time::{Duration, Instant};
 
 /// How long others may type to the same agent before we.
@@ -32,19 +33,99 @@ pub struct Answered {
     pub chosen: usize,
 }
 
-/// The question that an agent asks.
-pub fn question(
-    town: &Town,
-    identity: &Identity,
-    container: &Container,
-    preset: &Preset,
-) -> Result<Asking> {
-    open_question(&mut Typist::new(town, container, preset), identity, DRAWN)
+/// Who is asked for a question: an agent, or a program in a window beside it.
+#[derive(Debug)]
+pub struct Asker<'a> {
+    identity: &'a Identity,
+    window: Option<&'a str>,
+    pane: &'a PaneRow,
+    preset: Preset,
+}
+
+impl<'a> Asker<'a> {
+    pub fn agent(
+        town: &Town,
+        identity: &'a Identity,
+        container: &'a Container,
+    ) -> Result<Asker<'a>> {
+        Ok(Asker {
+            identity,
+            window: None,
+            pane: container.pane(),
+            preset: nudge::preset_of(town, container)?,
+        })
+    }
+
+    /// The program in that window of ours, if it is one that asks as agents do.
+    pub fn beside(
+        town: &Town,
+        identity: &'a Identity,
+        container: &'a Container,
+        window: &'a str,
+    ) -> Result<Asker<'a>> {
+        if window != task::RESOLVER_WINDOW {
+            let known = task::RESOLVER_WINDOW;
+            return Err(
+                Problem::usage(format!("nobody asks in the window {window}")).hint(format!(
+                    "`--window {known}` is for the conflicts of a merge"
+                )),
+            );
+        }
+        let pane = container.resolver_pane().ok_or_else(|| {
+            Problem::not_found(format!("{identity} has no window {window}"))
+                .hint("`gt task update` opens it where a merge has conflicts")
+        })?;
+        if pane.dead {
+            return Err(Problem::conflict(format!(
+                "the program in the window {window} of {identity} has ended"
+            )));
+        }
+        Ok(Asker {
+            identity,
+            window: Some(window),
+            pane,
+            preset: harnesses::resolve(town, pane.harness_beside())?.value,
+        })
+    }
+
+    fn typist<'t>(&'t self, town: &'t Town) -> Typist<'t> {
+        let row = self.pane;
+        let typist = Typist::for_pane(town, row.pane, &row.tty, row.pid, &self.preset);
+        match self.window {
+            Some(_) => typist.beside(),
+            None => typist,
+        }
+    }
+
+    /// How to see what it shows.
+    fn to_look(&self) -> String {
+        match self.window {
+            None => format!("`gt peek {self}` shows its screen"),
+            Some(window) => format!(
+                "its window {window} shows it: `gt attach {}`",
+                self.identity
+            ),
+        }
+    }
+}
+
+impl fmt::Display for Asker<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.window {
+            None => self.identity.fmt(f),
+            Some(window) => write!(f, "{window} of {}", self.identity),
+        }
+    }
+}
+
+/// The question that is asked.
+pub fn question(town: &Town, asker: &Asker<'_>) -> Result<Asking> {
+    open_question(&mut asker.typist(town), asker, DRAWN)
 }
 
 /// The question that is open, or is just about to open, once it has stood for so long:
 /// before that it may be half drawn, or nobody can have read it.
-fn open_question(typist: &mut Typist<'_>, identity: &Identity, stands: Duration) -> Result<Asking> {
+fn open_question(typist: &mut Typist<'_>, asker: &Asker<'_>, stands: Duration) -> Result<Asking> {
     let deadline = Instant::now() + stands + REDRAW_PATIENCE;
     let mut standing: Option<(Asking, Instant)> = None;
     loop {
@@ -59,42 +140,40 @@ fn open_question(typist: &mut Typist<'_>, identity: &Identity, stands: Duration)
                 _ => standing = Some((now, Instant::now())),
             }
         } else if !seen.dialog && standing.is_none() {
-            return Err(Problem::conflict(format!("{identity} asks nothing"))
-                .hint(format!("`gt peek {identity}` shows its screen")));
+            return Err(Problem::conflict(format!("{asker} asks nothing")).hint(asker.to_look()));
         }
         if Instant::now() >= deadline {
             return Err(
-                Problem::conflict(format!("what {identity} asks cannot be read"))
-                    .hint(format!("`gt peek {identity}` shows its screen")),
+                Problem::conflict(format!("what {asker} asks cannot be read"))
+                    .hint(asker.to_look()),
             );
         }
         typist.wait(Duration::from_millis(100));
     }
 }
 
-/// Chooses an option of the dialog that an agent has open. If one is expected, by its
+/// Chooses an option of the dialog that is open. If one is expected, by its
 /// [`answer::fingerprint`], another gets no key.
 pub fn answer(
     town: &Town,
-    identity: &Identity,
-    container: &Container,
-    preset: &Preset,
+    asker: &Asker<'_>,
     choice: &Choice,
     expected: Option<&str>,
 ) -> Result<Answered> {
-    let _lock = FileLock::take(&Queue::of(town, identity).lock_path(), LOCK_PATIENCE)?;
-    let mut typist = Typist::new(town, container, preset);
-    let asking = open_question(&mut typist, identity, STANDS)?;
+    let queue = Queue::of(town, asker.identity);
+    let _lock = FileLock::take(&queue.lock_path(), LOCK_PATIENCE)?;
+    let mut typist = asker.typist(town);
+    let asking = open_question(&mut typist, asker, STANDS)?;
     if expected.is_some_and(|expected| expected != answer::fingerprint(&asking)) {
         return Err(
-            Problem::conflict(format!("{identity} asks something else by now"))
+            Problem::conflict(format!("{asker} asks something else by now"))
                 .cause(asking.text.clone())
                 .hint(answer::listed(&asking)),
         );
     }
     let chosen = answer::pick(&asking, choice)?;
-    let pane = container.pane().pane;
-    let mut marked = marked(&asking, identity)?;
+    let pane = asker.pane.pane;
+    let mut marked = marked(&asking, asker)?;
     let mut keys = 2 * asking.options.len();
     while marked != chosen {
         let key = match (chosen > marked, asking.across) {
@@ -116,14 +195,15 @@ pub fn answer(
         let moved = place(&now);
         let is_moved = |now: &usize| *now != marked && keys > 0;
         marked = moved.filter(is_moved).ok_or_else(|| {
-            let what =
-                format!("the question of {identity} has changed, or {key} does not help there");
-            Problem::conflict(what).hint(format!(
-                "`gt peek {identity}` shows it, `gt keys {identity} KEY` presses keys"
-            ))
+            let what = format!("the question of {asker} has changed, or {key} does not help there");
+            let problem = Problem::conflict(what).hint(asker.to_look());
+            match asker.window {
+                None => problem.hint(format!("`gt keys {asker} KEY` presses keys")),
+                Some(_) => problem,
+            }
         })?;
     }
-    confirm(town, identity, &mut typist, &asking, (pane, chosen))?;
+    confirm(town, asker, &mut typist, &asking, chosen)?;
     Ok(Answered { asking, chosen })
 }
 
@@ -133,40 +213,40 @@ pub fn answer(
 /// question again would be another one.
 fn confirm(
     town: &Town,
-    identity: &Identity,
+    asker: &Asker<'_>,
     typist: &mut Typist<'_>,
     asking: &Asking,
-    (pane, chosen): (PaneId, usize),
+    chosen: usize,
 ) -> Result<()> {
     let is_it = |seen: &Seen| {
         let now = seen.asking.as_ref();
         now.is_some_and(|now| is_same(now, asking) && now.marked == Some(chosen))
     };
     let changed = || {
-        Problem::conflict(format!("the question of {identity} has changed"))
-            .hint(format!("`gt answer {identity}` shows what it asks now"))
+        Problem::conflict(format!("the question of {asker} has changed"))
+            .hint("`gt answer` without an answer shows what it asks now")
     };
     for _ in 0..MOST_ENTERS {
         let before = await_look(typist, is_it)?;
         if !is_it(&before) || before.is_over {
             return Err(changed());
         }
-        press(town, pane, &["Enter".to_owned()])?;
+        press(town, asker.pane.pane, &["Enter".to_owned()])?;
         let after = await_look(typist, |seen| seen.picture != before.picture)?;
         if after.picture != before.picture {
             return Ok(());
         }
     }
     Err(Problem::failed(format!(
-        "{identity} does not take {:?}",
+        "{asker} does not take {:?}",
         asking.options[chosen]
     )))
 }
 
-fn marked(asking: &Asking, identity: &Identity) -> Result<usize> {
+fn marked(asking: &Asking, asker: &Asker<'_>) -> Result<usize> {
     asking.marked.ok_or_else(|| {
         Problem::failed("which of its options is marked cannot be read".to_owned())
-            .hint(format!("`gt attach {identity}` and answer there"))
+            .hint(format!("`gt attach {}` and answer there", asker.identity))
     })
 }
 

@@ -185,15 +185,20 @@ pub fn running(town: &Town, identity: &Identity) -> Result<Container> {
 
 /// The same, with whatever lives in it: it may be the shell before the agent.
 pub fn living(town: &Town, identity: &Identity) -> Result<Container> {
-    let container = containers::of_agent(town, identity)?.ok_or_else(|| {
-        Problem::not_found(format!("{identity} is not running"))
-            .hint(format!("`gt start {identity}` starts it"))
-    })?;
+    let container = container_of(town, identity)?;
     if container.pane().dead || container.lost_agent_pane() {
         return Err(Problem::conflict(format!("{identity} has ended"))
             .hint(format!("`gt start {identity}` starts it again")));
     }
     Ok(container)
+}
+
+/// The same, whatever has become of its agent: a program beside it may go on.
+pub fn container_of(town: &Town, identity: &Identity) -> Result<Container> {
+    containers::of_agent(town, identity)?.ok_or_else(|| {
+        Problem::not_found(format!("{identity} is not running"))
+            .hint(format!("`gt start {identity}` starts it"))
+    })
 }
 
 /// That there is a message: who sent it, and to whom. What it says is between the two.

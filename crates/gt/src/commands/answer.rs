@@ -5,8 +5,9 @@ use clap::Args;
 use gt_core::Identity;
 use gt_core::answer::{Choice, fingerprint, listed, number};
 use gt_core::screen::Asking;
-use gt_town::{answer, nudge, signal, target};
-use serde_json::json;
+use gt_town::answer::{self, Asker};
+use gt_town::{nudge, signal, target};
+use serde_json::{Value, json};
 use std::process::ExitCode;
 
 /// Answer what an agent asks
@@ -14,6 +15,8 @@ use std::process::ExitCode;
 /// The dialog is read, its mark is moved to the option, seen there, and confirmed.
 /// Without an answer the question and its options are printed. An agent that asks
 /// nothing gets no key, and with --expect neither does one that asks something else.
+/// With --window merge it is the program that was given the conflicts of a merge, beside
+/// the agent.
 #[derive(Debug, Args)]
 pub(crate) struct AnswerArgs {
     target: String,
@@ -23,33 +26,52 @@ pub(crate) struct AnswerArgs {
     /// Answer only this question: the fingerprint that `--json` tells without an answer
     #[arg(long, value_name = "FINGERPRINT", requires = "choice")]
     expect: Option<String>,
+    /// Not the agent, but the program in this window beside it: merge
+    #[arg(long, value_name = "NAME")]
+    window: Option<String>,
 }
 
 pub(crate) fn run(args: AnswerArgs, context: &Context) -> Answer {
     let town = context.town()?;
     let identity = target::resolve(&town, &args.target)?;
-    let container = nudge::running(&town, &identity)?;
-    let preset = nudge::preset_of(&town, &container)?;
+    let window = args.window.as_deref();
+    let container = match window {
+        Some(_) => nudge::container_of(&town, &identity)?,
+        None => nudge::running(&town, &identity)?,
+    };
+    let asker = match window {
+        Some(window) => Asker::beside(&town, &identity, &container, window)?,
+        None => Asker::agent(&town, &identity, &container)?,
+    };
     let Some(choice) = &args.choice else {
-        let asking = answer::question(&town, &identity, &container, &preset)?;
-        return show(&identity, &asking, context);
+        let asking = answer::question(&town, &asker)?;
+        return show(&identity, window, &asking, context);
     };
     let choice = Choice::from(choice.as_str());
-    let expected = args.expect.as_deref();
-    let answered = answer::answer(&town, &identity, &container, &preset, &choice, expected)?;
-    // What waited for the answer may go on now.
-    signal::wake_deliveries(&town, std::slice::from_ref(&container));
+    let answered = answer::answer(&town, &asker, &choice, args.expect.as_deref())?;
+    if window.is_none() {
+        // What waited for the answer may go on now.
+        signal::wake_deliveries(&town, std::slice::from_ref(&container));
+    }
     let option = &answered.asking.options[answered.chosen];
     if context.json {
-        output::json(&json!({
+        let mut document = json!({
             "agent": identity,
             "question": answered.asking.text,
             "answer": option,
-        }))?;
+        });
+        with_window(&mut document, window);
+        output::json(&document)?;
     } else {
-        output::line(format!("Answered {identity}: {option}."))?;
+        output::line(format!("Answered {asker}: {option}."))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn with_window(document: &mut Value, window: Option<&str>) {
+    if let Some(window) = window {
+        document["window"] = json!(window);
+    }
 }
 
 /// What each option is called by.
@@ -58,9 +80,9 @@ fn labels(asking: &Asking) -> Vec<String> {
     all.map(|at| number(asking, at)).collect()
 }
 
-fn show(identity: &Identity, asking: &Asking, context: &Context) -> Answer {
+fn show(identity: &Identity, window: Option<&str>, asking: &Asking, context: &Context) -> Answer {
     if context.json {
-        output::json(&json!({
+        let mut document = json!({
             "agent": identity,
             "kind": asking.kind,
             "question": asking.text,
@@ -68,7 +90,9 @@ fn show(identity: &Identity, asking: &Asking, context: &Context) -> Answer {
             "labels": labels(asking),
             "marked": asking.marked,
             "fingerprint": fingerprint(asking),
-        }))?;
+        });
+        with_window(&mut document, window);
+        output::json(&document)?;
         return Ok(ExitCode::SUCCESS);
     }
     output::line(&asking.text)?;

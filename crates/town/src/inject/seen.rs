@@ -52,9 +52,31 @@ const FACTS: &str = "#{@gt_last_prompt}\n#{@gt_prompts}\n#{cursor_x} #{cursor_y}
     #{?#{==:#{@gt_state_source},hook},#{@gt_state},} #{@gt_state_since}\n#{window_activity}\n\
     #{pane_dead} #{pane_pid}\n#{==:#{@gt_state},paused}\n#{@gt_state_reason}\n#{pane_title}";
 
+/// The same of a program beside an agent: the container's tags are the agent's words.
+const FACTS_BESIDE: &str = "\n\n#{cursor_x} #{cursor_y}\n\n#{window_activity}\n\
+    #{pane_dead} #{pane_pid}\n\n\n#{pane_title}";
+
+/// Whose pane is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whose {
+    Agents,
+    /// That of a program beside an agent.
+    Beside,
+}
+
 impl Seen {
-    /// Looks at the agent whose first process has that pid, in one call.
-    pub(super) fn look(town: &Town, pane: PaneId, pid: u32, preset: &Preset) -> Result<Self> {
+    /// Looks at the pane whose first process has that pid, in one call.
+    pub(super) fn look(
+        town: &Town,
+        pane: PaneId,
+        pid: u32,
+        whose: Whose,
+        preset: &Preset,
+    ) -> Result<Self> {
+        let facts = match whose {
+            Whose::Agents => FACTS,
+            Whose::Beside => FACTS_BESIDE,
+        };
         let answers = town
             .server()
             .run_each([
@@ -63,7 +85,7 @@ impl Seen {
                 Command::new("display-message")
                     .arg("-p")
                     .target(pane)
-                    .arg(FACTS),
+                    .arg(facts),
             ])
             .map_err(|error| tmux_problem("cannot read the pane", error))?;
         let [shown, facts] = answers.as_slice() else {

@@ -5,7 +5,7 @@
 //! question can open. And one before every paste: an empty line, and nothing of the
 //! same message that may still be on its way.
 
-use super::seen::{InLine, Seen};
+use super::seen::{InLine, Seen, Whose};
 use super::{paste, press, repaint};
 use crate::containers::Container;
 use crate::queue::Phase;
@@ -70,6 +70,7 @@ pub struct Typist<'a> {
     pub(super) pane: PaneId,
     pid: u32,
     preset: &'a Preset,
+    whose: Whose,
     never_asks: bool,
     pub(super) watch: PaneWatch,
     /// The last text that was pasted here by us.
@@ -95,6 +96,7 @@ impl<'a> Typist<'a> {
             pane,
             pid,
             preset,
+            whose: Whose::Agents,
             never_asks: false,
             watch: PaneWatch::new(tty, processes::hold_one(pid)),
             pasted: None,
@@ -103,9 +105,17 @@ impl<'a> Typist<'a> {
         }
     }
 
+    /// The same for a program that is not the agent, and does not have its hooks.
+    pub(crate) fn beside(self) -> Self {
+        Typist {
+            whose: Whose::Beside,
+            ..self
+        }
+    }
+
     /// Looks at the agent.
     pub fn observe(&self) -> Result<Seen> {
-        Seen::look(self.town, self.pane, self.pid, self.preset)
+        Seen::look(self.town, self.pane, self.pid, self.whose, self.preset)
     }
 
     /// Whether the agent's process is gone.
