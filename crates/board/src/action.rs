@@ -225,7 +225,7 @@ impl Deed {
                 (branch.is_none(), "it has no worktree"),
                 (!has_commits, "nothing is committed"),
             ],
-            Deed::Answer => &[(state != Some(State::Waiting), "it asks nothing")],
+            Deed::Answer => &[(card.asks().is_none(), "it asks nothing")],
             Deed::Nudge => &[(!is_alive, "its agent does not run")],
             Deed::Close => &[(is_closed, "it is closed")],
         };

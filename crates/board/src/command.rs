@@ -4,6 +4,7 @@
 //! terminal ask for JSON. Nothing here is quoted: no shell sees it.
 
 use crate::action::{Deed, ServerDeed};
+use crate::overlay::Asked;
 use crate::{Order, Question, Wish};
 use gt_core::work::WorkId;
 
@@ -174,9 +175,11 @@ pub(crate) fn server(deed: ServerDeed, id: &WorkId, name: Option<&str>) -> Draft
     Draft::new(id, title, &words)
 }
 
-/// Reads what it asks.
-pub(crate) fn question(id: &WorkId, agent: &str) -> Draft {
-    let words = ["answer", "--json", "--", agent];
+/// Reads what it asks, or what the program in a window beside it does.
+pub(crate) fn question(id: &WorkId, agent: &str, window: Option<&str>) -> Draft {
+    let mut words = vec!["answer", "--json"];
+    words.extend(window.into_iter().flat_map(|window| ["--window", window]));
+    words.extend(["--", agent]);
     Draft {
         manner: Manner::Ask,
         ..Draft::new(id, format!("Reading what {agent} asks"), &words)
@@ -184,12 +187,17 @@ pub(crate) fn question(id: &WorkId, agent: &str) -> Draft {
 }
 
 /// Answers one question and no other. What a person has typed may begin with a dash.
-pub(crate) fn answer(id: &WorkId, agent: &str, choice: &str, question: &Question) -> Draft {
-    let expected = question.fingerprint.as_str();
-    let words = [
-        "answer", "--json", "--expect", expected, "--", agent, choice,
-    ];
-    Draft::new(id, format!("Answering {agent}"), &words)
+pub(crate) fn answer(item: &Asked, choice: &str, question: &Question) -> Draft {
+    let agent = item.agent.as_str();
+    let window = item.window.as_deref();
+    let mut words = vec!["answer", "--json", "--expect", &question.fingerprint];
+    words.extend(window.into_iter().flat_map(|window| ["--window", window]));
+    words.extend(["--", agent, choice]);
+    let title = match window {
+        Some(window) => format!("Answering {window} of {agent}"),
+        None => format!("Answering {agent}"),
+    };
+    Draft::new(&item.id, title, &words)
 }
 
 pub(crate) fn nudge(id: &WorkId, agent: &str, message: &str) -> Draft {

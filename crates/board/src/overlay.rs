@@ -100,12 +100,14 @@ pub(crate) struct Cleaning {
     pub(crate) is_shown: bool,
 }
 
-/// One item of an answer, with what its agent asks once that is read.
+/// One item of an answer, with what is asked there once that is read.
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) id: WorkId,
     /// Who was at it when the answer was begun.
     pub(crate) agent: String,
+    /// The window beside that agent whose program asks, if it is not the agent.
+    pub(crate) window: Option<String>,
     pub(crate) order: u64,
     pub(crate) question: Option<Result<Question, String>>,
     /// A frame has shown that: nobody answers what was not to be read.

@@ -11,7 +11,7 @@ mod pointing;
 use crate::keys::Mode;
 use crate::{Board, Event, Facts, Failure, Moment, Question, Theme, Wish};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use gt_core::card::{Branch, Card, Parts, Server, ServerState, Session};
+use gt_core::card::{Branch, Card, Parts, Resolver, Server, ServerState, Session};
 use gt_core::merge;
 use gt_core::state::{Source, State};
 use gt_core::usage::Usage;
@@ -247,6 +247,16 @@ pub(crate) fn working(card: Card, state: State, since: i64) -> Card {
         }),
         branch: Some(branch),
         ..card
+    }
+}
+
+/// Whoever was given the conflicts of a merge.
+pub(crate) fn resolver(state: State, reason: &str) -> Resolver {
+    Resolver {
+        window: "merge".to_owned(),
+        state,
+        since: None,
+        reason: Some(reason.to_owned()),
     }
 }
 

@@ -429,6 +429,46 @@ fn an_answer_goes_to_the_agent_and_the_question_that_were_shown() {
 }
 
 #[test]
+fn what_the_merge_window_asks_is_answered_there() {
+    let mut facts = town();
+    for card in &mut facts.cards {
+        if card.id == id("gt-00ask") {
+            session(card).state = State::Idle;
+            session(card).reason = None;
+            branch(card).ahead = 1;
+            card.resolver = Some(resolver(State::Waiting, "merge asks: Bash(git add -A)"));
+        }
+    }
+    let mut stage = Stage::with(120, 40, Theme::Dark, facts.clone());
+    stage.assert_shows("merge asks: Bash");
+    let wishes = stage.press("j y");
+    assert_eq!(
+        commands(&wishes),
+        ["ask: gt answer --json --window merge -- task/gt-00ask"]
+    );
+    let (order, result) = (asked(&wishes), Ok(question("f1-9")));
+    stage.happens(Event::Asked { order, result });
+    stage.assert_shows("in its window merge");
+    // Its agent asks meanwhile: what was shown is answered all the same.
+    for card in &mut facts.cards {
+        if card.id == id("gt-00ask") {
+            session(card).state = State::Waiting;
+        }
+    }
+    stage.happens(Event::Facts(facts));
+    assert_eq!(
+        commands(&stage.press("yes<Enter>")),
+        ["run: gt answer --json --expect f1-9 --window merge -- task/gt-00ask yes"]
+    );
+    // Its agent's question goes first then, and is the one on the card.
+    stage.assert_shows_not("merge asks:");
+    assert_eq!(
+        commands(&stage.press(" y")),
+        ["ask: gt answer --json -- task/gt-00ask"]
+    );
+}
+
+#[test]
 fn the_end_of_a_long_option_is_shown() {
     let mut stage = Stage::new(80, 24);
     let order = asked(&stage.press("j y"));

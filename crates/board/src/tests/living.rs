@@ -386,9 +386,17 @@ fn conflicts_that_somebody_resolves_need_nobody_else() {
             branch(card).resolver = true;
         }
     }
-    stage.happens(Event::Facts(facts));
+    stage.happens(Event::Facts(facts.clone()));
     stage.assert_shows("Needs you 3");
     stage.assert_shows("resolving");
+    for card in &mut facts.cards {
+        if card.id == id("gt-00don") {
+            card.resolver = Some(resolver(State::Error, "merge failed: API Error 500"));
+        }
+    }
+    stage.happens(Event::Facts(facts));
+    stage.assert_shows("Needs you 4");
+    stage.assert_shows("merge failed: API");
 }
 
 #[test]

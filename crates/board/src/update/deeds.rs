@@ -7,6 +7,7 @@ use crate::input::Input;
 use crate::overlay::{Asked, Cleaning, Overlay};
 use crate::toast::Tenor;
 use crate::{Moment, Tab};
+use gt_core::card::{Asks, Card};
 use gt_core::work::WorkId;
 
 impl Board {
@@ -192,12 +193,19 @@ impl Board {
 
     /// What is answered is read anew: a card may be a moment behind its agent.
     fn read_questions(&mut self, able: Vec<WorkId>) {
-        let items = self.with_agents(able).into_iter().map(|(id, agent)| Asked {
-            order: self.order(command::question(&id, &agent)),
-            id,
-            agent,
-            question: None,
-            is_shown: false,
+        let items = self.with_agents(able).into_iter().map(|(id, agent)| {
+            let window = match self.card(&id).and_then(Card::asks) {
+                Some(Asks::Window(name)) => Some(name.to_owned()),
+                _ => None,
+            };
+            Asked {
+                order: self.order(command::question(&id, &agent, window.as_deref())),
+                id,
+                agent,
+                window,
+                question: None,
+                is_shown: false,
+            }
         });
         let items = items.collect();
         self.show(Overlay::Answer {
@@ -252,7 +260,7 @@ impl Board {
                 }
                 let drafts = items.iter().filter_map(|item| {
                     let question = item.question.as_ref()?.as_ref().ok()?;
-                    Some(command::answer(&item.id, &item.agent, text, question))
+                    Some(command::answer(item, text, question))
                 });
                 drafts.collect()
             }

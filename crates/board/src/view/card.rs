@@ -6,7 +6,8 @@ use crate::overlay::Overlay;
 use crate::text::{clean, cut, width, wrap};
 use crate::theme::{self, Tone};
 use crate::{Moment, age};
-use gt_core::card::{Branch, Card, Parts, Server, ServerState};
+use gt_core::card::{Asks, Branch, Card, Parts, Server, ServerState};
+use gt_core::state::State;
 use gt_core::usage::Usage;
 use gt_core::work::WorkId;
 use ratatui::layout::Rect;
@@ -173,7 +174,10 @@ fn has_room_in_head(card: &Card, harness: &str, shape: Shape) -> bool {
 
 /// The sign of its state, who it is, how urgent, what, and which program is at it.
 fn head(board: &Board, card: &Card, shape: Shape, area: Rect, canvas: &mut Canvas<'_>) {
-    let state = card.session.as_ref().map(|session| session.state);
+    let state = match card.asks() {
+        Some(_) => Some(State::Waiting),
+        None => card.session.as_ref().map(|session| session.state),
+    };
     let sign = match label(board, card) {
         Some(label) => canvas.span(label.to_owned(), Tone::Label),
         None => canvas.span(theme::sign(state), theme::tone(state)),
@@ -274,6 +278,7 @@ fn notes(card: &Card) -> Vec<Chip> {
         let ids: Vec<&str> = card.blocked_by.iter().map(WorkId::as_str).collect();
         notes.push((format!("blocked by {}", ids.join(" ")), Tone::Asks));
     }
+    notes.extend(resolver_note(card));
     let session = card.session.as_ref();
     if let Some(reason) = session.and_then(|session| session.reason.as_deref()) {
         let reason = clean(reason);
@@ -282,6 +287,18 @@ fn notes(card: &Card) -> Vec<Chip> {
         }
     }
     notes
+}
+
+/// What whoever was given the conflicts needs, unless its agent's own question goes first.
+fn resolver_note(card: &Card) -> Option<Chip> {
+    let resolver = card.resolver_needs_you()?;
+    let tone = match resolver.state {
+        State::Waiting if card.asks() == Some(Asks::Agent) => return None,
+        State::Waiting => Tone::Asks,
+        _ => Tone::Bad,
+    };
+    let reason = resolver.reason.as_deref().map(clean);
+    reason.map(|reason| (reason, tone))
 }
 
 /// The same, where they have no room beside the state: then each has a row of its own.

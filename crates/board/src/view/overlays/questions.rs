@@ -198,7 +198,10 @@ pub(super) fn answer(
     let room = usize::from(TYPED_WIDTH.min(area.width).saturating_sub(6));
     let mut lines = Vec::new();
     for item in items {
-        let head = format!("{}  {}", item.id, clean(&item.agent));
+        let mut head = format!("{}  {}", item.id, clean(&item.agent));
+        if let Some(window) = &item.window {
+            head.push_str(&format!(" in its window {}", clean(window)));
+        }
         lines.push(Line::from(canvas.span(head, Tone::Strong)));
         match &item.question {
             None => lines.push(Line::from(
