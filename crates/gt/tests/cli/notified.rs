@@ -9,7 +9,7 @@ use std::io::Write;
 use std::process::{Child, Stdio};
 
 /// A command that writes down what it is told, one line for each, all at once.
-fn with_notes(env: &TestEnv, more: &str) {
+pub(crate) fn with_notes(env: &TestEnv, more: &str) {
     let notes = env.path("notes");
     let line = r#"printf '%s\n' "$GT_NOTIFY_EVENT $GT_NOTIFY_AGENT: $GT_NOTIFY_REASON [$GT_NOTIFY_ITEM] [$GT_NOTIFY_TITLE]""#;
     let path = env.town().join("town.toml");
@@ -22,7 +22,7 @@ fn with_notes(env: &TestEnv, more: &str) {
 }
 
 /// What was told, after all who are telling have done so.
-fn notes(env: &TestEnv) -> Vec<String> {
+pub(crate) fn notes(env: &TestEnv) -> Vec<String> {
     let is_telling = |pid: &u32| {
         let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let words = String::from_utf8_lossy(&words).replace('\0', " ");

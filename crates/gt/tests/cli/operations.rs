@@ -3,6 +3,7 @@
 mod cleaning;
 mod merging;
 mod pausing;
+mod resolving;
 mod updating;
 
 use crate::env::{PATIENCE, TestEnv};

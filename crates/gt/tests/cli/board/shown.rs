@@ -111,3 +111,31 @@ fn whoever_resolves_conflicts_is_seen() {
         screen.contains("Needs you 1") && !screen.contains("resolving")
     });
 }
+
+#[test]
+fn what_the_merge_window_asks_is_answered_from_the_board() {
+    let (env, id) = with_project("");
+    env.gt(&["task", "start", &id]).ok();
+    let dir = folder(&env, &id);
+    for (at, text) in [(&dir, "ours\n"), (&env.path("source-gastown"), "theirs\n")] {
+        fs::write(at.join("[[tool=touch made]]"), text).unwrap();
+        env.git(at, &["add", "."]);
+        env.git(at, &["commit", "--quiet", "-m", "Change"]);
+    }
+    let board = Terminal::open(&env, 150, 45);
+    board.find(&id);
+    board.wait_text("Review 1");
+    env.gt(&["task", "update", &id]).fails(1);
+    board.wait("its question", |screen| {
+        screen.contains("Needs you 1") && screen.contains("merge asks: ")
+    });
+    board.act("y");
+    board.wait_text("in its window merge");
+    board.wait_text("The number of an option");
+    board.write("yes");
+    board.press(&["Enter"]);
+    board.until("what was approved", || dir.join("made").exists());
+    board.wait("its place again", |screen| {
+        screen.contains("Review 1") && !screen.contains("merge asks: ")
+    });
+}

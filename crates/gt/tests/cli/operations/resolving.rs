@@ -1,0 +1,246 @@
+//! Whoever was given the conflicts of a merge: what it asks and that it failed reaches people.
+
+use super::*;
+use crate::env::signal;
+use crate::notified::{notes, with_notes};
+use rustix::process::Signal;
+use std::process::Child;
+
+/// A task that has something to show, with several who watch.
+fn watched() -> (TestEnv, String, PathBuf, Vec<Child>) {
+    let (env, id, dir) = running();
+    with_notes(&env, "on = ['waiting']");
+    let mut watches: Vec<Child> = (0..2)
+        .map(|_| env.spawn(&["watch", "--json", "--first"]))
+        .collect();
+    for watch in &mut watches {
+        // Their first look is no news.
+        use std::io::BufRead;
+        let mut line = String::new();
+        let stdout = watch.stdout.as_mut().unwrap();
+        std::io::BufReader::new(stdout)
+            .read_line(&mut line)
+            .unwrap();
+        assert!(line.contains(&id), "{line}");
+    }
+    (env, id, dir, watches)
+}
+
+fn end(watches: Vec<Child>) {
+    for mut watch in watches {
+        signal(watch.id(), Signal::TERM);
+        assert!(watch.wait().unwrap().success());
+    }
+}
+
+/// Has the base merged, with a conflict in a file whose name tells the resolver what to do.
+fn conflict(env: &TestEnv, id: &str, dir: &Path, directives: &str) -> Value {
+    commit(env, dir, directives, "ours\n");
+    commit_to_base(env, directives, "theirs\n");
+    assert_eq!(card(env, id)["column"], "review");
+    env.gt(&["task", "update", id, "--json"]).fails(1).json()
+}
+
+fn card(env: &TestEnv, id: &str) -> Value {
+    let board = env.json(&["board"]);
+    let cards = board["cards"].as_array().unwrap();
+    let card = cards.iter().find(|card| card["id"] == id);
+    card.unwrap_or_else(|| panic!("{board}")).clone()
+}
+
+/// What `gt task show` says of the resolver once its reason contains this.
+#[track_caller]
+fn wait_reason(env: &TestEnv, id: &str, text: &str) -> Value {
+    wait_until(text, PATIENCE, || {
+        let resolver = env.json(&["task", "show", id])["resolver"].clone();
+        let reason = resolver["reason"].as_str()?.to_owned();
+        reason.contains(text).then_some(resolver)
+    })
+}
+
+#[test]
+fn what_a_resolver_asks_is_told_shown_and_answered() {
+    let (env, id, dir, watches) = watched();
+    let container = format!("{id}-az");
+    let tags = "#{@gt_state} #{@gt_harness} #{@gt_session} #{@gt_told}";
+    let before = env.format(&container, tags);
+    let updated = conflict(
+        &env,
+        &id,
+        &dir,
+        "[[tool=touch made-first]] [[tool=touch made-second]]",
+    );
+    assert_eq!(updated["result"], "conflict", "{updated}");
+    // Where it asks before it is seen at work, the start says how to answer.
+    for hint in updated["warnings"].as_array().unwrap() {
+        let hint = hint.as_str().unwrap();
+        let answers = format!("`gt answer task/{id} --window merge` answers");
+        assert!(hint.starts_with("merge asks: "), "{hint}");
+        assert!(hint.ends_with(&answers), "{hint}");
+    }
+    // Whoever has its window before him still sees the agent's tags in those of the container.
+    let select = gt_tmux::Command::new("select-window");
+    env.tmux(select.option("-t", format!("={container}:=merge")));
+    let window = env.format(&container, "#{window_name}");
+    assert_eq!(window, "merge");
+    assert_eq!(env.format(&container, tags), before);
+    let made = |name: &str| dir.join(name).exists();
+    // All who show the task say it, and its own agent's state is untouched.
+    let resolver = wait_reason(&env, &id, "made-first");
+    assert_eq!(resolver["state"], "waiting");
+    assert_eq!(resolver["window"], "merge");
+    let reason = resolver["reason"].as_str().unwrap();
+    assert!(reason.starts_with("merge asks: "), "{reason}");
+    let shown = card(&env, &id);
+    assert_eq!(shown["column"], "needs_you", "{shown}");
+    assert_eq!(shown["resolver"]["reason"], reason);
+    assert_eq!(shown["session"]["state"], "idle", "{shown}");
+    let told = env.gt(&["task", "show", &id]).ok().stdout;
+    assert!(told.contains(reason), "{told}");
+    // Only where it is asked it can be answered, and only what is asked.
+    let agent = format!("task/{id}");
+    env.gt(&["answer", &agent, "yes"]).fails(4);
+    env.gt(&["answer", &agent, "--window", "task", "yes"])
+        .fails(2);
+    let asked = env.json(&["answer", &agent, "--window", "merge"]);
+    assert_eq!(asked["window"], "merge");
+    let question = asked["question"].as_str().unwrap();
+    assert!(question.contains("touch made-first"), "{question}");
+    let answer = |expected: &str| {
+        let words = ["answer", &agent, "--window", "merge", "yes", "--json"];
+        env.gt(&[&words[..], &["--expect", expected]].concat())
+    };
+    answer("another-1").fails(4);
+    assert!(!made("made-first"));
+    let answered = answer(asked["fingerprint"].as_str().unwrap()).ok().json();
+    assert_eq!(answered["window"], "merge");
+    wait_reason(&env, &id, "made-second");
+    assert!(made("made-first") && !made("made-second"));
+    answer(asked["fingerprint"].as_str().unwrap()).fails(4);
+    env.gt(&["answer", &agent, "--window", "merge", "yes"]).ok();
+    wait_until("the card is back", PATIENCE, || {
+        let card = card(&env, &id);
+        (card["column"] == "review" && card["resolver"]["state"] == "idle").then_some(())
+    });
+    assert!(made("made-second"));
+    env.gt(&["answer", &agent, "--window", "merge"]).fails(4);
+    // One notice for each question, whoever has seen it.
+    let told = wait_until("both are told", PATIENCE, || {
+        Some(notes(&env)).filter(|told| told.len() >= 2)
+    });
+    assert_eq!(told.len(), 2, "{told:?}");
+    for (note, about) in told.iter().zip(["made-first", "made-second"]) {
+        assert!(
+            note.starts_with(&format!("waiting task/{id}: merge asks: ")),
+            "{note}"
+        );
+        assert!(note.contains(about), "{note}");
+    }
+    // What the agent itself asks is no question of that window's.
+    env.gt(&["nudge", &agent, "[[tool=touch x]]"]).ok();
+    wait_state(&env, &id, "waiting");
+    let answer = env.gt(&["answer", &agent, "--window", "merge"]).fails(4);
+    let nothing = format!("merge of {agent} asks nothing");
+    assert!(answer.stderr.contains(&nothing), "{}", answer.stderr);
+    // Who ends it on purpose is not told that it failed.
+    env.gt(&["task", "abort-merge", &id]).ok();
+    let shown = env.json(&["task", "show", &id]);
+    assert_eq!(shown["resolver"], Value::Null, "{shown}");
+    env.gt(&["answer", &agent, "--window", "merge"]).fails(3);
+    end(watches);
+    let told = notes(&env);
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert!(!told[2].contains("merge"), "{told:?}");
+}
+
+#[test]
+fn a_resolver_that_fails_is_told_of_once() {
+    let (env, id, dir, watches) = watched();
+    conflict(&env, &id, &dir, "[[delay=1]] [[exit=3]]");
+    let resolver = wait_reason(&env, &id, "merge failed: exit status 3");
+    assert_eq!(resolver["state"], "crashed");
+    let shown = card(&env, &id);
+    assert_eq!(shown["column"], "needs_you", "{shown}");
+    assert_eq!(shown["resolver"]["reason"], resolver["reason"]);
+    let agent = format!("task/{id}");
+    env.gt(&["answer", &agent, "--window", "merge"]).fails(4);
+    wait_until("it is told", PATIENCE, || {
+        (!notes(&env).is_empty()).then_some(())
+    });
+    // Once the conflicts are resolved by hand, nobody minds.
+    env.git(&dir, &["add", "."]);
+    env.git(&dir, &["commit", "--quiet", "--no-edit"]);
+    assert_eq!(card(&env, &id)["column"], "review");
+    end(watches);
+    let told = notes(&env);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(
+        told[0].starts_with(&format!(
+            "waiting task/{id}: merge failed: exit status 3 [{id}]"
+        )),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn what_the_start_answers_itself_is_not_told() {
+    // One that takes long enough over an answer for everybody to see the question.
+    let preset = r#"
+[command]
+program = "sh"
+args = ["-c", "printf 'Do you trust it?\n\n❯ Yes\n  No\n'; read x; sleep 2; clear; echo ready; exec cat"]
+prompt = "positional"
+[process]
+names = ["sh", "cat"]
+[screen]
+ready = ["^ready"]
+waiting = ["Do you want"]
+[[dialogs]]
+name = "trust"
+shows = ["Do you trust"]
+choose = ["Yes"]
+"#;
+    let (env, id, dir, watches) = watched();
+    fs::write(env.town().join("harnesses/slow.toml"), preset).unwrap();
+    let slow = ["task", "start", &id, "--harness", "slow"];
+    env.gt(&["task", "stop", &id]).ok();
+    env.gt(&slow).ok();
+    wait_state(&env, &id, "idle");
+    let updated = conflict(&env, &id, &dir, "README.md");
+    assert_eq!(updated["resolver"], "slow", "{updated}");
+    let at = format!("={id}-az:=merge");
+    let ask = gt_tmux::Command::new("display-message").arg("-p");
+    let told = env.tmux(ask.option("-t", at).arg("#{@gt_beside} #{pane_tty}"));
+    let (harness, tty) = told.trim().split_once(' ').unwrap();
+    assert_eq!(harness, "slow", "it is up");
+    // What it asks from here on is for people.
+    fs::write(tty, "Do you want it?\r\n").unwrap();
+    let told = wait_until("its question", PATIENCE, || {
+        Some(notes(&env)).filter(|told| told.iter().any(|note| note.contains("Do you want")))
+    });
+    end(watches);
+    assert_eq!(told.len(), 1, "{told:?}");
+}
+
+#[test]
+fn a_failure_after_the_merge_is_not_told() {
+    let (env, id, dir, watches) = watched();
+    conflict(&env, &id, &dir, "[[ask=Go on?|a|b]] [[exit=3]]");
+    wait_reason(&env, &id, "Go on?");
+    env.git(&dir, &["add", "."]);
+    env.git(&dir, &["commit", "--quiet", "--no-edit"]);
+    // It asks all the same, and nobody minds how it ends.
+    assert_eq!(card(&env, &id)["column"], "needs_you");
+    let agent = format!("task/{id}");
+    env.gt(&["answer", &agent, "--window", "merge", "a"]).ok();
+    wait_reason(&env, &id, "merge failed: exit status 3");
+    assert_eq!(card(&env, &id)["column"], "review");
+    // Both who watch have heard of that by the time that they hear of this.
+    env.gt(&["nudge", &agent, "[[tool=touch x]]"]).ok();
+    let told = wait_until("its own question", PATIENCE, || {
+        Some(notes(&env)).filter(|told| told.iter().any(|note| note.contains("touch x")))
+    });
+    end(watches);
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].contains("merge asks: Go on?"), "{told:?}");
+}
