@@ -12,6 +12,7 @@ use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
 use gt_core::Problem;
 use gt_core::work::WorkId;
+use gt_town::states::Resolver;
 use gt_town::task::{self, Ran, Started, Task, TaskOptions};
 use gt_town::{Town, containers, rig};
 use serde_json::{Value, json};
@@ -293,6 +294,15 @@ fn show(task: &Task, context: &Context) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
+fn resolver(it: &Resolver) -> Value {
+    output::without_nulls(json!({
+        "window": it.window,
+        "state": it.report.state,
+        "since": it.report.since.and_then(output::time),
+        "reason": it.report.reason,
+    }))
+}
+
 /// A task as JSON. What is not known is absent.
 fn document(task: &Task) -> Value {
     let mut all = task.view.as_ref().map_or_else(
@@ -315,7 +325,7 @@ fn document(task: &Task) -> Value {
         "work_dir": task.work_dir,
         "branch": task.branch,
         "windows": windows.collect::<Vec<Value>>(),
-        "resolver": task.resolver.clone().map(gt_core::card::Resolver::from),
+        "resolver": task.resolver.as_ref().map(resolver),
     }));
     if let (Some(all), Value::Object(own)) = (all.as_object_mut(), own) {
         all.extend(own);

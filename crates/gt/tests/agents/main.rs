@@ -15,6 +15,7 @@
 mod board;
 mod contract;
 mod program;
+mod resolver;
 mod seance;
 #[expect(dead_code, reason = "the benchmark uses more of it")]
 mod stage;

@@ -162,6 +162,67 @@ fn a_screen_speaks_for_a_program_without_hooks() {
     assert_eq!(expect_state(&changes, State::Busy).now.source, Source::Hook);
 }
 
+/// A window of ours beside an agent, in which a program waits. Gives its pane and terminal.
+fn window(stage: &Stage, beside: &SessionName, name: &str) -> (PaneId, String) {
+    let make = Command::new("new-window")
+        .args(["-d", "-P", "-F", "#{pane_id} #{pane_tty}"])
+        .target(beside.clone())
+        .args(["-n", name, "cat"]);
+    let made = stage.tmux.server().run(make).unwrap();
+    let (pane, tty) = made.trim().split_once(' ').unwrap();
+    let pane: PaneId = pane.parse().unwrap();
+    for (option, value) in [(tag::BESIDE, "plain"), (crate::windows::TAG, name)] {
+        let set = Command::new("set-option").arg("-p").target(pane);
+        stage.tmux.server().run(set.args([option, value])).unwrap();
+    }
+    tell(&stage.town);
+    (pane, tty.to_owned())
+}
+
+#[test]
+fn whoever_resolves_conflicts_is_read_as_long_as_it_is_there_and_nobody_else_beside() {
+    let stage = Stage::new();
+    let max = stage.agent("max", "unknown");
+    let (monitor, changes) = stage.watch();
+    let (_, server) = window(&stage, &max, "dev");
+    let (pane, tty) = window(&stage, &max, "merge");
+    let resolver = || monitor.agents()[0].resolver.clone();
+    wait_until("it is seen", PATIENCE, || resolver().map(drop));
+    settle(&monitor);
+    let before = monitor.wakeups();
+    std::fs::write(&server, "Do you want it?\r\n").unwrap();
+    std::thread::sleep(Duration::from_millis(1_500));
+    assert_eq!(monitor.wakeups(), before, "nothing happens that counts");
+    for question in ["Do you want one?", "Do you want two?"] {
+        std::fs::write(&tty, format!("\x1b[2J\x1b[H{question}\r\n")).unwrap();
+        let moved = expect_state(&changes, State::Waiting);
+        let asks = format!("merge asks: {question}");
+        assert_eq!(moved.now.reason.as_deref(), Some(asks.as_str()));
+        assert_eq!(moved.agent.address(), "agent/max");
+        assert_eq!(moved.window.unwrap().pane, pane);
+    }
+    expect(&changes, "agents", |change| *change == Change::Agents);
+    assert_eq!(resolver().unwrap().report.state, State::Waiting);
+    assert_eq!(monitor.agents()[0].report.state, State::Running);
+    // A screen that says nothing for a moment has not asked again.
+    for text in ["", "Do you want two?"] {
+        std::fs::write(&tty, format!("\x1b[2J\x1b[H{text}")).unwrap();
+        settle(&monitor);
+    }
+    let is_news = |change: &Change| matches!(change, Change::Moved(_));
+    let news: Vec<Change> = changes.try_iter().filter(is_news).collect();
+    assert_eq!(news, []);
+    let before = monitor.wakeups();
+    std::thread::sleep(Duration::from_millis(1_500));
+    assert_eq!(monitor.wakeups(), before, "it only waits");
+    let close = Command::new("kill-pane").target(pane);
+    stage.tmux.server().run(close).unwrap();
+    wait_until("it is gone", PATIENCE, || {
+        resolver().is_none().then_some(())
+    });
+    settle(&monitor);
+}
+
 #[test]
 fn a_program_of_which_only_its_printing_tells_is_seen_to_stop() {
     let stage = Stage::new();

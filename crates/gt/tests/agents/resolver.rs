@@ -1,0 +1,88 @@
+//! The real programs in the window `merge`: what they ask there is seen, and answered there.
+
+use crate::each;
+use crate::stage::{PATIENCE, Stage};
+use gt_tmux::testing::wait_until;
+use serde_json::Value;
+use std::fmt::Write;
+use std::path::Path;
+
+fn commit(stage: &Stage, dir: &Path, file: &str, text: &str) {
+    std::fs::write(dir.join(file), text).unwrap();
+    let who = ["-c", "user.name=t", "-c", "user.email=t@localhost"];
+    for words in [
+        &["add", "--all"][..],
+        &["commit", "--quiet", "-m", "Change"],
+    ] {
+        let git = stage
+            .command("git")
+            .args(who)
+            .args(words)
+            .current_dir(dir)
+            .status();
+        assert!(git.unwrap().success());
+    }
+}
+
+fn json(stage: &Stage, words: &[&str]) -> Value {
+    serde_json::from_str(&stage.ok(words)).unwrap()
+}
+
+fn card(stage: &Stage, id: &str) -> Value {
+    let board = json(stage, &["board", "--json"]);
+    let cards = board["cards"].as_array().unwrap();
+    let card = cards.iter().find(|card| card["id"] == id);
+    card.unwrap_or_else(|| panic!("{board}")).clone()
+}
+
+#[test]
+#[ignore = "needs the real programs: make test-agents"]
+fn what_it_asks_beside_its_agent_is_seen_and_answered() {
+    each("resolver", |stage| {
+        stage.ask_for_permissions();
+        let mut role = String::from("[env]\n");
+        for (name, value) in stage.program().env {
+            writeln!(role, "{name} = '{value}'").unwrap();
+        }
+        stage.write("gt/roles/task.toml", &role);
+        let words = ["work", "create", "Fix it", "--rig", "gastown", "--json"];
+        let made = json(stage, &words);
+        let id = made["id"].as_str().unwrap();
+        stage.ok(&["task", "start", id]);
+        let dir = stage.path(&format!("gastown-{id}"));
+        // It is told the names of the files in conflict, and the model obeys them.
+        commit(stage, &dir, stage.program().ask, "ours\n");
+        commit(
+            stage,
+            &stage.path("source"),
+            stage.program().ask,
+            "theirs\n",
+        );
+        let updated = stage.gt(&["task", "update", id, "--json"]);
+        assert_eq!(updated.status.code(), Some(1), "{updated:?}");
+        let asks = wait_until("its question", PATIENCE, || {
+            let shown = json(stage, &["task", "show", id, "--json"]);
+            let reason = shown["resolver"]["reason"].as_str()?.to_owned();
+            reason.contains("touch approved").then_some(reason)
+        });
+        assert!(asks.starts_with("merge asks: "), "{asks}");
+        let shown = card(stage, id);
+        assert_eq!(shown["column"], "needs_you", "{shown}");
+        assert_eq!(shown["resolver"]["reason"], asks, "{shown}");
+        let approved = dir.join("approved");
+        assert!(!approved.exists(), "nobody has answered yet");
+        let agent = format!("task/{id}");
+        let answer = ["answer", &agent, "--window", "merge", "--json"];
+        let asked = json(stage, &answer);
+        let expected = asked["fingerprint"].as_str().unwrap();
+        stage.ok(&[&answer[..], &["--expect", expected, "yes"]].concat());
+        wait_until("what was asked for", PATIENCE, || {
+            approved.exists().then_some(())
+        });
+        wait_until("the card is back", PATIENCE, || {
+            let card = card(stage, id);
+            (card["column"] != "needs_you" && card["resolver"]["state"] == "idle").then_some(())
+        });
+        stage.ok(&["down", "--all"]);
+    });
+}
