@@ -332,7 +332,7 @@ pub(super) fn make(
     if prepared.role.start.auto_respawn && loses_deaths(town) {
         batch = batch.then(
             Command::new("run-shell")
-                .arg("-b")
+                .args(["-b", "-d", AWAITED_AFTER_SECONDS])
                 .target(target.clone())
                 .arg(AWAIT_DEATH),
         );
@@ -377,6 +377,10 @@ pub(crate) fn with_history_limit(town: &Town, making: Batch) -> Batch {
         .then(Command::new("set-option").args(["-gF", "history-limit", "#{@gt_history}"]))
         .then(Command::new("set-option").args(["-gu", "@gt_history"]))
 }
+
+/// Not at once: one more process in the very moment in which the agent's own begins would
+/// hold up both. tmux itself waits, whatever becomes of us.
+const AWAITED_AFTER_SECONDS: &str = "1";
 
 pub(crate) const AWAIT_DEATH: &str = "#{q:@gt_bin} await-death #{pane_pid} >/dev/null 2>&1";
 
