@@ -92,10 +92,11 @@ impl Sessions {
         Ok(())
     }
 
-    /// The same for a life that this process has begun: nobody has to be asked what is known
-    /// of it, and nothing new happens to it.
-    pub(crate) fn add(&self, line: Record) -> Result<()> {
-        self.journal.append(&[line])
+    /// Adds to a life that this process has begun which pane and process it has. Nobody has
+    /// to be asked what is known of it, and nothing new happens to it. Panes and processes
+    /// end with the machine, so the disk is not waited for.
+    pub(crate) fn add_process(&self, line: Record) -> Result<()> {
+        self.journal.append_passing(&[line])
     }
 
     /// Remembers those of these lines that are still news, by what the journal says when

@@ -105,7 +105,7 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
                 let town = town.clone();
                 std::thread::spawn(move || stop::end_left_of(&town, &old, before))
             });
-            sessions.add(made.add_to(Record::about(session.to_string())))?;
+            sessions.add_process(made.add_to(Record::about(session.to_string())))?;
         } else {
             remember(&sessions, made.add_to(begin), previous.as_ref())?;
             is_recorded = true;

@@ -59,15 +59,26 @@ impl Journal {
         self.append_locked(records)
     }
 
-    /// The same for whoever holds the lock.
+    /// The same for lines that say nothing any more once the machine has been off: they
+    /// are there for everybody at once, and on the disk with the next line that must be.
+    pub(super) fn append_passing(&self, records: &[Record]) -> Result<()> {
+        let _lock = self.lock()?;
+        self.write(records, Durability::InSystem)
+    }
+
+    /// Adds lines for whoever holds the lock.
     pub(super) fn append_locked(&self, records: &[Record]) -> Result<()> {
+        self.write(records, Durability::OnDisk)
+    }
+
+    fn write(&self, records: &[Record], durability: Durability) -> Result<()> {
         let mut text = Vec::new();
         for record in records {
             serde_json::to_writer(&mut text, record)
                 .map_err(|error| Problem::failed("cannot write a life").caused_by(error))?;
             text.push(b'\n');
         }
-        self.lines.append(&text, Durability::OnDisk)
+        self.lines.append(&text, durability)
     }
 
     /// Replaces the journal by those of its lines that are wanted; the lock must be held.
