@@ -10,6 +10,7 @@ use crate::harness::{Preset, PromptStyle};
 use crate::identity::Identity;
 use crate::role::RoleConfig;
 use crate::session::SessionId;
+use crate::state::{Source, State};
 use std::collections::BTreeMap;
 
 /// Names of the tags that travel with a container as tmux user options.
@@ -88,6 +89,8 @@ pub struct Wish<'a> {
     pub auto_respawn: bool,
     /// What makes the program call our hooks.
     pub hook_args: &'a [String],
+    /// Something has to be seen of it before it counts as running.
+    pub is_awaited: bool,
     /// Seconds since the epoch.
     pub now: i64,
 }
@@ -100,6 +103,9 @@ pub struct Plan {
     pub tags: Vec<(&'static str, String)>,
     /// A first prompt that must be typed once the program is ready.
     pub typed_prompt: Option<String>,
+    /// Until somebody has watched it come up, the tags say that it is starting. Of one that
+    /// is not awaited they say from the beginning that it runs.
+    pub is_awaited: bool,
     pub process_names: Vec<String>,
     /// It is the preset's program that runs, not a line of somebody's own.
     pub runs_preset: bool,
@@ -129,6 +135,13 @@ pub fn plan(wish: &Wish<'_>) -> Plan {
     };
     let env =
         environment::agent_environment(&facts, wish.passed_env, &wish.role.env, wish.extra_env);
+    let typed = wish.preset.command.prompt == PromptStyle::Typed;
+    let typed_prompt = wish.prompt.filter(|_| typed).map(str::to_owned);
+    let is_awaited = wish.is_awaited || typed_prompt.is_some();
+    let (state, source) = match is_awaited {
+        true => (State::Starting, Source::Start),
+        false => (State::Running, Source::Process),
+    };
     let mut tags = vec![
         (tag::TOWN, wish.town_root.to_owned()),
         (tag::AGENT, wish.identity.address()),
@@ -140,9 +153,9 @@ pub fn plan(wish: &Wish<'_>) -> Plan {
         ),
         (tag::HARNESS, wish.preset.name.clone()),
         (tag::PROCESS_NAMES, process_names.join(",")),
-        (tag::STATE, "starting".to_owned()),
+        (tag::STATE, state.word().to_owned()),
         (tag::STATE_SINCE, wish.now.to_string()),
-        (tag::STATE_SOURCE, "start".to_owned()),
+        (tag::STATE_SOURCE, source.word().to_owned()),
     ];
     if wish.auto_respawn {
         tags.push((tag::AUTO_RESPAWN, "1".to_owned()));
@@ -154,12 +167,12 @@ pub fn plan(wish: &Wish<'_>) -> Plan {
         tag::NEVER_ASKS,
         if never_asks { "1" } else { "" }.to_owned(),
     ));
-    let typed = wish.preset.command.prompt == PromptStyle::Typed;
     Plan {
         argv: argv(wish),
         env,
         tags,
-        typed_prompt: wish.prompt.filter(|_| typed).map(str::to_owned),
+        typed_prompt,
+        is_awaited,
         process_names,
         runs_preset: !own_line,
         trusts_folder: wish.role.start.accept_dialogs
@@ -241,6 +254,14 @@ mod tests {
         change: impl FnOnce(&mut Wish<'_>),
         expected: &[&str],
     ) {
+        assert_eq!(planned(change_role, harness, change).argv, expected);
+    }
+
+    fn planned(
+        change_role: impl FnOnce(&mut RoleConfig),
+        harness: &str,
+        change: impl FnOnce(&mut Wish<'_>),
+    ) -> Plan {
         let mut role = Role::Crew.resolve(&[]).unwrap().value;
         change_role(&mut role);
         let identity = Identity::crew("gastown", "max");
@@ -264,10 +285,24 @@ mod tests {
             extra_env: &[],
             auto_respawn: true,
             hook_args: &[],
+            is_awaited: true,
             now: 0,
         };
         change(&mut wish);
-        assert_eq!(plan(&wish).argv, expected);
+        plan(&wish)
+    }
+
+    #[test]
+    fn one_that_nobody_awaits_runs_from_the_beginning() {
+        let state = |harness: &str, is_awaited: bool| {
+            let plan = planned(|_| {}, harness, |wish| wish.is_awaited = is_awaited);
+            let tags: BTreeMap<_, _> = plan.tags.into_iter().collect();
+            [tag::STATE, tag::STATE_SOURCE].map(|tag| tags[tag].clone())
+        };
+        assert_eq!(state("claude", true), ["starting", "start"]);
+        assert_eq!(state("claude", false), ["running", "process"]);
+        // Whoever has to be typed to has to be awaited.
+        assert_eq!(state("aider", false), ["starting", "start"]);
     }
 
     #[test]

@@ -123,7 +123,9 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
             warnings.extend(replay.show(town, &made, is_new)?);
         }
         let state = await_ready::bring_up(town, &prepared, &plan, &made, &mut warnings)?;
-        finish(town, &prepared, &made)?;
+        if plan.is_awaited {
+            finish(town, &prepared, &made)?;
+        }
         Ok((made, state))
     });
     // Nothing of the life before may outlive this.
@@ -265,7 +267,7 @@ fn take_lock(town: &Town, identity: &Identity) -> Result<FileLock> {
     })
 }
 
-/// The last steps: the tags say that it runs, and the PID file which process it is.
+/// The last step for one that was watched: the tags say that it runs.
 fn finish(town: &Town, prepared: &Prepared<'_>, made: &Made) -> Result<()> {
     let name = &prepared.container;
     // A hook of the agent's may have spoken already: its word stays.

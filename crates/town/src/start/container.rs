@@ -3,7 +3,7 @@
 use super::prepared::Prepared;
 use super::restored::Restored;
 use crate::containers::{self, Container, Owner, tmux_problem};
-use crate::{Result, Town, look, processes, recording, stop, tmux_hooks};
+use crate::{Result, Town, look, processes, recording, save, stop, tmux_hooks};
 use gt_core::health::{self, Health, Vitals};
 use gt_core::problem::Kind;
 use gt_core::record::{Outcome, Record};
@@ -336,6 +336,10 @@ pub(super) fn make(
                 .target(target.clone())
                 .arg(AWAIT_DEATH),
         );
+    }
+    if !plan.is_awaited {
+        // Nobody comes again to say that it runs.
+        batch = batch.then_all(save::request_command(town));
     }
     batch = batch.then(
         Command::new("display-message")

@@ -216,6 +216,14 @@ impl<'a> Prepared<'a> {
         options.to_tag()
     }
 
+    /// Whether something has to be seen of it before it counts as running. A container that
+    /// closes with its process is kept open until then, too.
+    fn is_awaited(&self) -> bool {
+        let start = &self.role.start;
+        let is_watched = start.wait_for_agent || start.wait_ready || start.accept_dialogs;
+        is_watched || self.options.command.is_some() || !start.remain_on_exit
+    }
+
     pub(super) fn plan(&self, town: &Town, session: SessionId, chain: Option<&str>) -> Plan {
         startup::plan(&Wish {
             identity: self.identity,
@@ -236,6 +244,7 @@ impl<'a> Prepared<'a> {
             extra_env: &self.options.extra_env,
             auto_respawn: self.role.start.auto_respawn,
             hook_args: &self.wiring.args,
+            is_awaited: self.is_awaited(),
             now: jiff::Timestamp::now().as_second(),
         })
     }
