@@ -9,6 +9,7 @@
 use crate::commits::{self, Commit};
 use crate::events::{self, Events};
 use crate::sessions::{Sessions, timestamp};
+use crate::stop::Leaving;
 use crate::{Result, Town, callback, files, usage};
 use gt_core::event::Event;
 use gt_core::record::Record;
@@ -43,9 +44,12 @@ pub fn write(town: &Town, sessions: &Sessions, ids: &[String]) {
 }
 
 /// Has the epilogue of a life written while whoever ended it goes on: it asks git, and
-/// nothing depends on it.
-pub(crate) fn write_apart(town: &Town, id: &str) {
-    callback::apart(town, &["sync", "--settle", id]);
+/// nothing depends on it. What it has left running is ended before.
+pub(crate) fn write_apart(town: &Town, id: &str, leaving: Option<&Leaving>) {
+    let leaving = leaving.map(Leaving::to_word);
+    let mut words = vec!["sync", "--settle", id];
+    words.extend(leaving.iter().flat_map(|word| ["--leaving", word]));
+    callback::apart(town, &words);
 }
 
 /// Writes these lines; what they were made from is not needed any more then.

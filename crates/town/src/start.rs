@@ -22,17 +22,19 @@ pub use options::{StartOptions, TakeOver};
 pub(crate) use prepared::host;
 pub use restored::Restored;
 
-use crate::containers::{self, tmux_problem};
+use crate::containers::{self, Container, tmux_problem};
 use crate::inject::{Reached, Submission, Typist};
 use crate::lock::{self, FileLock};
 use crate::queue::{Phase, Queue};
 use crate::sessions::{End, Sessions};
+use crate::stop::Leaving;
 use crate::{
     Result, Town, epilogue, fault, hooks, look, monitor, neighbours, pidfile, processes, rig,
     roles, save, stop, usage, workspace,
 };
 use container::{Made, Place, Previous};
 use gt_core::problem::Kind;
+use gt_core::process::Table;
 use gt_core::record::{Outcome, Record};
 use gt_core::session::SessionId;
 use gt_core::startup::tag;
@@ -42,6 +44,7 @@ use gt_tmux::{Batch, Command, PaneId};
 use prepared::Prepared;
 use restored::Replay;
 use std::path::PathBuf;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// An agent that was started.
@@ -95,16 +98,14 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
         is_recorded = true;
         fault::point(town, "handoff.recorded");
     }
-    let mut ending = None;
+    let mut is_settled = false;
     let result = container::make(town, &prepared, &plan, existing.place).and_then(|made| {
         // tmux says nothing of a pane that has another process now.
         monitor::tell(town);
         if is_recorded {
             fault::point(town, "handoff.respawned");
-            ending = existing.leaving.zip(before).map(|(old, before)| {
-                let town = town.clone();
-                std::thread::spawn(move || stop::end_left_of(&town, &old, before))
-            });
+            settle_apart(town, previous.as_ref(), existing.leaving.as_ref(), before);
+            is_settled = true;
             sessions.add_process(made.add_to(Record::about(session.to_string())))?;
         } else {
             remember(&sessions, made.add_to(begin), previous.as_ref())?;
@@ -128,17 +129,8 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
         }
         Ok((made, state))
     });
-    // Nothing of the life before may outlive this.
-    let _ = ending.map(std::thread::JoinHandle::join);
-    match &previous {
-        // Whoever hands over does not wait until git was asked what it has done.
-        Some(lost) if result.is_ok() && options.takes_over.is_some() => {
-            epilogue::write_apart(town, &lost.id);
-        }
-        Some(lost) if is_recorded => {
-            epilogue::write(town, &sessions, std::slice::from_ref(&lost.id));
-        }
-        _ => {}
+    if let Some(lost) = previous.filter(|_| is_recorded && !is_settled) {
+        epilogue::write(town, &sessions, &[lost.id]);
     }
     if result.is_err() {
         save::request(town);
@@ -177,6 +169,23 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
             }
             Err(problem)
         }
+    }
+}
+
+/// Ends what a life has left that handed over, and writes its epilogue, in a process of
+/// its own: whoever hands over waits neither until others have left nor until git was
+/// asked. It begins as soon as the pane is another's, and goes on whatever becomes of us.
+fn settle_apart(
+    town: &Town,
+    previous: Option<&Previous>,
+    leaving: Option<&Container>,
+    before: Option<JoinHandle<Table>>,
+) {
+    let before = before.and_then(|before| before.join().ok());
+    let leaving = leaving.zip(before);
+    let leaving = leaving.and_then(|(container, before)| Leaving::of(container, &before));
+    if let Some(lost) = previous {
+        epilogue::write_apart(town, &lost.id, leaving.as_ref());
     }
 }
 

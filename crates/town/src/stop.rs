@@ -5,6 +5,10 @@
 //! take about as long as one. Signals go to processes by pid *and* start time,
 //! and panes that the user opened beside an agent are left alone.
 
+mod leaving;
+
+pub use leaving::Leaving;
+
 use crate::containers::{self, Container, PaneRow, tmux_problem};
 use crate::inject::{Reached, Submission, Typist};
 use crate::lock::FileLock;
@@ -15,12 +19,12 @@ use crate::{Result, Town, epilogue, harnesses, inject, monitor, pidfile, save, w
 use gt_core::harness::Preset;
 use gt_core::process::Table;
 use gt_core::record::{Outcome, Record};
+use gt_core::session::SessionId;
 use gt_core::startup::tag;
 use gt_core::{Identity, Problem};
 use gt_tmux::{Batch, Command, ErrorKind, PaneId};
 use rustix::process::Signal;
 use std::collections::BTreeSet;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Between TERM and KILL: time to flush and to clean up.
@@ -221,15 +225,6 @@ pub fn end_processes(town: &Town, victims: &[Container], grace: Duration) {
     end_members(town, victims, &processes::snapshot(), None, grace);
 }
 
-/// Ends what an agent has left whose pane has another now. It looks for what was its own
-/// before, and again for what came since.
-pub(crate) fn end_left_of(town: &Town, container: &Container, before: JoinHandle<Table>) {
-    let before = before.join().unwrap_or_default();
-    let now = processes::snapshot();
-    let members = members(town, std::slice::from_ref(container), &before, &now);
-    end_held(processes::hold(&now, &members), GRACE);
-}
-
 /// Ends what was held: TERM, a grace period, KILL.
 pub(crate) fn end_held(handles: Vec<Handle>, grace: Duration) {
     processes::signal_all(&handles, Signal::TERM);
@@ -385,13 +380,18 @@ fn members(town: &Town, victims: &[Container], before: &Table, now: &Table) -> B
         members.extend(of_pane(container, before).into_iter().filter(still));
     }
     members.extend(strays(town, victims, before, now));
+    spare(&mut members, now);
+    members
+}
+
+/// Takes out whom nobody may end for being an agent's: ourselves, and a tmux server that
+/// the agent has started, which holds what is not the agent's.
+fn spare(members: &mut BTreeSet<u32>, now: &Table) {
     members.remove(&std::process::id());
-    // An agent may have started a tmux server, which holds what is not the agent's.
     members.retain(|pid| {
         now.get(*pid)
             .is_none_or(|process| !process.name.starts_with("tmux"))
     });
-    members
 }
 
 /// The processes of the agent's pane: all of them, or what a dead one left.
@@ -409,19 +409,10 @@ fn of_pane(container: &Container, table: &Table) -> BTreeSet<u32> {
 /// container have it too, and so does a tmux server that the agent started, with
 /// all that lives there.
 fn strays(town: &Town, victims: &[Container], before: &Table, now: &Table) -> BTreeSet<u32> {
-    let server = format!("TMUX={},", town.server().socket_path().display());
     let marks: Vec<[String; 3]> = victims
         .iter()
         .filter(|container| !container.lost_agent_pane())
-        .filter_map(|container| {
-            let pane = container.pane().pane;
-            let life = container.life()?;
-            Some([
-                format!("GT_SESSION_UUID={life}"),
-                format!("TMUX_PANE={pane}"),
-                server.clone(),
-            ])
-        })
+        .filter_map(|container| Some(marks(town, container.life()?, container.pane().pane)))
         .collect();
     // Nothing of an agent's is older than its pane's first process.
     let born = |container: &Container| {
@@ -430,9 +421,23 @@ fn strays(town: &Town, victims: &[Container], before: &Table, now: &Table) -> BT
         first.map_or(0, |process| process.started)
     };
     let oldest = victims.iter().map(born).min().unwrap_or_default();
+    marked(&marks, oldest, now)
+}
+
+/// The variables of an agent's own pane.
+fn marks(town: &Town, life: SessionId, pane: PaneId) -> [String; 3] {
+    [
+        format!("GT_SESSION_UUID={life}"),
+        format!("TMUX_PANE={pane}"),
+        format!("TMUX={},", town.server().socket_path().display()),
+    ]
+}
+
+/// Who carries such variables and is not older than that; nobody who runs us.
+fn marked(marks: &[[String; 3]], oldest: u64, now: &Table) -> BTreeSet<u32> {
     let young = now.iter().filter(|process| process.started >= oldest);
     let young: Vec<u32> = young.map(|process| process.pid).collect();
-    let mut strays = processes::carrying(&young, &marks);
+    let mut strays = processes::carrying(&young, marks);
     let mut ancestor = Some(std::process::id());
     while let Some(pid) = ancestor {
         strays.remove(&pid);

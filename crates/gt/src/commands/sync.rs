@@ -5,6 +5,7 @@ use clap::Args;
 use gt_core::Problem;
 use gt_core::sync::Change;
 use gt_town::sessions::Sessions;
+use gt_town::stop::Leaving;
 use gt_town::sync::{self, Synced};
 use gt_town::{epilogue, hook_log};
 use serde_json::{Value, json};
@@ -34,6 +35,9 @@ pub(crate) struct SyncArgs {
     /// Only write down what is known of a life that has ended
     #[arg(long, hide = true, value_name = "LIFE", conflicts_with_all = ["dry_run", "hook"])]
     settle: Option<String>,
+    /// And first end what it has left running
+    #[arg(long, hide = true, value_name = "PROCESSES", requires = "settle")]
+    leaving: Option<Leaving>,
 }
 
 pub(crate) fn run(args: SyncArgs, context: &Context) -> Answer {
@@ -47,6 +51,9 @@ pub(crate) fn run(args: SyncArgs, context: &Context) -> Answer {
     if let Some(life) = args.settle {
         // Whoever started it may be gone at any moment, and its terminal with it.
         let _ = rustix::process::setsid();
+        if let Some(leaving) = args.leaving {
+            leaving.end(&town);
+        }
         epilogue::write(&town, &sessions, &[life]);
         return Ok(ExitCode::SUCCESS);
     }

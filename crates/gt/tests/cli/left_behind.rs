@@ -1,6 +1,6 @@
 //! What one life or agent leaves behind is found by the next, and by nobody else.
 
-use crate::env::{PATIENCE, TestEnv, run, signal};
+use crate::env::{PATIENCE, TestEnv, lives as is_alive, run, signal};
 use crate::remembered::lives;
 use gt_tmux::testing::wait_until;
 use rustix::process::Signal;
@@ -103,6 +103,31 @@ fn a_sling_that_fails_gives_the_letter_back() {
         (&hook["id"], &hook["letter"]["title"]),
         (&json!(id), &json!("Precious"))
     );
+}
+
+#[test]
+fn nothing_of_a_life_runs_on_after_its_handoff() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["start", MAX]).ok();
+    // Neither ends by the hangup of its terminal, and one has left it.
+    let left = env.path("left");
+    let child = |how: &str| {
+        let log = left.display();
+        format!(
+            "({how} sh -c 'trap \"\" HUP; echo $$ >> {log}; sleep 1000; true' >/dev/null 2>&1 &)"
+        )
+    };
+    let words = format!("[[tool={} ; {}]]", child("nohup"), child("setsid"));
+    env.gt(&["nudge", MAX, &words]).ok();
+    let pids = wait_until("both run", PATIENCE, || {
+        let text = fs::read_to_string(&left).ok()?;
+        let pids: Vec<u32> = text.lines().filter_map(|pid| pid.parse().ok()).collect();
+        (pids.len() == 2 && pids.iter().all(|pid| is_alive(*pid))).then_some(pids)
+    });
+    env.gt(&["handoff", MAX, "--force"]).ok();
+    wait_until("both are gone", PATIENCE, || {
+        (!pids.iter().any(|pid| is_alive(*pid))).then_some(())
+    });
 }
 
 #[test]

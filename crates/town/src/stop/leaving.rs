@@ -1,0 +1,147 @@
+//! What an agent leaves whose pane another life has taken.
+//!
+//! tmux hangs up on the processes of a pane that it gives to another one, and most end
+//! by that. Those that do not are ended here. Whose they are is told by their parents
+//! while these live, so they are noted before; and since they get time to leave, it is
+//! done by a process of its own, to which the note is given as a word.
+
+use super::{GRACE, end_held, marked, marks, of_pane, spare};
+use crate::containers::Container;
+use crate::{Town, processes};
+use gt_core::process::Table;
+use gt_core::session::SessionId;
+use gt_tmux::PaneId;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::str::FromStr;
+
+/// The processes of a life as they were before.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Leaving {
+    life: String,
+    pane: String,
+    /// The pane's first process.
+    first: u32,
+    /// All of them, with the times at which they started.
+    processes: Vec<(u32, u64)>,
+}
+
+impl Leaving {
+    pub(crate) fn of(container: &Container, before: &Table) -> Option<Self> {
+        let pane = container.pane();
+        let members = of_pane(container, before).into_iter();
+        Some(Leaving {
+            life: container.life()?.to_string(),
+            pane: pane.pane.to_string(),
+            first: pane.pid,
+            processes: members
+                .filter_map(|pid| Some((pid, before.get(pid)?.started)))
+                .collect(),
+        })
+    }
+
+    pub(crate) fn to_word(&self) -> String {
+        // Numbers and texts: there is nothing in it that could not be written.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Ends what is still there of them, and what came since.
+    pub fn end(&self, town: &Town) {
+        let now = processes::snapshot();
+        let mut left = self.left(&now);
+        left.extend(self.strays(town, &now));
+        spare(&mut left, &now);
+        end_held(processes::hold(&now, &left), GRACE);
+    }
+
+    /// Those of them that live, with what they have started, and who is in their terminal.
+    fn left(&self, now: &Table) -> BTreeSet<u32> {
+        let lives = |(pid, started): &&(u32, u64)| {
+            now.get(*pid)
+                .is_some_and(|process| process.started == *started)
+        };
+        let living = self.processes.iter().filter(lives);
+        let mut left: BTreeSet<u32> = living.flat_map(|(pid, _)| now.descendants(*pid)).collect();
+        left.extend(match left.contains(&self.first) {
+            true => now.pane_members(self.first),
+            false => now.left_by(self.first),
+        });
+        left
+    }
+
+    /// Who was started since and has nothing of the pane but its variables.
+    fn strays(&self, town: &Town, now: &Table) -> BTreeSet<u32> {
+        let (Ok(life), Ok(pane)) = (self.life.parse::<SessionId>(), self.pane.parse::<PaneId>())
+        else {
+            return BTreeSet::new();
+        };
+        // Nothing of an agent's is older than its pane's first process.
+        let started = |(pid, started): &(u32, u64)| (*pid == self.first).then_some(*started);
+        let oldest = self.processes.iter().find_map(started).unwrap_or_default();
+        marked(&[marks(town, life, pane)], oldest, now)
+    }
+}
+
+impl FromStr for Leaving {
+    type Err = serde_json::Error;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        serde_json::from_str(word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gt_core::process::Process;
+
+    fn process(pid: u32, parent: u32, session: u32, started: u64) -> Process {
+        Process {
+            pid,
+            parent,
+            group: session,
+            session,
+            started,
+            name: "x".to_owned(),
+            aliases: Vec::new(),
+            zombie: false,
+        }
+    }
+
+    #[test]
+    fn what_lived_before_and_what_it_started_since_is_left() {
+        let leaving: Leaving =
+            r#"{"life":"","pane":"","first":20,"processes":[[20,1],[21,2],[22,3],[23,4]]}"#
+                .parse()
+                .unwrap();
+        assert_eq!(leaving.to_word().parse::<Leaving>().unwrap(), leaving);
+        let now: Table = [
+            process(1, 0, 1, 0),
+            // In its terminal, and noted by nobody.
+            process(24, 1, 20, 5),
+            // A session of its own, which only its parent told of; and its child.
+            process(21, 1, 21, 2),
+            process(25, 21, 25, 6),
+            // Another one that has the number of one that ended.
+            process(22, 1, 22, 9),
+            // The next life.
+            process(30, 10, 30, 7),
+        ]
+        .into_iter()
+        .collect();
+        assert_eq!(leaving.left(&now), BTreeSet::from([21, 24, 25]));
+    }
+
+    #[test]
+    fn one_that_got_the_number_of_the_first_is_not_its() {
+        let leaving: Leaving = r#"{"life":"","pane":"","first":20,"processes":[[20,1]]}"#
+            .parse()
+            .unwrap();
+        let table = |started: u64| -> Table {
+            let all = [process(20, 1, 20, started), process(21, 20, 20, 8)];
+            all.into_iter().collect()
+        };
+        assert_eq!(leaving.left(&table(1)), BTreeSet::from([20, 21]));
+        assert_eq!(leaving.left(&table(7)), BTreeSet::new());
+    }
+}
