@@ -20,7 +20,7 @@ use crate::events::Events;
 use crate::sessions::{Sessions, timestamp};
 use crate::start::{self, StartOptions, Started, TakeOver};
 use crate::work::{LetterDraft, Work};
-use crate::{Result, Town, checkpoint, fault, harnesses, hook, molecule, respawn};
+use crate::{Result, Town, checkpoint, fault, harnesses, hook, respawn};
 use gt_core::event::Event;
 use gt_core::handoff::{Collected, Marker, Mode, too_soon};
 use gt_core::record::Record;
@@ -144,14 +144,12 @@ pub fn leave(town: &Town, intent: &Intent, options: &HandoffOptions) -> Result<L
     if let Some(item) = &options.item {
         hook::put(town, agent, item)?;
     }
-    if options.mode != Mode::Auto {
-        molecule::clean_up_on_handoff(town, agent)?;
-    }
     let draft = LetterDraft {
         priority: 1,
         ..LetterDraft::new(&address, &intent.subject, &intent.body)
     };
-    let letter = Work::of(town).hand_over(&address, &intent.life.id, &draft)?;
+    let ends = options.mode != Mode::Auto;
+    let letter = Work::of(town).hand_over(&address, &intent.life.id, ends, &draft)?;
     fault::point(town, "handoff.written");
     let marker = Marker {
         session: intent.life.id.clone(),

@@ -129,12 +129,6 @@ pub fn detach(town: &Town, agent: &Identity) -> Result<Option<MoleculeStatus>> {
     Ok(before.as_ref().map(MoleculeStatus::of))
 }
 
-/// What a handoff does with an agent's molecule: a step that was begun is open again, with
-/// a note, for the successor to begin anew; one that is done is taken off.
-pub fn clean_up_on_handoff(town: &Town, agent: &Identity) -> Result<()> {
-    Work::of(town).hand_off_molecule(&agent.address()).map(drop)
-}
-
 fn prefix(town: &Town, agent: &Identity) -> Result<String> {
     rig::work_prefix(town, agent.rig().unwrap_or("hq"))
 }

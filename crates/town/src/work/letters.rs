@@ -71,8 +71,14 @@ impl Work {
     /// Writes a letter from an agent to itself and puts it on its hook, where its next
     /// life finds it. Work that hangs there stays, and the letter travels with it; an
     /// earlier letter makes way. A second call of the same life changes the letter of
-    /// the first.
-    pub fn hand_over(&self, agent: &str, life: &str, draft: &LetterDraft) -> Result<Item> {
+    /// the first. With a life that ends with it goes what it was doing of its molecule.
+    pub fn hand_over(
+        &self,
+        agent: &str,
+        life: &str,
+        ends: bool,
+        draft: &LetterDraft,
+    ) -> Result<Item> {
         let draft = LetterDraft {
             sender: agent.to_owned(),
             ..draft.checked()?
@@ -80,6 +86,9 @@ impl Work {
         let label = format!("handoff:{life}");
         check_word("label", &label)?;
         self.change(|db| {
+            if ends {
+                super::molecules::hand_over(db, agent)?;
+            }
             let id = match unfinished(db, agent, &label)? {
                 Some(id) => {
                     rewrite(db, &id, &draft)?;
@@ -230,7 +239,7 @@ mod tests {
 
     fn hand_over(work: &Work, life: &str, subject: &str) -> Item {
         let draft = LetterDraft::new(AGENT, subject, "half way");
-        work.hand_over(AGENT, life, &draft).unwrap()
+        work.hand_over(AGENT, life, true, &draft).unwrap()
     }
 
     fn status(work: &Work, item: &Item) -> (Status, Option<String>) {
@@ -346,7 +355,7 @@ mod tests {
         let (_folder, work) = work();
         let letter = hand_over(&work, "one", "First");
         let draft = LetterDraft::new(AGENT, " ", "");
-        assert!(work.hand_over(AGENT, "two", &draft).is_err());
+        assert!(work.hand_over(AGENT, "two", true, &draft).is_err());
         assert_eq!(work.hooked(AGENT).unwrap().unwrap().item, letter);
     }
 }

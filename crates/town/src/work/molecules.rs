@@ -176,30 +176,24 @@ impl Work {
         }
         self.change(|db| give_up(db, agent, |_| true))
     }
+}
 
-    /// What a handoff does: steps that were begun are open again, for the successor to
-    /// begin anew, and a molecule that is done is detached. Gives the molecule that
-    /// stays.
-    pub fn hand_off_molecule(&self, agent: &str) -> Result<Option<Molecule>> {
-        if !self.exists() {
-            return Ok(None);
-        }
-        self.change(|db| {
-            let Some(molecule) = attached(db, agent)? else {
-                return Ok(None);
-            };
-            if molecule.is_done() {
-                end(db, molecule, "done")?;
-                return Ok(None);
-            }
-            let begun = |step: &&Item| step.status == Status::InProgress;
-            for step in molecule.steps.iter().filter(begun) {
-                set_status(db, &step.id, Status::Open)?;
-                add_note(db, step, "handed off before it was done")?;
-            }
-            attached(db, agent)
-        })
+/// What a life that ends leaves of its molecule, as a part of its handoff: steps that were
+/// begun are open again, for the successor to begin anew, and a molecule that is done is
+/// detached.
+pub(super) fn hand_over(db: &Connection, agent: &str) -> Result<()> {
+    let Some(molecule) = attached(db, agent)? else {
+        return Ok(());
+    };
+    if molecule.is_done() {
+        return end(db, molecule, "done").map(drop);
     }
+    let begun = |step: &&Item| step.status == Status::InProgress;
+    for step in molecule.steps.iter().filter(begun) {
+        set_status(db, &step.id, Status::Open)?;
+        add_note(db, step, "handed off before it was done")?;
+    }
+    Ok(())
 }
 
 /// Gives up an agent's molecule, if it is one that is meant, as a part of a greater change.

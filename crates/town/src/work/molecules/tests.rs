@@ -1,5 +1,5 @@
 use super::*;
-use crate::work::Patch;
+use crate::work::{LetterDraft, Patch};
 
 fn step(id: &str, needs: &[&str]) -> Step {
     Step {
@@ -31,25 +31,29 @@ fn work() -> (tempfile::TempDir, Work) {
 #[test]
 fn a_handoff_opens_what_was_begun() {
     let (_folder, work) = work();
-    assert!(work.hand_off_molecule("mayor").unwrap().is_none());
+    let hand_over = || {
+        let note = LetterDraft::new("mayor", "Handoff", "");
+        work.hand_over("mayor", "life", true, &note).unwrap();
+        work.molecule("mayor").unwrap()
+    };
+    assert!(hand_over().is_none());
     work.pour(&pour(vec![step("a", &[]), step("b", &["a"])]))
         .unwrap();
     work.finish_step("mayor", "a", None).unwrap();
     work.start_step("mayor", "b").unwrap();
-    let left = work.hand_off_molecule("mayor").unwrap().unwrap();
+    let left = hand_over().unwrap();
     let statuses: Vec<Status> = left.steps.iter().map(|step| step.status).collect();
     assert_eq!(statuses, [Status::Closed, Status::Open]);
     assert!(left.steps[1].notes.contains("handed off"), "{left:?}");
     // A second handoff finds nothing that was begun.
-    let again = work.hand_off_molecule("mayor").unwrap().unwrap();
+    let again = hand_over().unwrap();
     assert_eq!(again.steps[1].notes, left.steps[1].notes);
     // The successor begins it anew.
     work.start_step("mayor", "b").unwrap();
     // Closed by hand instead of by `gt mol`: nobody has ended the molecule yet.
     work.close(&left.steps[1].id, None).unwrap();
     assert!(work.molecule("mayor").unwrap().is_some());
-    assert!(work.hand_off_molecule("mayor").unwrap().is_none());
-    assert!(work.molecule("mayor").unwrap().is_none());
+    assert!(hand_over().is_none());
     let ended = work.get(&left.item.id).unwrap();
     assert_eq!(ended.close_reason.as_deref(), Some("done"));
 }
