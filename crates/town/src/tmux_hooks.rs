@@ -5,7 +5,7 @@
 //! town. tmux gathers what happens within a moment, so that a storm of closings ends in
 //! a few calls of `gt sync`; no process of ours has to be there.
 
-use crate::Town;
+use crate::{Town, look};
 use gt_tmux::{Batch, Command};
 use sha2::{Digest, Sha256};
 
@@ -48,7 +48,20 @@ pub fn commands(town: &Town) -> Vec<Command> {
     .collect()
 }
 
-/// The same as lines for tmux's own configuration file.
+/// These and the one that wakes a respawn. A user's own `set-hook` may have wiped them
+/// since the last start, so every start puts them in place again.
+pub(crate) fn all(town: &Town) -> impl Iterator<Item = Command> {
+    std::iter::once(look::respawn_hook()).chain(commands(town))
+}
+
+/// The same apart from a start, for one that nobody should have to wait for.
+pub fn renew(town: &Town) {
+    let batch = all(town).fold(Batch::new(), Batch::then);
+    // Without a server there is nobody whose hooks they would be.
+    let _ = town.server().run(batch);
+}
+
+/// Those of the town as lines for tmux's own configuration file.
 pub fn configuration(town: &Town) -> String {
     commands(town)
         .into_iter()

@@ -7,7 +7,7 @@ use gt_core::sync::Change;
 use gt_town::sessions::Sessions;
 use gt_town::stop::Leaving;
 use gt_town::sync::{self, Synced};
-use gt_town::{epilogue, hook_log};
+use gt_town::{epilogue, hook_log, tmux_hooks};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -32,7 +32,7 @@ pub(crate) struct SyncArgs {
     /// Called by a hook of tmux's
     #[arg(long, hide = true, conflicts_with = "dry_run")]
     hook: bool,
-    /// Only write down what is known of a life that has ended
+    /// Only do what a handoff leaves for later, once that life has ended
     #[arg(long, hide = true, value_name = "LIFE", conflicts_with_all = ["dry_run", "hook"])]
     settle: Option<String>,
     /// And first end what it has left running
@@ -54,6 +54,7 @@ pub(crate) fn run(args: SyncArgs, context: &Context) -> Answer {
         if let Some(leaving) = args.leaving {
             leaving.end(&town);
         }
+        tmux_hooks::renew(&town);
         epilogue::write(&town, &sessions, &[life]);
         return Ok(ExitCode::SUCCESS);
     }

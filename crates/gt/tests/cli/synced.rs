@@ -42,6 +42,24 @@ fn wait_running(env: &TestEnv, expected: usize) {
 }
 
 #[test]
+fn a_handoff_puts_hooks_in_place_that_somebody_took_away() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["start", "gastown/max"]).ok();
+    without_hooks(&env);
+    env.gt(&["handoff", "gastown/max", "--force"]).ok();
+    wait_until("the hooks are back", PATIENCE, || {
+        // Those of panes are shown with those of windows.
+        let hooks = ["-g", "-gw"].map(|which| env.tmux(Tmux::new("show-hooks").arg(which)));
+        let hooks = hooks.concat();
+        let is_back = |event: &&str| hooks.contains(&format!("{event}["));
+        gt_town::tmux_hooks::EVENTS
+            .iter()
+            .all(is_back)
+            .then_some(())
+    });
+}
+
+#[test]
 fn what_is_remembered_agrees_with_tmux_after_a_sync() {
     let env = TestEnv::with_crew(&["max", "amy"]);
     env.gt(&["start", "mayor", "deacon", "gastown/max", "gastown/amy"])

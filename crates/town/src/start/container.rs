@@ -308,10 +308,9 @@ pub(super) fn make(
     for (tag, value) in &plan.tags {
         batch = batch.then(set(tag, value));
     }
-    // A user's own `set-hook` may have wiped them since.
-    batch = batch
-        .then(look::respawn_hook())
-        .then_all(tmux_hooks::commands(town));
+    if prepared.options.takes_over.is_none() {
+        batch = batch.then_all(tmux_hooks::all(town));
+    }
     // Wishes are text from outside; as a tag's value they are only ever data.
     batch = batch.then(set(tag::START, &prepared.start_tag()));
     for command in look::options(
