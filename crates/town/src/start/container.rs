@@ -82,23 +82,17 @@ pub(super) fn existing(
     identity: &Identity,
     prepared: &Prepared<'_>,
 ) -> Result<Existing> {
+    if let Some(before) = &prepared.options.takes_over {
+        return taken_over(town, identity, prepared, &before.life);
+    }
     let containers = containers::list(town)?;
-    let keys_tag = containers
-        .first()
-        .map(|container| container.pane().keys_version.clone())
-        .unwrap_or_default();
+    let keys_tag = keys_tag(containers.first());
     let name = prepared.container.as_str();
     let own = containers
         .iter()
         .find(|container| container.identity() == Some(identity));
-    if let Some(other) = own.filter(|container| container.name() != name) {
-        return Err(Problem::conflict(format!(
-            "{identity} lives in the container {} already",
-            other.name()
-        ))
-        .hint(format!(
-            "`gt stop {identity}` ends it, whatever the container is called"
-        )));
+    if let Some(own) = own {
+        refuse_elsewhere(own, name, identity)?;
     }
     if let Some(pane) = prepared.options.respawn_of {
         let wanted = own.is_some_and(|container| {
@@ -110,9 +104,6 @@ pub(super) fn existing(
                 "nobody wants {identity} back any more"
             )));
         }
-    }
-    if let Some(before) = &prepared.options.takes_over {
-        return taken_over(own, identity, &before.life, keys_tag);
     }
     let mut place = Place::New;
     let mut previous = None;
@@ -172,22 +163,25 @@ pub(super) fn existing(
 }
 
 /// The place of a life that has handed over. It may still run: it is replaced in its
-/// pane, which is never seen dead, so that nobody takes it for a crash.
+/// pane, which is never seen dead, so that nobody takes it for a crash. Only its own
+/// container is looked at, however many others there are.
 fn taken_over(
-    own: Option<&Container>,
+    town: &Town,
     identity: &Identity,
+    prepared: &Prepared<'_>,
     life: &str,
-    keys_tag: String,
 ) -> Result<Existing> {
+    let own = containers::of_agent(town, identity)?;
     let own = own.filter(|container| container.pane().tag_session == life);
     let Some(container) = own else {
         return Err(Problem::conflict(format!(
             "{identity} is not in the life any more that handed over"
         )));
     };
+    refuse_elsewhere(&container, prepared.container.as_str(), identity)?;
     let pane = container.pane();
     let died = pane.dead || container.lost_agent_pane();
-    let previous = Previous::of(container).map(|before| Previous {
+    let previous = Previous::of(&container).map(|before| Previous {
         outcome: Outcome::Handoff,
         died_at: None,
         exit_code: None,
@@ -198,10 +192,31 @@ fn taken_over(
             true => Place::Window,
             false => Place::Respawn(pane.pane),
         },
-        keys_tag,
+        keys_tag: keys_tag(Some(&container)),
         previous,
-        leaving: (!died).then(|| container.clone()),
+        leaving: (!died).then_some(container),
     })
+}
+
+/// Which of our keys the server has bound, as any of its panes says.
+fn keys_tag(container: Option<&Container>) -> String {
+    container.map_or_else(String::new, |container| {
+        container.pane().keys_version.clone()
+    })
+}
+
+/// Refuses an agent that lives under another name than it would get now.
+fn refuse_elsewhere(own: &Container, name: &str, identity: &Identity) -> Result<()> {
+    if own.name() == name {
+        return Ok(());
+    }
+    Err(Problem::conflict(format!(
+        "{identity} lives in the container {} already",
+        own.name()
+    ))
+    .hint(format!(
+        "`gt stop {identity}` ends it, whatever the container is called"
+    )))
 }
 
 pub(crate) fn refuse_others(container: &Container, identity: &Identity) -> Result<()> {
