@@ -1,9 +1,13 @@
 #!/bin/sh
-# Makes sure that programs are there: scripts/need.sh PROGRAM...
+# Makes sure that programs are there: scripts/need.sh [--if-possible] PROGRAM...
 #
 # What is missing is installed through the system's package manager, and each
 # command is printed before it runs. Rust is never installed here: `cargo` is
-# only looked for, and its version compared.
+# only looked for, and its version compared. `python3-dbus` and `python3-gi` are
+# no programs, but modules of the system's own Python.
+#
+# With --if-possible it is enough to try: nobody is asked for a password, and
+# what cannot be had is only named.
 
 set -eu
 
@@ -11,8 +15,18 @@ say() {
     printf '%s\n' "$*" >&2
 }
 
+if_possible=
+if [ "${1:-}" = --if-possible ]; then
+    if_possible=1
+    shift
+fi
+
 # fail MESSAGE HINT...
 fail() {
+    if [ -n "$if_possible" ]; then
+        say "warning: $1"
+        exit 0
+    fi
     say "error: $1"
     shift
     for hint in "$@"; do
@@ -22,7 +36,11 @@ fail() {
 }
 
 has() {
-    command -v "$1" >/dev/null 2>&1
+    case $1 in
+    python3-dbus) /usr/bin/python3 -c 'import dbus' >/dev/null 2>&1 ;;
+    python3-gi) /usr/bin/python3 -c 'import gi' >/dev/null 2>&1 ;;
+    *) command -v "$1" >/dev/null 2>&1 ;;
+    esac
 }
 
 run() {
@@ -84,6 +102,15 @@ packages_of() {
     cc:apk) echo "gcc musl-dev" ;;
     cc:*) echo gcc ;;
     python3:pacman | python3:brew) echo python ;;
+    gh:pacman | gh:apk) echo github-cli ;;
+    notify-send:apt-get) echo libnotify-bin ;;
+    notify-send:*) echo libnotify ;;
+    dbus-daemon:apt-get | dbus-daemon:pacman | dbus-daemon:apk) echo dbus ;;
+    python3-dbus:pacman) echo python-dbus ;;
+    python3-dbus:apk) echo py3-dbus ;;
+    python3-gi:dnf) echo python3-gobject ;;
+    python3-gi:pacman) echo python-gobject ;;
+    python3-gi:apk) echo py3-gobject3 ;;
     *) echo "$1" ;;
     esac
 }
@@ -119,6 +146,9 @@ sudo=
 if [ "$manager" != brew ] && [ "$(id -u)" -ne 0 ]; then
     has sudo || fail "cannot install that: this is not root, and there is no sudo" "as root: $command"
     sudo=sudo
+    if [ -n "$if_possible" ]; then
+        sudo -n true 2>/dev/null || fail "skipped, it needs a password: $command"
+    fi
 fi
 # The words below are split on purpose: a command of plain words.
 if [ "$manager" = apt-get ]; then
