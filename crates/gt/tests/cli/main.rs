@@ -30,6 +30,7 @@ mod merging;
 mod molecules;
 mod notified;
 mod operations;
+mod outside;
 mod priming;
 mod recorded;
 mod remembered;

@@ -256,6 +256,14 @@ impl<'a> Base<'a> {
         !matches!(self.remote, Remote::None)
     }
 
+    /// The remote, where it is a folder of this machine.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        match &self.remote {
+            Remote::Folder(path) => Some(path),
+            _ => None,
+        }
+    }
+
     /// Refuses a branch of the remote that somebody works on there.
     pub(crate) fn check_not_checked_out(&self, branch: &str) -> Result<()> {
         match &self.remote {

@@ -1,7 +1,9 @@
 //! A pull request for a task's branch, made by GitHub's own program `gh`.
 //!
 //! It is run with words and never through a shell; it has its own login, which is not ours
-//! to know. Where there is a pull request already, that is the answer.
+//! to know. The text goes to its standard input: words are public, and have an end. Where
+//! there is a pull request already, that is the answer. That is asked first, so that
+//! nothing is pushed where gh could do nothing with it.
 
 use super::site::Site;
 use super::wip;
@@ -12,6 +14,7 @@ use crate::{Result, Town};
 use gt_core::Problem;
 use gt_core::work::WorkId;
 use serde_json::Value;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -19,6 +22,12 @@ use std::time::Duration;
 /// How long gh may take, and how long it may take to end.
 const PATIENCE: Duration = Duration::from_secs(120);
 const GRACE: Duration = Duration::from_secs(5);
+
+/// The status that gh ends with where nobody has logged in.
+const NOT_LOGGED_IN: i32 = 4;
+
+/// Variables by which gh colours what is read by a program.
+const FOR_A_TERMINAL: [&str; 2] = ["CLICOLOR_FORCE", "GH_FORCE_TTY"];
 
 #[derive(Clone, Debug, Default)]
 pub struct PullRequestOptions {
@@ -40,8 +49,9 @@ pub struct PullRequest {
     pub url: Option<String>,
     /// This call has made it.
     pub created: bool,
-    /// What was run to make it, or would be.
+    /// What was run to make it, or would be; its standard input is the text.
     pub words: Vec<String>,
+    pub body: String,
     pub warnings: Vec<String>,
 }
 
@@ -81,7 +91,7 @@ pub fn pull_request(town: &Town, id: &WorkId, options: &PullRequestOptions) -> R
         format!("--head={branch}"),
         format!("--base={}", base.branch),
         format!("--title={title}"),
-        format!("--body={body}"),
+        "--body-file=-".to_owned(),
     ];
     words.extend(options.draft.then(|| "--draft".to_owned()));
     let mut request = PullRequest {
@@ -91,6 +101,7 @@ pub fn pull_request(town: &Town, id: &WorkId, options: &PullRequestOptions) -> R
         url: None,
         created: false,
         words: [&["gh".to_owned()], &words[..]].concat(),
+        body,
         warnings: Vec::new(),
     };
     let changed = site.changed()?.len();
@@ -102,14 +113,20 @@ pub fn pull_request(town: &Town, id: &WorkId, options: &PullRequestOptions) -> R
     if options.dry_run {
         return Ok(request);
     }
+    request.url = gh.existing(&branch)?;
     base.push(&head, &branch).map_err(|problem| {
         Problem::failed(format!("{branch} could not be pushed"))
             .caused_by_problem(&problem)
             .hint("a pull request is made from a branch of the remote")
     })?;
-    request.url = gh.existing(&branch)?;
     if request.url.is_none() {
-        let told = gh.run(&words)?;
+        let told = gh
+            .run(&words, Some(request.body.clone()))
+            .map_err(|problem| {
+                problem.hint(format!(
+                    "{branch} is pushed; run it again to go on from there"
+                ))
+            })?;
         let mut lines = told.lines().rev().map(str::trim);
         request.url = lines.find(|line| line.contains("://")).map(str::to_owned);
         request.created = true;
@@ -144,26 +161,30 @@ impl<'a> Gh<'a> {
             "--limit=1",
             "--json=url",
         ];
-        let told = self.run(&words.map(str::to_owned))?;
+        let told = self.run(&words.map(str::to_owned), None)?;
         let found: Value = serde_json::from_str(&told).map_err(|error| {
             Problem::failed("gh did not say which pull requests there are").caused_by(error)
         })?;
         Ok(found[0]["url"].as_str().map(str::to_owned))
     }
 
-    fn run(&self, words: &[String]) -> Result<String> {
+    fn run(&self, words: &[String], input: Option<String>) -> Result<String> {
         let around = self.site.town.around();
+        let env = around.env.iter().filter(|(name, _)| passes(name));
+        let env = env.filter(|(name, _)| !FOR_A_TERMINAL.contains(&name.as_str()));
         let mut command = Command::new(&self.program);
         command
             .args(words)
             .current_dir(&self.site.dir)
             .env_clear()
-            .envs(around.env.iter().filter(|(name, _)| passes(name)))
+            .envs(env)
             // Nobody is there to be asked.
             .env("GH_PROMPT_DISABLED", "1")
             .env("GH_NO_UPDATE_NOTIFIER", "1")
             .env("GIT_TERMINAL_PROMPT", "0")
-            .stdin(Stdio::null());
+            .stdin(Stdio::null())
+            // Ctrl-C is ours to pass on, so that what it ends is no failure of gh.
+            .process_group(0);
         let limits = Limits {
             time: Some(PATIENCE),
             cancel: Some(&around.cancel),
@@ -171,20 +192,26 @@ impl<'a> Gh<'a> {
         };
         let shown = words.iter().take(2).map(String::as_str);
         let shown = format!("gh {}", shown.collect::<Vec<_>>().join(" "));
-        let output = program::output(command, &limits)
+        let output = program::output_given(command, input, &limits)
             .map_err(|error| Problem::environment("cannot run gh").caused_by(error))?
-            .map_err(|reason| {
-                Problem::failed(format!("`{shown}` was stopped: {reason}"))
-                    .hint("the branch is pushed; run it again to go on from there")
-            })?;
+            .map_err(|reason| Problem::failed(format!("`{shown}` was stopped: {reason}")))?;
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
-        let said = String::from_utf8_lossy(&output.stderr);
-        Err(
-            Problem::failed(format!("`{shown}` failed ({})", output.status))
-                .cause(said.trim().to_owned())
-                .hint("`gh auth status` says whether it may"),
-        )
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        if output.status.code() == Some(NOT_LOGGED_IN) {
+            return Err(Problem::environment("gh is not logged in")
+                .cause(said)
+                .hint("`gh auth login`, and then again"));
+        }
+        let problem = Problem::failed(format!("`{shown}` failed ({})", output.status)).cause(said);
+        Err(match self.site.base()?.folder() {
+            Some(folder) => problem.hint(format!(
+                "the rig {} was added from {}; gh needs one that was added from its address on GitHub",
+                self.site.rig,
+                folder.display()
+            )),
+            None => problem.hint("`gh auth status` says whether it reaches the remote's host, and as whom"),
+        })
     }
 }

@@ -127,6 +127,7 @@ pub(super) fn pull_request(town: &Town, args: PrArgs, context: &Context) -> Answ
             "created": request.created,
             "dry_run": args.dry_run,
             "command": args.dry_run.then_some(&request.words),
+            "body": args.dry_run.then_some(&request.body),
             "warnings": request.warnings,
         })))?;
         return Ok(ExitCode::SUCCESS);
@@ -140,6 +141,10 @@ pub(super) fn pull_request(town: &Town, args: PrArgs, context: &Context) -> Answ
             .collect();
         output::line(format!("{} would be pushed. Then:", request.branch))?;
         output::line(output::clean(&words.join(" ")))?;
+        output::line("with this text:")?;
+        for line in request.body.lines() {
+            output::line(format!("    {}", output::clean(line)))?;
+        }
         return Ok(ExitCode::SUCCESS);
     }
     let url = request.url.as_deref().unwrap_or("made");

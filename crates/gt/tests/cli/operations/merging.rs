@@ -211,7 +211,7 @@ fn the_commit_of_a_pause_is_merged_by_whoever_says_so() {
     assert_eq!(env.json(&["task", "merge", &id])["result"], "merged");
 }
 
-/// A stand-in for gh: it writes down its words, answers as gh does, and makes nothing.
+/// A stand-in for gh: it writes down its words and its input, answers as gh does, and makes nothing.
 fn stand_in_for_gh(env: &mut TestEnv, has_one: bool) -> PathBuf {
     let (bin, log) = (env.path("bin"), env.path("gh-words"));
     fs::create_dir(&bin).unwrap();
@@ -221,7 +221,7 @@ fn stand_in_for_gh(env: &mut TestEnv, has_one: bool) -> PathBuf {
     };
     let script = format!(
         "#!/bin/sh\nfor word; do printf '%s\\0' \"$word\" >> '{log}'; done\nprintf '\\n' >> '{log}'\n\
-         case $2 in list) echo '{listed}';; create) echo Creating; echo https://example.com/pull/2;; esac\n",
+         case $2 in list) echo '{listed}';; create) cat > '{log}-text'; echo Creating; echo https://example.com/pull/2;; esac\n",
         log = log.display()
     );
     let program = bin.join("gh");
@@ -298,9 +298,11 @@ fn a_pull_request_is_made_by_gh_with_the_items_words() {
             format!("--head={id}"),
             "--base=main".to_owned(),
             "--title=Fix it".to_owned(),
-            format!("--body={hostile}\n\n{id}"),
+            "--body-file=-".to_owned(),
         ]
     );
+    let text = fs::read_to_string(env.path("gh-words-text")).unwrap();
+    assert_eq!(text, format!("{hostile}\n\n{id}"));
     assert!(!dir.join("evil").exists());
 }
 

@@ -1,0 +1,39 @@
+//! Programs of others that gt runs and does not need.
+
+use std::process::{Command, Stdio};
+
+/// The Python that the system's packages bring modules for.
+pub(crate) const SYSTEM_PYTHON: &str = "/usr/bin/python3";
+
+/// Whether they are all there, under the names that `scripts/need.sh` has for them. Where
+/// one is not, the test says so and does nothing; where `CI` is set, that is an error.
+#[expect(clippy::print_stdout, reason = "what was skipped must be seen")]
+#[track_caller]
+pub(crate) fn are_there(test: &str, programs: &[&str]) -> bool {
+    let missing = programs.iter().filter(|program| !is_there(program));
+    let missing: Vec<&&str> = missing.collect();
+    if missing.is_empty() {
+        return true;
+    }
+    let words = format!("{test}: skipped, not installed: {missing:?} (make test)");
+    assert!(std::env::var_os("CI").is_none(), "{words}");
+    println!("{words}");
+    false
+}
+
+fn is_there(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap();
+    match program.strip_prefix("python3-") {
+        Some(module) => imports(module),
+        None => std::env::split_paths(&path).any(|dir| dir.join(program).is_file()),
+    }
+}
+
+fn imports(module: &str) -> bool {
+    let mut python = Command::new(SYSTEM_PYTHON);
+    python
+        .args(["-c", &format!("import {module}")])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null());
+    python.status().is_ok_and(|status| status.success())
+}
