@@ -105,7 +105,7 @@ fn test(args: &TestArgs, context: &Context) -> Answer {
     let failed = told.iter().filter(|told| told.result.is_err()).count();
     if context.json {
         let ways = told.iter().map(|told| {
-            let error = told.result.as_ref().err().map(ToString::to_string);
+            let error = told.result.as_ref().err().map(why);
             output::without_nulls(json!({"way": told.way, "told": error.is_none(), "error": error}))
         });
         output::json(&ways.collect::<Vec<_>>())?;
@@ -113,7 +113,7 @@ fn test(args: &TestArgs, context: &Context) -> Answer {
         for told in &told {
             let how = match &told.result {
                 Ok(()) => "told".to_owned(),
-                Err(problem) => format!("failed: {problem}"),
+                Err(problem) => format!("failed: {}", output::clean(&why(problem))),
             };
             output::line(format!("{:<12} {how}", told.way))?;
         }
@@ -122,6 +122,13 @@ fn test(args: &TestArgs, context: &Context) -> Answer {
         0 => Ok(ExitCode::SUCCESS),
         _ => Err(Problem::failed("not every way works")),
     }
+}
+
+/// A failure in one line.
+fn why(problem: &Problem) -> String {
+    let causes = problem.causes().iter().map(String::as_str);
+    let words: Vec<&str> = [problem.message()].into_iter().chain(causes).collect();
+    words.join(": ")
 }
 
 /// Runs apart from whoever started it: neither its end nor its Ctrl-C reach here.

@@ -1,5 +1,7 @@
 //! Notifications: one for each event, whoever sees it, and no text that becomes code.
 
+mod desktop;
+
 use crate::env::{PATIENCE, TestEnv, processes_of, signal};
 use gt_tmux::testing::wait_until;
 use rustix::process::Signal;
@@ -21,8 +23,8 @@ pub(crate) fn with_notes(env: &TestEnv, more: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// What was told, after all who are telling have done so.
-pub(crate) fn notes(env: &TestEnv) -> Vec<String> {
+/// Waits for all who are telling.
+fn wait_until_told(env: &TestEnv) {
     let is_telling = |pid: &u32| {
         let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let words = String::from_utf8_lossy(&words).replace('\0', " ");
@@ -31,6 +33,11 @@ pub(crate) fn notes(env: &TestEnv) -> Vec<String> {
     wait_until("all is told", PATIENCE, || {
         (!processes_of(env.home()).iter().any(is_telling)).then_some(())
     });
+}
+
+/// What was told, after all who are telling have done so.
+pub(crate) fn notes(env: &TestEnv) -> Vec<String> {
+    wait_until_told(env);
     let text = fs::read_to_string(env.path("notes")).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }

@@ -1,6 +1,7 @@
 //! The programs that tell: the desktop's, and the user's own command.
 
 use super::variable;
+use crate::program::{self, Limits};
 use crate::{Result, Town, processes};
 use gt_core::Problem;
 use gt_core::notify::Notice;
@@ -34,7 +35,6 @@ pub(super) fn desktop(town: &Town, notice: &Notice) -> Result<()> {
             &notice.headline(),
             &notice.body(),
         ]),
-        // The body is markup.
         false => command.args([
             "--app-name=gt",
             "--",
@@ -42,11 +42,27 @@ pub(super) fn desktop(town: &Town, notice: &Notice) -> Result<()> {
             &escaped(&notice.body()),
         ]),
     };
-    run(command, program)
+    let limits = Limits {
+        time: Some(PATIENCE),
+        grace: Some(Duration::ZERO),
+        ..Limits::default()
+    };
+    command.stdin(Stdio::null());
+    let output = program::output(command, &limits)
+        .map_err(|error| Problem::failed(format!("cannot run {program}")).caused_by(error))?
+        .map_err(|reason| Problem::failed(format!("{program} was stopped: {reason}")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    // It says what it misses: a bus, or somebody there who shows notifications.
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(Problem::failed(format!("{program} failed: {}", output.status)).cause(said))
 }
 
+/// The body is markup, and notify-send makes signs of `\n` and `\074` before that.
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
+    text.replace('\\', "\\\\")
+        .replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
 }
@@ -103,5 +119,6 @@ mod tests {
     #[test]
     fn markup_in_a_text_is_only_text() {
         assert_eq!(escaped("<b>a & b</b>"), "&lt;b&gt;a &amp; b&lt;/b&gt;");
+        assert_eq!(escaped(r"\074b\076"), r"\\074b\\076");
     }
 }
