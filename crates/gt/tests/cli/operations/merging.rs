@@ -281,6 +281,8 @@ fn a_pull_request_is_made_by_gh_with_the_items_words() {
     let branches = || env.git(&source, &["branch", "--list", &id]);
     let described = env.json(&["task", "pr", &id, "--dry-run", "--draft"]);
     assert_eq!(described["command"][0], "gh", "{described}");
+    let shown = env.gt(&["task", "pr", &id, "--dry-run"]).ok().stdout;
+    assert!(shown.contains("$(touch evil)\n    --draft\n"), "{shown}");
     assert_eq!(branches(), "", "nothing was pushed");
     assert_eq!(calls(&log).len(), 0);
     let made = env.json(&["task", "pr", &id]);
