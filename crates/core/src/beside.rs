@@ -78,6 +78,8 @@ fn words(window: &str, state: State, reason: &str) -> Option<String> {
         State::Waiting if state::names_a_question(reason) => Some(format!("{window} {reason}")),
         State::Waiting => Some(format!("{window} waits: {reason}")),
         State::Error | State::Crashed => Some(format!("{window} failed: {reason}")),
+        // That needs one only if there is something left to do.
+        State::Idle | State::Done => Some(format!("{window} stands at its prompt")),
         _ => None,
     }
 }
@@ -146,7 +148,8 @@ mod tests {
         assert!(words(&asks).contains("git add -A"), "{asks:?}");
         assert_eq!(asks.source, Source::Screen);
         let at_prompt = format!("> go\n\n● Done.\n\n{RULE}\n❯ \n{RULE}");
-        assert_eq!(words(&read(&at_prompt, Observed::default())), "idle -");
+        let idle = "idle merge stands at its prompt";
+        assert_eq!(words(&read(&at_prompt, Observed::default())), idle);
         // Its title may say otherwise, and its agent's tags are not its own.
         let tagged = Observed {
             title: "✳ demo",

@@ -192,12 +192,15 @@ impl Card {
     }
 
     /// The one that was given the conflicts of a merge, if nothing goes on there without a
-    /// person. That it failed says nothing any more once the merge is made.
+    /// person. That it failed says nothing any more once the merge is made, and it may well
+    /// stand at its prompt once no conflict is left.
     pub fn resolver_needs_you(&self) -> Option<&Resolver> {
-        let is_merging = self.branch.as_ref().is_some_and(|branch| branch.merging);
+        let branch = self.branch.as_ref().filter(|branch| branch.merging);
+        let has_conflicts = branch.is_some_and(|branch| !branch.conflicts.is_empty());
         self.resolver.as_ref().filter(|it| match it.state {
             State::Waiting => true,
-            State::Error | State::Crashed => is_merging,
+            State::Error | State::Crashed => branch.is_some(),
+            State::Idle | State::Done => has_conflicts,
             _ => false,
         })
     }
@@ -329,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_resolves_conflicts_needs_you_while_it_asks_or_has_failed() {
+    fn whoever_resolves_conflicts_needs_you_unless_it_works_or_has_done_so() {
         let mut card = card(Status::InProgress, Some(State::Idle));
         let merging = Branch {
             ahead: 1,
@@ -350,13 +353,21 @@ mod tests {
         for (state, column) in [
             (State::Busy, Column::Review),
             (State::Waiting, Column::NeedsYou),
-            (State::Idle, Column::Review),
+            (State::Idle, Column::NeedsYou),
             (State::Error, Column::NeedsYou),
             (State::Crashed, Column::NeedsYou),
         ] {
             card.resolver = resolver(state);
             assert_eq!(card.column(), column, "{state:?}");
         }
+        card.branch.as_mut().expect("a branch").conflicts = Vec::new();
+        card.resolver = resolver(State::Idle);
+        assert_eq!(
+            card.column(),
+            Column::Review,
+            "it has done what it was given"
+        );
+        card.resolver = resolver(State::Crashed);
         assert_eq!(card.asks(), None);
         // Once that is committed a question is still one, and a failure is nobody's.
         card.branch.as_mut().expect("a branch").merging = false;

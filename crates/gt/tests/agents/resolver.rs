@@ -4,7 +4,6 @@ use crate::each;
 use crate::stage::{PATIENCE, Stage};
 use gt_tmux::testing::wait_until;
 use serde_json::Value;
-use std::fmt::Write;
 use std::path::Path;
 
 fn commit(stage: &Stage, dir: &Path, file: &str, text: &str) {
@@ -40,14 +39,8 @@ fn card(stage: &Stage, id: &str) -> Value {
 fn what_it_asks_beside_its_agent_is_seen_and_answered() {
     each("resolver", |stage| {
         stage.ask_for_permissions();
-        let mut role = String::from("[env]\n");
-        for (name, value) in stage.program().env {
-            writeln!(role, "{name} = '{value}'").unwrap();
-        }
-        stage.write("gt/roles/task.toml", &role);
-        let words = ["work", "create", "Fix it", "--rig", "gastown", "--json"];
-        let made = json(stage, &words);
-        let id = made["id"].as_str().unwrap();
+        stage.tasks_have_its_environment();
+        let id = &stage.work("Fix it");
         stage.ok(&["task", "start", id]);
         let dir = stage.path(&format!("gastown-{id}"));
         // It is told the names of the files in conflict, and the model obeys them.
@@ -79,10 +72,15 @@ fn what_it_asks_beside_its_agent_is_seen_and_answered() {
         wait_until("what was asked for", PATIENCE, || {
             approved.exists().then_some(())
         });
-        wait_until("the card is back", PATIENCE, || {
+        // It has not resolved them: so it needs somebody as long as nobody else does.
+        wait_until("it is at its prompt", PATIENCE, || {
             let card = card(stage, id);
-            (card["column"] != "needs_you" && card["resolver"]["state"] == "idle").then_some(())
+            let reason = card["resolver"]["reason"].as_str()?;
+            let is_left = reason == "merge stands at its prompt";
+            (card["column"] == "needs_you" && is_left).then_some(())
         });
+        commit(stage, &dir, stage.program().ask, "both\n");
+        assert_ne!(card(stage, id)["column"], "needs_you");
         stage.ok(&["down", "--all"]);
     });
 }

@@ -118,7 +118,11 @@ fn what_the_merge_window_asks_is_answered_from_the_board() {
     env.gt(&["task", "start", &id]).ok();
     let dir = folder(&env, &id);
     for (at, text) in [(&dir, "ours\n"), (&env.path("source-gastown"), "theirs\n")] {
-        fs::write(at.join("[[tool=touch made]]"), text).unwrap();
+        fs::write(
+            at.join("[[tool=touch made; git -c user.name=t -c user.email=t@t commit -qam merged]]"),
+            text,
+        )
+        .unwrap();
         env.git(at, &["add", "."]);
         env.git(at, &["commit", "--quiet", "-m", "Change"]);
     }

@@ -59,8 +59,8 @@ fn a_branch_is_updated_shown_offered_and_merged() {
     board.wait_text("https://example.com/pull/2");
     let words = fs::read_to_string(env.path("gh-words")).unwrap();
     let create = words.lines().nth(1).unwrap();
-    let expected = format!("pr create --head={id} --base=main --title=Fix it --body=");
-    assert!(create.starts_with(&expected), "{words}");
+    let expected = format!("pr create --head={id} --base=main --title=Fix it --body-file=-");
+    assert_eq!(create, expected);
     let source = env.path("source-gastown");
     let pushed = env.git(&source, &["rev-parse", &id]);
     assert_eq!(pushed.trim(), head(&env, &dir));
