@@ -4,6 +4,7 @@
 use crate::Town;
 use gt_core::shell;
 use gt_tmux::format;
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Command as Process, Stdio};
 
@@ -21,11 +22,10 @@ pub(crate) fn line(town: &Town, words: &str) -> String {
     format::escape(&line.join(" "))
 }
 
-/// Calls `gt` for this town at once, and waits for nobody. It runs apart from its caller.
-/// Where it cannot be started, whoever looks next does what it was to do.
-pub(crate) fn apart(town: &Town, words: &[&str]) {
-    let started = Process::new(&town.around().gt)
-        .args(["--town", town.root_text()])
+/// A call of `gt` for this town that runs apart from its caller.
+pub(crate) fn call(town: &Town, words: &[&str]) -> Process {
+    let mut call = Process::new(&town.around().gt);
+    call.args(["--town", town.root_text()])
         .args(words)
         .env_clear()
         .envs(&town.around().env)
@@ -34,10 +34,20 @@ pub(crate) fn apart(town: &Town, words: &[&str]) {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        .process_group(0)
-        .spawn();
-    if let Ok(mut child) = started {
-        // Whoever goes on needs somebody to take leave of it.
-        drop(std::thread::spawn(move || child.wait()));
-    }
+        .process_group(0);
+    call
+}
+
+/// Begins a call, and waits for nobody.
+pub(crate) fn begin(mut call: Process) -> io::Result<()> {
+    let mut child = call.spawn()?;
+    // Whoever goes on needs somebody to take leave of it.
+    drop(std::thread::spawn(move || child.wait()));
+    Ok(())
+}
+
+/// Calls `gt` for this town at once. Where it cannot be started, whoever looks next does
+/// what it was to do.
+pub(crate) fn apart(town: &Town, words: &[&str]) {
+    let _ = begin(call(town, words));
 }

@@ -16,7 +16,7 @@ mod ways;
 use crate::monitor::Moved;
 use crate::settings::NotifySettings;
 use crate::work::Work;
-use crate::{Result, Town, hook_log};
+use crate::{Result, Town, callback, hook_log};
 use gt_core::beside;
 use gt_core::environment::belongs_to_an_agent;
 use gt_core::notify::{self, Event, Notice};
@@ -24,7 +24,6 @@ use gt_core::nudge;
 use gt_core::startup::tag;
 use gt_core::{Identity, Problem, Role};
 use gt_tmux::{Command as Tmux, SessionName, Target};
-use std::process::{Command, Stdio};
 
 /// The variables in which a notice travels.
 pub mod variable {
@@ -42,28 +41,19 @@ pub(crate) fn raise(town: &Town, event: Event, agent: &str, reason: &str) {
     if !settings.is_on() || !settings.on.contains(&event) || is_quiet(settings) {
         return;
     }
-    let env = town.around().env.iter();
-    let env = env.filter(|(name, _)| !belongs_to_an_agent(name) && !is_of_tmux(name));
-    let started = Command::new(&town.around().gt)
-        .args(["--town", town.root_text(), "notify", "deliver"])
-        .env_clear()
-        .envs(env)
-        .env("GT_TMUX_SOCKET", town.socket_text())
+    let mut call = callback::call(town, &["notify", "deliver"]);
+    for name in town.around().env.keys() {
+        if belongs_to_an_agent(name) || is_of_tmux(name) {
+            call.env_remove(name);
+        }
+    }
+    call.env("GT_TMUX_SOCKET", town.socket_text())
         .env(variable::EVENT, event.word())
         .env(variable::AGENT, agent)
-        .env(variable::REASON, reason)
-        .current_dir(town.root())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn();
-    match started {
-        // Whoever goes on needs somebody to take leave of it.
-        Ok(mut child) => drop(std::thread::spawn(move || child.wait())),
-        Err(error) => {
-            let problem = Problem::failed("cannot start a notification").caused_by(error);
-            hook_log::note(town, "notify", &problem);
-        }
+        .env(variable::REASON, reason);
+    if let Err(error) = callback::begin(call) {
+        let problem = Problem::failed("cannot start a notification").caused_by(error);
+        hook_log::note(town, "notify", &problem);
     }
 }
 
