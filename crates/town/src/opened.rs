@@ -39,6 +39,10 @@ impl Opened {
         }
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The one that this thread has kept of that file.
     pub(crate) fn kept(path: &Path) -> Option<Self> {
         let kept = KEPT.with_borrow_mut(|all| {

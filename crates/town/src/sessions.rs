@@ -233,6 +233,14 @@ impl Sessions {
         Index::rebuild(&self.database, self.sources())
     }
 
+    /// Does what the next question would have to wait for: the index reads what is new, and
+    /// its log is brought in. What goes wrong with it that question will tell.
+    pub fn tidy(&self) {
+        if let Ok(index) = self.open() {
+            index.tidy();
+        }
+    }
+
     fn sources(&self) -> Sources<'_> {
         Sources {
             journal: &self.journal,

@@ -7,6 +7,7 @@ use gt_core::sync::Change;
 use gt_town::sessions::Sessions;
 use gt_town::stop::Leaving;
 use gt_town::sync::{self, Synced};
+use gt_town::work::Work;
 use gt_town::{epilogue, hook_log, tmux_hooks};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -56,6 +57,8 @@ pub(crate) fn run(args: SyncArgs, context: &Context) -> Answer {
         }
         tmux_hooks::renew(&town);
         epilogue::write(&town, &sessions, &[life]);
+        sessions.tidy();
+        Work::of(&town).tidy();
         return Ok(ExitCode::SUCCESS);
     }
     if args.hook {

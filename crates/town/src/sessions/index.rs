@@ -184,6 +184,11 @@ impl Index {
         &self.db
     }
 
+    /// The last thing that is done with it; best effort.
+    pub(super) fn tidy(self) {
+        let _ = database::tidy(&self.db, self.db.path());
+    }
+
     /// Notes that lives have moved into a file of the archive, and the journal that is
     /// there without them.
     pub(super) fn note_archived(

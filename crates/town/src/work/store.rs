@@ -102,6 +102,14 @@ impl Work {
         self.open().map(Some)
     }
 
+    /// Does what the next change would have to wait for: the log is brought in. What goes
+    /// wrong with it that change will tell.
+    pub fn tidy(&self) {
+        if let Ok(Some(db)) = self.open_if_there() {
+            let _ = database::tidy(&db, &self.path);
+        }
+    }
+
     pub(super) fn open(&self) -> Result<Opened> {
         if let Some(kept) = Opened::kept(&self.path) {
             return Ok(kept);
