@@ -8,8 +8,8 @@ use crate::{Result, files};
 use gt_core::Problem;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::Read;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -118,8 +118,9 @@ fn open(path: &Path) -> Result<File> {
 /// the one before: of a file that was emptied ext4 waits for the disk when it is closed,
 /// which costs milliseconds under a lock that is taken often.
 fn note_holder(file: &mut File) {
-    let _ = file.rewind();
-    let _ = write!(file, "{:<10}", std::process::id());
+    // In one write: formatted into a file, each blank would be one of its own.
+    let text = format!("{:<10}", std::process::id());
+    let _ = file.write_all_at(text.as_bytes(), 0);
 }
 
 #[cfg(test)]
