@@ -75,6 +75,13 @@ pub struct Resolver {
     pub reason: Option<String>,
 }
 
+/// Whose screen is the one to look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speaker<'a> {
+    Agent,
+    Resolver(&'a Resolver),
+}
+
 /// Who asks something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asks<'a> {
@@ -205,7 +212,16 @@ impl Card {
         })
     }
 
-    /// Who asks something here. Its agent goes first: the other one works for it.
+    /// Whose screen says what a person has to know. Its agent goes first: the other one
+    /// works for it.
+    pub fn speaker(&self) -> Speaker<'_> {
+        match self.resolver_needs_you() {
+            Some(resolver) if self.asks() != Some(Asks::Agent) => Speaker::Resolver(resolver),
+            _ => Speaker::Agent,
+        }
+    }
+
+    /// Who asks something here. Its agent goes first, as well.
     pub fn asks(&self) -> Option<Asks<'_>> {
         let asks = |state| state == State::Waiting;
         let session = self.session.as_ref();
@@ -375,8 +391,10 @@ mod tests {
         card.resolver = resolver(State::Waiting);
         assert_eq!(card.column(), Column::NeedsYou);
         assert_eq!(card.asks(), Some(Asks::Window("merge")));
+        assert!(matches!(card.speaker(), Speaker::Resolver(_)));
         card.session.as_mut().expect("a session").state = State::Waiting;
         assert_eq!(card.asks(), Some(Asks::Agent));
+        assert_eq!(card.speaker(), Speaker::Agent);
     }
 
     #[test]

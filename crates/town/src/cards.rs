@@ -18,7 +18,7 @@ use crate::work::{Overview, Work};
 use crate::{Result, Town, task};
 use aside::{Aside, Stamp};
 use gt_core::Identity;
-use gt_core::card::{Card, Session};
+use gt_core::card::{Card, Session, Speaker};
 use gt_core::merge::Merge;
 use gt_core::state::Report;
 use gt_core::work::{Item, WorkId};
@@ -184,10 +184,16 @@ impl Gatherer {
 }
 
 impl Gathered {
-    /// The pane of the agent that works on an item, and its agent.
+    /// The pane to look at for an item: that of its agent, or of whoever resolves conflicts
+    /// beside it and needs a person.
     pub fn pane_of(&self, id: &WorkId) -> Option<PaneId> {
-        let site = self.sites.get(id)?;
-        Some(site.container.as_ref()?.pane().pane)
+        let container = self.sites.get(id)?.container.as_ref()?;
+        let card = self.cards.iter().find(|card| card.id == *id)?;
+        let beside = match card.speaker() {
+            Speaker::Resolver(_) => container.resolver_pane(),
+            Speaker::Agent => None,
+        };
+        Some(beside.unwrap_or_else(|| container.pane()).pane)
     }
 
     /// Who works on an item, or would.

@@ -26,8 +26,7 @@ mod update;
 mod view;
 mod wip;
 
-pub(crate) use branch::is_merging;
-pub use branch::{BaseAt, base_of, branch_facts, branch_of};
+pub use branch::{BaseAt, base_of, branch_facts, branch_of, is_merging};
 pub use cleanup::{
     Action, Cleaned, CleanupOptions, CleanupPlan, CleanupStep,
     FAULT_POINTS as CLEANUP_FAULT_POINTS, cleanup, cleanup_plan,

@@ -89,7 +89,8 @@ impl Board {
             return;
         }
         let branch = self.card(id).and_then(|card| card.branch.as_ref());
-        match branch.filter(|branch| branch.behind > 0) {
+        // One merge at a time: while its is under way there is nothing to choose.
+        match branch.filter(|branch| branch.behind > 0 && !branch.merging) {
             Some(branch) => {
                 let choice = Overlay::MergeChoice {
                     id: id.clone(),

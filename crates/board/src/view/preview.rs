@@ -5,7 +5,7 @@ use super::card;
 use crate::board::Board;
 use crate::text::{clean, wrap};
 use crate::theme::{self, Tone};
-use gt_core::card::{Card, Session};
+use gt_core::card::{Card, Session, Speaker};
 use gt_core::work::WorkId;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -47,6 +47,10 @@ fn title(card: &Card, canvas: &mut Canvas<'_>) -> Line<'static> {
         let tail = session_text(session, &age);
         let tone = theme::tone(Some(session.state));
         spans.insert(1, canvas.span(format!("{tail} "), tone));
+    }
+    if let Speaker::Resolver(resolver) = card.speaker() {
+        let window = format!("in its window {} ", clean(&resolver.window));
+        spans.insert(1, canvas.span(window, Tone::Asks));
     }
     Line::from(spans)
 }

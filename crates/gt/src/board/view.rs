@@ -112,6 +112,8 @@ impl Worker {
                 match task {
                     Task::Look(id) => {
                         self.look = id;
+                        // Whoever asks has forgotten what was shown there before.
+                        self.screen = Screen::default();
                         screen = true;
                     }
                     Task::Show(what) => {

@@ -89,7 +89,7 @@ pub fn branch_of(town: &Town, id: &WorkId) -> Result<Branch> {
 }
 
 /// Whether a merge was begun in a worktree and is not over.
-pub(crate) fn is_merging(dir: &Path) -> bool {
+pub fn is_merging(dir: &Path) -> bool {
     own_dir(dir).is_some_and(|own| own.join("MERGE_HEAD").exists())
 }
 

@@ -9,6 +9,7 @@ use clap::Args;
 use gt_core::Problem;
 use gt_core::card::Branch;
 use gt_core::work::WorkId;
+use gt_tmux::Command;
 use gt_town::{Town, containers, task, workspace};
 use std::io::{IsTerminal, Read, Write};
 use std::process::ExitCode;
@@ -59,6 +60,8 @@ pub(super) fn run(town: &Town, args: &AttachArgs, context: &Context) -> Answer {
             let branch = task::branch_of(town, id)?;
             match branch.behind {
                 0 => Choice::Skip,
+                // One merge at a time.
+                _ if branch.merging => Choice::Skip,
                 _ => choose(id, &branch, context)?,
             }
         }
@@ -75,6 +78,16 @@ pub(super) fn run(town: &Town, args: &AttachArgs, context: &Context) -> Answer {
                 output::line(updating::line(&updated, Paint::for_stdout()))?;
             }
         }
+    }
+    let dir = task::worktree(town, &agent);
+    let is_merging = dir.is_some_and(|dir| task::is_merging(&dir));
+    let resolver = container.resolver_pane().filter(|_| is_merging);
+    if let Some(pane) = resolver.filter(|_| !args.read_only) {
+        // What goes on there goes on in that window. Whoever has closed it meanwhile sees
+        // the agent's.
+        let _ = town
+            .server()
+            .run(Command::new("select-window").target(pane.pane));
     }
     attach::go(town, container.name(), args.read_only, context)
 }

@@ -76,12 +76,28 @@ fn an_item_on_the_hook_of_crew_is_no_task() {
 }
 
 #[test]
+fn whoever_goes_on_and_comes_back_at_once_sees_the_screen_again() {
+    let (env, id) = with_project("");
+    env.gt(&["task", "start", &id, "--prompt", "[[text=here I am]]"])
+        .ok();
+    crate::tasks::create(&env);
+    let board = Terminal::open(&env, 150, 45);
+    board.wait_text("here I am");
+    for _ in 0..20 {
+        // To the other card and back, in one go.
+        board.write("hlhl");
+        board.wait_text("here I am");
+    }
+}
+
+#[test]
 fn whoever_resolves_conflicts_is_seen() {
     let (env, id) = with_project("");
     env.gt(&["task", "start", &id]).ok();
     let dir = folder(&env, &id);
     for (at, text) in [(&dir, "ours\n"), (&env.path("source-gastown"), "theirs\n")] {
-        fs::write(at.join("README.md"), text).unwrap();
+        // It is told the names of the files, and obeys: it works for longer than any test.
+        fs::write(at.join("[[delay=10m]]"), text).unwrap();
         env.git(at, &["add", "."]);
         env.git(at, &["commit", "--quiet", "-m", "Change"]);
     }
@@ -132,6 +148,10 @@ fn what_the_merge_window_asks_is_answered_from_the_board() {
     env.gt(&["task", "update", &id]).fails(1);
     board.wait("its question", |screen| {
         screen.contains("Needs you 1") && screen.contains("merge asks: ")
+    });
+    // What it shows is to be seen, and not its agent's prompt.
+    board.wait("its screen", |screen| {
+        screen.contains("in its window merge") && screen.contains("Do you want to proceed?")
     });
     board.act("y");
     board.wait_text("in its window merge");

@@ -284,6 +284,20 @@ fn an_update_that_is_killed_is_gone_on_with_by_the_next() {
 }
 
 #[test]
+fn whoever_goes_to_a_merge_that_is_under_way_is_asked_nothing_and_sees_its_window() {
+    let (env, id, dir) = running();
+    commit(&env, &dir, "README.md", "ours\n");
+    commit_to_base(&env, "README.md", "theirs\n");
+    env.gt(&["task", "update", &id]).fails(1);
+    let container = format!("{id}-az");
+    assert_eq!(env.format(&container, "#{window_name}"), "task");
+    // There is no terminal to show it on.
+    let answer = env.gt(&["task", "attach", &id]);
+    assert!(!answer.stderr.contains("behind"), "{}", answer.stderr);
+    assert_eq!(env.format(&container, "#{window_name}"), "merge");
+}
+
+#[test]
 fn whoever_goes_to_a_branch_that_is_behind_is_asked_first() {
     let (env, id, dir) = running();
     commit_to_base(&env, "theirs", "1\n");
