@@ -18,28 +18,38 @@ pub struct Card {
     pub priority: u8,
     pub status: Status,
     /// The project that it belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rig: Option<String>,
     pub labels: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub assignee: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<WorkId>,
     /// What it waits for: only what is not closed.
     pub blocked_by: Vec<WorkId>,
     /// Of an item that has parts: how many, and how many are closed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub parts: Option<Parts>,
     /// Seconds since the epoch.
     pub created_at: i64,
     pub updated_at: i64,
     /// Who has it on its hook, where that is not the agent of its own task: what is done to
     /// a task cannot be done to that one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<Branch>,
     pub servers: Vec<Server>,
     /// What all lives that worked on it took.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// Where its branch stands in the merge queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub merge: Option<merge::Status>,
     /// Who was given the conflicts of a merge, beside its agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub resolver: Option<Resolver>,
 }
 
@@ -55,10 +65,13 @@ pub struct Session {
     /// Its address.
     pub agent: String,
     pub container: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub harness: Option<String>,
     pub state: State,
     pub source: Source,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Somebody looks at it.
     pub attached: bool,
@@ -70,8 +83,10 @@ pub struct Resolver {
     /// The name of that window.
     pub window: String,
     pub state: State,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<i64>,
     /// Why it needs a person: `merge asks: Bash(git add -A)`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
@@ -114,6 +129,7 @@ pub struct Branch {
 pub struct Server {
     pub name: String,
     pub state: ServerState,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
 }
 

@@ -91,6 +91,13 @@ fn document(town: &Town, gathered: &Gathered, rig: Option<&str>) -> Value {
 fn card(card: &Card) -> Value {
     let mut value = json!(card);
     value["column"] = json!(card.column());
-    value["since"] = json!(card.since());
+    value["since"] = json!(output::time(card.since()));
+    value["created_at"] = json!(output::time(card.created_at));
+    value["updated_at"] = json!(output::time(card.updated_at));
+    for part in ["session", "resolver"] {
+        if let Some(since) = value[part]["since"].as_i64() {
+            value[part]["since"] = json!(output::time(since));
+        }
+    }
     value
 }

@@ -106,7 +106,15 @@ fn whoever_resolves_conflicts_is_seen() {
     board.wait_text("Review 1");
     env.gt(&["task", "update", &id]).fails(1);
     board.wait_text("resolving");
-    assert_eq!(card(&env, &id)["branch"]["resolver"], true);
+    let shown = card(&env, &id);
+    assert_eq!(shown["branch"]["resolver"], true);
+    // Times are in words, and what there is none of is absent.
+    for time in [&shown["created_at"], &shown["session"]["since"]] {
+        let time = time.as_str().unwrap();
+        assert!(time.ends_with('Z') && time.contains('T'), "{time}");
+    }
+    let fields = shown.as_object().unwrap();
+    assert!(fields.values().all(|value| !value.is_null()), "{shown}");
     board.wait_text("Needs you 0");
     // It leaves, and the conflicts stay.
     let container = SessionName::try_from(format!("{id}-az").as_str()).unwrap();
