@@ -247,7 +247,14 @@ impl Board {
                     self.toasts.end(order, Tenor::Good, text, now);
                 }
             }
-            Ok(text) => self.toasts.end(order, Tenor::Good, text, now),
+            // What was done is not always told with what it was done to.
+            Ok(text) => {
+                let text = match text.contains(under_way.item.as_str()) {
+                    true => text,
+                    false => format!("{title}: {text}"),
+                };
+                self.toasts.end(order, Tenor::Good, text, now);
+            }
             Err(failure) => {
                 let Failure { kind, text } = failure;
                 if kind == Kind::InitFailed.word() {

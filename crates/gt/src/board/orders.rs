@@ -212,8 +212,14 @@ fn told_to_people(text: &str) -> Option<String> {
 /// A problem as it is told: its message, its causes, its hints.
 fn told(error: &Value) -> String {
     let list = |name: &str| texts(&error[name]);
-    let message = error["message"].as_str().unwrap_or_default().to_owned();
-    let causes = list("causes").into_iter().map(|cause| format!(": {cause}"));
+    let causes = list("causes");
+    let message = error["message"].as_str().unwrap_or_default();
+    // A sentence goes on with its cause.
+    let message = match causes.is_empty() {
+        true => message.to_owned(),
+        false => message.trim_end_matches('.').to_owned(),
+    };
+    let causes = causes.into_iter().map(|cause| format!(": {cause}"));
     let hints = list("hints").into_iter().map(|hint| format!("\n{hint}"));
     let parts = std::iter::once(message).chain(causes);
     parts.chain(hints).collect()

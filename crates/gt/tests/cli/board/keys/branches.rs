@@ -48,7 +48,7 @@ fn a_branch_is_updated_shown_offered_and_merged() {
     });
     let text = fs::read_to_string(dir.join("README.md")).unwrap();
     assert_eq!(text, "theirs\n");
-    board.wait_text("✓ merged");
+    board.wait_text(&format!("{id}: merged"));
     board.act("f");
     board.wait_text("[3 Diff]");
     board.wait_text("+a line of mine");
