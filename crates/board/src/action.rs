@@ -186,6 +186,8 @@ impl Deed {
         let is_alive = has_agent && state.is_some_and(|state| !state.is_dead());
         let is_closed = card.status == Status::Closed;
         let branch = card.branch.as_ref();
+        // Its conversation can be gone on with in another container.
+        let was_begun = branch.is_some() && card.is_worked_on();
         let has_commits = branch.is_some_and(|branch| branch.ahead > 0);
         let is_handed_in = card.merge.is_some_and(|merge| !merge.is_settled());
         let checks: &[(bool, &'static str)] = match self {
@@ -201,7 +203,7 @@ impl Deed {
                 (state == Some(State::Paused), "it is paused"),
             ],
             Deed::Resume | Deed::ResumeKeepWip => &[
-                (state.is_none(), "it has no session"),
+                (state.is_none() && !was_begun, "it was not started"),
                 (is_alive && state != Some(State::Paused), "it is not paused"),
             ],
             Deed::Stop => &[(!has_container, "it has no session")],

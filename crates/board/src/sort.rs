@@ -66,7 +66,7 @@ pub(crate) fn compare(sort: Sort, reversed: bool, column: Column, a: &Card, b: &
 
 /// What needs a look goes first.
 fn rank(card: &Card) -> u8 {
-    match card.session.as_ref().map(|session| session.state) {
+    match card.state() {
         _ if card.asks().is_some() => 0,
         _ if card.resolver_needs_you().is_some() => 1,
         Some(State::Waiting) => 0,

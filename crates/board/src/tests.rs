@@ -224,6 +224,7 @@ pub(crate) fn card(text: &str, title: &str) -> Card {
         usage: None,
         merge: None,
         resolver: None,
+        lost: false,
     }
 }
 

@@ -51,6 +51,8 @@ pub struct Card {
     /// Who was given the conflicts of a merge, beside its agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolver: Option<Resolver>,
+    /// Its agent is gone, and nobody has ended it.
+    pub lost: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -188,16 +190,14 @@ impl Card {
             Some(State::Done | State::Exited) => Column::Review,
             Some(State::Idle) if has_result => Column::Review,
             _ if is_handed_in => Column::Review,
-            Some(State::Stopped) | None => match self.status {
-                Status::Hooked | Status::InProgress => Column::InProgress,
-                _ => Column::Open,
-            },
+            Some(State::Stopped) | None if self.is_worked_on() => Column::InProgress,
+            Some(State::Stopped) | None => Column::Open,
             Some(_) => Column::InProgress,
         }
     }
 
-    /// Whether nothing goes on without a person: its agent asks, has failed, or stands at
-    /// its prompt with nothing done; or a merge cannot be made by itself, and nobody is at
+    /// Whether nothing goes on without a person: its agent asks, has failed, is lost, or stands
+    /// at its prompt with nothing done; or a merge cannot be made by itself, and nobody is at
     /// its conflicts, or whoever is asks or has failed.
     pub fn needs_you(&self) -> bool {
         let has_result = self.branch.as_ref().is_some_and(Branch::has_result);
@@ -211,7 +211,19 @@ impl Card {
         let works = self.session.as_ref().map(|session| session.state) == Some(State::Busy);
         let is_stuck = !works && self.branch.as_ref().is_some_and(Branch::has_open_conflicts);
         let is_broken = self.merge.is_some_and(merge::Status::is_broken);
-        of_agent || is_stuck || is_broken || self.resolver_needs_you().is_some()
+        let of_resolver = self.resolver_needs_you().is_some();
+        of_agent || self.lost || is_stuck || is_broken || of_resolver
+    }
+
+    /// Whether somebody has it.
+    pub fn is_worked_on(&self) -> bool {
+        matches!(self.status, Status::Hooked | Status::InProgress)
+    }
+
+    /// What its agent does; one that is lost has crashed.
+    pub fn state(&self) -> Option<State> {
+        let of_session = self.session.as_ref().map(|session| session.state);
+        of_session.or(self.lost.then_some(State::Crashed))
     }
 
     /// The one that was given the conflicts of a merge, if nothing goes on there without a
@@ -302,6 +314,7 @@ mod tests {
             usage: None,
             merge: None,
             resolver: None,
+            lost: false,
         }
     }
 

@@ -7,6 +7,7 @@
 
 mod aside;
 mod detail;
+mod lost;
 
 pub use detail::{events_of, lives_of};
 
@@ -24,6 +25,7 @@ use gt_core::state::Report;
 use gt_core::work::{Item, WorkId};
 use gt_tmux::PaneId;
 use jiff::{SignedDuration, Timestamp};
+use lost::Lost;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
@@ -36,6 +38,7 @@ pub struct Gatherer {
     aside: HashMap<WorkId, Aside>,
     places: aside::Places,
     presets: Presets,
+    lost: Lost,
 }
 
 /// Cards as they are known now.
@@ -76,6 +79,7 @@ impl Gatherer {
         });
         let agents = agents_of(town, &overview, &containers);
         self.places.begin();
+        self.lost.begin(town);
         let mut sites = HashMap::new();
         let mut cards = Vec::with_capacity(overview.items.len());
         let open: HashSet<&WorkId> = open_items(&overview);
@@ -99,6 +103,12 @@ impl Gatherer {
             card.session = session;
             card.resolver = seen.and_then(|seen| Some(seen.resolver.clone()?.into()));
             card.holder = agent.and_then(|(agent, _)| holder(town, &item.id, agent));
+            card.lost = match agent {
+                Some((agent, None)) if card.is_worked_on() && card.holder.is_none() => {
+                    self.lost.is(town, agent)
+                }
+                _ => false,
+            };
             if let Some(aside) = self.aside.get(&item.id) {
                 aside.fill(&mut card);
             }
@@ -293,6 +303,7 @@ fn card(
         usage: None,
         merge: merge.map(|merge| merge.status),
         resolver: None,
+        lost: false,
     }
 }
 

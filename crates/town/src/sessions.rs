@@ -69,6 +69,11 @@ impl Sessions {
         }
     }
 
+    /// Where they are written down first.
+    pub(crate) fn journal_path(&self) -> &Path {
+        self.journal.path()
+    }
+
     /// The same lives, in an index elsewhere.
     pub fn with_database(self, path: &Path) -> Self {
         Sessions {

@@ -176,7 +176,7 @@ fn has_room_in_head(card: &Card, harness: &str, shape: Shape) -> bool {
 fn head(board: &Board, card: &Card, shape: Shape, area: Rect, canvas: &mut Canvas<'_>) {
     let state = match card.asks() {
         Some(_) => Some(State::Waiting),
-        None => card.session.as_ref().map(|session| session.state),
+        None => card.state(),
     };
     let sign = match label(board, card) {
         Some(label) => canvas.span(label.to_owned(), Tone::Label),
@@ -248,11 +248,8 @@ fn standing(card: &Card, canvas: &mut Canvas<'_>) -> Vec<Span<'static>> {
 }
 
 fn word(card: &Card) -> (String, Tone) {
-    match &card.session {
-        Some(session) => {
-            let tone = theme::tone(Some(session.state));
-            (session.state.word().to_owned(), tone)
-        }
+    match card.state() {
+        Some(state) => (state.word().to_owned(), theme::tone(Some(state))),
         None => (card.status.word().replace('_', " "), Tone::Dim),
     }
 }
@@ -279,6 +276,9 @@ fn notes(card: &Card) -> Vec<Chip> {
         notes.push((format!("blocked by {}", ids.join(" ")), Tone::Asks));
     }
     notes.extend(resolver_note(card));
+    if card.lost {
+        notes.push(("its container is gone".to_owned(), Tone::Bad));
+    }
     let session = card.session.as_ref();
     if let Some(reason) = session.and_then(|session| session.reason.as_deref()) {
         let reason = clean(reason);

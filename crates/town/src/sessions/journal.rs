@@ -43,7 +43,6 @@ impl Journal {
         }
     }
 
-    #[cfg(test)]
     pub(super) fn path(&self) -> &Path {
         self.lines.path()
     }

@@ -91,6 +91,35 @@ fn whoever_goes_on_and_comes_back_at_once_sees_the_screen_again() {
 }
 
 #[test]
+fn who_is_lost_with_its_server_needs_somebody_and_who_was_stopped_does_not() {
+    let (env, id) = with_project("");
+    env.gt(&["task", "start", &id, "--prompt", "[[delay=10m]]"])
+        .ok();
+    let board = Terminal::open(&env, 150, 45);
+    board.find(&id);
+    board.wait_text("In progress 1");
+    env.tmux(Tmux::new("kill-server"));
+    board.wait("that it is lost", |screen| {
+        screen.contains("Needs you 1") && screen.contains("its container is gone")
+    });
+    let shown = card(&env, &id);
+    assert_eq!(shown["lost"], true, "{shown}");
+    assert!(shown["session"].is_null(), "{shown}");
+    board.act("R");
+    wait_card(&env, &id, "back", |card| {
+        card["lost"] == false && !card["session"].is_null()
+    });
+    board.wait("it again", |screen| {
+        !screen.contains("its container is gone")
+    });
+    env.gt(&["task", "stop", &id]).ok();
+    wait_card(&env, &id, "stopped", |card| {
+        card["lost"] == false && card["session"].is_null() && card["column"] == "in_progress"
+    });
+    board.wait_text("In progress 1");
+}
+
+#[test]
 fn whoever_resolves_conflicts_is_seen() {
     let (env, id) = with_project("");
     env.gt(&["task", "start", &id]).ok();
