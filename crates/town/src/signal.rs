@@ -78,6 +78,9 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
             .then(set(tag::LAST_PROMPT, &nudge::fingerprint(prompt)))
             .then(count);
     }
+    if event == Event::Prompt {
+        batch = batch.then_all(forget_stop(&target));
+    }
     let mut before = String::new();
     if !batch.is_empty() {
         before = town
@@ -145,12 +148,14 @@ fn tell_people(town: &Town, answer: &str, said: &Said) -> String {
 
 /// Notes that somebody has stopped the agent, to go on later. The hooks of an interrupt
 /// leave that as it is (see [`signal::outlasted`]), nothing is typed to it meanwhile, and
-/// a new prompt ends it.
+/// a new prompt ends it. What an earlier pause has stopped is not this one's.
 pub fn mark_paused(town: &Town, identity: &Identity, reason: &str) -> Result<()> {
     let target = living(town, identity)?;
     let now = jiff::Timestamp::now().as_second();
+    let is_paused = format!("#{{==:#{{{}}},{}}}", tag::STATE, State::Paused.word());
+    let forget = unless(&target, &is_paused, forget_stop(&target));
     let tags = state_tags(&target, State::Paused, Source::Gt, now, reason);
-    apply(town, tags.into()).map(drop)
+    apply(town, Batch::from(forget).then_all(tags)).map(drop)
 }
 
 /// Notes that the agent has handed in its work and stays. The hooks of that turn leave it as
@@ -182,7 +187,16 @@ pub fn clear_paused(town: &Town, identity: &Identity) -> Result<()> {
     let now = jiff::Timestamp::now().as_second();
     let tags = state_tags(&target, State::Idle, Source::Gt, now, "its pause is over");
     let is_not = format!("#{{!=:#{{{}}},{}}}", tag::STATE, State::Paused.word());
-    apply(town, vec![unless(&target, &is_not, tags)].into()).map(drop)
+    let batch = Batch::from(unless(&target, &is_not, tags));
+    apply(town, batch.then_all(forget_stop(&target))).map(drop)
+}
+
+/// Removes what a pause has noted of the turn that it stopped.
+fn forget_stop(target: &(impl Into<Target> + Clone)) -> [Command; 2] {
+    [task::tags::STOPPED, task::tags::PUT_BACK].map(|option| {
+        let unset = Command::new("set-option").arg("-u");
+        unset.target(target.clone()).arg(option)
+    })
 }
 
 /// The container of an agent that has one.

@@ -83,7 +83,11 @@ pub(crate) mod tags {
     pub(crate) const MERGE: &str = "@gt_merge";
     /// The commit in which a pause has kept what was not committed.
     pub(crate) const WIP: &str = "@gt_wip";
-    /// By what the message is known that the program put back when it was paused.
+    /// While it is paused: the fingerprint of the message whose turn was stopped.
+    pub(crate) const STOPPED: &str = "@gt_stopped";
+    /// The fingerprint of the message that has told it again what it was told first.
+    pub(crate) const REMINDED: &str = "@gt_reminded";
+    /// While it is paused: by what the line is known into which the program put it back.
     pub(crate) const PUT_BACK: &str = "@gt_put_back";
 }
 

@@ -69,8 +69,9 @@ pub fn pause(town: &Town, id: &WorkId, reason: Option<&str>) -> Result<Paused> {
             return Err(problem);
         }
     };
-    if let Some(stopped) = &stopped.turn {
-        let put_back = stopped.put_back.as_deref().unwrap_or_default();
+    if let Some(turn) = &stopped.turn {
+        set_tag(&site, &container, tags::STOPPED, &turn.message)?;
+        let put_back = turn.put_back.as_deref().unwrap_or_default();
         set_tag(&site, &container, tags::PUT_BACK, put_back)?;
     }
     fault::point(town, "pause.stopped");
@@ -139,7 +140,9 @@ struct Stopped {
 }
 
 struct StoppedTurn {
-    /// By what its message is known, if the program put it back into the line.
+    /// The fingerprint of its message, as far as the program's hooks have told it.
+    message: String,
+    /// By what the line is known, if the program put the message back into it.
     put_back: Option<String>,
 }
 
@@ -172,9 +175,15 @@ fn interrupt(
         if seen.dialog || !works(&seen) || (is_unread && presses.are_done()) {
             let since = *calm_since.get_or_insert_with(Instant::now);
             if since.elapsed() >= CALM {
-                let put_back = put_back::mark(&seen).filter(|_| line_was_empty);
+                let turn = StoppedTurn {
+                    put_back: put_back::mark(&seen).filter(|_| line_was_empty),
+                    message: match seen.last_prompt.is_empty() {
+                        true => "unknown".to_owned(),
+                        false => seen.last_prompt,
+                    },
+                };
                 return Ok(Stopped {
-                    turn: presses.have_begun().then_some(StoppedTurn { put_back }),
+                    turn: presses.have_begun().then_some(turn),
                     asks: seen.dialog,
                 });
             }

@@ -13,7 +13,7 @@ use crate::queue::Queue;
 use crate::sessions::Sessions;
 use crate::start::StartOptions;
 use crate::{Result, Town, harnesses, save, signal};
-use gt_core::nudge::{NotNow, Priority};
+use gt_core::nudge::{NotNow, Priority, clean, fingerprint};
 use gt_core::session::SessionId;
 use gt_core::startup::Conversation;
 use gt_core::state::State;
@@ -85,7 +85,12 @@ pub fn resume(town: &Town, id: &WorkId, options: &ResumeOptions) -> Result<Resum
     let wip = end_wip(&site, options)?;
     set_tag(&site, &container, tags::WIP, "")?;
     let mut typist = Typist::new(town, &container, &preset);
-    // Before the pause is over: who is killed here finds it as it was.
+    let forgotten = match is_paused && preset.interrupt.forgets {
+        true => tag_of(town, &container, tags::STOPPED)?,
+        false => String::new(),
+    };
+    // Before the pause is over: who is killed before something is typed finds it as it was.
+    // After that the line is another, and is left to people.
     let again = match is_paused {
         true => submit_again(&site, &container, &mut typist, options.prompt.as_deref())?,
         false => None,
@@ -124,14 +129,11 @@ pub fn resume(town: &Town, id: &WorkId, options: &ResumeOptions) -> Result<Resum
         )),
         prompt => {
             let words = prompt.as_deref().unwrap_or(GO_ON);
-            let reminder = match preset.interrupt.forgets {
-                true => reminder(&site)?,
-                false => None,
+            let words = match forgotten.as_str() {
+                "" => words.to_owned(),
+                message => with_reminder(&site, &container, message, words)?,
             };
-            match reminder {
-                Some(reminder) => tell(town, &mut resumed, &format!("{words}\n\n{reminder}"))?,
-                None => tell(town, &mut resumed, words)?,
-            }
+            tell(town, &mut resumed, &words)?;
         }
     }
     Ok(resumed)
@@ -150,9 +152,7 @@ fn submit_again(
         return Ok(None);
     }
     let _typing = FileLock::take(&Queue::of(site.town, &site.agent).lock_path(), PATIENCE)?;
-    let again = typist.submit_put_back(&put_back, more)?;
-    set_tag(site, container, tags::PUT_BACK, "")?;
-    Ok(again)
+    typist.submit_put_back(&put_back, more)
 }
 
 /// What becomes of the commit of the pause.
@@ -164,13 +164,32 @@ fn end_wip(site: &Site<'_>, options: &ResumeOptions) -> Result<Undone> {
     Ok(kept.map_or(Undone::Nothing, |wip| Undone::Kept(wip, "as wished")))
 }
 
-/// What it was told first, for one that may have forgotten it.
-fn reminder(site: &Site<'_>) -> Result<Option<String>> {
+/// What to say to one that may have forgotten this message, whose turn was stopped. Of all
+/// messages only the first is kept; told again after another, it would be a new order.
+fn with_reminder(
+    site: &Site<'_>,
+    container: &Container,
+    message: &str,
+    words: &str,
+) -> Result<String> {
     let life = save::last_that_came_up(&Sessions::of(site.town), &site.agent.address())?;
     let first = life.and_then(|life| life.initial_prompt);
-    Ok(first.map(|first| {
-        format!("Your turn was stopped. This is what you were told first:\n\n{first}")
-    }))
+    let reminded = tag_of(site.town, container, tags::REMINDED)?;
+    let had_first = |first: &String| {
+        // It was an argument, or was typed, or came with an earlier reminder.
+        [fingerprint(first), fingerprint(&clean(first)), reminded].contains(&message.to_owned())
+    };
+    let Some(first) = first.filter(had_first) else {
+        return Ok(format!(
+            "{words}\n\nYour turn was stopped, and you may have forgotten the message that it \
+             was about. If so, say that, and do not begin anew with an earlier one."
+        ));
+    };
+    let words = clean(&format!(
+        "{words}\n\nYour turn was stopped. This is what you were told first:\n\n{first}"
+    ));
+    set_tag(site, container, tags::REMINDED, &fingerprint(&words))?;
+    Ok(words)
 }
 
 fn tell(town: &Town, resumed: &mut Resumed, text: &str) -> Result<()> {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::env::{run, signal};
 use crate::remembered::lives;
+use gt_core::nudge::fingerprint;
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -91,24 +92,34 @@ fn told(env: &TestEnv, id: &str) -> (String, u32) {
     (last.to_owned(), count.parse().unwrap())
 }
 
+/// Waits until it was told something so often, and gives the fingerprint of the last. Its
+/// hook may say so a moment after its title says that it is busy.
+#[track_caller]
+fn wait_told(env: &TestEnv, id: &str, count: u32) -> String {
+    wait_until(&format!("{count} prompts"), PATIENCE, || {
+        Some(told(env, id)).filter(|it| it.1 == count)
+    })
+    .0
+}
+
 #[test]
 fn a_message_that_was_put_back_is_submitted_again() {
     let (env, id) = stopped_early();
     let (last, count) = told(&env, &id);
     let resumed = env.json(&["task", "resume", &id]);
     assert_eq!(resumed["queued"], Value::Null, "{resumed}");
+    assert_eq!(wait_told(&env, &id, count + 1), last, "the same once more");
     wait_state(&env, &id, "busy");
-    assert_eq!(told(&env, &id), (last, count + 1), "the same once more");
     // Stopped again, it is there again; this time there is more to say.
     env.gt(&["task", "pause", &id]).ok();
     let resumed = env.json(&["task", "resume", &id, "--prompt", "and be brief"]);
     assert_eq!(resumed["queued"], Value::Null, "{resumed}");
     assert_eq!(resumed["warnings"], json!([]));
-    wait_state(&env, &id, "busy");
+    // Both in one message.
+    wait_told(&env, &id, count + 2);
     let screen = env.gt(&["peek", &id]).stdout;
     let last = screen.rfind("think about the moon").unwrap();
     assert!(screen[last..].contains("and be brief"), "{screen}");
-    assert_eq!(told(&env, &id).1, count + 2, "both in one message");
 }
 
 #[test]
@@ -126,20 +137,78 @@ fn what_a_person_made_of_a_message_that_was_put_back_is_theirs() {
 }
 
 #[test]
-fn one_that_forgets_is_told_again_what_it_was_told_first() {
-    let (env, id, _) = working();
+fn a_line_that_comes_back_later_is_not_that_of_a_pause_before() {
+    let (env, id) = stopped_early();
+    let before = told(&env, &id);
+    env.gt(&["keys", &id, "Enter"]).ok();
+    wait_told(&env, &id, before.1 + 1);
+    wait_state(&env, &id, "busy");
+    let tags = || env.format(&format!("{id}-az"), "#{@gt_stopped}#{@gt_put_back}");
+    assert_eq!(tags(), "", "a prompt has ended the pause");
+    // A person stops that turn, and it is the same line again.
+    env.gt(&["keys", &id, "Escape"]).ok();
+    wait_state(&env, &id, "idle");
+    let paused = env.json(&["task", "pause", &id]);
+    assert_eq!(paused["interrupted"], false, "{paused}");
+    assert_eq!(tags(), "");
+    let resumed = env.json(&["task", "resume", &id]);
+    assert_eq!(resumed["queued"], "somebody has begun to type there");
+    assert_eq!(told(&env, &id).1, before.1 + 1, "nobody has pressed Enter");
+}
+
+/// Lets the agent program be one that forgets a message whose turn is stopped.
+fn make_forget(env: &TestEnv) {
     let preset = env.town().join("harnesses/demo.toml");
     fs::create_dir_all(preset.parent().unwrap()).unwrap();
     fs::write(&preset, "[interrupt]\nforgets = true\n").unwrap();
-    env.gt(&["task", "pause", &id]).ok();
-    let resumed = env.json(&["task", "resume", &id, "--prompt", "on you go"]);
-    assert_eq!(resumed["queued"], Value::Null, "{resumed}");
-    wait_state(&env, &id, "busy");
+}
+
+#[test]
+fn one_that_forgets_is_told_again_what_it_was_told_first() {
+    let (env, id, _) = working();
+    make_forget(&env);
     let first = lives(&env, &[])[0]["initial_prompt"].clone();
     let first = first.as_str().unwrap();
-    let words = "on you go\n\nYour turn was stopped. This is what you were told first:\n\n";
-    let all = gt_core::nudge::fingerprint(&format!("{words}{first}"));
-    assert_eq!(told(&env, &id).0, all);
+    let (_, mut prompts) = told(&env, &id);
+    // What it was reminded of is forgotten as well when that turn is stopped.
+    for words in ["on you go", "and on"] {
+        env.gt(&["task", "pause", &id]).ok();
+        let resumed = env.json(&["task", "resume", &id, "--prompt", words]);
+        assert_eq!(resumed["queued"], Value::Null, "{resumed}");
+        prompts += 1;
+        let told = wait_told(&env, &id, prompts);
+        wait_state(&env, &id, "busy");
+        let reminder = "Your turn was stopped. This is what you were told first:";
+        let all = fingerprint(&format!("{words}\n\n{reminder}\n\n{first}"));
+        assert_eq!(told, all);
+    }
+}
+
+#[test]
+fn one_that_forgets_is_not_told_an_order_again_that_is_done() {
+    let (env, id) = with_project("");
+    env.gt(&["task", "start", &id, "--prompt", "the first order"])
+        .ok();
+    make_forget(&env);
+    let agent = format!("task/{id}");
+    env.wait_screen(&agent, "You said");
+    wait_state(&env, &id, "idle");
+    // Idle, it has forgotten nothing.
+    env.gt(&["task", "pause", &id]).ok();
+    env.gt(&["task", "resume", &id]).ok();
+    env.wait_screen(&agent, "You said: continue");
+    assert_eq!(told(&env, &id).0, fingerprint("continue"));
+    wait_state(&env, &id, "idle");
+    // It was at another message than the first.
+    env.gt(&["nudge", &agent, "[[delay=10m]] the second order"])
+        .ok();
+    wait_state(&env, &id, "busy");
+    env.gt(&["task", "pause", &id]).ok();
+    env.gt(&["task", "resume", &id]).ok();
+    wait_state(&env, &id, "idle");
+    let said = "continue\n\nYour turn was stopped, and you may have forgotten the message that it \
+                was about. If so, say that, and do not begin anew with an earlier one.";
+    assert_eq!(told(&env, &id).0, fingerprint(said));
 }
 
 #[test]
