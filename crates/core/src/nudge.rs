@@ -106,6 +106,19 @@ pub fn is_in_input(input: &str, message: &str) -> bool {
     input.starts_with(&beginning) || input.ends_with(&end)
 }
 
+/// Whether this was added to what stood in the line before. A line that is higher than
+/// its window shows no more than its end.
+pub fn is_added(input: &str, before: &str, added: &str) -> bool {
+    let (input, before) = (squeeze(input), squeeze(before));
+    match input.strip_prefix(&before) {
+        Some(rest) => is_in_input(rest, added),
+        None => {
+            let label = input.rfind(PASTED).map(|at| &input[at..]);
+            label.is_some_and(|label| is_paste_of(label, added)) || ends_with(&input, added)
+        }
+    }
+}
+
 /// A text without its blanks, which differ wherever it is wrapped.
 pub fn squeeze(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
@@ -123,22 +136,25 @@ pub fn ends_with(before_cursor: &str, message: &str) -> bool {
     !wanted.is_empty() && shown.starts_with(&wanted)
 }
 
+/// How what a program shows for a long paste begins.
+const PASTED: &str = "[Pasted";
+
 /// Whether all that stands in the line is what a program shows for a long paste, such
 /// as `[Pasted text #1 +29 lines]`, and it is that of this message: the lines or the
 /// characters that it counts must be the message's. A number after `#` only tells
-/// pastes apart.
+/// pastes apart. Blanks do not count: behind other words it may be wrapped.
 fn is_paste_of(input: &str, message: &str) -> bool {
     /// Without any count: programs show it from some 800 characters on.
     const LONG: usize = 700;
-    let inside = input.trim().strip_prefix("[Pasted");
+    let input = squeeze(input);
+    let inside = input.strip_prefix(PASTED);
     let inside = inside.and_then(|rest| rest.strip_suffix(']'));
     let Some(inside) = inside.filter(|inside| !inside.contains('[')) else {
         return false;
     };
     let mut counts = inside
-        .split_whitespace()
-        .filter(|word| !word.starts_with('#'))
-        .filter_map(|word| word.trim_matches(['+', '~', ',']).parse::<usize>().ok())
+        .split(|c: char| !c.is_ascii_digit() && c != '#')
+        .filter_map(|word| word.parse::<usize>().ok())
         .peekable();
     if counts.peek().is_none() {
         return message.chars().count() > LONG;
@@ -282,6 +298,32 @@ mod tests {
         assert!(!is_in_input("", "x"));
         assert!(!is_in_input("something else", "check your hook"));
         assert!(!is_in_input("half a line check your ho", "check your hook"));
+    }
+
+    #[test]
+    fn what_was_added_to_a_line_is_recognised() {
+        let before = "think about\nthe moon";
+        let more = "\n\nand be brief\nand quick";
+        let check = |input: &str, expected| {
+            assert_eq!(is_added(input, before, more), expected, "{input}");
+        };
+        check("think about the\nmoon\n\nand be brief\nand quick", true);
+        check("think about the moon[Pasted text #1 +3\nlines]", true);
+        check("think about the moon[Pasted text #1 +7 lines]", false);
+        check("think about the moon", false);
+        check("think about the moon, and be brief", false);
+        // Of a line that is too high only the end is to be seen.
+        check("the moon\n\nand be brief\nand quick", true);
+        check("the moon[Pasted text #2 +3 lines]", true);
+        check("the moon[Pasted text #1 +7 lines]", false);
+        check("moon", false);
+        assert!(!is_added("the end", "the end", "the end"), "not there yet");
+        let label = "[Pasted text #1 +9 lines]";
+        assert!(is_added(
+            &format!("{label}[Pasted text #2 +3 lines]"),
+            label,
+            more
+        ));
     }
 
     #[test]

@@ -25,7 +25,9 @@ fn a_paused_task_goes_on_where_it_was() {
         let wip = paused["wip"].as_str().unwrap();
         let shown = json(stage, &["task", "show", &id]);
         assert_eq!(shown["state"], "paused", "{shown}");
-        let resumed = json(stage, &["task", "resume", &id, "--prompt", "Now go on."]);
+        // Of several lines, for which programs show a label.
+        let words = "Now go on.\nBe brief.\nBe quick.";
+        let resumed = json(stage, &["task", "resume", &id, "--prompt", words]);
         assert_eq!(resumed["undone"], wip, "{resumed}");
         assert_eq!(resumed["queued"], Value::Null, "{resumed}");
         // The model knows as well what it was about to do: as a part of the conversation,

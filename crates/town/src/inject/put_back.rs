@@ -39,7 +39,8 @@ impl Typist<'_> {
         }
         let mut line = line.to_owned();
         if let Some(more) = more.map(nudge::clean).filter(|more| !more.is_empty()) {
-            paste(self.town, self.pane, &format!("{GAP}{more}"))?;
+            let more = format!("{GAP}{more}");
+            paste(self.town, self.pane, &more)?;
             match self.await_more(&line, &more)? {
                 Ok(whole) => line = whole,
                 Err(reason) => return Ok(Some(Submission::NotNow(reason, Phase::Pasting))),
@@ -56,7 +57,6 @@ impl Typist<'_> {
         more: &str,
     ) -> Result<std::result::Result<String, NotNow>> {
         let deadline = Instant::now() + ARRIVAL;
-        let before = nudge::squeeze(before);
         self.watch.be_attentive();
         loop {
             let seen = self.observe()?;
@@ -67,8 +67,7 @@ impl Typist<'_> {
                 return Ok(Err(NotNow::Dialog));
             }
             if let Some(line) = seen.input
-                && let Some(added) = nudge::squeeze(&line).strip_prefix(&before)
-                && nudge::is_in_input(added, more)
+                && nudge::is_added(&line, before, more)
             {
                 return Ok(Ok(line));
             }

@@ -9,7 +9,7 @@ use crate::containers::Container;
 use crate::inject::{Submission, Typist};
 use crate::lock::FileLock;
 use crate::nudge::{self, Mode, Order, Outcome};
-use crate::queue::Queue;
+use crate::queue::{Phase, Queue};
 use crate::sessions::Sessions;
 use crate::start::StartOptions;
 use crate::{Result, Town, harnesses, save, signal};
@@ -46,6 +46,8 @@ pub struct Resumed {
     /// Its agent was started by this call, in this conversation.
     pub started: Option<Conversation>,
     pub wip: Undone,
+    /// Why it is still paused: what it was told stands in its line, and was not submitted.
+    pub still_paused: Option<NotNow>,
     /// Why it could not be told yet; it will be.
     pub waits: Option<NotNow>,
     pub warnings: Vec<String>,
@@ -95,7 +97,6 @@ pub fn resume(town: &Town, id: &WorkId, options: &ResumeOptions) -> Result<Resum
         true => submit_again(&site, &container, &mut typist, options.prompt.as_deref())?,
         false => None,
     };
-    signal::clear_paused(town, &site.agent)?;
     let mut resumed = Resumed {
         id: id.clone(),
         agent: site.agent.clone(),
@@ -103,21 +104,20 @@ pub fn resume(town: &Town, id: &WorkId, options: &ResumeOptions) -> Result<Resum
         session: container.life(),
         started: None,
         wip,
+        still_paused: None,
         waits: None,
         warnings: Vec::new(),
     };
-    match again {
-        None => {}
-        Some(Submission::Submitted { .. }) => return Ok(resumed),
-        Some(Submission::NotNow(why, _)) => {
-            resumed.warnings.push(format!(
-                "what it was told stands in its line and could not be submitted, since {}: \
-                 `gt attach {}`",
-                why.words(),
-                resumed.agent
-            ));
-            return Ok(resumed);
+    if let Some(Submission::NotNow(why, phase)) = again {
+        resumed.still_paused = Some(why);
+        if let (Phase::Taken, Some(prompt)) = (phase, &options.prompt) {
+            tell(town, &mut resumed, prompt, Mode::Queue)?;
         }
+        return Ok(resumed);
+    }
+    signal::clear_paused(town, &site.agent)?;
+    if again.is_some() {
+        return Ok(resumed);
     }
     let asks = typist.observe()?.dialog;
     match &options.prompt {
@@ -133,7 +133,7 @@ pub fn resume(town: &Town, id: &WorkId, options: &ResumeOptions) -> Result<Resum
                 "" => words.to_owned(),
                 message => with_reminder(&site, &container, message, words)?,
             };
-            tell(town, &mut resumed, &words)?;
+            tell(town, &mut resumed, &words, Mode::WaitIdle)?;
         }
     }
     Ok(resumed)
@@ -192,11 +192,11 @@ fn with_reminder(
     Ok(words)
 }
 
-fn tell(town: &Town, resumed: &mut Resumed, text: &str) -> Result<()> {
+fn tell(town: &Town, resumed: &mut Resumed, text: &str, mode: Mode) -> Result<()> {
     let order = Order {
         text,
         sender: None,
-        mode: Mode::WaitIdle,
+        mode,
         priority: Priority::Normal,
         patience: PATIENCE,
     };
@@ -204,7 +204,7 @@ fn tell(town: &Town, resumed: &mut Resumed, text: &str) -> Result<()> {
     let Outcome::Queued(reason) = sent.outcome else {
         return Ok(());
     };
-    resumed.waits = Some(reason.unwrap_or(NotNow::Busy));
+    resumed.waits = Some(reason.unwrap_or(NotNow::Paused));
     Ok(())
 }
 
@@ -266,6 +266,7 @@ fn start_again(
         session: started.session,
         started: Some(used),
         wip,
+        still_paused: None,
         waits: None,
         warnings,
     })

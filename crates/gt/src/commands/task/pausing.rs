@@ -86,17 +86,39 @@ pub(super) fn resume(town: &Town, args: ResumeArgs, context: &Context) -> Answer
         prompt: args.prompt,
     };
     let resumed = task::resume(town, &args.bead, &options)?;
-    if context.json {
-        output::json(&resumed_document(&resumed))?;
-        return Ok(ExitCode::SUCCESS);
+    match context.json {
+        true => output::json(&resumed_document(&resumed))?,
+        false => show_resumed(&resumed)?,
     }
+    match resumed.still_paused {
+        None => Ok(ExitCode::SUCCESS),
+        Some(why) => Err(still_paused(&resumed, why)),
+    }
+}
+
+fn still_paused(resumed: &Resumed, why: NotNow) -> Problem {
+    let (id, agent) = (&resumed.id, &resumed.agent);
+    Problem::failed(format!(
+        "{id} is still paused: what it was told stands in its line, and could not be submitted \
+         since {}",
+        why.words()
+    ))
+    .hint(format!(
+        "`gt attach {agent}` shows it; Enter there submits it"
+    ))
+    .hint(format!("`gt task resume {id}` tries it again"))
+}
+
+fn show_resumed(resumed: &Resumed) -> Result<(), Problem> {
     warn(&resumed.warnings);
     let what = match &resumed.started {
         None => "goes on",
         Some(Conversation::New) => "was started again, in a new conversation",
         Some(_) => "was started again, in the conversation that it had",
     };
-    done(&format!("{} {what}.", resumed.id))?;
+    if resumed.still_paused.is_none() {
+        done(&format!("{} {what}.", resumed.id))?;
+    }
     match &resumed.wip {
         Undone::Nothing => {}
         Undone::Commit(wip) => output::line(format!(
@@ -110,7 +132,7 @@ pub(super) fn resume(town: &Town, args: ResumeArgs, context: &Context) -> Answer
     if let Some(why) = resumed.waits {
         output::line(format!("  It is told later: {}.", why.words()))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn resumed_document(resumed: &Resumed) -> Value {
@@ -134,6 +156,7 @@ fn resumed_document(resumed: &Resumed) -> Value {
         "conversation": conversation,
         "undone": undone,
         "kept": kept,
+        "still_paused": resumed.still_paused.map(NotNow::words),
         "queued": resumed.waits.map(NotNow::words),
         "warnings": resumed.warnings,
     }))

@@ -76,8 +76,12 @@ fn a_turn_is_stopped_and_the_work_kept_until_it_goes_on() {
 
 /// A task whose turn was stopped, and whose message its program has put back.
 fn stopped_early() -> (TestEnv, String) {
+    stopped_at("think about the moon for as long as it takes")
+}
+
+fn stopped_at(words: &str) -> (TestEnv, String) {
     let (env, id) = with_project("");
-    let words = "[[put-back]] [[delay=10m]] think about the moon for as long as it takes";
+    let words = &format!("[[put-back]] [[delay=10m]] {words}");
     env.gt(&["task", "start", &id, "--prompt", words]).ok();
     wait_state(&env, &id, "busy");
     let paused = env.json(&["task", "pause", &id]);
@@ -120,6 +124,56 @@ fn a_message_that_was_put_back_is_submitted_again() {
     let screen = env.gt(&["peek", &id]).stdout;
     let last = screen.rfind("think about the moon").unwrap();
     assert!(screen[last..].contains("and be brief"), "{screen}");
+}
+
+#[test]
+fn more_is_said_after_it_whatever_of_both_is_to_be_seen() {
+    let check = |words: &str, more: &str| {
+        let (env, id) = stopped_at(words);
+        let (_, count) = told(&env, &id);
+        let resumed = env.json(&["task", "resume", &id, "--prompt", more]);
+        assert_eq!(resumed["still_paused"], Value::Null, "{more}: {resumed}");
+        wait_told(&env, &id, count + 1);
+    };
+    // Shown as `[Pasted text #1 +4 lines]`, behind the message.
+    check("think about the moon", "and be brief\nand quick\nand good");
+    // Higher than the window.
+    let words: Vec<String> = (1..90).map(|line| format!("line {line}")).collect();
+    let words = words.join("\n");
+    check(&words, "and be brief");
+    check(&words, "and be brief\nand quick\nand good");
+}
+
+#[test]
+fn one_whose_line_cannot_be_submitted_stays_paused() {
+    let (env, id) = stopped_early();
+    let (_, count) = told(&env, &id);
+    let resume = ["task", "resume", &id, "--prompt", "and be brief", "--json"];
+    let fails = |queued: Value| {
+        let answer = env.gt(&resume).fails(1);
+        let resumed: Value = serde_json::from_str(&answer.stdout).unwrap();
+        assert!(resumed["still_paused"].is_string(), "{resumed}");
+        assert_eq!(resumed["queued"], queued, "{resumed}");
+        assert_eq!(env.json(&["task", "show", &id])["state"], "paused");
+        assert_eq!(told(&env, &id).1, count, "nobody has pressed Enter");
+    };
+    let set = |options: &[&str]| {
+        let container = gt_tmux::SessionName::try_from(format!("{id}-az").as_str()).unwrap();
+        let set = gt_tmux::Command::new("select-pane").target(container);
+        env.tmux(set.args(options.iter().copied()));
+    };
+    let before = env.format(&format!("{id}-az"), "#{pane_title}");
+    // It seems to ask something: nothing is typed, and what is to be said waits.
+    set(&["-T", "✋ demo"]);
+    fails(json!("it is paused"));
+    set(&["-T", &before]);
+    // What is typed does not arrive; it may do so later, and is not said in another way.
+    set(&["-d"]);
+    fails(Value::Null);
+    set(&["-e"]);
+    env.gt(&["task", "resume", &id]).ok();
+    wait_told(&env, &id, count + 1);
+    wait_state(&env, &id, "busy");
 }
 
 #[test]
