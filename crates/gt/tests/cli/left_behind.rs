@@ -131,6 +131,28 @@ fn nothing_of_a_life_runs_on_after_its_handoff() {
 }
 
 #[test]
+fn who_hands_over_from_below_the_pane_lives_to_its_end() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["start", MAX]).ok();
+    let demo = "[command]\nargs = ['demo-agent', '--startup-delay', '3000']\nprompt = 'typed'\n";
+    let preset = env.town().join("harnesses/demo.toml");
+    fs::create_dir_all(preset.parent().unwrap()).unwrap();
+    fs::write(preset, demo).unwrap();
+    // Without the variable it is not taken for the agent itself, and does it all in person.
+    let said = env.path("said");
+    let words = format!(
+        "[[tool=setsid sh -c 'unset TMUX_PANE; exec gt handoff --force > {} 2>&1']]",
+        said.display()
+    );
+    env.gt(&["nudge", MAX, &words]).ok();
+    wait_until("it has handed over", PATIENCE, || {
+        let said = fs::read_to_string(&said).ok()?;
+        said.contains("was handed over").then_some(())
+    });
+    env.wait_screen(MAX, "Left to you");
+}
+
+#[test]
 fn one_that_died_while_it_compacted_is_told_everything_anew() {
     let env = TestEnv::with_crew(&["max"]);
     let id = create(&env, "Mend the roof");

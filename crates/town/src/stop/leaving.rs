@@ -24,19 +24,21 @@ pub struct Leaving {
     first: u32,
     /// All of them, with the times at which they started.
     processes: Vec<(u32, u64)>,
+    /// The `gt` that lets the next life take over. It may run below this very pane.
+    by: (u32, u64),
 }
 
 impl Leaving {
     pub(crate) fn of(container: &Container, before: &Table) -> Option<Self> {
         let pane = container.pane();
         let members = of_pane(container, before).into_iter();
+        let noted = |pid: u32| Some((pid, before.get(pid)?.started));
         Some(Leaving {
             life: container.life()?.to_string(),
             pane: pane.pane.to_string(),
             first: pane.pid,
-            processes: members
-                .filter_map(|pid| Some((pid, before.get(pid)?.started)))
-                .collect(),
+            processes: members.filter_map(noted).collect(),
+            by: noted(std::process::id())?,
         })
     }
 
@@ -51,16 +53,21 @@ impl Leaving {
         let mut left = self.left(&now);
         left.extend(self.strays(town, &now));
         spare(&mut left, &now);
+        self.spare_who_hands_over(&mut left, &now);
         end_held(processes::hold(&now, &left), GRACE);
+    }
+
+    /// Takes out who still brings the next life up, with what it has started for that.
+    fn spare_who_hands_over(&self, left: &mut BTreeSet<u32>, now: &Table) {
+        if lives(&self.by, now) {
+            let hands_over = now.descendants(self.by.0);
+            left.retain(|pid| !hands_over.contains(pid));
+        }
     }
 
     /// Those of them that live, with what they have started, and who is in their terminal.
     fn left(&self, now: &Table) -> BTreeSet<u32> {
-        let lives = |(pid, started): &&(u32, u64)| {
-            now.get(*pid)
-                .is_some_and(|process| process.started == *started)
-        };
-        let living = self.processes.iter().filter(lives);
+        let living = self.processes.iter().filter(|noted| lives(noted, now));
         let mut left: BTreeSet<u32> = living.flat_map(|(pid, _)| now.descendants(*pid)).collect();
         left.extend(match left.contains(&self.first) {
             true => now.pane_members(self.first),
@@ -80,6 +87,12 @@ impl Leaving {
         let oldest = self.processes.iter().find_map(started).unwrap_or_default();
         marked(&[marks(town, life, pane)], oldest, now)
     }
+}
+
+/// Whether a process that was noted is still there, and none that got its number.
+fn lives((pid, started): &(u32, u64), now: &Table) -> bool {
+    now.get(*pid)
+        .is_some_and(|process| process.started == *started)
 }
 
 impl FromStr for Leaving {
@@ -111,7 +124,7 @@ mod tests {
     #[test]
     fn what_lived_before_and_what_it_started_since_is_left() {
         let leaving: Leaving =
-            r#"{"life":"","pane":"","first":20,"processes":[[20,1],[21,2],[22,3],[23,4]]}"#
+            r#"{"life":"","pane":"","first":20,"processes":[[20,1],[21,2],[22,3],[23,4]],"by":[9,1]}"#
                 .parse()
                 .unwrap();
         assert_eq!(leaving.to_word().parse::<Leaving>().unwrap(), leaving);
@@ -134,14 +147,36 @@ mod tests {
 
     #[test]
     fn one_that_got_the_number_of_the_first_is_not_its() {
-        let leaving: Leaving = r#"{"life":"","pane":"","first":20,"processes":[[20,1]]}"#
-            .parse()
-            .unwrap();
+        let leaving: Leaving =
+            r#"{"life":"","pane":"","first":20,"processes":[[20,1]],"by":[9,1]}"#
+                .parse()
+                .unwrap();
         let table = |started: u64| -> Table {
             let all = [process(20, 1, 20, started), process(21, 20, 20, 8)];
             all.into_iter().collect()
         };
         assert_eq!(leaving.left(&table(1)), BTreeSet::from([20, 21]));
         assert_eq!(leaving.left(&table(7)), BTreeSet::new());
+    }
+
+    #[test]
+    fn who_hands_over_is_spared_and_nobody_who_got_its_number() {
+        let leaving: Leaving =
+            r#"{"life":"","pane":"","first":20,"processes":[[20,1],[21,2]],"by":[21,2]}"#
+                .parse()
+                .unwrap();
+        let left = |started: u64| {
+            let all = [
+                process(20, 1, 20, 1),
+                process(21, 20, 21, started),
+                process(22, 21, 21, 9),
+            ];
+            let now: Table = all.into_iter().collect();
+            let mut left = leaving.left(&now);
+            leaving.spare_who_hands_over(&mut left, &now);
+            left
+        };
+        assert_eq!(left(2), BTreeSet::from([20]));
+        assert_eq!(left(7), BTreeSet::from([20, 21, 22]));
     }
 }
