@@ -2,7 +2,7 @@
 
 use crate::args::Global;
 use gt_core::Problem;
-use gt_town::{Surroundings, Town, keepalive};
+use gt_town::{Surroundings, Town, keepalive, processes};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug)]
@@ -66,10 +66,14 @@ impl Context {
         Town::open(&root, self.around.clone())
     }
 
-    /// Makes Ctrl-C and TERM ask the running command to undo what is half done.
-    /// The second one ends it at once.
+    /// Makes Ctrl-C, TERM and the end of the terminal ask the running command to undo what
+    /// is half done, and to end what it has started. A second Ctrl-C or TERM ends it at once.
     pub(crate) fn catch_interrupts(&self) {
-        use signal_hook::consts::{SIGINT, SIGTERM};
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+        if !processes::is_deaf_to_hangups() {
+            // A terminal's end may be told twice, by the shell and by the kernel.
+            let _ = signal_hook::flag::register(SIGHUP, self.around.cancel.flag());
+        }
         for signal in [SIGINT, SIGTERM] {
             let flag = self.around.cancel.flag();
             // Without a handler Ctrl-C ends us as it always did.

@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-pub use system::{Handle, birth_certificate, is_born_as};
+pub use system::{Handle, birth_certificate, is_born_as, is_deaf_to_hangups};
 
 /// All processes, in one pass.
 pub fn snapshot() -> Table {

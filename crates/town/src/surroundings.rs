@@ -74,7 +74,7 @@ fn is_executable(path: &Path) -> bool {
         .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// Set when the person asked to stop (Ctrl-C); long work looks at it and undoes
+/// Set when the person asked to stop (Ctrl-C) or has gone; long work looks at it and undoes
 /// what is half done.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<AtomicBool>);

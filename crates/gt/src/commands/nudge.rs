@@ -88,15 +88,17 @@ pub(crate) fn run(args: NudgeArgs, context: &Context) -> Answer {
     if let Some(id) = &args.cancel {
         return cancel(&town, &identity, id, context);
     }
-    context.catch_interrupts();
     if args.drain {
+        context.catch_interrupts();
         nudge::drain(&town, &identity, DRAIN_PATIENCE)?;
         return Ok(ExitCode::SUCCESS);
     }
     if args.if_fresh && !is_fresh(&town, context)? {
         return Ok(ExitCode::SUCCESS);
     }
+    // Who is stopped while it reads has no whole message.
     let text = message(args.message)?;
+    context.catch_interrupts();
     let sent = nudge::send(&town, &identity, &args.flags.order(&text, &town, context)?)?;
     if context.json {
         output::json(&document(&identity, args.flags.mode(), &sent))?;

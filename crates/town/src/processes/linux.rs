@@ -112,6 +112,15 @@ pub fn is_born_as(pid: u32, certificate: &str) -> Option<Handle> {
         .flatten()
 }
 
+/// Whether our caller wants us to outlive the terminal, as `nohup` does.
+pub fn is_deaf_to_hangups() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    // The lowest bit is that of the signal 1.
+    ignored.is_some_and(|mask| mask & 1 == 1)
+}
+
 /// A hold on one process: it cannot turn into another.
 #[derive(Debug)]
 pub struct Handle {

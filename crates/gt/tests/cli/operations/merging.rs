@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::tasks::create;
+use rustix::process::Signal;
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
 
 #[test]
 fn a_diff_has_all_that_was_changed_and_touches_nothing() {
@@ -233,7 +235,7 @@ fn stand_in_for_gh(env: &mut TestEnv, has_one: bool) -> PathBuf {
 }
 
 #[test]
-fn a_gh_that_never_answers_is_ended_by_an_interrupt() {
+fn a_gh_that_never_answers_is_ended_with_whoever_waits_for_it() {
     let (mut env, id, dir) = running();
     commit(&env, &dir, "new", "x\n");
     stand_in_for_gh(&mut env, false);
@@ -243,21 +245,56 @@ fn a_gh_that_never_answers_is_ended_by_an_interrupt() {
         pid_file.display()
     );
     fs::write(env.path("bin/gh"), script).unwrap();
-    let child = env.spawn(&["task", "pr", &id]);
-    let pid = wait_until("gh to run", PATIENCE, || fs::read_to_string(&pid_file).ok());
-    // To gt alone: it has to end gh itself.
-    crate::env::signal(child.id(), rustix::process::Signal::INT);
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    let words = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        words.contains("`gh pr list` was stopped: interrupted"),
-        "{words}"
+    // The end of a terminal may be told twice.
+    for signals in [&[Signal::INT][..], &[Signal::HUP, Signal::HUP]] {
+        let child = env.spawn(&["task", "pr", &id]);
+        let pid = wait_until("gh to run", PATIENCE, || fs::read_to_string(&pid_file).ok());
+        // To gt alone: it has to end gh itself.
+        for signal in signals {
+            crate::env::signal(child.id(), *signal);
+        }
+        let output = child.wait_with_output().unwrap();
+        let pid = pid.trim().parse().unwrap();
+        wait_until("gh to be gone", PATIENCE, || {
+            (!crate::env::lives(pid)).then_some(())
+        });
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            words.contains("`gh pr list` was stopped: interrupted"),
+            "{words}"
+        );
+        fs::remove_file(&pid_file).unwrap();
+    }
+}
+
+#[test]
+fn who_was_started_to_outlive_its_terminal_does() {
+    let (mut env, id, dir) = running();
+    commit(&env, &dir, "new", "x\n");
+    stand_in_for_gh(&mut env, true);
+    let gh = env.path("bin/gh");
+    let waits = format!(
+        "#!/bin/sh\ntouch '{0}'; while [ -e '{0}' ]; do sleep 0.05; done\n",
+        env.path("waits").display()
     );
-    let pid = pid.trim().parse().unwrap();
-    wait_until("gh to be gone", PATIENCE, || {
-        (!crate::env::lives(pid)).then_some(())
+    let script = fs::read_to_string(&gh).unwrap();
+    fs::write(&gh, script.replacen("#!/bin/sh\n", &waits, 1)).unwrap();
+    let mut deaf = env.command("sh");
+    let gt = env!("CARGO_BIN_EXE_gt");
+    let child = deaf
+        .args(["-c", "trap '' HUP; exec \"$0\" task pr \"$1\"", gt, &id])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_until("gh to run", PATIENCE, || {
+        env.path("waits").exists().then_some(())
     });
+    crate::env::signal(child.id(), Signal::HUP);
+    fs::remove_file(env.path("waits")).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
 }
 
 fn calls(log: &Path) -> Vec<Vec<String>> {
