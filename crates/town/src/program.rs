@@ -3,7 +3,7 @@
 
 use crate::{Cancel, processes};
 use rustix::process::Signal;
-use std::io::{self, Write};
+use std::io;
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -20,27 +20,11 @@ pub(crate) struct Limits<'a> {
 
 /// Runs it, and gives what it has printed, or why it was ended.
 pub(crate) fn output(
-    command: Command,
-    limits: &Limits<'_>,
-) -> io::Result<Result<Output, &'static str>> {
-    output_given(command, None, limits)
-}
-
-/// The same with a text on its standard input, which may be longer than a word can.
-pub(crate) fn output_given(
     mut command: Command,
-    input: Option<String>,
     limits: &Limits<'_>,
 ) -> io::Result<Result<Output, &'static str>> {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    if input.is_some() {
-        command.stdin(Stdio::piped());
-    }
-    let mut child = command.spawn()?;
-    if let (Some(input), Some(mut stdin)) = (input, child.stdin.take()) {
-        // One that does not read it says why, or is ended.
-        std::thread::spawn(move || stdin.write_all(input.as_bytes()));
-    }
+    let child = command.spawn()?;
     let process = processes::hold_one(child.id());
     let began = Instant::now();
     let (sender, receiver) = mpsc::channel();
@@ -91,17 +75,6 @@ mod tests {
         let output = output.unwrap().unwrap();
         assert_eq!(output.stdout, b"out\n");
         assert_eq!(output.status.code(), Some(3));
-    }
-
-    #[test]
-    fn a_long_text_is_read_whole_and_need_not_be_read() {
-        let given = |script: &str| {
-            let text = Some("x".repeat(300_000));
-            output_given(shell(script), text, &Limits::default())
-        };
-        let output = given("cat").unwrap().unwrap();
-        assert_eq!(output.stdout.len(), 300_000);
-        assert!(given("exit 0").unwrap().unwrap().status.success());
     }
 
     #[test]

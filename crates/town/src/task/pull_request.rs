@@ -7,6 +7,7 @@
 
 use super::site::Site;
 use super::wip;
+use crate::files::{self, cannot};
 use crate::git::passes;
 use crate::program::{self, Limits};
 use crate::work::Work;
@@ -14,6 +15,7 @@ use crate::{Result, Town};
 use gt_core::Problem;
 use gt_core::work::WorkId;
 use serde_json::Value;
+use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -120,13 +122,11 @@ pub fn pull_request(town: &Town, id: &WorkId, options: &PullRequestOptions) -> R
             .hint("a pull request is made from a branch of the remote")
     })?;
     if request.url.is_none() {
-        let told = gh
-            .run(&words, Some(request.body.clone()))
-            .map_err(|problem| {
-                problem.hint(format!(
-                    "{branch} is pushed; run it again to go on from there"
-                ))
-            })?;
+        let told = gh.run(&words, Some(&request.body)).map_err(|problem| {
+            problem.hint(format!(
+                "{branch} is pushed; run it again to go on from there"
+            ))
+        })?;
         let mut lines = told.lines().rev().map(str::trim);
         request.url = lines.find(|line| line.contains("://")).map(str::to_owned);
         request.created = true;
@@ -168,7 +168,16 @@ impl<'a> Gh<'a> {
         Ok(found[0]["url"].as_str().map(str::to_owned))
     }
 
-    fn run(&self, words: &[String], input: Option<String>) -> Result<String> {
+    /// A text as standard input. It is a file, which has no name any more: gh would take
+    /// the beginning of one that we were killed at for the whole.
+    fn text(&self, text: &str) -> Result<Stdio> {
+        let file = self.site.passing_file("text")?;
+        files::write_passing(&file.0, text.as_bytes())?;
+        let open = File::open(&file.0).map_err(|error| cannot("read", &file.0, &error))?;
+        Ok(open.into())
+    }
+
+    fn run(&self, words: &[String], input: Option<&str>) -> Result<String> {
         let around = self.site.town.around();
         let env = around.env.iter().filter(|(name, _)| passes(name));
         let env = env.filter(|(name, _)| !FOR_A_TERMINAL.contains(&name.as_str()));
@@ -182,7 +191,7 @@ impl<'a> Gh<'a> {
             .env("GH_PROMPT_DISABLED", "1")
             .env("GH_NO_UPDATE_NOTIFIER", "1")
             .env("GIT_TERMINAL_PROMPT", "0")
-            .stdin(Stdio::null())
+            .stdin(input.map_or_else(|| Ok(Stdio::null()), |text| self.text(text))?)
             // Ctrl-C is ours to pass on, so that what it ends is no failure of gh.
             .process_group(0);
         let limits = Limits {
@@ -192,7 +201,7 @@ impl<'a> Gh<'a> {
         };
         let shown = words.iter().take(2).map(String::as_str);
         let shown = format!("gh {}", shown.collect::<Vec<_>>().join(" "));
-        let output = program::output_given(command, input, &limits)
+        let output = program::output(command, &limits)
             .map_err(|error| Problem::environment("cannot run gh").caused_by(error))?
             .map_err(|reason| Problem::failed(format!("`{shown}` was stopped: {reason}")))?;
         if output.status.success() {

@@ -297,6 +297,26 @@ fn who_was_started_to_outlive_its_terminal_does() {
     assert!(output.status.success(), "{output:?}");
 }
 
+#[test]
+fn gh_has_the_whole_text_or_none_of_it() {
+    let (mut env, id, dir) = running();
+    commit(&env, &dir, "new", "x\n");
+    let log = stand_in_for_gh(&mut env, false);
+    let gh = env.path("bin/gh");
+    // More than a pipe takes, and whoever writes it is killed before it is read.
+    let script = fs::read_to_string(&gh).unwrap();
+    fs::write(&gh, script.replace("create) ", "create) kill -9 $PPID; ")).unwrap();
+    let body = "x".repeat(100_000);
+    let output = env.gt(&["task", "pr", &id, "--body", &body]);
+    assert_ne!(output.code, 0);
+    let read = PathBuf::from(format!("{}-text", log.display()));
+    wait_until("all is read", PATIENCE, || {
+        (fs::read_to_string(&read).ok()? == body).then_some(())
+    });
+    let left = fs::read_dir(env.town().join(".runtime/tmp")).unwrap();
+    assert_eq!(left.count(), 0, "nothing of it stays");
+}
+
 fn calls(log: &Path) -> Vec<Vec<String>> {
     let text = fs::read_to_string(log).unwrap_or_default();
     let calls = text.split_terminator("\0\n");
