@@ -44,7 +44,7 @@ pub mod tag {
     /// What was last told of a screen: the life, the state, and when, in milliseconds.
     pub const TOLD: &str = "@gt_told";
     /// Of the pane of a program beside the agent: its harness, and while it is being started,
-    /// since when. What a pane says would hide what its container says under the same name,
+    /// since when and by which process. What a pane says would hide what its container says under the same name,
     /// for whoever has its window before him.
     pub const BESIDE: &str = "@gt_beside";
     /// What was last told of its screen, in place of [`TOLD`].

@@ -5,7 +5,7 @@
 //! ever shown. A user's sessions are in the list too, so that nothing has to be
 //! asked twice.
 
-use crate::{Result, Town, task};
+use crate::{Result, Town, processes, task};
 use gt_core::beside;
 use gt_core::harness::Preset;
 use gt_core::patterns::Patterns;
@@ -62,19 +62,22 @@ impl PaneRow {
         self.dead && self.exit_status.is_none() && self.exit_signal.is_none()
     }
 
-    /// The harness of the program that runs here beside the agent, and since when it is
-    /// being started, if it is.
-    fn beside(&self) -> (&str, Option<i64>) {
-        match self.tag_beside.split_once(' ') {
-            Some((harness, since)) => (harness, since.parse().ok()),
-            None if self.tag_beside.is_empty() => (&self.tag_harness, None),
-            None => (&self.tag_beside, None),
+    /// The harness of the program that runs here beside the agent.
+    pub fn harness_beside(&self) -> &str {
+        match self.tag_beside.split(' ').next() {
+            Some(harness) if !harness.is_empty() => harness,
+            _ => &self.tag_harness,
         }
     }
 
-    /// The harness of the program that runs here beside the agent.
-    pub fn harness_beside(&self) -> &str {
-        self.beside().0
+    /// Who is starting that program, and since when. One that was killed at it leaves its
+    /// word behind, and starts nothing any more.
+    pub(crate) fn starter_beside(&self) -> Option<(u32, i64)> {
+        let mut words = self.tag_beside.split(' ').skip(1);
+        let since = words.next()?.parse().ok()?;
+        let pid = words.next()?.parse().ok()?;
+        processes::is_born_as(pid, words.next()?)?;
+        Some((pid, since))
     }
 
     /// What the program does that runs here beside the agent, with its screen where somebody
@@ -85,16 +88,15 @@ impl PaneRow {
         patterns: &Patterns,
         screen: Option<Looked<'_>>,
     ) -> state::Report {
-        let (_, started) = self.beside();
-        let starting = started.is_some_and(|since| !is_too_long_a_start(Some(since)));
+        let starting = self.starter_beside();
         let seen = Observed {
             dead: self.dead,
             exit_status: self.exit_status,
             exit_signal: self.exit_signal,
             died_at: self.died_at,
             title: &self.title,
-            tag: starting.then_some(State::Starting),
-            tag_since: started,
+            tag: starting.map(|_| State::Starting),
+            tag_since: starting.map(|(_, since)| since),
             screen,
             ..Observed::default()
         };

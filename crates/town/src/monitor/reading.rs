@@ -205,6 +205,13 @@ impl Reading {
         living
     }
 
+    /// Whoever starts a program beside an agent: what that asks is for people once it is gone.
+    pub(super) fn starters(&self) -> impl Iterator<Item = u32> {
+        let resolvers = self.containers.iter().filter_map(living_resolver);
+        let starters = resolvers.filter_map(PaneRow::starter_beside);
+        starters.map(|(pid, _)| pid)
+    }
+
     /// The terminal of any pane.
     pub(super) fn tty_of(&self, pane: PaneId) -> Option<&str> {
         let mut rows = self.containers.iter().flat_map(Container::panes);

@@ -339,7 +339,8 @@ impl<F: Fn(Change)> Rounds<F> {
             self.due.prints.get_or_insert(Instant::now() + SCREEN);
         }
         self.forget_others();
-        let pids: BTreeSet<u32> = living.iter().map(|(_, _, pid, _)| *pid).collect();
+        let pids = living.iter().map(|(_, _, pid, _)| *pid);
+        let pids: BTreeSet<u32> = pids.chain(self.reading.starters()).collect();
         let ended = self.eyes.hold(&pids);
         self.ending.extend(ended.into_iter().map(|pid| (pid, 0)));
         // tmux notices the end of a process a little later than the kernel.

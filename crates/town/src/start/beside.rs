@@ -3,15 +3,15 @@
 //!
 //! It gets none of our hooks, and nothing in its environment says that it is the agent.
 //! So it cannot speak for the agent: not about its state, its conversation or its claim.
-//! Its pane says which program it is, and that it is being started, so that nobody tells
-//! people of questions that are answered here.
+//! Its pane says which program it is, and who is starting it, so that as long as that one
+//! lives nobody tells people of questions that are answered here.
 
 use super::StartOptions;
 use super::await_ready::bring_up;
 use super::container::parse_made;
 use super::prepared::Prepared;
 use crate::containers::tmux_problem;
-use crate::{Result, Town, hooks, monitor};
+use crate::{Result, Town, hooks, monitor, processes};
 use gt_core::session::SessionId;
 use gt_core::startup::tag;
 use gt_core::{Identity, Problem, shell};
@@ -61,7 +61,10 @@ pub(crate) fn beside(
     line.push_str(&format!("exec {}", words.join(" ")));
     let env: Vec<(String, String)> = plan.env.clone().into_iter().collect();
     let harness = prepared.preset.name.as_str();
-    let starting = format!("{harness} {}", jiff::Timestamp::now().as_second());
+    let own = std::process::id();
+    let born = processes::birth_certificate(own).unwrap_or_default();
+    let now = jiff::Timestamp::now().as_second();
+    let starting = format!("{harness} {now} {own} {born}");
     let pane = open(&Opening {
         harness,
         line: &line,

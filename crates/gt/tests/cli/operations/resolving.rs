@@ -222,6 +222,57 @@ choose = ["Yes"]
 }
 
 #[test]
+fn what_nobody_answers_any_more_is_told() {
+    // Whoever is given conflicts asks, and takes no answer.
+    let preset = r#"
+[command]
+program = "sh"
+args = ["-c", """case "$1" in
+*conflicts*) printf 'Do you trust it?\n\n❯ Yes\n  No\n'; stty -echo; exec sleep 1000;;
+*) echo ready; exec cat;;
+esac""", "sh"]
+prompt = "positional"
+[process]
+names = ["sh", "cat", "sleep"]
+[screen]
+ready = ["^ready"]
+[[dialogs]]
+name = "trust"
+shows = ["Do you trust"]
+choose = ["Yes"]
+"#;
+    let (env, id, dir, watches) = watched();
+    fs::write(env.town().join("harnesses/deaf.toml"), preset).unwrap();
+    env.gt(&["task", "stop", &id]).ok();
+    env.gt(&["task", "start", &id, "--harness", "deaf"]).ok();
+    wait_state(&env, &id, "idle");
+    commit(&env, &dir, "README.md", "ours\n");
+    commit_to_base(&env, "README.md", "theirs\n");
+    let mut starter = env.spawn(&["task", "update", &id]);
+    wait_until("it asks", PATIENCE, || {
+        let panes =
+            gt_tmux::Command::new("list-panes").args(["-a", "-F", "#{pane_id} #{@gt_beside}"]);
+        let panes = env.tmux(panes);
+        let pane = panes.lines().find(|line| line.contains(" deaf "))?;
+        let pane = pane.split(' ').next()?.to_owned();
+        let shown = gt_tmux::Command::new("capture-pane").args(["-p", "-t", &pane]);
+        env.tmux(shown).contains("No").then_some(())
+    });
+    let resolver = || env.json(&["task", "show", &id])["resolver"].clone();
+    assert_eq!(resolver()["state"], "starting");
+    starter.kill().unwrap();
+    starter.wait().unwrap();
+    assert_eq!(resolver()["state"], "waiting");
+    assert_eq!(card(&env, &id)["column"], "needs_you");
+    let told = wait_until("its question", PATIENCE, || {
+        Some(notes(&env)).filter(|told| !told.is_empty())
+    });
+    end(watches);
+    assert!(told[0].contains("merge asks: Do you trust it?"), "{told:?}");
+    assert_eq!(notes(&env).len(), 1, "{told:?}");
+}
+
+#[test]
 fn a_failure_after_the_merge_is_not_told() {
     let (env, id, dir, watches) = watched();
     conflict(&env, &id, &dir, "[[ask=Go on?|a|b]] [[exit=3]]");
