@@ -224,6 +224,32 @@ fn whoever_resolves_conflicts_is_read_as_long_as_it_is_there_and_nobody_else_bes
 }
 
 #[test]
+fn what_is_asked_beside_an_agent_is_news_once_nobody_starts_it_any_more() {
+    let stage = Stage::new();
+    let max = stage.agent("max", "unknown");
+    let mut starter = std::process::Command::new("sleep")
+        .arg("1000")
+        .spawn()
+        .unwrap();
+    let born = crate::processes::birth_certificate(starter.id()).unwrap();
+    let starting = format!("plain 1 {} {born}", starter.id());
+    let (pane, tty) = window(&stage, &max, "merge");
+    let set = Command::new("set-option").arg("-p").target(pane);
+    let set = set.args([tag::BESIDE, &starting]);
+    stage.tmux.server().run(set).unwrap();
+    let (monitor, changes) = stage.watch();
+    std::fs::write(&tty, "Do you want it?\r\n").unwrap();
+    settle(&monitor);
+    let resolver = || monitor.agents()[0].resolver.clone().unwrap();
+    assert_eq!(resolver().report.state, State::Starting);
+    starter.kill().unwrap();
+    let moved = expect_state(&changes, State::Waiting);
+    assert_eq!(moved.window.unwrap().pane, pane);
+    starter.wait().unwrap();
+    settle(&monitor);
+}
+
+#[test]
 fn a_program_of_which_only_its_printing_tells_is_seen_to_stop() {
     let stage = Stage::new();
     let max = stage.agent("max", "plain");
