@@ -22,13 +22,17 @@ pub(crate) fn line(town: &Town, words: &str) -> String {
     format::escape(&line.join(" "))
 }
 
-/// A call of `gt` for this town that runs apart from its caller.
+/// A call of `gt` for this town that runs apart from its caller: neither Ctrl-C there nor
+/// the end of that terminal reaches it, and an agent that is ended takes it for none of its
+/// own by what it carries.
 pub(crate) fn call(town: &Town, words: &[&str]) -> Process {
     let mut call = Process::new(&town.around().gt);
     call.args(["--town", town.root_text()])
         .args(words)
         .env_clear()
         .envs(&town.around().env)
+        .env_remove("TMUX")
+        .env_remove("TMUX_PANE")
         .env("GT_TMUX_SOCKET", town.socket_text())
         .current_dir(town.root())
         .stdin(Stdio::null())
@@ -50,4 +54,33 @@ pub(crate) fn begin(mut call: Process) -> io::Result<()> {
 /// what it was to do.
 pub(crate) fn apart(town: &Town, words: &[&str]) {
     let _ = begin(call(town, words));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Surroundings;
+    use std::ffi::OsStr;
+
+    #[test]
+    fn a_call_carries_nothing_of_the_pane_that_it_is_made_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("town");
+        Town::init(&root, None, "/tmp/nobody", "demo").unwrap();
+        let variables = [
+            ("TMUX", "/tmp/nobody,1,0"),
+            ("TMUX_PANE", "%1"),
+            ("HOME", "/"),
+        ];
+        let around = Surroundings {
+            env: variables
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+            ..Surroundings::default()
+        };
+        let town = Town::open(&root, around).unwrap();
+        let call = call(&town, &[]);
+        let given: Vec<&OsStr> = call.get_envs().map(|(name, _)| name).collect();
+        assert_eq!(given, ["GT_TMUX_SOCKET", "HOME"]);
+    }
 }

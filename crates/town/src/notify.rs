@@ -43,7 +43,7 @@ pub(crate) fn raise(town: &Town, event: Event, agent: &str, reason: &str) {
     }
     let mut call = callback::call(town, &["notify", "deliver"]);
     for name in town.around().env.keys() {
-        if belongs_to_an_agent(name) || is_of_tmux(name) {
+        if belongs_to_an_agent(name) {
             call.env_remove(name);
         }
     }
@@ -123,11 +123,6 @@ fn telling(moved: &Moved) -> Option<Telling> {
             target: SessionName::try_from(moved.container.as_str()).ok()?.into(),
         }),
     }
-}
-
-/// A process that carries these would be taken for one of the agent's.
-fn is_of_tmux(name: &str) -> bool {
-    matches!(name, "TMUX" | "TMUX_PANE")
 }
 
 fn is_quiet(settings: &NotifySettings) -> bool {

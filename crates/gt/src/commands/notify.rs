@@ -131,9 +131,7 @@ fn why(problem: &Problem) -> String {
     words.join(": ")
 }
 
-/// Runs apart from whoever started it: neither its end nor its Ctrl-C reach here.
 fn deliver(context: &Context) -> Answer {
-    let _ = rustix::process::setsid();
     let around = context.around();
     let missing = || Problem::usage("no event is named");
     let var = |name| around.var(name);

@@ -50,8 +50,6 @@ pub(crate) fn run(args: SyncArgs, context: &Context) -> Answer {
         sessions = sessions.with_database(&context.around().current_dir.join(path));
     }
     if let Some(life) = args.settle {
-        // Whoever started it may be gone at any moment, and its terminal with it.
-        let _ = rustix::process::setsid();
         if let Some(leaving) = args.leaving {
             leaving.end(&town);
         }
