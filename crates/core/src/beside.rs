@@ -96,8 +96,30 @@ pub fn is_news(change: &Change) -> bool {
         let words = reason.split_once(' ').map(|(_, words)| words);
         report.state == State::Waiting && words.is_some_and(state::names_a_question)
     };
+    let is_another = |before: &Report| {
+        let reasons =
+            [before, &change.now].map(|it| gist(it.reason.as_deref().unwrap_or_default()));
+        names_a_question(before) && !is_same(&reasons[0], &reasons[1])
+    };
     change.is_of_state()
-        || names_a_question(&change.now) && change.before.as_ref().is_some_and(names_a_question)
+        || names_a_question(&change.now) && change.before.as_ref().is_some_and(is_another)
+}
+
+/// A reason without what the width of its window decides: where its lines are broken, and
+/// that its end is left off. It has no blanks.
+pub fn gist(reason: &str) -> String {
+    let shown = match reason.rsplit_once('…') {
+        // Left off by us, or by the program on its last line.
+        Some((shown, "" | ")")) => shown,
+        _ => reason,
+    };
+    let is_kept = |letter: &char| !letter.is_whitespace() && *letter != '·';
+    shown.chars().filter(is_kept).collect()
+}
+
+/// Whether two of these may be the same, of which less shows in one window than in another.
+pub fn is_same(one: &str, other: &str) -> bool {
+    one.starts_with(other) || other.starts_with(one)
 }
 
 /// What people are told of such news: that it needs one of them, and nothing else.
@@ -188,6 +210,29 @@ mod tests {
     }
 
     #[test]
+    fn a_question_in_a_window_of_another_width_is_the_same() {
+        let is_same = |one: &str, other: &str| is_same(&gist(one), &gist(other));
+        let wide = "merge asks: Go on? (Bash command · git add -A && git commit)";
+        assert!(is_same(
+            wide,
+            "merge asks: Go on? (Bash command · git add -A · && git co · mmit)"
+        ));
+        assert!(is_same(
+            wide,
+            "merge asks: Go on? (Bash command · git add · -A &…"
+        ));
+        assert!(is_same(
+            wide,
+            "merge asks: Go on? (Bash command · git add -…)"
+        ));
+        let others = [
+            "merge asks: Go on? (Bash command · git add -A)",
+            "merge asks: Go on? (Bash command · git add -u && git commit)",
+        ];
+        assert!(!others.iter().any(|other| is_same(wide, other)));
+    }
+
+    #[test]
     fn every_question_is_news_once() {
         let mut tracker = Tracker::default();
         let mut events = |state, reason: Option<&str>| {
@@ -204,6 +249,7 @@ mod tests {
         assert_eq!(events(State::Waiting, Some("merge asks: x?")), told);
         assert_eq!(events(State::Waiting, Some("merge asks: x?")), None);
         assert_eq!(events(State::Waiting, Some("merge asks: y?")), told);
+        assert_eq!(events(State::Waiting, Some("merge asks: · y ?")), None);
         assert_eq!(events(State::Busy, None), None);
         assert_eq!(events(State::Waiting, Some("merge asks: y?")), told);
         assert_eq!(events(State::Idle, None), None);

@@ -20,7 +20,6 @@ use crate::{Result, Town, callback, hook_log};
 use gt_core::beside;
 use gt_core::environment::belongs_to_an_agent;
 use gt_core::notify::{self, Event, Notice};
-use gt_core::nudge;
 use gt_core::startup::tag;
 use gt_core::{Identity, Problem, Role};
 use gt_tmux::{Command as Tmux, SessionName, Target};
@@ -89,7 +88,7 @@ pub(crate) fn tell_of_screen(town: &Town, moved: &Moved, at: i64, before: i64) {
         .and_then(|told| told.split_once(' '))
         .and_then(|(told, when)| Some((told, when.parse::<i64>().ok()?)))
         // Another has looked later than we, or has seen the same change.
-        .is_some_and(|(told, when)| when >= at || (told == what && when >= before));
+        .is_some_and(|(told, when)| when >= at || (beside::is_same(told, &what) && when >= before));
     if let (Some(event), false) = (event_of(moved), is_told) {
         let reason = moved.now.reason.as_deref().unwrap_or_default();
         raise(town, event, &moved.agent.address(), reason);
@@ -113,13 +112,13 @@ fn telling(moved: &Moved) -> Option<Telling> {
             let reason = moved.now.reason.as_deref().unwrap_or_default();
             Some(Telling {
                 who: window.pane.to_string(),
-                what: format!("{state}:{}", nudge::fingerprint(reason)),
+                what: format!("{state}:{}", beside::gist(reason)),
                 target: window.pane.into(),
             })
         }
         None => Some(Telling {
             who: moved.life?.to_string(),
-            what: state.to_owned(),
+            what: format!("{state}:"),
             target: SessionName::try_from(moved.container.as_str()).ok()?.into(),
         }),
     }
@@ -247,6 +246,7 @@ mod tests {
         };
         let one = asks("%1", "merge asks: x?");
         assert_eq!(one, asks("%1", "merge asks: x?"));
+        assert_eq!(one, asks("%1", "merge asks:   x?"));
         assert_ne!(one, asks("%1", "merge asks: y?"));
         assert_ne!(one, asks("%2", "merge asks: x?"));
         // What is told stands between blanks.

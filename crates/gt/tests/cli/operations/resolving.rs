@@ -153,6 +153,34 @@ fn what_a_resolver_asks_is_told_shown_and_answered() {
 }
 
 #[test]
+fn a_question_that_is_drawn_anew_is_not_told_again() {
+    let (env, id, dir, watches) = watched();
+    let words = "made-by-a-command-whose-words-fill-more-than-one-line".replace('-', " ");
+    let directives = format!("[[tool=echo {words} and {words}]] [[tool=touch made-second]]");
+    conflict(&env, &id, &dir, &directives);
+    let whole = wait_reason(&env, &id, "line");
+    let at = format!("={id}-az:=merge");
+    for columns in ["70", "50", "100"] {
+        let resize = gt_tmux::Command::new("resize-window");
+        env.tmux(resize.option("-t", &at).args(["-x", columns]));
+        wait_until("it is drawn anew", PATIENCE, || {
+            let resolver = env.json(&["task", "show", &id])["resolver"].clone();
+            let is_other = resolver["reason"] != whole["reason"];
+            (is_other && resolver["state"] == "waiting").then_some(())
+        });
+        // All who watch have looked by then: they do so twice a second.
+        std::thread::sleep(std::time::Duration::from_secs(1));
+    }
+    let agent = format!("task/{id}");
+    env.gt(&["answer", &agent, "--window", "merge", "yes"]).ok();
+    let told = wait_until("the next one", PATIENCE, || {
+        Some(notes(&env)).filter(|told| told.iter().any(|note| note.contains("made-second")))
+    });
+    end(watches);
+    assert_eq!(told.len(), 2, "{told:?}");
+}
+
+#[test]
 fn a_resolver_that_fails_is_told_of_once() {
     let (env, id, dir, watches) = watched();
     conflict(&env, &id, &dir, "[[delay=1]] [[exit=3]]");
