@@ -142,13 +142,26 @@ impl Deed {
         }
     }
 
-    /// Why it cannot be done with this card now.
+    /// Why it cannot be done with this card now, alone or as one of many.
     ///
     /// The command itself has the last word. Only what is plain from the card is said
     /// here, so that a picture that is a moment old forbids nothing by accident.
-    pub(crate) fn why_not(self, card: &Card) -> Option<Cow<'static, str>> {
+    pub(crate) fn why_not(self, card: &Card, alone: bool) -> Option<Cow<'static, str>> {
         let plainly = self.why_not_plainly(card).map(Cow::from);
-        plainly.or_else(|| self.why_not_held(card).map(Cow::from))
+        let held = || self.why_not_held(card).map(Cow::from);
+        // Many are not tried in vain.
+        let doubtful = || self.doubt(card).filter(|_| !alone).map(Cow::from);
+        plainly.or_else(held).or_else(doubtful)
+    }
+
+    /// What speaks against it as far as the card knows. Somebody may have committed in this
+    /// very moment, so for one card it is only shown, and the command itself decides.
+    pub(crate) fn doubt(self, card: &Card) -> Option<&'static str> {
+        let has_commits = card.branch.as_ref().is_some_and(|branch| branch.ahead > 0);
+        match self {
+            Deed::Merge | Deed::PullRequest if !has_commits => Some("nothing is committed"),
+            _ => None,
+        }
     }
 
     /// Why it cannot be done because somebody else than the item's own task is at it: crew
@@ -188,7 +201,6 @@ impl Deed {
         let branch = card.branch.as_ref();
         // Its conversation can be gone on with in another container.
         let was_begun = branch.is_some() && card.is_worked_on();
-        let has_commits = branch.is_some_and(|branch| branch.ahead > 0);
         let is_handed_in = card.merge.is_some_and(|merge| !merge.is_settled());
         let checks: &[(bool, &'static str)] = match self {
             Deed::Start | Deed::StartWork | Deed::StartYolo => &[
@@ -211,7 +223,6 @@ impl Deed {
             Deed::Servers => &[(is_closed, "it is closed")],
             Deed::Merge => &[
                 (branch.is_none(), "it has no worktree"),
-                (!has_commits, "nothing is committed"),
                 (
                     is_handed_in && !card.merge.is_some_and(gt_core::merge::Status::is_broken),
                     "it is in the merge queue",
@@ -223,10 +234,7 @@ impl Deed {
                 "no merge is under way",
             )],
             Deed::Diff => &[(branch.is_none(), "it has no worktree")],
-            Deed::PullRequest => &[
-                (branch.is_none(), "it has no worktree"),
-                (!has_commits, "nothing is committed"),
-            ],
+            Deed::PullRequest => &[(branch.is_none(), "it has no worktree")],
             Deed::Answer => &[(card.asks().is_none(), "it asks nothing")],
             Deed::Nudge => &[(!is_alive, "its agent does not run")],
             Deed::Close => &[(is_closed, "it is closed")],

@@ -75,7 +75,7 @@ fn watch(
     let (facts, view, post, own) = (facts.clone(), view.clone(), post.clone(), town.clone());
     eyes.begin(town, move |change| match change {
         Change::Screen(_) => view.printed(),
-        Change::Agents | Change::Work => facts.ask(),
+        Change::Agents | Change::Work | Change::Files => facts.ask(),
         Change::Moved(moved) => {
             facts.ask();
             if notify::board_rings(&own, &moved) {

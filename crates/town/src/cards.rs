@@ -13,7 +13,7 @@ pub use detail::{events_of, lives_of};
 
 use crate::containers::{self, Container};
 use crate::harnesses::Presets;
-use crate::monitor::Seen;
+use crate::monitor::{Files, Seen};
 use crate::task::BaseAt;
 use crate::work::{Overview, Work};
 use crate::{Result, Town, task};
@@ -50,6 +50,8 @@ pub struct Gathered {
     /// What could not be found out.
     pub warnings: Vec<String>,
     sites: HashMap<WorkId, Site>,
+    /// What git keeps of the bases.
+    bases: Files,
 }
 
 /// Where an item is worked on.
@@ -131,6 +133,7 @@ impl Gatherer {
             stale,
             warnings,
             sites,
+            bases: self.places.files.clone(),
         })
     }
 
@@ -209,6 +212,13 @@ impl Gathered {
     /// Who works on an item, or would.
     pub fn agent_of(&self, id: &WorkId) -> Option<&Identity> {
         Some(&self.sites.get(id)?.agent)
+    }
+
+    /// What git keeps of the branches, as it was when they were looked at: when one of these
+    /// is written, a card may say something else.
+    pub fn files(&self) -> Files {
+        let own = self.sites.values().flat_map(|site| site.stamp.git.clone());
+        own.chain(self.bases.clone()).collect()
     }
 
     /// Whether something may change without anybody saying so: an agent that works changes

@@ -166,6 +166,33 @@ pub(crate) fn own_dir(dir: &Path) -> Option<PathBuf> {
     }
 }
 
+/// The files of git's that say what is checked out in a worktree, and what was done with it:
+/// a commit, a merge, a checkout writes at least one of them. Not all have to be there.
+pub(crate) fn own_files(dir: &Path) -> Vec<PathBuf> {
+    let Some(own) = own_dir(dir) else {
+        return Vec::new();
+    };
+    let mut files: Vec<PathBuf> = ["HEAD", "index", "MERGE_HEAD"]
+        .iter()
+        .map(|name| own.join(name))
+        .collect();
+    let head = fs::read_to_string(own.join("HEAD")).unwrap_or_default();
+    if let Some(branch) = head.strip_prefix("ref: ") {
+        files.push(common_dir(&own).join(branch.trim_end()));
+    }
+    files
+}
+
+/// The folder in which git keeps what all worktrees of a repository have in common.
+fn common_dir(own: &Path) -> PathBuf {
+    let Ok(text) = fs::read_to_string(own.join("commondir")) else {
+        return own.to_owned();
+    };
+    // It is told from here, and watched by a name that does not go up and down.
+    let dir = own.join(text.trim_end());
+    dir.canonicalize().unwrap_or(dir)
+}
+
 fn failure(shown: &str, output: &Output) -> Problem {
     let stderr = String::from_utf8_lossy(&output.stderr);
     Problem::failed(format!("`{shown}` failed ({})", output.status)).cause(stderr.trim().to_owned())

@@ -3,7 +3,8 @@
 //! A [`Monitor`] is what the board and `gt watch` hold open. It asks nobody again and
 //! again; it is told: by one control client when containers come and go, by the kernel
 //! when a process ends (pidfd) or a pane prints (inotify on its terminal), and by every
-//! `gt` that changes a tag ([`tell`]). What is told within a moment is one [`Change`].
+//! `gt` that changes a tag ([`tell`]). Files that somebody names are watched as well, such as
+//! what git keeps of a worktree. What is told within a moment is one [`Change`].
 //! While nothing happens nothing runs: there is no timer.
 //!
 //! The screen is read only of agents whose program has no hooks, and of whoever was given
@@ -14,15 +15,17 @@
 //! nothing (macOS), a slow look takes its place.
 //!
 //! `monitor/rounds.rs` is the thread, `monitor/eyes.rs` what the kernel tells,
-//! `monitor/tmux.rs` the control client, `monitor/reading.rs` how agents are read, and
+//! `monitor/files.rs` the files of others, `monitor/tmux.rs` the control client, `monitor/reading.rs` how agents are read, and
 //! `monitor/push.rs` the file by which others tell. It starts, stops and types nothing.
 
 mod eyes;
+mod files;
 mod push;
 mod reading;
 mod rounds;
 mod tmux;
 
+pub use files::{Files, Written, seen};
 pub use push::tell;
 pub use reading::{Seen, agents};
 
@@ -50,6 +53,8 @@ pub enum Change {
     Screen(PaneId),
     /// A work item has changed.
     Work,
+    /// One of the files has changed that somebody wants to hear of.
+    Files,
 }
 
 /// One agent's way from one state to another.
@@ -110,6 +115,12 @@ impl Monitor {
         self.shared.wish(|wishes| wishes.view = pane);
     }
 
+    /// Which files of others somebody wants to hear of, as they were seen last; no others
+    /// from now on. That one is not so any more is told as [`Change::Files`].
+    pub fn watch_files(&self, files: Files) {
+        self.shared.wish(|wishes| wishes.files = Some(files));
+    }
+
     /// The agents that have a container, as they were seen last. It asks nobody.
     pub fn agents(&self) -> Vec<Seen> {
         lock(&self.shared.seen).clone()
@@ -145,6 +156,8 @@ struct Shared {
 #[derive(Clone, Debug, Default)]
 struct Wishes {
     view: Option<PaneId>,
+    /// Other files than before.
+    files: Option<Files>,
     stop: bool,
     /// tmux said that containers have changed.
     containers: bool,
@@ -190,7 +203,11 @@ impl Shared {
             }
         }
         let mut wishes = lock(&self.wishes);
-        let now = wishes.clone();
+        let files = wishes.files.take();
+        let now = Wishes {
+            files,
+            ..wishes.clone()
+        };
         wishes.containers = false;
         wishes.lost = false;
         now

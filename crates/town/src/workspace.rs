@@ -128,6 +128,19 @@ pub(crate) fn base(town: &Town, rig: &str) -> String {
     if is_news { merged } else { theirs }
 }
 
+/// The files of git's of which one is written when [`base`] moves.
+pub(crate) fn base_files(town: &Town, rig: &str) -> Vec<PathBuf> {
+    let entry = town.registry().rigs.get(rig);
+    let branch = entry.and_then(|entry| entry.default_branch.as_deref());
+    let names = match branch {
+        Some(branch) => vec![format!("refs/remotes/origin/{branch}"), merged_ref(branch)],
+        None => vec!["HEAD".to_owned()],
+    };
+    let names = names.into_iter().chain(["packed-refs".to_owned()]);
+    let repository = rig::repository(town, rig);
+    names.map(|name| repository.join(name)).collect()
+}
+
 /// Where the merge queue keeps a rig's default branch, if it may not move the remote's.
 pub(crate) fn merged_ref(branch: &str) -> String {
     format!("refs/gt/merged/{branch}")

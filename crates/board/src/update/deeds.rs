@@ -18,7 +18,7 @@ impl Board {
         let mut unable = Vec::new();
         for id in bound {
             let why_not = match self.card(id) {
-                Some(card) => deed.why_not(card),
+                Some(card) => deed.why_not(card, bound.len() == 1),
                 None => Some("it is gone".into()),
             };
             match why_not {

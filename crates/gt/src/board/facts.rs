@@ -109,6 +109,7 @@ impl Worker {
         let seen = self.watch.agents();
         match self.gatherer.gather(&self.town, &seen) {
             Ok(gathered) => {
+                self.watch.watch_files(gathered.files());
                 self.panes.learn(&gathered);
                 self.tell(self.facts(&gathered));
                 Some(gathered)

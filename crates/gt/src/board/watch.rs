@@ -4,11 +4,18 @@
 use gt_core::Problem;
 use gt_tmux::PaneId;
 use gt_town::Town;
-use gt_town::monitor::{Change, Monitor, Seen};
+use gt_town::monitor::{Change, Files, Monitor, Seen};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Watch(Arc<Mutex<Option<Monitor>>>);
+pub(super) struct Watch(Arc<Mutex<Inner>>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    monitor: Option<Monitor>,
+    /// What was wanted before there was one.
+    files: Files,
+}
 
 impl Watch {
     pub(super) fn begin(
@@ -17,30 +24,42 @@ impl Watch {
         send: impl Fn(Change) + Send + 'static,
     ) -> Result<(), Problem> {
         let monitor = Monitor::start(town, send)?;
-        *self.lock() = Some(monitor);
+        let mut inner = self.lock();
+        monitor.watch_files(std::mem::take(&mut inner.files));
+        inner.monitor = Some(monitor);
         Ok(())
     }
 
     /// What agents do, as far as it has been seen.
     pub(super) fn agents(&self) -> Vec<Seen> {
         self.lock()
+            .monitor
             .as_ref()
             .map(Monitor::agents)
             .unwrap_or_default()
     }
 
     pub(super) fn look_at(&self, pane: Option<PaneId>) {
-        if let Some(monitor) = &*self.lock() {
+        if let Some(monitor) = &self.lock().monitor {
             monitor.look_at(pane);
         }
     }
 
+    /// Which files the cards were made from.
+    pub(super) fn watch_files(&self, files: Files) {
+        let mut inner = self.lock();
+        match &inner.monitor {
+            Some(monitor) => monitor.watch_files(files),
+            None => inner.files = files,
+        }
+    }
+
     pub(super) fn end(&self) {
-        let monitor = self.lock().take();
+        let monitor = self.lock().monitor.take();
         drop(monitor);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Monitor>> {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

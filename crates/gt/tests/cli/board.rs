@@ -1,5 +1,6 @@
 //! The board on a real terminal, driven by its keys and read off its screen.
 
+mod agreeing;
 mod keys;
 mod shown;
 pub(crate) mod terminal;

@@ -2,9 +2,10 @@
 
 use super::{Site, task};
 use crate::containers::Container;
+use crate::monitor::{self, Files};
 use crate::sessions::{Query, Sessions};
 use crate::task::BaseAt;
-use crate::{Town, devserver, project, roles, usage, workspace};
+use crate::{Town, devserver, git, project, roles, usage, workspace};
 use gt_core::card::{Branch, Card, Server, ServerState, Session};
 use gt_core::project::Project;
 use gt_core::state::State;
@@ -12,8 +13,6 @@ use gt_core::usage::Usage;
 use gt_core::work::WorkId;
 use gt_core::{Identity, Role};
 use std::collections::HashMap;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// What was found out, and when.
@@ -35,8 +34,8 @@ pub(super) struct Stamp {
     /// The windows beside the agent, and whether they are dead.
     windows: Vec<(String, bool)>,
     base: Option<String>,
-    /// When git last changed what it keeps of the worktree.
-    git: Vec<(i64, i64)>,
+    /// What git keeps of the worktree.
+    pub(super) git: Files,
 }
 
 impl Stamp {
@@ -56,23 +55,9 @@ impl Stamp {
             since: session.and_then(|session| session.since),
             windows,
             base: base.map(|base| base.commit.clone()),
-            git: dir.map_or_else(Vec::new, git_times),
+            git: dir.map_or_else(Files::new, |dir| monitor::seen(git::own_files(dir))),
         }
     }
-}
-
-/// When git wrote what changes with commits, merges and checkouts.
-fn git_times(dir: &Path) -> Vec<(i64, i64)> {
-    let Some(own) = crate::git::own_dir(dir) else {
-        return Vec::new();
-    };
-    ["HEAD", "index", "logs/HEAD", "MERGE_HEAD"]
-        .iter()
-        .map(|name| match fs::symlink_metadata(own.join(name)) {
-            Ok(meta) => (meta.mtime(), meta.mtime_nsec()),
-            Err(_) => (0, 0),
-        })
-        .collect()
 }
 
 impl Aside {
@@ -164,6 +149,8 @@ fn usage_of(town: &Town, id: &WorkId) -> Option<Usage> {
 #[derive(Debug, Default)]
 pub(super) struct Places {
     bases: HashMap<String, Option<BaseAt>>,
+    /// What git keeps of the bases, as it was before they were asked for.
+    pub(super) files: Files,
     projects: HashMap<(String, String), Option<Project>>,
 }
 
@@ -171,12 +158,15 @@ impl Places {
     /// A new look: bases move.
     pub(super) fn begin(&mut self) {
         self.bases.clear();
+        self.files.clear();
     }
 
     pub(super) fn base(&mut self, town: &Town, rig: &str) -> Option<BaseAt> {
         if let Some(known) = self.bases.get(rig) {
             return known.clone();
         }
+        let files = monitor::seen(workspace::base_files(town, rig));
+        self.files.extend(files);
         let base = task::base_of(town, rig).ok();
         self.bases.insert(rig.to_owned(), base.clone());
         base

@@ -32,6 +32,8 @@ pub(super) struct Told {
     pub(super) work: bool,
     /// A server may have come.
     pub(super) socket: bool,
+    /// A file of others was written, made or removed.
+    pub(super) files: bool,
     pub(super) printed: Vec<PaneId>,
     pub(super) ended: Vec<u32>,
 }
@@ -77,6 +79,12 @@ impl Eyes {
             true => self.blind |= !self.kernel.watch_socket(&self.places.socket),
             false => self.kernel.forget_socket(),
         }
+    }
+
+    /// Tells when one of these files is written anew, and cares for no others any more. Again
+    /// it follows folders that have come or gone.
+    pub(super) fn watch_files<'f>(&mut self, files: impl Iterator<Item = &'f PathBuf>) {
+        self.blind |= !self.kernel.watch_files(files.cloned().collect());
     }
 
     /// Tells when this pane prints next. Whoever reads it does so after this.
@@ -137,6 +145,7 @@ impl Eyes {
             told.pushed = true;
             told.work = true;
             told.socket = true;
+            told.files = true;
             told.printed = self.panes.keys().copied().collect();
         }
         let ended = self.handles.iter().filter(|(_, handle)| handle.has_ended());
@@ -152,13 +161,14 @@ impl Eyes {
 
 #[cfg(target_os = "linux")]
 mod system {
-    use super::{Duration, Handle, PaneId, Path, Places, Told, UnixStream};
+    use super::{BTreeSet, Duration, Handle, PaneId, Path, PathBuf, Places, Told, UnixStream};
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
     use rustix::io::Errno;
     use std::collections::BTreeMap;
-    use std::ffi::CStr;
+    use std::ffi::{CStr, OsStr};
     use std::mem::MaybeUninit;
+    use std::ops::Bound;
     use std::os::fd::OwnedFd;
     use std::os::unix::ffi::OsStrExt;
 
@@ -176,13 +186,16 @@ mod system {
     pub(super) struct Kernel {
         fd: Option<OwnedFd>,
         watches: BTreeMap<i32, Watched>,
+        /// Files of others, and the folders that are watched for them.
+        files: BTreeSet<PathBuf>,
+        folders: BTreeMap<i32, PathBuf>,
     }
 
     impl Kernel {
         pub(super) fn open() -> Self {
             Kernel {
                 fd: inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok(),
-                watches: BTreeMap::new(),
+                ..Kernel::default()
             }
         }
 
@@ -242,6 +255,54 @@ mod system {
             self.forget(Watched::Socket);
         }
 
+        /// Watches the folders of these files. Git writes a file beside the one that it will
+        /// be, so a file itself would be watched only once. Where a folder is missing, the
+        /// nearest above it tells of its coming.
+        pub(super) fn watch_files(&mut self, files: BTreeSet<PathBuf>) -> bool {
+            let Some(fd) = &self.fd else {
+                return false;
+            };
+            let appears = WatchFlags::CREATE | WatchFlags::MOVED_TO;
+            let flags = appears | WatchFlags::DELETE | WatchFlags::ONLYDIR | WatchFlags::MASK_ADD;
+            let mut folders = BTreeMap::new();
+            let mut watched = BTreeSet::new();
+            let mut is_enough = true;
+            for file in &files {
+                for folder in file.ancestors().skip(1) {
+                    if watched.contains(folder) {
+                        break;
+                    }
+                    match inotify::add_watch(fd, folder, flags) {
+                        Ok(number) => {
+                            folders.insert(number, folder.to_owned());
+                            watched.insert(folder);
+                            break;
+                        }
+                        Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => {}
+                        Err(_) => {
+                            is_enough = false;
+                            break;
+                        }
+                    }
+                }
+            }
+            for number in self.folders.keys() {
+                if !folders.contains_key(number) && !self.watches.contains_key(number) {
+                    let _ = inotify::remove_watch(fd, *number);
+                }
+            }
+            self.folders = folders;
+            self.files = files;
+            is_enough
+        }
+
+        /// Whether a file of others is at that place, or would be below it.
+        fn is_wanted(&self, place: &Path) -> bool {
+            let from_here = (Bound::Included(place), Bound::Unbounded);
+            let mut from_here = self.files.range::<Path, _>(from_here);
+            from_here.next().is_some_and(|file| file.starts_with(place))
+        }
+
         pub(super) fn watch_pane(&mut self, pane: PaneId, tty: &Path) -> bool {
             let once = WatchFlags::MODIFY | WatchFlags::ONESHOT;
             // A terminal that is gone prints nothing; the next listing says so.
@@ -271,6 +332,7 @@ mod system {
                 if flags.contains(ReadFlags::QUEUE_OVERFLOW) {
                     // What was lost is not known, so it may have been anything.
                     (told.pushed, told.work, told.socket) = (true, true, true);
+                    told.files = true;
                     let panes = self.watches.values().filter_map(|watched| match watched {
                         Watched::Pane(pane) => Some(*pane),
                         _ => None,
@@ -279,6 +341,14 @@ mod system {
                     continue;
                 }
                 let name = event.file_name().map(CStr::to_bytes);
+                if let Some(folder) = self.folders.get(&event.wd()) {
+                    let place = name.map(|name| folder.join(OsStr::from_bytes(name)));
+                    // One that has no name is the folder's own end.
+                    told.files |= place.is_none_or(|place| self.is_wanted(&place));
+                }
+                if flags.contains(ReadFlags::IGNORED) {
+                    self.folders.remove(&event.wd());
+                }
                 match self.watches.get(&event.wd()).copied() {
                     Some(_) if flags.contains(ReadFlags::IGNORED) => {
                         self.watches.remove(&event.wd());
@@ -328,7 +398,7 @@ mod system {
 
 #[cfg(not(target_os = "linux"))]
 mod system {
-    use super::{Duration, Handle, PaneId, Path, Places, Told, UnixStream};
+    use super::{BTreeSet, Duration, Handle, PaneId, Path, PathBuf, Places, Told, UnixStream};
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use std::collections::BTreeMap;
 
@@ -354,6 +424,10 @@ mod system {
         }
 
         pub(super) fn forget_socket(&mut self) {}
+
+        pub(super) fn watch_files(&mut self, _files: BTreeSet<PathBuf>) -> bool {
+            false
+        }
 
         pub(super) fn watch_pane(&mut self, _pane: PaneId, _tty: &Path) -> bool {
             false

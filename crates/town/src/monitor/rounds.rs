@@ -4,6 +4,7 @@
 //! town has none, so the thread sleeps until it is told something.
 
 use super::eyes::{Eyes, Places, Told};
+use super::files::{self, Files};
 use super::push::Listening;
 use super::reading::{Care, Reading, Seen};
 use super::tmux::Client;
@@ -24,6 +25,10 @@ const MOMENT: Duration = Duration::from_millis(50);
 /// The first change is told after a moment; where they come without a pause, they are
 /// gathered for so long.
 const BURST: Duration = Duration::from_millis(250);
+/// So long after the first a command has written all its files, and so long after that the
+/// next is told of.
+const WRITTEN: Duration = Duration::from_millis(150);
+const WRITTEN_AGAIN: Duration = Duration::from_millis(500);
 /// How often a screen is read that prints without a pause.
 const SCREEN: Duration = Duration::from_millis(500);
 /// The same for a title.
@@ -45,6 +50,9 @@ pub(super) struct Rounds<F> {
     listening: Listening,
     pushed: Option<SystemTime>,
     work: Stamp,
+    /// The files of others, as they were seen last.
+    files: Files,
+    files_told: Option<Instant>,
     view: Option<PaneId>,
     due: Due,
     /// Processes that have ended while tmux still shows their panes alive: how often it was asked.
@@ -68,6 +76,7 @@ struct Due {
     silence: Option<Instant>,
     view: Option<Instant>,
     work: Option<Instant>,
+    files: Option<Instant>,
     connect: Option<Instant>,
 }
 
@@ -79,6 +88,7 @@ impl Due {
             self.silence,
             self.view,
             self.work,
+            self.files,
             self.connect,
         ];
         all.into_iter().flatten().min()
@@ -116,6 +126,8 @@ impl<F: Fn(Change)> Rounds<F> {
             eyes,
             reading: Reading::default(),
             listening,
+            files: Files::new(),
+            files_told: None,
             view: None,
             due: Due::default(),
             ending: BTreeMap::new(),
@@ -144,6 +156,9 @@ impl<F: Fn(Change)> Rounds<F> {
             if wishes.view != self.view {
                 self.look_at(wishes.view);
             }
+            if let Some(files) = wishes.files {
+                self.watch_files(files);
+            }
             if wishes.lost {
                 self.client.was_lost();
                 self.failures = 0;
@@ -169,6 +184,9 @@ impl<F: Fn(Change)> Rounds<F> {
         }
         if told.work {
             self.due.work.get_or_insert(now + MOMENT);
+        }
+        if told.files {
+            self.files_soon(now);
         }
         if told.socket && !self.client.is_connected() {
             self.failures = 0;
@@ -207,6 +225,14 @@ impl<F: Fn(Change)> Rounds<F> {
             if stamp != self.work {
                 self.work = stamp;
                 (self.send)(Change::Work);
+            }
+        }
+        if is_due(&mut self.due.files) {
+            // Folders may have come or gone.
+            self.eyes.watch_files(self.files.keys());
+            if files::have_changed(&mut self.files) {
+                self.files_told = Some(now);
+                (self.send)(Change::Files);
             }
         }
         let is_told = is_due(&mut self.due.agents);
@@ -253,6 +279,24 @@ impl<F: Fn(Change)> Rounds<F> {
         let soon = Instant::now() + MOMENT;
         let at = self.looked.map_or(soon, |at| soon.max(at + BURST));
         self.due.agents.get_or_insert(at);
+    }
+
+    fn watch_files(&mut self, files: Files) {
+        self.eyes.watch_files(files.keys());
+        self.files = files;
+        // One that was written before it was watched is told of by nobody.
+        if files::have_changed(&mut self.files.clone()) {
+            self.files_soon(Instant::now());
+        }
+    }
+
+    /// A command of git's writes several files, and a rebase the same again and again.
+    fn files_soon(&mut self, now: Instant) {
+        let soon = now + WRITTEN;
+        let at = self
+            .files_told
+            .map_or(soon, |at| soon.max(at + WRITTEN_AGAIN));
+        self.due.files.get_or_insert(at);
     }
 
     fn next_try(&mut self) -> Option<Instant> {

@@ -364,6 +364,67 @@ fn work_items_are_told_when_they_change() {
     }
 }
 
+/// Writes a file as git does: beside its place, and then into it.
+fn put(file: &Path, text: &str) {
+    let lock = file.with_extension("lock");
+    std::fs::write(&lock, text).unwrap();
+    std::fs::rename(&lock, file).unwrap();
+}
+
+#[test]
+fn files_of_others_are_told_when_they_are_written() {
+    for open in [Eyes::open as fn(Places) -> Eyes, Eyes::closed] {
+        let stage = Stage::new();
+        let (send, changes) = channel();
+        let send = move |change| drop(send.send(change));
+        let monitor = Monitor::start_with(&stage.town, open, send).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let (head, branch) = (folder.path().join("HEAD"), folder.path().join("refs/a/b"));
+        put(&head, "one");
+        monitor.watch_files(seen([head.clone(), branch.clone()]));
+        let told = |what: &str| drop(expect(&changes, what, |change| *change == Change::Files));
+        put(&head, "two");
+        told("another file in its place");
+        std::fs::create_dir_all(branch.parent().unwrap()).unwrap();
+        put(&branch, "one");
+        told("one in a folder that was not there");
+        put(&branch, "two");
+        told("the same again");
+        std::fs::remove_dir_all(folder.path().join("refs")).unwrap();
+        told("its end");
+        // One that was written between the look and the watch is not missed.
+        let before = seen([head.clone()]);
+        put(&head, "three");
+        monitor.watch_files(before);
+        told("one that was written meanwhile");
+    }
+}
+
+#[test]
+fn files_that_stay_as_they_are_wake_nobody() {
+    let stage = Stage::new();
+    let (monitor, changes) = stage.watch();
+    let folder = tempfile::tempdir().unwrap();
+    let (head, other) = (folder.path().join("HEAD"), folder.path().join("other"));
+    put(&head, "one");
+    monitor.watch_files(seen([head.clone()]));
+    settle(&monitor);
+    let before = monitor.wakeups();
+    assert_eq!(std::fs::read(&head).unwrap(), b"one");
+    std::thread::sleep(Duration::from_millis(1_500));
+    assert_eq!(monitor.wakeups(), before, "it was only read");
+    put(&other, "one");
+    settle(&monitor);
+    let is_told = |change: &Change| *change == Change::Files;
+    assert_eq!(changes.try_iter().filter(is_told).count(), 0);
+    monitor.watch_files(Files::new());
+    settle(&monitor);
+    let before = monitor.wakeups();
+    put(&head, "two");
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(monitor.wakeups(), before, "nobody wants to hear of it");
+}
+
 #[test]
 fn a_change_is_told_again_when_it_can_be_read() {
     let stage = Stage::new();

@@ -69,7 +69,10 @@ pub(super) fn actions(
         match why_not {
             Some(why) => spans.push(canvas.span(format!("({why})"), Tone::Dim)),
             None if meant != deed => spans.push(canvas.span("(it runs: attaches)", Tone::Dim)),
-            None => {}
+            None => {
+                let doubt = doubt(board, bound, meant);
+                spans.extend(doubt.map(|doubt| canvas.span(format!("({doubt})"), Tone::Dim)));
+            }
         }
         lines.push(Line::from(spans));
     }
@@ -91,11 +94,19 @@ fn why_not(board: &Board, bound: &[WorkId], deed: Deed) -> Option<Cow<'static, s
         return Some("for one card only".into());
     }
     let mut reasons = bound.iter().map(|id| match board.card(id) {
-        Some(card) => deed.why_not(card),
+        Some(card) => deed.why_not(card, bound.len() == 1),
         None => Some("it is gone".into()),
     });
     let first = reasons.next().flatten()?;
     reasons.all(|why| why.is_some()).then_some(first)
+}
+
+/// What speaks against it and does not forbid it.
+fn doubt(board: &Board, bound: &[WorkId], deed: Deed) -> Option<&'static str> {
+    let [id] = bound else {
+        return None;
+    };
+    deed.doubt(board.card(id)?)
 }
 
 pub(super) fn filter(

@@ -18,7 +18,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A task whose agent runs and waits for its first words.
-fn running() -> (TestEnv, String, PathBuf) {
+pub(super) fn running() -> (TestEnv, String, PathBuf) {
     let (env, id) = with_project("");
     env.gt(&["task", "start", &id]).ok();
     wait_state(&env, &id, "idle");
@@ -27,7 +27,7 @@ fn running() -> (TestEnv, String, PathBuf) {
 }
 
 #[track_caller]
-fn wait_state(env: &TestEnv, id: &str, state: &str) {
+pub(super) fn wait_state(env: &TestEnv, id: &str, state: &str) {
     wait_card(env, id, state, |card| card["session"]["state"] == state);
 }
 
@@ -41,7 +41,7 @@ fn wait_agent(env: &TestEnv, id: &str) {
 }
 
 /// Writes a file, commits it, and gives the commit.
-fn commit(env: &TestEnv, dir: &Path, name: &str, text: &str) -> String {
+pub(super) fn commit(env: &TestEnv, dir: &Path, name: &str, text: &str) -> String {
     fs::write(dir.join(name), text).unwrap();
     env.git(dir, &["add", "--all"]);
     env.git(dir, &["commit", "--quiet", "-m", &format!("Change {name}")]);
@@ -49,7 +49,7 @@ fn commit(env: &TestEnv, dir: &Path, name: &str, text: &str) -> String {
 }
 
 /// The same where the owner of the base does it.
-fn commit_to_base(env: &TestEnv, name: &str, text: &str) -> String {
+pub(super) fn commit_to_base(env: &TestEnv, name: &str, text: &str) -> String {
     commit(env, &env.path("source-gastown"), name, text)
 }
 

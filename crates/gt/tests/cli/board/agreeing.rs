@@ -1,0 +1,84 @@
+//! What happens beside the board, by nobody's command: it is shown within a second.
+
+use super::keys::{commit, commit_to_base, running, wait_state};
+use super::terminal::Terminal;
+use super::wait_card;
+use gt_tmux::testing::wait_until;
+use std::time::{Duration, Instant};
+
+const A_SECOND: Duration = Duration::from_secs(1);
+
+/// The boards show it within a second from now on.
+#[track_caller]
+fn agree(boards: &[&Terminal<'_>], what: &str, is_there: impl Fn(&str) -> bool) {
+    let began = Instant::now();
+    for board in boards {
+        board.wait(what, &is_there);
+    }
+    let took = began.elapsed();
+    assert!(took < A_SECOND, "{what}: {took:?}");
+}
+
+/// Waits until a board has gathered what there was to gather, and rests.
+fn settle(board: &Terminal<'_>) {
+    let mut since = (board.screen(), Instant::now());
+    wait_until("the board rests", crate::env::PATIENCE, || {
+        let now = board.screen();
+        if now != since.0 {
+            since = (now, Instant::now());
+        }
+        (since.1.elapsed() > Duration::from_millis(1_500)).then_some(())
+    });
+}
+
+#[test]
+fn what_git_does_by_hand_is_shown_within_a_second() {
+    let (env, id, dir) = running();
+    wait_state(&env, &id, "idle");
+    let one = Terminal::open(&env, 150, 45);
+    let two = Terminal::named(&env, "v", 120, 40, &[]);
+    one.find(&id);
+    two.find(&id);
+    settle(&one);
+    let both = [&one, &two];
+    commit(&env, &dir, "mine.txt", "mine\n");
+    agree(&both, "a commit", |screen| screen.contains("↑1"));
+    commit(&env, &dir, "more.txt", "more\n");
+    agree(&both, "another", |screen| screen.contains("↑2"));
+    env.git(&dir, &["reset", "--quiet", "--soft", "HEAD~1"]);
+    agree(&both, "one taken back", |screen| screen.contains("↑1"));
+    // A branch whose name is packed away is written beside the others again.
+    env.git(&dir, &["pack-refs", "--all"]);
+    env.git(&dir, &["commit", "--quiet", "-m", "again"]);
+    agree(&both, "one on a packed branch", |screen| {
+        screen.contains("↑2")
+    });
+    // The base moves as well.
+    commit_to_base(&env, "theirs.txt", "theirs\n");
+    env.git(&dir, &["fetch", "--quiet", "origin"]);
+    agree(&both, "a move of the base", |screen| screen.contains("↓1"));
+    // A task that is stopped has a worktree, too.
+    env.gt(&["task", "stop", &id]).ok();
+    wait_card(&env, &id, "stopped", |card| card["session"].is_null());
+    settle(&one);
+    commit(&env, &dir, "last.txt", "last\n");
+    agree(&both, "one where nobody works", |screen| {
+        screen.contains("↑3")
+    });
+}
+
+#[test]
+fn a_merge_is_not_refused_by_what_the_board_does_not_know_yet() {
+    let (env, id, dir) = running();
+    let board = Terminal::open(&env, 150, 45);
+    board.find(&id);
+    settle(&board);
+    // The command has the last word, in either case.
+    board.act("m");
+    board.wait_text("has nothing that");
+    board.press(&["Escape"]);
+    board.wait("no menu", |screen| !screen.contains("Start and work"));
+    commit(&env, &dir, "mine.txt", "mine\n");
+    board.act("m");
+    wait_card(&env, &id, "merged", |card| card["branch"]["ahead"] == 0);
+}
