@@ -13,7 +13,7 @@ use crate::theme::Theme;
 use crate::toast::Toasts;
 use crate::view::{self, Drawn};
 use crate::{Moment, Wish, ansi};
-use gt_core::card::{Card, Column};
+use gt_core::card::{Card, Column, Server};
 use gt_core::work::WorkId;
 use ratatui::Frame;
 use ratatui::text::Line;
@@ -215,12 +215,32 @@ impl Board {
         }
         self.facts = facts;
         self.lists.learn(&self.facts, &self.lens);
+        self.learn_servers();
         let before = self.cursor.clone();
         self.settle();
         if self.cursor != before && self.vanished.is_none() {
             self.vanished = before;
         }
         self.dirty = true;
+    }
+
+    /// Servers that are on offer are shown as they are now, each in its place.
+    fn learn_servers(&mut self) {
+        let Some(Overlay::Servers { bound, servers, .. }) = &mut self.overlay else {
+            return;
+        };
+        let [id] = bound.as_slice() else {
+            return;
+        };
+        let Some(card) = self.lists.card(&self.facts, id) else {
+            return;
+        };
+        let names = |servers: &[Server]| -> Vec<String> {
+            servers.iter().map(|server| server.name.clone()).collect()
+        };
+        if names(&card.servers) == names(servers) {
+            servers.clone_from(&card.servers);
+        }
     }
 
     /// After the search, the filter, the order or the project has changed.

@@ -10,7 +10,7 @@ use crate::containers::{self, Container, PaneRow};
 use crate::lock::FileLock;
 use crate::task::{self, TaskOptions};
 use crate::windows::{self, AfterEnd, Wish};
-use crate::{Result, Town, project, roles, workspace};
+use crate::{Result, Town, monitor, project, roles, workspace};
 use gt_core::project::{DevServer, Project};
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, Role};
@@ -148,7 +148,7 @@ pub fn start(town: &Town, agent: &Identity, name: Option<&str>) -> Result<Vec<Se
     }
     let site = Site::of(town, agent)?;
     let began = Instant::now();
-    servers
+    let settled = servers
         .into_iter()
         .map(|(server, changed)| {
             let mut now = site.look(town, server)?;
@@ -158,7 +158,10 @@ pub fn start(town: &Town, agent: &Identity, name: Option<&str>) -> Result<Vec<Se
             }
             Ok(Server { changed, ..now })
         })
-        .collect()
+        .collect();
+    // tmux tells of its window, and nobody of its port.
+    monitor::tell(town);
+    settled
 }
 
 /// Stops servers beside an agent, and closes their windows.

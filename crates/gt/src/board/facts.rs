@@ -87,11 +87,11 @@ impl Worker {
             }
             self.gatherer.look(&self.town, &mut gathered, &id);
             if told.elapsed() > BETWEEN_PARTS {
-                self.tell(self.facts(&gathered));
+                self.show(&gathered);
                 told = Instant::now();
             }
         }
-        self.tell(self.facts(&gathered));
+        self.show(&gathered);
         gathered.is_in_motion()
     }
 
@@ -110,8 +110,7 @@ impl Worker {
         match self.gatherer.gather(&self.town, &seen) {
             Ok(gathered) => {
                 self.watch.watch_files(gathered.files());
-                self.panes.learn(&gathered);
-                self.tell(self.facts(&gathered));
+                self.show(&gathered);
                 Some(gathered)
             }
             Err(problem) => {
@@ -131,6 +130,12 @@ impl Worker {
             cards: gathered.cards.clone(),
             warnings: gathered.warnings.clone(),
         }
+    }
+
+    /// Those who show more of a card learn first what the card will say.
+    fn show(&mut self, gathered: &Gathered) {
+        self.panes.learn(gathered);
+        self.tell(self.facts(gathered));
     }
 
     /// What has not changed needs no new picture.

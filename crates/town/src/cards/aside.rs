@@ -1,7 +1,7 @@
 //! What is dear to find out about one card, and when it has to be found out again.
 
 use super::{Site, task};
-use crate::containers::Container;
+use crate::containers::{Container, PaneRow};
 use crate::monitor::{self, Files};
 use crate::sessions::{Query, Sessions};
 use crate::task::BaseAt;
@@ -31,11 +31,29 @@ pub(super) struct Stamp {
     activity: Option<i64>,
     state: Option<State>,
     since: Option<i64>,
-    /// The windows beside the agent, and whether they are dead.
-    windows: Vec<(String, bool)>,
+    /// The windows beside the agent, and how those ended that have.
+    windows: Vec<Window>,
     base: Option<String>,
     /// What git keeps of the worktree.
     pub(super) git: Files,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Window {
+    name: String,
+    dead: bool,
+    /// The status and the signal, which tmux may know only a moment later.
+    end: (Option<i32>, Option<i32>),
+}
+
+impl Window {
+    fn of(row: &PaneRow) -> Self {
+        Window {
+            name: row.tag_window.clone(),
+            dead: row.dead,
+            end: (row.exit_status, row.exit_signal),
+        }
+    }
 }
 
 impl Stamp {
@@ -46,8 +64,7 @@ impl Stamp {
         dir: Option<&Path>,
     ) -> Self {
         let windows = container.map_or_else(Vec::new, |container| {
-            let own = container.own_windows();
-            own.map(|row| (row.tag_window.clone(), row.dead)).collect()
+            container.own_windows().map(Window::of).collect()
         });
         Stamp {
             activity: container.map(|container| container.pane().activity),

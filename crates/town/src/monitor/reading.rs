@@ -199,8 +199,15 @@ impl Reading {
                 let care = care(container, self.presets.get(town, &pane.tag_harness));
                 living.push((pane.pane, pane.tty.clone(), pane.pid, care));
             }
-            let resolver = living_resolver(container);
-            living.extend(resolver.map(|row| (row.pane, row.tty.clone(), row.pid, Care::Screen)));
+            let resolver = living_resolver(container).map(|row| row.pane);
+            for row in container.own_windows().filter(|row| is_not_over(row)) {
+                let care = match resolver == Some(row.pane) {
+                    true => Care::Screen,
+                    // What a server prints is of no interest, only that it ends.
+                    false => Care::None,
+                };
+                living.push((row.pane, row.tty.clone(), row.pid, care));
+            }
         }
         living
     }
@@ -233,10 +240,14 @@ fn track(tracker: &mut Tracker, report: &mut Report, now: i64) -> Option<Change>
     change
 }
 
-/// One of which it is not known how it ended is not done with yet.
 fn living_resolver(container: &Container) -> Option<&PaneRow> {
     let resolver = container.resolver_pane();
-    resolver.filter(|row| !row.dead || row.lost_its_status())
+    resolver.filter(|row| is_not_over(row))
+}
+
+/// One of which it is not known how it ended is not done with yet.
+fn is_not_over(row: &PaneRow) -> bool {
+    !row.dead || row.lost_its_status()
 }
 
 /// What is new about whoever was given the conflicts of a merge. That it has failed is none

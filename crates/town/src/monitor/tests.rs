@@ -426,6 +426,30 @@ fn files_that_stay_as_they_are_wake_nobody() {
 }
 
 #[test]
+fn the_end_of_a_window_beside_an_agent_is_told() {
+    let stage = Stage::new();
+    let max = stage.agent("max", "unknown");
+    let (pane, _) = window(&stage, &max, "dev-web");
+    let (monitor, changes) = stage.watch();
+    settle(&monitor);
+    // That there is a server was news.
+    drop(changes.try_iter().count());
+    let ask = Command::new("display-message").arg("-p");
+    let ask = ask.target(pane).arg("#{pane_pid}");
+    let pid: i32 = stage
+        .tmux
+        .server()
+        .run(ask)
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
+    rustix::process::kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+    expect(&changes, "agents", |change| *change == Change::Agents);
+    settle(&monitor);
+}
+
+#[test]
 fn a_change_is_told_again_when_it_can_be_read() {
     let stage = Stage::new();
     stage.item();

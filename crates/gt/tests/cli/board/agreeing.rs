@@ -3,7 +3,11 @@
 use super::keys::{commit, commit_to_base, running, wait_state};
 use super::terminal::Terminal;
 use super::wait_card;
+use crate::dev_servers::free_port;
+use crate::tasks::with_project;
 use gt_tmux::testing::wait_until;
+use std::fs;
+use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 const A_SECOND: Duration = Duration::from_secs(1);
@@ -81,4 +85,49 @@ fn a_merge_is_not_refused_by_what_the_board_does_not_know_yet() {
     commit(&env, &dir, "mine.txt", "mine\n");
     board.act("m");
     wait_card(&env, &id, "merged", |card| card["branch"]["ahead"] == 0);
+}
+
+#[test]
+fn a_server_that_dies_is_shown_so_within_a_second() {
+    let (env, id) = with_project(&format!(
+        "[[dev_servers]]\nname = 'web'\nport = {}\ncommand = 'sleep 1000; exit 7'\n",
+        free_port()
+    ));
+    env.gt(&["task", "start", &id]).ok();
+    let started = env.json(&["dev", "start", &id]);
+    let port = u16::try_from(started[0]["port"].as_u64().unwrap()).unwrap();
+    let _listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
+    let one = Terminal::open(&env, 150, 45);
+    let two = Terminal::named(&env, "v", 150, 45, &[]);
+    one.find(&id);
+    let runs = format!(" :{port}");
+    one.wait_text(&runs);
+    one.act("r");
+    one.wait_text("Dev servers of");
+    // The other has its windows before it.
+    two.find(&id);
+    two.wait_text(&runs);
+    two.press(&["Enter", "5"]);
+    two.wait_text(&format!("running on port {port}"));
+    settle(&one);
+    // Its child, as it would die itself; it says by its own exit code that it has failed.
+    let shell = started[0]["pid"].as_u64().unwrap();
+    let children = format!("/proc/{shell}/task/{shell}/children");
+    let child = fs::read_to_string(children).unwrap();
+    let killed = env.command("kill").arg("-9").arg(child.trim()).status();
+    assert!(killed.unwrap().success());
+    let began = Instant::now();
+    one.wait("its failure", |screen| {
+        screen.contains("✗ web") && !screen.contains("running")
+    });
+    two.wait("its failure among the windows", |screen| {
+        screen.contains("ended with 7")
+            && screen.contains(&format!("on port {port}"))
+            && !screen.contains("running")
+    });
+    let took = began.elapsed();
+    assert!(took < A_SECOND, "{took:?}");
+    assert_eq!(env.json(&["dev", "list", &id])[0]["state"], "error");
+    one.press(&["Escape"]);
+    one.wait_text(&format!("✗:{port}"));
 }
