@@ -24,7 +24,7 @@ pub use mark::matches;
 pub use witness::{Looked, witness};
 
 use crate::harness::{Dialog, Frame, Preset, TitleMarks};
-use crate::state::State;
+use crate::state::{self, State};
 use line::Line;
 use outcome::Ending;
 use serde::Serialize;
@@ -250,7 +250,7 @@ impl<'p> Titled<'p> {
             State::Busy => "title.busy",
             _ => "title.ready",
         };
-        let reason = format!("its title begins with {mark}");
+        let reason = state::in_words(state).to_owned();
         Verdict::new(state, rule, Some(mark), reason)
     }
 }

@@ -240,7 +240,7 @@ fn without_screen(seen: &Observed<'_>, preset: Option<&Preset>) -> Report {
     }
     // A hook said it once; the title says it now. Some changes no hook reports, such
     // as an interrupt or an approval.
-    if let Some((state, mark)) = preset.and_then(|preset| by_title(seen.title, preset)) {
+    if let Some(state) = preset.and_then(|preset| by_title(seen.title, preset)) {
         if let Some(tag) = seen.tag.filter(|tag| agrees(*tag, state)) {
             match seen.tag_source {
                 Some(Source::Hook) => return tagged(tag, Source::Hook),
@@ -252,7 +252,7 @@ fn without_screen(seen: &Observed<'_>, preset: Option<&Preset>) -> Report {
             state,
             source: Source::Title,
             since: None,
-            reason: Some(format!("title begins with {mark}")),
+            reason: Some(in_words(state).to_owned()),
         };
     }
     let says_all = preset.is_some_and(|preset| preset.title_marks.always);
@@ -261,7 +261,7 @@ fn without_screen(seen: &Observed<'_>, preset: Option<&Preset>) -> Report {
             state: State::Idle,
             source: Source::Title,
             since: None,
-            reason: Some("title has no mark".to_owned()),
+            reason: Some(in_words(State::Idle).to_owned()),
         },
         (Some(state), Some(source @ (Source::Hook | Source::Gt))) => tagged(state, source),
         (tag, _) => tagged(tag.unwrap_or(State::Running), Source::Process),
@@ -334,7 +334,7 @@ impl Tracker {
 fn title_ends_a_pause(seen: &Observed<'_>, preset: Option<&Preset>) -> bool {
     let without_hooks = preset.filter(|preset| preset.hooks.installer.is_none());
     let says = without_hooks.and_then(|preset| by_title(seen.title, preset));
-    says.is_some_and(|(state, _)| state != State::Idle)
+    says.is_some_and(|state| state != State::Idle)
 }
 
 pub(crate) fn death(seen: &Observed<'_>) -> Report {
@@ -352,13 +352,25 @@ pub(crate) fn death(seen: &Observed<'_>) -> Report {
     }
 }
 
-fn by_title<'p>(title: &str, preset: &'p Preset) -> Option<(State, &'p str)> {
+fn by_title(title: &str, preset: &Preset) -> Option<State> {
     let marks = &preset.title_marks;
-    let find = |marks: &'p [String]| TitleMarks::first(marks, title);
-    find(&marks.waiting)
-        .map(|mark| (State::Waiting, mark))
-        .or_else(|| find(&marks.busy).map(|mark| (State::Busy, mark)))
-        .or_else(|| find(&marks.ready).map(|mark| (State::Idle, mark)))
+    let all = [
+        (State::Waiting, &marks.waiting),
+        (State::Busy, &marks.busy),
+        (State::Idle, &marks.ready),
+    ];
+    let mut said = all.into_iter();
+    said.find(|(_, marks)| TitleMarks::first(marks, title).is_some())
+        .map(|(state, _)| state)
+}
+
+/// What the mark of a title means, for people who do not know the marks.
+pub(crate) fn in_words(state: State) -> &'static str {
+    match state {
+        State::Waiting => "waits for an answer",
+        State::Busy => "works",
+        _ => "waits at its prompt",
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::containers::{Container, PaneRow};
 use crate::inject::{Seen, Typist, press};
 use crate::lock::FileLock;
 use crate::queue::Queue;
-use crate::{Result, Town, harnesses, nudge, task};
+use crate::{Result, Town, harnesses, monitor, nudge, task};
 use gt_core::answer::{self, Choice};
 use gt_core::harness::Preset;
 use gt_core::screen::Asking;
@@ -204,6 +204,8 @@ pub fn answer(
         })?;
     }
     confirm(town, asker, &mut typist, &asking, chosen)?;
+    // No hook tells of an approval, and a title is looked at only now and then.
+    monitor::tell(town);
     Ok(Answered { asking, chosen })
 }
 

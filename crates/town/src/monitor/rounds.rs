@@ -54,6 +54,8 @@ pub(super) struct Rounds<F> {
     files: Files,
     files_told: Option<Instant>,
     view: Option<PaneId>,
+    /// Somebody has told of something that a title may still follow.
+    awaited: bool,
     due: Due,
     /// Processes that have ended while tmux still shows their panes alive: how often it was asked.
     ending: BTreeMap<u32, u32>,
@@ -129,6 +131,7 @@ impl<F: Fn(Change)> Rounds<F> {
             files: Files::new(),
             files_told: None,
             view: None,
+            awaited: false,
             due: Due::default(),
             ending: BTreeMap::new(),
             failures: 0,
@@ -179,6 +182,7 @@ impl<F: Fn(Change)> Rounds<F> {
             if at != self.pushed {
                 self.pushed = at;
                 self.failures = 0;
+                self.awaited = true;
                 self.look_soon();
             }
         }
@@ -202,6 +206,7 @@ impl<F: Fn(Change)> Rounds<F> {
             }
             let pause = match self.care_of(pane) {
                 Care::Screen => SCREEN,
+                Care::Title if self.awaited => BURST,
                 Care::Title => TITLE,
                 Care::None => continue,
             };
@@ -243,6 +248,8 @@ impl<F: Fn(Change)> Rounds<F> {
         let is_silent = is_due(&mut self.due.silence);
         if is_told || has_printed || is_silent {
             self.due.prints = None;
+            // This look was it, unless it came before anything was printed.
+            self.awaited &= is_told;
             let printed = std::mem::take(&mut self.due.printed);
             for pane in &printed {
                 self.arm(*pane);

@@ -131,3 +131,34 @@ fn a_server_that_dies_is_shown_so_within_a_second() {
     one.press(&["Escape"]);
     one.wait_text(&format!("✗:{port}"));
 }
+
+#[test]
+fn an_answer_is_seen_as_soon_as_it_is_given() {
+    let (env, id) = with_project("");
+    let agent = format!("task/{id}");
+    let prompt = "[[tool=sleep 5]]";
+    env.gt(&["task", "start", &id, "--prompt", prompt]).ok();
+    env.gt(&["wait", &id, "--until", "waiting"]).ok();
+    let one = Terminal::open(&env, 150, 45);
+    let two = Terminal::named(&env, "v", 150, 45, &[]);
+    let both = [&one, &two];
+    for board in both {
+        board.find(&id);
+        board.wait_text("Needs you 1");
+    }
+    settle(&one);
+    env.gt(&["answer", &agent, "yes"]).ok();
+    let began = Instant::now();
+    for board in both {
+        board.wait("it works", |screen| screen.contains("Needs you 0"));
+        assert!(
+            !board.screen().contains("begins with"),
+            "{}",
+            board.screen()
+        );
+    }
+    let took = began.elapsed();
+    assert!(took < A_SECOND / 2, "{took:?}");
+    let report = env.agent(&agent);
+    assert_eq!(report["state"], "busy", "{report}");
+}
