@@ -120,10 +120,12 @@ pub(crate) fn attach(id: &WorkId, how: Option<&str>) -> Draft {
     }
 }
 
-/// A start once more, from the words of the one that has failed.
+/// A command once more, from the words of the one whose init command has failed. After
+/// `--` there are only names.
 pub(crate) fn go_on(id: &WorkId, title: &str, words: &[String]) -> Draft {
     let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
-    words.push("--continue-on-failure");
+    let end = words.iter().position(|word| *word == "--");
+    words.insert(end.unwrap_or(words.len()), "--continue-on-failure");
     Draft::new(id, title, &words)
 }
 

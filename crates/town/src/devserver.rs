@@ -128,12 +128,20 @@ pub fn list_all(town: &Town) -> Result<Vec<Server>> {
 }
 
 /// Starts servers beside an agent. A task that has no container gets one, with a shell in
-/// place of an agent.
-pub fn start(town: &Town, agent: &Identity, name: Option<&str>) -> Result<Vec<Server>> {
-    if agent.role() == Role::Task && containers::of_agent(town, agent)?.is_none() {
+/// place of an agent; a shell whose init commands have failed tries them again.
+pub fn start(
+    town: &Town,
+    agent: &Identity,
+    name: Option<&str>,
+    continue_on_failure: bool,
+) -> Result<Vec<Server>> {
+    if agent.role() == Role::Task && !task::is_initialized(town, agent)? {
         let id: WorkId = agent.short_name().parse()?;
+        let name = name.map_or_else(String::new, |name| format!(" {name}"));
         let only_a_shell = TaskOptions {
             no_agent: true,
+            continue_on_failure,
+            asked_by: Some(format!("gt dev start {id}{name}")),
             ..TaskOptions::default()
         };
         task::start(town, &id, &only_a_shell, &mut |_| false)?;
@@ -184,9 +192,14 @@ pub fn stop(town: &Town, agent: &Identity, name: Option<&str>) -> Result<Vec<Ser
 }
 
 /// Stops servers and starts them again, on the same ports.
-pub fn restart(town: &Town, agent: &Identity, name: Option<&str>) -> Result<Vec<Server>> {
+pub fn restart(
+    town: &Town,
+    agent: &Identity,
+    name: Option<&str>,
+    continue_on_failure: bool,
+) -> Result<Vec<Server>> {
     stop(town, agent, name)?;
-    start(town, agent, name)
+    start(town, agent, name, continue_on_failure)
 }
 
 fn lock(town: &Town, agent: &Identity) -> Result<FileLock> {

@@ -111,6 +111,37 @@ pub struct TaskOptions {
     pub no_agent: bool,
     /// As a life before was started, and in its conversation.
     pub as_before: Option<StartOptions>,
+    /// The command that asks for it, where that is not `gt task start`.
+    pub asked_by: Option<String>,
+}
+
+impl TaskOptions {
+    /// The command that asks for the same again.
+    fn command(&self, id: &WorkId) -> String {
+        if let Some(asked_by) = &self.asked_by {
+            return asked_by.clone();
+        }
+        let mut command = format!("gt task start {id}");
+        for (is_wished, option) in [
+            (self.work, " --work"),
+            (self.yolo, " --yolo"),
+            (self.force, " --force"),
+            (self.no_agent, " --no-agent"),
+        ] {
+            command.push_str(if is_wished { option } else { "" });
+        }
+        for (option, value) in [
+            (
+                "--prompt",
+                self.prompt.as_deref().map(gt_core::shell::quote),
+            ),
+            ("--harness", self.harness.clone()),
+            ("--account", self.account.clone()),
+        ] {
+            command.extend(value.map(|value| format!(" {option} {value}")));
+        }
+        command
+    }
 }
 
 /// A task that is there now.
@@ -234,6 +265,17 @@ fn present(town: &Town, item: &Item, agent: &Identity, container: &Container) ->
 /// Whether an agent runs in its container: one that is dead, or a shell, is none.
 fn is_alive(container: &Container) -> bool {
     container.life().is_some() && !container.pane().dead && !container.lost_agent_pane()
+}
+
+/// Whether a task has a container in which nothing is left to be done before others can
+/// work there: its agent has been started, or its init commands are done.
+pub(crate) fn is_initialized(town: &Town, agent: &Identity) -> Result<bool> {
+    match containers::of_agent(town, agent)? {
+        Some(container) if container.life().is_none() => {
+            Ok(tag_of(town, &container, tags::INIT_DONE)? == "1")
+        }
+        container => Ok(container.is_some()),
+    }
 }
 
 /// The value of a container's tag.

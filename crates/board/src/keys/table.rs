@@ -181,7 +181,7 @@ pub const TABLE: &[Binding] = rows! {
     Cleanup     "Esc n q"            Back,                         "Do nothing";
     Cleanup     "Ctrl-c"             Quit,                         "Leave the board";
 
-    InitFailed  "y"                  Yes,                          "Go on without it", "gt task start ID --continue-on-failure";
+    InitFailed  "y"                  Yes,                          "Go on without it", "gt … --continue-on-failure";
     InitFailed  "a"                  SkipAndAttach,                "Look: go to its shell", "gt task attach ID --skip";
     InitFailed  "Esc n q"            Back,                         "Leave it as it is";
     InitFailed  "Ctrl-c"             Quit,                         "Leave the board";

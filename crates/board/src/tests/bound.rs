@@ -188,7 +188,7 @@ fn a_start_can_go_on_without_the_init_command_that_failed() {
         let result = Err(init_failed());
         stage.happens(Event::Outcome { order, result });
         stage.assert_mode(Mode::InitFailed);
-        stage.assert_shows("Go on with the start of gt-00epc?");
+        stage.assert_shows("Go on with gt-00epc?");
         stage.assert_shows("the init command `make` ended with exit code 2");
         assert_eq!(
             commands(&stage.press("y")),
@@ -208,6 +208,35 @@ fn a_start_can_go_on_without_the_init_command_that_failed() {
         stage.happens(Event::Outcome { order, result });
         assert_eq!(commands(&stage.press(key)), wanted);
         stage.assert_mode(Mode::Board);
+    }
+}
+
+#[test]
+fn whatever_needed_the_init_command_goes_on_by_its_own_command() {
+    for (card, keys, wanted) in [
+        (
+            "gt-00psd",
+            " R",
+            "run: gt task resume gt-00psd --json --continue-on-failure",
+        ),
+        (
+            "gt-00bsy",
+            " rs",
+            "run: gt dev start --json --continue-on-failure -- gt-00bsy",
+        ),
+        (
+            "gt-00bsy",
+            " u",
+            "run: gt task update gt-00bsy --json --continue-on-failure",
+        ),
+    ] {
+        let mut stage = Stage::new(80, 24);
+        stage.board.select(&id(card));
+        stage.press(keys);
+        let (order, result) = (stage.board.orders, Err(init_failed()));
+        stage.happens(Event::Outcome { order, result });
+        stage.assert_mode(Mode::InitFailed);
+        assert_eq!(commands(&stage.press("y")), [wanted]);
     }
 }
 
@@ -238,7 +267,7 @@ fn a_question_that_comes_by_itself_takes_no_key_that_was_meant_for_something_els
         assert_eq!(commands(&stage.board.handle(event, stage.now)), [""; 0]);
     }
     stage.draw();
-    stage.assert_shows("Go on with the start of gt-00epc?");
+    stage.assert_shows("Go on with gt-00epc?");
 }
 
 /// A stage that was asked whether to merge, with the cursor elsewhere by now.

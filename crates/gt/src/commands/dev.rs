@@ -21,11 +21,11 @@ pub(crate) enum DevCommand {
     /// Start servers on free ports, which they keep
     ///
     /// A task that has no container gets one: its worktree, a shell and the init commands.
-    Start(WhichArgs),
+    Start(StartArgs),
     /// Stop servers, and close their windows
     Stop(WhichArgs),
     /// Stop servers and start them again, on the same ports
-    Restart(WhichArgs),
+    Restart(StartArgs),
     /// Show a server in the browser
     Open(WhichArgs),
 }
@@ -46,21 +46,52 @@ pub(crate) struct WhichArgs {
     name: Option<String>,
 }
 
-type Change = fn(&Town, &Identity, Option<&str>) -> Result<Vec<Server>, Problem>;
+#[derive(Debug, Args)]
+pub(crate) struct StartArgs {
+    #[command(flatten)]
+    which: WhichArgs,
+    /// Go on when an init command fails
+    #[arg(long)]
+    continue_on_failure: bool,
+}
+
+/// What is to become of servers.
+enum Change {
+    Start { continue_on_failure: bool },
+    Stop,
+    Restart { continue_on_failure: bool },
+}
+
+impl StartArgs {
+    fn change(self, change: fn(bool) -> Change) -> (WhichArgs, Change) {
+        (self.which, change(self.continue_on_failure))
+    }
+}
 
 pub(crate) fn run(command: DevCommand, context: &Context) -> Answer {
     let town = context.town()?;
-    let change: (WhichArgs, Change) = match command {
+    let (args, change) = match command {
         DevCommand::List(args) => return list(&town, args.whose.as_deref(), context),
         DevCommand::Open(args) => return open(&town, &args, context),
-        DevCommand::Start(args) => (args, devserver::start),
-        DevCommand::Stop(args) => (args, devserver::stop),
-        DevCommand::Restart(args) => (args, devserver::restart),
+        DevCommand::Start(args) => args.change(|continue_on_failure| Change::Start {
+            continue_on_failure,
+        }),
+        DevCommand::Stop(args) => (args, Change::Stop),
+        DevCommand::Restart(args) => args.change(|continue_on_failure| Change::Restart {
+            continue_on_failure,
+        }),
     };
-    let (args, change) = change;
     let (agent, name) = which(&town, &args, context)?;
     context.catch_interrupts();
-    let servers = change(&town, &agent, name)?;
+    let servers = match change {
+        Change::Start {
+            continue_on_failure,
+        } => devserver::start(&town, &agent, name, continue_on_failure)?,
+        Change::Stop => devserver::stop(&town, &agent, name)?,
+        Change::Restart {
+            continue_on_failure,
+        } => devserver::restart(&town, &agent, name, continue_on_failure)?,
+    };
     if servers.is_empty() && !context.json {
         output::line("The project has no servers: [[dev_servers]] in its .gt.toml names them.")?;
         return Ok(ExitCode::SUCCESS);

@@ -141,6 +141,7 @@ fn start(town: &Town, args: StartArgs, context: &Context) -> Answer {
         force: args.force,
         no_agent: args.no_agent,
         as_before: None,
+        asked_by: None,
     };
     context.catch_interrupts();
     if containers::of_agent(town, &agent)?.is_none() {

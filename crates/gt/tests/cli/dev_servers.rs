@@ -209,3 +209,24 @@ fn a_server_that_runs_is_opened() {
         (fs::read_to_string(env.path("opened")).ok()? == url).then_some(())
     });
 }
+
+#[test]
+fn a_failed_init_command_is_gone_on_without_by_the_command_that_needed_it() {
+    let (env, id) = crate::tasks::with_project(&format!(
+        "[init]\ncommands = ['exit 7']\n\
+         [[dev_servers]]\nname = 'web'\nport = {}\ncommand = 'exec sleep 1000'\n",
+        free_port()
+    ));
+    // Again and again: a shell whose init commands have failed is not ready for a server.
+    for _ in 0..2 {
+        let answer = env.gt(&["dev", "start", &id, "web"]).fails(1);
+        let hint = format!("`gt dev start {id} web --continue-on-failure` goes on without it");
+        assert!(answer.stderr.contains(&hint), "{}", answer.stderr);
+        assert_eq!(server(&env, &id, "web")["state"], "stopped");
+    }
+    let started = env.json(&["dev", "start", &id, "web", "--continue-on-failure"]);
+    assert_eq!(started[0]["changed"], true, "{started}");
+    // It is done with now, and not asked about again.
+    env.gt(&["dev", "restart", &id]).ok();
+    assert_eq!(env.json(&["work", "show", &id])["status"], "open");
+}

@@ -66,6 +66,28 @@ pub(super) fn run(
     shell.run(init, go_on)
 }
 
+fn failure(ran: &Ran) -> Problem {
+    Problem::new(
+        Kind::InitFailed,
+        format!("the init command {}", ran.words()),
+    )
+}
+
+/// A failed init command with what can be done about it, by the command that needed it: any
+/// other would start something else.
+pub(super) fn hinted(problem: Problem, agent: &Identity, command: &str) -> Problem {
+    if problem.kind() != Kind::InitFailed {
+        return problem;
+    }
+    problem
+        .hint(format!(
+            "`gt attach {agent}` goes to its shell; `{command}` tries it again"
+        ))
+        .hint(format!(
+            "`{command} --continue-on-failure` goes on without it"
+        ))
+}
+
 struct Shell<'a> {
     town: &'a Town,
     agent: &'a Identity,
@@ -88,7 +110,7 @@ impl Shell<'_> {
             if ran.has_failed() {
                 self.say(State::Error, &format!("init: {}", ran.words()))?;
                 if !init.continue_on_failure && !go_on(&ran) {
-                    return Err(self.failure(&ran));
+                    return Err(failure(&ran));
                 }
                 self.say(State::Initializing, "")?;
             }
@@ -110,21 +132,6 @@ impl Shell<'_> {
         ];
         let told = self.town.server().run(ask);
         told.map_err(|error| tmux_problem("cannot read the container", error))
-    }
-
-    fn failure(&self, ran: &Ran) -> Problem {
-        let agent = self.agent;
-        let id = agent.short_name();
-        Problem::new(
-            Kind::InitFailed,
-            format!("the init command {}", ran.words()),
-        )
-        .hint(format!(
-            "`gt attach {agent}` goes to its shell; `gt task start {id}` tries it again"
-        ))
-        .hint(format!(
-            "`gt task start {id} --continue-on-failure` goes on without it"
-        ))
     }
 
     /// Has one step done, and gives its exit code.

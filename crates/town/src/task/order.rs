@@ -136,7 +136,9 @@ impl Order<'_> {
             *begun = Some(());
             if tag_of(town, &container, tags::INIT_DONE)? != "1" {
                 let mut go_on = |ran: &Ran| self.options.continue_on_failure || go_on(ran);
-                ran = init::run(town, self.agent, &container, &project.init, &mut go_on)?;
+                let command = self.options.command(&self.item.id);
+                ran = init::run(town, self.agent, &container, &project.init, &mut go_on)
+                    .map_err(|problem| init::hinted(problem, self.agent, &command))?;
             }
             if self.options.no_agent {
                 self.rest(&container)?;

@@ -18,7 +18,7 @@ use gt_core::session::SessionId;
 use gt_core::startup::Conversation;
 use gt_core::state::State;
 use gt_core::work::WorkId;
-use gt_core::{Identity, Kind, Problem};
+use gt_core::{Identity, Kind, Problem, shell};
 use std::time::Duration;
 
 /// What an agent is told that goes on.
@@ -35,6 +35,18 @@ pub struct ResumeOptions {
     pub keep_wip: bool,
     /// What to say instead of the usual.
     pub prompt: Option<String>,
+    /// Go on when an init command fails.
+    pub continue_on_failure: bool,
+}
+
+impl ResumeOptions {
+    /// The command that asks for the same again.
+    fn command(&self, id: &WorkId) -> String {
+        let keep_wip = if self.keep_wip { " --keep-wip" } else { "" };
+        let prompt = self.prompt.as_deref().map(shell::quote);
+        let prompt = prompt.map_or_else(String::new, |text| format!(" --prompt {text}"));
+        format!("gt task resume {id}{keep_wip}{prompt}")
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -241,6 +253,8 @@ fn start_again(
                 conversation: conversation.clone(),
                 ..before.clone()
             }),
+            continue_on_failure: options.continue_on_failure,
+            asked_by: Some(options.command(id)),
             ..TaskOptions::default()
         };
         super::start(town, id, &wishes, &mut |_| false)

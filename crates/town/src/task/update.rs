@@ -11,7 +11,7 @@
 
 use super::branch::{half_done, is_merging};
 use super::site::Site;
-use super::{TaskOptions, resolver, wip};
+use super::{TaskOptions, is_initialized, resolver, wip};
 use crate::git::Git;
 use crate::merge::committer;
 use crate::{Result, Town, fault, windows};
@@ -68,8 +68,9 @@ pub struct Updated {
     pub warnings: Vec<String>,
 }
 
-/// Merges the base into the branch of a task.
-pub fn update(town: &Town, id: &WorkId) -> Result<Updated> {
+/// Merges the base into the branch of a task. Whoever is given conflicts has the project's
+/// init commands done, whether or not one of them may fail.
+pub fn update(town: &Town, id: &WorkId, continue_on_failure: bool) -> Result<Updated> {
     let site = Site::of(town, id)?;
     let _lock = site.lock()?;
     let base = site.base()?;
@@ -84,7 +85,7 @@ pub fn update(town: &Town, id: &WorkId) -> Result<Updated> {
         warnings: Vec::new(),
     };
     match half_done(&site.dir) {
-        Some("merge") => return go_on(&site, updated),
+        Some("merge") => return go_on(&site, updated, continue_on_failure),
         Some(other) => {
             return Err(Problem::conflict(format!(
                 "a {other} is under way in {}",
@@ -114,7 +115,7 @@ pub fn update(town: &Town, id: &WorkId) -> Result<Updated> {
         Combined::Conflict(files) => {
             // Before anything is begun: where nobody could be given the conflicts, the
             // worktree stays as it is.
-            ensure_container(&site)?;
+            ensure_container(&site, continue_on_failure)?;
             let wishes = resolver::wishes(&site)?;
             if !begin(&site, &tip, &updated.base)? {
                 updated.result = UpdateResult::Merged;
@@ -155,25 +156,27 @@ pub fn abort_merge(town: &Town, id: &WorkId) -> Result<Vec<String>> {
 /// A merge that was begun before: what is left of it. If nobody was given its conflicts,
 /// because whoever has begun it was killed or the container is gone, somebody is now. An
 /// agent that has left, or a person who resolves them by hand, is left alone.
-fn go_on(site: &Site<'_>, mut updated: Updated) -> Result<Updated> {
+fn go_on(site: &Site<'_>, mut updated: Updated, continue_on_failure: bool) -> Result<Updated> {
     take_ours_in_beads(site)?;
     updated.files = unresolved(site)?;
     updated.result = UpdateResult::Merging;
     if updated.files.is_empty() || resolver::was_opened(site)? {
         return Ok(updated);
     }
-    ensure_container(site)?;
+    ensure_container(site, continue_on_failure)?;
     let wishes = resolver::wishes(site)?;
     hand_over(site, &wishes, updated)
 }
 
 /// A task that has no container gets one, with a shell in place of an agent.
-fn ensure_container(site: &Site<'_>) -> Result<()> {
-    if site.container()?.is_some() {
+fn ensure_container(site: &Site<'_>, continue_on_failure: bool) -> Result<()> {
+    if is_initialized(site.town, &site.agent)? {
         return Ok(());
     }
     let options = TaskOptions {
         no_agent: true,
+        continue_on_failure,
+        asked_by: Some(format!("gt task update {}", site.id)),
         ..TaskOptions::default()
     };
     super::start(site.town, &site.id, &options, &mut |_| false).map(drop)

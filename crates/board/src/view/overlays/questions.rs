@@ -127,7 +127,7 @@ pub(super) fn confirm(
     );
 }
 
-/// What has failed on the way of a start.
+/// An init command that has failed, of whatever needed a container.
 pub(super) fn init_failed(id: &WorkId, why: &str, area: Rect, canvas: &mut Canvas<'_>) {
     let wide = 72.min(area.width);
     let room = usize::from(wide.saturating_sub(4));
@@ -138,7 +138,7 @@ pub(super) fn init_failed(id: &WorkId, why: &str, area: Rect, canvas: &mut Canva
         .map(|line| Line::from(canvas.span(line, Tone::Bad)))
         .collect();
     let actions = [Action::Yes, Action::SkipAndAttach, Action::Back].map(|action| (action, true));
-    let title = format!("Go on with the start of {id}?");
+    let title = format!("Go on with {id}?");
     question(
         Mode::InitFailed,
         &title,

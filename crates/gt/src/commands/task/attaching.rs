@@ -70,7 +70,7 @@ pub(super) fn run(town: &Town, args: &AttachArgs, context: &Context) -> Answer {
         Choice::Cancel => return Ok(ExitCode::SUCCESS),
         Choice::Skip => {}
         Choice::Merge => {
-            let updated = updating::merged(town, id, context)?;
+            let updated = updating::merged(town, id, false, context)?;
             if !updated.result.is_done() {
                 return Err(updating::conflict(town, &updated));
             }

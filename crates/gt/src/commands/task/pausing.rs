@@ -45,6 +45,9 @@ pub(crate) struct ResumeArgs {
     /// What to say to the agent [default: continue]
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Option<String>,
+    /// Go on when an init command fails
+    #[arg(long)]
+    continue_on_failure: bool,
 }
 
 pub(super) fn pause(town: &Town, args: &PauseArgs, context: &Context) -> Answer {
@@ -84,6 +87,7 @@ pub(super) fn resume(town: &Town, args: ResumeArgs, context: &Context) -> Answer
     let options = ResumeOptions {
         keep_wip: args.keep_wip,
         prompt: args.prompt,
+        continue_on_failure: args.continue_on_failure,
     };
     let resumed = task::resume(town, &args.bead, &options)?;
     match context.json {

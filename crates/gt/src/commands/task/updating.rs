@@ -22,6 +22,9 @@ pub(crate) struct UpdateArgs {
     /// The work item
     #[arg(value_name = "BEAD")]
     bead: WorkId,
+    /// Go on when an init command fails, where a container is made for the conflicts
+    #[arg(long)]
+    continue_on_failure: bool,
 }
 
 /// Take back a merge that is under way in a task's worktree
@@ -36,7 +39,7 @@ pub(crate) struct AbortMergeArgs {
 
 pub(super) fn update(town: &Town, args: &UpdateArgs, context: &Context) -> Answer {
     context.catch_interrupts();
-    let updated = merged(town, &args.bead, context)?;
+    let updated = merged(town, &args.bead, args.continue_on_failure, context)?;
     if context.json {
         output::json(&document(&updated))?;
     } else if updated.result.is_done() {
@@ -49,8 +52,13 @@ pub(super) fn update(town: &Town, args: &UpdateArgs, context: &Context) -> Answe
 }
 
 /// Does it, and tells what did not go as wished.
-pub(super) fn merged(town: &Town, id: &WorkId, context: &Context) -> Result<Updated, Problem> {
-    let updated = task::update(town, id)?;
+pub(super) fn merged(
+    town: &Town,
+    id: &WorkId,
+    continue_on_failure: bool,
+    context: &Context,
+) -> Result<Updated, Problem> {
+    let updated = task::update(town, id, continue_on_failure)?;
     if !context.json {
         for warning in &updated.warnings {
             output::warn(output::clean(warning));

@@ -428,6 +428,27 @@ fn an_agent_that_is_gone_is_started_in_its_conversation() {
 }
 
 #[test]
+fn one_whose_init_command_fails_goes_on_without_it_as_it_was() {
+    let (env, id) = with_project("[init]\ncommands = ['test ! -e made-broken']\n");
+    let agent = format!("task/{id}");
+    env.gt(&["task", "start", &id, "--yolo"]).ok();
+    env.gt(&["nudge", &agent, "remember the word marzipan"])
+        .ok();
+    wait_state(&env, &id, "idle");
+    let conversation = lives(&env, &[])[0]["harness_session_id"].clone();
+    env.gt(&["task", "stop", &id]).ok();
+    fs::write(folder(&env, &id).join("made-broken"), "").unwrap();
+    let answer = env.gt(&["task", "resume", &id]).fails(1);
+    let hint = format!("`gt task resume {id} --continue-on-failure` goes on without it");
+    assert!(answer.stderr.contains(&hint), "{}", answer.stderr);
+    let resumed = env.json(&["task", "resume", &id, "--continue-on-failure"]);
+    assert_eq!(resumed["conversation"], "resumed", "{resumed}");
+    assert_eq!(lives(&env, &[])[0]["harness_session_id"], conversation);
+    let call = fs::read_to_string(format!("/proc/{}/cmdline", env.pid(&agent))).unwrap();
+    assert!(call.contains("--dangerously-skip-permissions"), "{call}");
+}
+
+#[test]
 fn a_pause_that_is_killed_is_finished_by_the_next_and_loses_nothing() {
     for point in gt_town::task::PAUSE_FAULT_POINTS {
         let (env, id, dir) = working();

@@ -62,7 +62,7 @@ fn an_init_command_that_fails_is_told_and_tried_again() {
     });
     assert_eq!(env.agent(&format!("task/{id}"))["harness"], Value::Null);
     // It is asked whether to go on; this time not.
-    board.wait_text(&format!("Go on with the start of {id}?"));
+    board.wait_text(&format!("Go on with {id}?"));
     board.press(&["Escape"]);
     board.wait("no question", |screen| !screen.contains("Go on with"));
     fs::write(folder(&env, &id).join("made-ready"), "").unwrap();
@@ -76,10 +76,52 @@ fn a_start_goes_on_without_the_init_command_that_failed() {
     let board = Terminal::open(&env, 150, 45);
     board.find(&id);
     board.act("S");
-    board.wait_text(&format!("Go on with the start of {id}?"));
+    board.wait_text(&format!("Go on with {id}?"));
     assert_eq!(env.agent(&format!("task/{id}"))["harness"], Value::Null);
     board.press(&["y"]);
     wait_agent(&env, &id);
     let prompt = lives(&env, &["--work", &id])[0]["initial_prompt"].clone();
     assert!(prompt.as_str().unwrap().contains(&id), "{prompt}");
+}
+
+#[test]
+fn a_resume_and_a_server_go_on_without_it_too() {
+    let (env, id) = with_project(&format!(
+        "[init]\ncommands = ['test ! -e made-broken']\n\
+         [[dev_servers]]\nname = 'web'\nport = {}\ncommand = 'exec sleep 1000'\n",
+        crate::dev_servers::free_port()
+    ));
+    env.gt(&["task", "start", &id]).ok();
+    wait_state(&env, &id, "idle");
+    env.gt(&["task", "stop", &id]).ok();
+    fs::write(folder(&env, &id).join("made-broken"), "").unwrap();
+    let container = format!("{id}-az");
+    let board = Terminal::open(&env, 150, 45);
+    let is_asked_and = |key: &str| {
+        board.wait_text(&format!("Go on with {id}?"));
+        board.press(&[key]);
+    };
+    let serve = || {
+        board.act("r");
+        board.wait_text("Dev servers of");
+        board.press(&["s"]);
+    };
+    board.find(&id);
+    serve();
+    is_asked_and("n");
+    assert_eq!(
+        window_names(&env, &container),
+        ["task"],
+        "it is no place yet"
+    );
+    // The shell that is left is no agent: there is one to be gone on with.
+    board.act("R");
+    is_asked_and("y");
+    wait_agent(&env, &id);
+    env.gt(&["task", "stop", &id]).ok();
+    serve();
+    is_asked_and("y");
+    board.until("its window", || {
+        has_container(&env, &id) && window_names(&env, &container) == ["task", "dev-web"]
+    });
 }
