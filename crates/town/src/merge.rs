@@ -13,14 +13,13 @@ mod sweep;
 mod validate;
 
 pub(crate) use base::Base;
-pub(crate) use combine::identity as committer;
+pub(crate) use combine::{BEADS, Combined, Pair, combine, identity as committer};
 pub(crate) use sweep::queued_ref;
 
 use crate::events::Events;
 use crate::lock::{self, FileLock};
 use crate::work::{Rejection, Work};
 use crate::{Result, Town, rig};
-use combine::{Combined, combine};
 use gt_core::event::Event;
 use gt_core::merge::{Merge, Refusal, Status, short};
 use gt_core::work::WorkId;
@@ -113,7 +112,7 @@ pub fn foresee(town: &Town, rig: &str, only: &[WorkId]) -> Result<Vec<(Merge, Op
         if !is_meant || !matches!(merge.status, Status::Queued | Status::Merging) {
             continue;
         }
-        let refusal = match combine(base.git(), &tip, &merge.commit, "foreseen")? {
+        let refusal = match base.combine(&tip, &merge.commit, "foreseen")? {
             Combined::Commit(commit) => {
                 tip = commit;
                 None
@@ -127,7 +126,7 @@ pub fn foresee(town: &Town, rig: &str, only: &[WorkId]) -> Result<Vec<(Merge, Op
 
 /// The files in which a commit and the base do not go together.
 pub(crate) fn conflicts(base: &Base<'_>, commit: &str) -> Result<Vec<String>> {
-    match combine(base.git(), &base.tip()?, commit, "foreseen")? {
+    match base.combine(&base.tip()?, commit, "foreseen")? {
         Combined::Commit(_) => Ok(Vec::new()),
         Combined::Conflict(files) => Ok(files),
         Combined::Strangers => Err(Problem::conflict(format!(

@@ -5,6 +5,7 @@
 //! must not move under its owner. Then the branch is kept in the rig's own copy, as
 //! `refs/gt/merged/<branch>`, and offered there as `gt/merged/<branch>`.
 
+use super::combine::{Combined, Pair, combine};
 use crate::git::Git;
 use crate::settings::MergeInto;
 use crate::{Result, Town, rig, workspace};
@@ -134,6 +135,18 @@ impl<'a> Base<'a> {
                 &name,
             ])
             .ok()
+    }
+
+    /// Makes the commit that has a state of it and what comes in. Where only files of beads
+    /// are in conflict, those that come in stay, as after an update of their branch.
+    pub(super) fn combine(&self, tip: &str, commit: &str, message: &str) -> Result<Combined> {
+        let pair = Pair {
+            onto: tip,
+            other: commit,
+            beads_of: commit,
+            message,
+        };
+        combine(self.town, self.git(), pair)
     }
 
     /// Moves it from one commit to another, unless it is not there any more.

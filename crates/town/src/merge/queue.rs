@@ -1,7 +1,7 @@
 //! One entry of the queue after the other.
 
 use super::base::{Advance, Base};
-use super::combine::{Combined, combine};
+use super::combine::Combined;
 use super::validate::{Candidate, Verdict, validate};
 use super::{Note, Tell, repair, sweep, tell_of};
 use crate::work::Work;
@@ -110,7 +110,7 @@ impl Queue<'_> {
             if self.base.contains(&tip, commit) {
                 return Ok(Landed::As(tip));
             }
-            let new = match combine(self.base.git(), &tip, commit, message)? {
+            let new = match self.base.combine(&tip, commit, message)? {
                 Combined::Commit(new) => new,
                 other => {
                     let refusal = other.refusal(&self.base.branch);

@@ -2,7 +2,6 @@
 
 use super::{agent_of, own_container, worktree};
 use crate::containers::Container;
-use crate::files::Passing;
 use crate::git::Git;
 use crate::lock::FileLock;
 use crate::merge::Base;
@@ -109,11 +108,6 @@ impl<'a> Site<'a> {
     /// The same for whoever cannot wait.
     pub(super) fn try_lock(&self) -> Result<Option<FileLock>> {
         FileLock::try_take(&lock_path(self.town, &self.id))
-    }
-
-    /// A file of ours about the worktree, for a moment.
-    pub(super) fn passing_file(&self, kind: &str) -> Result<Passing> {
-        Passing::new(&self.town.runtime_dir().join("tmp"), kind)
     }
 }
 

@@ -13,16 +13,13 @@ use super::branch::{half_done, is_merging};
 use super::site::Site;
 use super::{TaskOptions, is_initialized, resolver, wip};
 use crate::git::Git;
-use crate::merge::committer;
+use crate::merge::{self, BEADS, Combined, Pair, committer};
 use crate::{Result, Town, fault, windows};
 use gt_core::Problem;
 use gt_core::work::WorkId;
 
 /// Where a test can kill us.
 pub const FAULT_POINTS: &[&str] = &["update.begun", "update.opened"];
-
-/// Of these beads takes care.
-const BEADS: &str = ".beads/";
 
 /// What came of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,6 +122,10 @@ pub fn update(town: &Town, id: &WorkId, continue_on_failure: bool) -> Result<Upd
             updated.files = files;
             hand_over(&site, &wishes, updated)
         }
+        Combined::Strangers => Err(Problem::conflict(format!(
+            "{id} has no history in common with {}",
+            updated.base
+        ))),
     }
 }
 
@@ -206,70 +207,23 @@ fn hand_over(
     Ok(updated)
 }
 
-enum Combined {
-    Commit(String),
-    /// The files that both have changed, without those of beads.
-    Conflict(Vec<String>),
-}
-
 /// Merges in memory.
 fn combine(site: &Site<'_>, head: &str, tip: &str, base: &str) -> Result<Combined> {
-    let git = site.git();
     if site.count(head, tip)? == 0 {
         return Ok(Combined::Commit(tip.to_owned()));
     }
-    let (related, _) = git.ask(["merge-base", head, tip])?;
-    if !related {
-        return Err(Problem::conflict(format!(
-            "{} has no history in common with {base}",
-            site.id
-        )));
-    }
-    let words = ["merge-tree", "--write-tree", "--name-only"];
-    // 1 says that there are conflicts; above that it has failed, and is told.
-    let (_, answer) = git.ask([&words[..], &["--no-messages", "-z", head, tip]].concat())?;
-    let mut names = answer.split('\0').filter(|name| !name.is_empty());
-    let mut tree = names.next().unwrap_or_default().trim().to_owned();
-    let mut files: Vec<String> = names.map(str::to_owned).collect();
-    files.sort();
-    files.dedup();
-    let (beads, files): (Vec<String>, Vec<String>) =
-        files.into_iter().partition(|name| name.starts_with(BEADS));
-    if !files.is_empty() {
-        return Ok(Combined::Conflict(files));
-    }
-    if !beads.is_empty() {
-        tree = with_ours(site, &tree, head, &beads)?;
-    }
-    let message = message(site, base);
-    let mut args = committer(git);
-    args.extend(["commit-tree", &tree, "-p", head, "-p", tip, "-m", &message]);
-    git.run(args).map(Combined::Commit)
+    let pair = Pair {
+        onto: head,
+        other: tip,
+        beads_of: head,
+        message: &message(site, base),
+    };
+    merge::combine(site.town, site.git(), pair)
 }
 
 fn message(site: &Site<'_>, base: &str) -> String {
     let branch = site.branch().unwrap_or_else(|| site.id.to_string());
     format!("Merge {base} into {branch}")
-}
-
-/// A tree with these files as a commit has them.
-fn with_ours(site: &Site<'_>, tree: &str, ours: &str, files: &[String]) -> Result<String> {
-    let index = site.passing_file("index")?;
-    let git = site.git().with_index(&index.0);
-    git.run(["read-tree", tree])?;
-    for file in files {
-        let entry = git.run(["--literal-pathspecs", "ls-tree", "-z", ours, "--", file])?;
-        // "mode type id<tab>name"
-        let mut words = entry.split([' ', '\t']);
-        match (words.next(), words.nth(1)) {
-            (Some(mode), Some(id)) if !mode.is_empty() => {
-                let info = format!("{mode},{id},{file}");
-                git.run(["update-index", "--add", "--cacheinfo", &info])?;
-            }
-            _ => drop(git.run(["update-index", "--force-remove", "--", file])?),
-        }
-    }
-    git.run(["write-tree"])
 }
 
 /// Lets the worktree move on to a commit that goes on from where it is. git itself refuses

@@ -8,6 +8,48 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 #[test]
+fn what_is_beads_own_is_no_conflict_with_the_base() {
+    let (env, id) = with_project("");
+    commit_to_base(&env, ".beads/issues.jsonl", "0\n");
+    commit_to_base(&env, ".beads/gone", "0\n");
+    env.gt(&["task", "start", &id]).ok();
+    let dir = folder(&env, &id);
+    commit(&env, &dir, ".beads/issues.jsonl", "ours\n");
+    fs::remove_file(dir.join(".beads/gone")).unwrap();
+    let head = commit(&env, &dir, "code", "ours\n");
+    commit_to_base(&env, ".beads/issues.jsonl", "theirs\n");
+    commit_to_base(&env, ".beads/gone", "theirs\n");
+    let theirs = commit_to_base(&env, "other", "theirs\n");
+    let merged = env.json(&["task", "merge", &id]);
+    assert_eq!(merged["result"], "merged", "{merged}");
+    // As after an update of the branch: its own files of beads, and the rest of both.
+    let source = env.path("source-gastown");
+    let tree = env.git(&source, &["ls-tree", "-r", "--name-only", "gt/merged/main"]);
+    let names = [".beads/issues.jsonl", ".gitignore", ".gt.toml"];
+    let names = [&names[..], &["README.md", "code", "other"]].concat();
+    assert_eq!(tree.lines().collect::<Vec<_>>(), names);
+    let issues = env.git(&source, &["show", "gt/merged/main:.beads/issues.jsonl"]);
+    assert_eq!(issues, "ours\n");
+    // Nobody's files have moved.
+    assert_eq!(super::head(&env, &dir), head);
+    assert_eq!(super::head(&env, &source), theirs);
+    assert_eq!(read(&source, ".beads/issues.jsonl"), "theirs\n");
+    for checkout in [&dir, &source] {
+        assert_eq!(env.git(checkout, &["status", "--porcelain"]), "");
+    }
+    // Beside a conflict that is one, only that is told.
+    let other = create(&env);
+    env.gt(&["task", "start", &other]).ok();
+    let dir = folder(&env, &other);
+    commit(&env, &dir, ".beads/issues.jsonl", "ours again\n");
+    commit(&env, &dir, "other", "ours again\n");
+    commit_to_base(&env, ".beads/issues.jsonl", "theirs again\n");
+    commit_to_base(&env, "other", "theirs again\n");
+    let refused = env.gt(&["task", "merge", &other, "--json"]).fails(1).json();
+    assert_eq!(refused["files"], json!(["other"]), "{refused}");
+}
+
+#[test]
 fn a_diff_has_all_that_was_changed_and_touches_nothing() {
     let (env, id, dir) = running();
     commit(&env, &dir, "committed", "1\n2\n");
