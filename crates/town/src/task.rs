@@ -11,6 +11,7 @@ mod branch;
 mod cleanup;
 mod copy;
 mod diff;
+mod elsewhere;
 mod hand_in;
 mod init;
 mod order;
@@ -32,6 +33,7 @@ pub use cleanup::{
     FAULT_POINTS as CLEANUP_FAULT_POINTS, cleanup, cleanup_plan,
 };
 pub use diff::{ChangedFile, Diff, diff};
+pub(crate) use elsewhere::Elsewhere;
 pub use hand_in::{HandedIn, hand_in};
 pub use init::Ran;
 pub(crate) use pause::prompted;
@@ -215,10 +217,12 @@ pub fn agent_of(town: &Town, id: &WorkId) -> Result<(Identity, String)> {
 /// The folder of a task's worktree, if it is there.
 pub fn worktree(town: &Town, agent: &Identity) -> Option<PathBuf> {
     let rig = agent.rig().filter(|_| agent.role() == Role::Task)?;
-    worktree_by(town, agent, &project::of_rig(town, rig).ok()?)
+    let project = project::of_rig(town, rig).ok();
+    let by_template = project.and_then(|project| worktree_by(town, agent, &project));
+    by_template.or_else(|| Elsewhere::of_rig(town, rig).worktree(town, agent))
 }
 
-/// The same, where it is known what the project says.
+/// The same, if it is where the project says.
 pub(crate) fn worktree_by(town: &Town, agent: &Identity, project: &Project) -> Option<PathBuf> {
     let rig = agent.rig()?;
     let dir = project::worktree(town, rig, agent.short_name(), project).ok()?;

@@ -525,3 +525,91 @@ fn a_child_item_keeps_its_dots_everywhere_but_in_tmux() {
     assert_eq!(started["work_dir"], json!(folder(&env, child)));
     assert_eq!(env.json(&["task", "show", child])["health"], "healthy");
 }
+
+/// Another place for worktrees, in the base.
+fn move_template(env: &TestEnv, settings: &str) {
+    let source = env.path("source-gastown");
+    let template = "[worktree]\npath_template = '../trees/{bead-id}'\n";
+    fs::write(source.join(".gt.toml"), format!("{template}{settings}")).unwrap();
+    env.git(&source, &["commit", "--quiet", "--all", "-m", "Move"]);
+    env.git(
+        &env.path("gt/gastown/.repo.git"),
+        &["fetch", "--quiet", "origin"],
+    );
+}
+
+#[test]
+fn a_worktree_is_found_where_it_was_made_whatever_the_template_says_now() {
+    let server = &format!(
+        "[[dev_servers]]\nname = 'web'\ncommand = 'exec sleep 1000'\nport = {}\n",
+        crate::dev_servers::free_port()
+    );
+    let (env, id) = with_project(server);
+    env.gt(&["task", "start", &id]).ok();
+    let dir = folder(&env, &id);
+    move_template(&env, server);
+    fs::write(dir.join("code"), "x\n").unwrap();
+    let shown = env.json(&["task", "show", &id]);
+    assert_eq!(shown["work_dir"], json!(dir));
+    assert_eq!(env.json(&["task", "list"])[0]["work_dir"], json!(dir));
+    let diff = env.json(&["task", "diff", &id, "--stat"]);
+    assert_eq!(diff["files"][0]["path"], "code");
+    let card = || {
+        let cards = env.json(&["board"]);
+        let cards = cards["cards"].as_array().unwrap().clone();
+        cards.into_iter().find(|card| card["id"] == json!(id))
+    };
+    assert_eq!(card().unwrap()["branch"]["dirty"], 1);
+    env.gt(&["task", "pause", &id]).ok();
+    env.gt(&["task", "stop", &id]).ok();
+    env.gt(&["task", "resume", &id]).ok();
+    env.gt(&["task", "stop", &id]).ok();
+    let servers = env.json(&["dev", "start", &id]);
+    assert_eq!(servers[0]["work_dir"], json!(dir));
+    env.gt(&["task", "stop", &id]).ok();
+    let started = env.json(&["task", "start", &id]);
+    assert_eq!(started["work_dir"], json!(dir));
+    assert_eq!(started["reused"], true);
+    assert_eq!(env.agent(&format!("task/{id}"))["work_dir"], json!(dir));
+    // Also while it is on no branch, since it is rebased.
+    env.git(&dir, &["add", "code"]);
+    env.git(&dir, &["commit", "--quiet", "-m", "Code"]);
+    let stops = ["-c", "sequence.editor=sed -i s/^pick/edit/"];
+    env.git(
+        &dir,
+        &[&stops[..], &["rebase", "--quiet", "-i", "HEAD~1"]].concat(),
+    );
+    assert_eq!(env.json(&["task", "show", &id])["work_dir"], json!(dir));
+    env.git(&dir, &["rebase", "--abort"]);
+    // A new one is made where the project says now.
+    let new = create(&env);
+    let started = env.json(&["task", "start", &new]);
+    assert_eq!(
+        started["work_dir"],
+        json!(env.path(&format!("trees/{new}")))
+    );
+    env.gt(&["task", "cleanup", &id, "--yes", "--force"]).ok();
+    assert!(!dir.exists());
+    assert_eq!(env.json(&["task", "show", &id])["work_dir"], Value::Null);
+}
+
+#[test]
+fn what_another_agent_has_checked_out_is_not_the_tasks() {
+    let (env, id) = with_project("");
+    env.gt(&["task", "start", &id]).ok();
+    env.gt(&["task", "stop", &id]).ok();
+    let repository = env.path("gt/gastown/.repo.git");
+    let dir = folder(&env, &id);
+    env.git(
+        &repository,
+        &["worktree", "remove", "--force", dir.to_str().unwrap()],
+    );
+    env.gt(&["crew", "add", "gastown/max"]).ok();
+    let crew = env.path("gt/gastown/crew/max");
+    env.git(&crew, &["switch", "--quiet", &id]);
+    assert_eq!(env.json(&["task", "show", &id])["work_dir"], Value::Null);
+    let plan = env.json(&["task", "cleanup", &id, "--dry-run"]);
+    let steps = plan["steps"].as_array().unwrap();
+    let removes = |step: &Value| step["action"] == "remove_worktree";
+    assert!(!steps.iter().any(removes), "{plan}");
+}

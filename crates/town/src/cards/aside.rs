@@ -4,7 +4,7 @@ use super::{Site, task};
 use crate::containers::{Container, PaneRow};
 use crate::monitor::{self, Files};
 use crate::sessions::{Query, Sessions};
-use crate::task::BaseAt;
+use crate::task::{BaseAt, Elsewhere};
 use crate::{Town, devserver, git, project, roles, usage, workspace};
 use gt_core::card::{Branch, Card, Server, ServerState, Session};
 use gt_core::project::Project;
@@ -169,6 +169,7 @@ pub(super) struct Places {
     /// What git keeps of the bases, as it was before they were asked for.
     pub(super) files: Files,
     projects: HashMap<(String, String), Option<Project>>,
+    elsewhere: HashMap<String, Elsewhere>,
 }
 
 impl Places {
@@ -203,6 +204,18 @@ impl Places {
             .projects
             .entry(key)
             .or_insert_with(|| project::of_rig(town, rig).ok());
-        task::worktree_by(town, agent, project.as_ref()?)
+        let project = project.as_ref();
+        let by_template = project.and_then(|project| task::worktree_by(town, agent, project));
+        by_template.or_else(|| self.elsewhere(town, rig).worktree(town, agent))
+    }
+
+    /// The rig's other worktrees. Most items have none, and git is not asked for each.
+    fn elsewhere(&mut self, town: &Town, rig: &str) -> &Elsewhere {
+        let known = self.elsewhere.entry(rig.to_owned());
+        let known = known.or_insert_with_key(|rig| Elsewhere::of_rig(town, rig));
+        if known.is_old(town, rig) {
+            *known = Elsewhere::of_rig(town, rig);
+        }
+        known
     }
 }

@@ -1,8 +1,8 @@
 //! One task on its way: the steps of a start, and how they are taken back.
 
 use super::{
-    Ran, Started, TaskOptions, copy, init, is_alive, own_container, place, present, shell,
-    start_options, tag_of, tags, unhook,
+    Elsewhere, Ran, Started, TaskOptions, copy, init, is_alive, own_container, place, present,
+    shell, start_options, tag_of, tags, unhook,
 };
 use crate::containers::{Container, tmux_problem};
 use crate::stop;
@@ -16,7 +16,7 @@ use gt_core::state::State;
 use gt_core::work::Item;
 use gt_core::{Identity, Problem};
 use gt_tmux::{Batch, Command, SessionName};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub(super) struct Order<'a> {
     pub(super) town: &'a Town,
@@ -48,7 +48,7 @@ impl Order<'_> {
             return self.complete(container);
         }
         let at_base = project::of_rig(town, self.rig)?;
-        let dir = project::worktree(town, self.rig, self.item.id.as_str(), &at_base)?;
+        let dir = self.folder(&at_base)?;
         let holder = Work::of(town).holder(&self.item.id)?;
         // Without an agent nobody gets the item.
         if !self.options.no_agent && holder != Some(self.agent.address()) {
@@ -70,6 +70,17 @@ impl Order<'_> {
             Err(problem) if begun.is_some() => Err(problem),
             Err(problem) => Err(self.take_back(&dir, &made, problem)),
         }
+    }
+
+    /// Where the worktree is; one that is not there yet is made where the project says.
+    fn folder(&self, project: &Project) -> Result<PathBuf> {
+        let (town, rig) = (self.town, self.rig);
+        let by_template = project::worktree(town, rig, self.item.id.as_str(), project);
+        if matches!(&by_template, Ok(dir) if dir.join(".git").exists()) {
+            return by_template;
+        }
+        let there = Elsewhere::of_rig(town, rig).worktree(town, self.agent);
+        there.map_or(by_template, Ok)
     }
 
     /// What a start that was killed has left undone beside an agent that runs. It is there

@@ -1,6 +1,6 @@
 //! The tasks that there are: items on the hooks of tasks' agents, and their containers.
 
-use super::{is_tasks, tag_of, tags, worktree, worktree_by};
+use super::{Elsewhere, is_tasks, tag_of, tags, worktree, worktree_by};
 use crate::agents::{self, AgentView, Wanted};
 use crate::containers::{self, Container};
 use crate::states::{Resolver, States};
@@ -54,15 +54,21 @@ pub fn list(town: &Town, rig: Option<&str>) -> Result<Vec<Task>> {
     let views = agents::list_among(town, &containers, wanted)?;
     // Asked once for each rig: there may be many tasks.
     let mut projects = BTreeMap::new();
+    let mut elsewhere = BTreeMap::new();
     tasks
         .into_iter()
         .map(|agent| {
             let rig = agent.rig().unwrap_or_default().to_owned();
             let project = projects
-                .entry(rig)
+                .entry(rig.clone())
                 .or_insert_with_key(|rig| project::of_rig(town, rig).ok());
             let project = project.as_ref();
-            let dir = project.and_then(|project| worktree_by(town, &agent, project));
+            let by_template = project.and_then(|project| worktree_by(town, &agent, project));
+            let dir = by_template.or_else(|| {
+                let others = elsewhere.entry(rig);
+                let others = others.or_insert_with_key(|rig| Elsewhere::of_rig(town, rig));
+                others.worktree(town, &agent)
+            });
             one(town, agent, dir, &containers, &views)
         })
         .collect()

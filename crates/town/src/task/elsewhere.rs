@@ -1,0 +1,96 @@
+//! Worktrees of tasks that are not where the project's template says.
+//!
+//! The template is for those that are made: it may change while others are there, and those
+//! stay where they are. git knows where, by the branch. The folder of another agent is never
+//! a task's, whatever is checked out in it.
+
+use crate::git::{Git, own_dir};
+use crate::{Town, directory, rig, workspace};
+use gt_core::Identity;
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// The worktrees of a rig's repository that are no other agent's, by their branches.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Elsewhere {
+    by_branch: HashMap<String, PathBuf>,
+    stamp: Option<SystemTime>,
+}
+
+impl Elsewhere {
+    /// Asks git. Where it says nothing there are none.
+    pub(crate) fn of_rig(town: &Town, rig: &str) -> Self {
+        let stamp = stamp(town, rig);
+        let repository = rig::repository(town, rig);
+        let git = Git::at(&repository, town.around());
+        let list = git.run(["worktree", "list", "--porcelain", "-z"]);
+        let mut by_branch = read(&list.unwrap_or_default());
+        by_branch.retain(|_, dir| directory::by_folder(town, dir).is_none());
+        Elsewhere { by_branch, stamp }
+    }
+
+    /// Whether a worktree may have come or gone since. That is asked often, and so the
+    /// folder is looked at in which git keeps them.
+    pub(crate) fn is_old(&self, town: &Town, rig: &str) -> bool {
+        self.stamp != stamp(town, rig)
+    }
+
+    /// The worktree of a task, if it is there.
+    pub(crate) fn worktree(&self, town: &Town, agent: &Identity) -> Option<PathBuf> {
+        let dir = self.by_branch.get(&workspace::branch(agent))?;
+        let rig = agent.rig().unwrap_or_default();
+        super::place::is_of_rig(town, rig, dir).then(|| dir.clone())
+    }
+}
+
+fn stamp(town: &Town, rig: &str) -> Option<SystemTime> {
+    let folder = rig::repository(town, rig).join("worktrees");
+    fs::metadata(folder).and_then(|meta| meta.modified()).ok()
+}
+
+/// Reads `git worktree list --porcelain -z`: a line for each fact, and an empty one after
+/// each worktree.
+fn read(list: &str) -> HashMap<String, PathBuf> {
+    let mut found = HashMap::new();
+    let mut dir = PathBuf::new();
+    for line in list.split('\0') {
+        match line.split_once(' ').unwrap_or((line, "")) {
+            ("worktree", path) => dir = PathBuf::from(path),
+            ("branch", name) => drop(found.insert(short(name), dir.clone())),
+            ("detached", _) => {
+                found.extend(rebased(&dir).map(|name| (name, dir.clone())));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The branch of a worktree that is on none while git rebases it.
+fn rebased(dir: &Path) -> Option<String> {
+    let own = own_dir(dir)?;
+    let mut kinds = ["rebase-merge", "rebase-apply"].iter();
+    let name = kinds.find_map(|kind| fs::read_to_string(own.join(kind).join("head-name")).ok())?;
+    Some(short(name.trim_end()))
+}
+
+fn short(name: &str) -> String {
+    name.strip_prefix("refs/heads/").unwrap_or(name).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn worktrees_are_known_by_their_branches() {
+        let list = "worktree /a/.repo.git\0bare\0\0\
+                    worktree /a b\nc\0HEAD 01\0branch refs/heads/gt-1\0\0\
+                    worktree /nowhere\0HEAD 02\0detached\0prunable gone\0\0";
+        let found = read(list);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found["gt-1"], PathBuf::from("/a b\nc"));
+    }
+}
