@@ -7,7 +7,7 @@
 
 use super::site::Site;
 use super::wip;
-use crate::files::{self, cannot};
+use crate::files::{self, Passing, cannot};
 use crate::git::passes;
 use crate::program::{self, Limits};
 use crate::work::Work;
@@ -171,7 +171,7 @@ impl<'a> Gh<'a> {
     /// A text as standard input. It is a file, which has no name any more: gh would take
     /// the beginning of one that we were killed at for the whole.
     fn text(&self, text: &str) -> Result<Stdio> {
-        let file = self.site.passing_file("text")?;
+        let file = Passing::new(&self.site.town.runtime_dir().join("tmp"), "text")?;
         files::write_passing(&file.0, text.as_bytes())?;
         let open = File::open(&file.0).map_err(|error| cannot("read", &file.0, &error))?;
         Ok(open.into())
