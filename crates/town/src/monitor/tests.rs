@@ -433,7 +433,7 @@ fn the_end_of_a_window_beside_an_agent_is_told() {
     let (monitor, changes) = stage.watch();
     settle(&monitor);
     // That there is a server was news.
-    while changes.try_recv().is_ok() {}
+    changes.try_iter().for_each(drop);
     let ask = Command::new("display-message").arg("-p");
     let ask = ask.target(pane).arg("#{pane_pid}");
     let pid: i32 = stage

@@ -162,3 +162,31 @@ fn an_answer_is_seen_as_soon_as_it_is_given() {
     let report = env.agent(&agent);
     assert_eq!(report["state"], "busy", "{report}");
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_board_that_watches_worktrees_and_servers_rests() {
+    let (env, id) = with_project(&format!(
+        "[[dev_servers]]\nname = 'web'\nport = {}\ncommand = 'exec sleep 1000'\n",
+        free_port()
+    ));
+    env.gt(&["task", "start", &id]).ok();
+    wait_state(&env, &id, "idle");
+    let started = env.json(&["dev", "start", &id]);
+    let port = u16::try_from(started[0]["port"].as_u64().unwrap()).unwrap();
+    let _listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
+    let board = Terminal::open(&env, 150, 45);
+    board.find(&id);
+    board.wait_text(&format!(" :{port}"));
+    settle(&board);
+    // How old things are changes now and then, but not in each of these.
+    wait_until(
+        "a while in which nothing runs",
+        crate::env::PATIENCE,
+        || {
+            let before = board.wakeups();
+            std::thread::sleep(Duration::from_secs(2));
+            (board.wakeups() == before).then_some(())
+        },
+    );
+}

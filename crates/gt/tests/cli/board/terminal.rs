@@ -72,6 +72,23 @@ impl<'e> Terminal<'e> {
         self.server.run(capture).unwrap_or_default()
     }
 
+    /// How often any thread of the board has begun to run.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn wakeups(&self) -> u64 {
+        let ask = Tmux::new("display-message").args(["-p", "-t", ":", "#{pane_pid}"]);
+        let pid = self.server.run(ask).unwrap();
+        let threads = std::fs::read_dir(format!("/proc/{}/task", pid.trim())).unwrap();
+        let of_one = |thread: PathBuf| -> Option<u64> {
+            let status = std::fs::read_to_string(thread.join("status")).ok()?;
+            let line = |line: &str| {
+                line.strip_prefix("voluntary_ctxt_switches:")
+                    .map(str::to_owned)
+            };
+            status.lines().find_map(line)?.trim().parse().ok()
+        };
+        threads.filter_map(|it| of_one(it.unwrap().path())).sum()
+    }
+
     /// Whether there is still something on it.
     pub(crate) fn is_open(&self) -> bool {
         self.server.run(Tmux::new("list-panes").arg("-a")).is_ok()
