@@ -197,11 +197,10 @@ impl Gatherer {
 }
 
 impl Gathered {
-    /// The pane to look at for an item: that of its agent, or of whoever resolves conflicts
+    /// The pane to look at for a card: that of its agent, or of whoever resolves conflicts
     /// beside it and needs a person.
-    pub fn pane_of(&self, id: &WorkId) -> Option<PaneId> {
-        let container = self.sites.get(id)?.container.as_ref()?;
-        let card = self.cards.iter().find(|card| card.id == *id)?;
+    pub fn pane_of(&self, card: &Card) -> Option<PaneId> {
+        let container = self.sites.get(&card.id)?.container.as_ref()?;
         let beside = match card.speaker() {
             Speaker::Resolver(_) => container.resolver_pane(),
             Speaker::Agent => None,

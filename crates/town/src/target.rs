@@ -1,6 +1,7 @@
 //! From what a person typed to an agent.
 
 use crate::containers::{self, Container};
+use crate::work::Work;
 use crate::{Result, Town, directory};
 use gt_core::work::WorkId;
 use gt_core::{Identity, Role, target};
@@ -27,5 +28,16 @@ fn is_ambiguous(text: &str, identity: &Identity) -> bool {
 /// Resolves a target against containers that were already read.
 pub fn resolve_among(town: &Town, text: &str, containers: &[Container]) -> Result<Identity> {
     let known = directory::everybody(town, containers)?;
-    target::resolve(text, town.registry(), &known)
+    let identity = target::resolve(text, town.registry(), &known)?;
+    let is_known = known.iter().any(|agent| agent.identity == identity);
+    // An item that nobody works on is still no polecat that nobody has made.
+    match text.parse::<WorkId>() {
+        Ok(id) if identity.role() == Role::Polecat && !is_known => {
+            match Work::of(town).get(&id).is_ok() {
+                true => Ok(Identity::task(id.as_str(), town.registry())),
+                false => Ok(identity),
+            }
+        }
+        _ => Ok(identity),
+    }
 }

@@ -31,7 +31,7 @@ impl Panes {
         let known = gathered.cards.iter().filter_map(|card| {
             let place = Place {
                 agent: gathered.agent_of(&card.id)?.clone(),
-                pane: gathered.pane_of(&card.id),
+                pane: gathered.pane_of(card),
                 servers: card.servers.clone(),
             };
             Some((card.id.clone(), place))

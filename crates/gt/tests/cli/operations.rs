@@ -22,6 +22,18 @@ fn running() -> (TestEnv, String, PathBuf) {
     (env, id, dir)
 }
 
+/// A task that runs and has changed and removed what is beads' own.
+fn with_beads_changed() -> (TestEnv, String, PathBuf) {
+    let (env, id) = with_project("");
+    commit_to_base(&env, ".beads/issues.jsonl", "0\n");
+    commit_to_base(&env, ".beads/gone", "0\n");
+    env.gt(&["task", "start", &id]).ok();
+    let dir = folder(&env, &id);
+    commit(&env, &dir, ".beads/issues.jsonl", "ours\n");
+    fs::remove_file(dir.join(".beads/gone")).unwrap();
+    (env, id, dir)
+}
+
 /// Writes a file and commits it.
 fn commit(env: &TestEnv, dir: &Path, name: &str, text: &str) -> String {
     let path = dir.join(name);

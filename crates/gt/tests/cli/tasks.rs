@@ -45,6 +45,21 @@ fn text(env: &TestEnv, id: &str, name: &str) -> String {
 }
 
 #[test]
+fn the_id_of_an_item_means_the_agent_of_its_task() {
+    let (env, id) = with_project("");
+    let agent = format!("task/{id}");
+    let answer = env.gt(&["peek", &id]).fails(3);
+    let words = format!("{agent} is not running");
+    assert!(answer.stderr.contains(&words), "{}", answer.stderr);
+    env.gt(&["task", "start", &id]).ok();
+    assert_eq!(env.json(&["peek", &id])["agent"], agent);
+    // What is no item may be a polecat that somebody has yet to make.
+    let answer = env.gt(&["peek", "gt-zzzzz"]).fails(3);
+    let words = "gastown/polecats/zzzzz is not running";
+    assert!(answer.stderr.contains(words), "{}", answer.stderr);
+}
+
+#[test]
 fn a_task_gets_a_worktree_a_branch_a_container_and_its_item() {
     let (env, id) = with_project("[worktree]\ncopy = ['.env', 'missing']\n");
     fs::write(env.path("source-gastown/.env"), "A=1\n").unwrap();

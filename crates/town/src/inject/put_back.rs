@@ -4,11 +4,10 @@
 
 use super::paste;
 use super::seen::Seen;
-use super::typist::{ARRIVAL, Submission, Typist};
+use super::typist::{Submission, Typist};
 use crate::Result;
 use crate::queue::Phase;
-use gt_core::nudge::{self, NotNow};
-use std::time::Instant;
+use gt_core::nudge;
 
 /// What a person sees between the message and what is added to it.
 const GAP: &str = "\n\n";
@@ -41,41 +40,16 @@ impl Typist<'_> {
         if let Some(more) = more.map(nudge::clean).filter(|more| !more.is_empty()) {
             let more = format!("{GAP}{more}");
             paste(self.town, self.pane, &more)?;
-            match self.await_more(&line, &more)? {
+            let with_more = |seen: &Seen| {
+                let shown = seen.input.clone()?;
+                nudge::is_added(&shown, &line, &more).then_some(shown)
+            };
+            match self.await_paste(&more, with_more)? {
                 Ok(whole) => line = whole,
                 Err(reason) => return Ok(Some(Submission::NotNow(reason, Phase::Pasting))),
             }
         }
         self.enter(&line, Phase::Pasting, true, |_, _| Ok(()))
             .map(Some)
-    }
-
-    /// Waits until what was added stands behind what was there, and gives both as shown.
-    fn await_more(
-        &mut self,
-        before: &str,
-        more: &str,
-    ) -> Result<std::result::Result<String, NotNow>> {
-        let deadline = Instant::now() + ARRIVAL;
-        self.watch.be_attentive();
-        loop {
-            let seen = self.observe()?;
-            if seen.is_over {
-                return Ok(Err(NotNow::Ended));
-            }
-            if seen.dialog {
-                return Ok(Err(NotNow::Dialog));
-            }
-            if let Some(line) = seen.input
-                && nudge::is_added(&line, before, more)
-            {
-                return Ok(Ok(line));
-            }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(Err(NotNow::NoPrompt));
-            }
-            self.watch.wait(left);
-        }
     }
 }

@@ -18,7 +18,7 @@ use gt_tmux::PaneId;
 use std::time::{Duration, Instant};
 
 /// How long a pasted text may take to appear: the least, and per megabyte.
-pub(super) const ARRIVAL: Duration = Duration::from_secs(5);
+const ARRIVAL: Duration = Duration::from_secs(5);
 const ARRIVAL_PER_MEGABYTE: Duration = Duration::from_secs(20);
 /// How long what a process did before it died may take to show.
 const LATE: Duration = Duration::from_secs(1);
@@ -72,7 +72,7 @@ pub struct Typist<'a> {
     preset: &'a Preset,
     whose: Whose,
     never_asks: bool,
-    pub(super) watch: PaneWatch,
+    watch: PaneWatch,
     /// The last text that was pasted here by us.
     pasted: Option<String>,
     /// Since when nothing known is on its screen.
@@ -274,6 +274,18 @@ impl<'a> Typist<'a> {
 
     /// Waits until the text, or what the program shows for it, is in the input line.
     fn await_arrival(&mut self, text: &str) -> Result<std::result::Result<(), NotNow>> {
+        let preset = self.preset;
+        self.await_paste(text, |seen| {
+            (seen.in_line(text, preset) == InLine::There).then_some(())
+        })
+    }
+
+    /// Waits until a text that was pasted is found on the screen.
+    pub(super) fn await_paste<T>(
+        &mut self,
+        text: &str,
+        find: impl Fn(&Seen) -> Option<T>,
+    ) -> Result<std::result::Result<T, NotNow>> {
         let pasted = Instant::now();
         let deadline = pasted + ARRIVAL + per_megabyte(ARRIVAL_PER_MEGABYTE, text);
         let repaint_at = pasted + REPAINT_AFTER + per_megabyte(ARRIVAL_PER_MEGABYTE, text);
@@ -286,8 +298,8 @@ impl<'a> Typist<'a> {
             if seen.dialog {
                 return Ok(Err(NotNow::Dialog));
             }
-            if seen.in_line(text, self.preset) == InLine::There {
-                return Ok(Ok(()));
+            if let Some(found) = find(&seen) {
+                return Ok(Ok(found));
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {

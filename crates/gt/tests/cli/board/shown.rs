@@ -8,6 +8,7 @@ use gt_tmux::testing::wait_until;
 use gt_tmux::{Command as Tmux, SessionName};
 use serde_json::Value;
 use std::fs;
+use std::path::PathBuf;
 
 #[test]
 fn an_answer_is_for_the_question_that_was_shown() {
@@ -119,21 +120,28 @@ fn who_is_lost_with_its_server_needs_somebody_and_who_was_stopped_does_not() {
     board.wait_text("In progress 1");
 }
 
+/// A board on a task whose merge is in conflict, and the task's folder. Whoever resolves that
+/// is told the names of the files, and obeys them.
+fn in_conflict<'e>(env: &'e TestEnv, id: &str, name: &str) -> (Terminal<'e>, PathBuf) {
+    let dir = folder(env, id);
+    for (at, text) in [(&dir, "ours\n"), (&env.path("source-gastown"), "theirs\n")] {
+        fs::write(at.join(name), text).unwrap();
+        env.git(at, &["add", "."]);
+        env.git(at, &["commit", "--quiet", "-m", "Change"]);
+    }
+    let board = Terminal::open(env, 150, 45);
+    board.find(id);
+    board.wait_text("Review 1");
+    env.gt(&["task", "update", id]).fails(1);
+    (board, dir)
+}
+
 #[test]
 fn whoever_resolves_conflicts_is_seen() {
     let (env, id) = with_project("");
     env.gt(&["task", "start", &id]).ok();
-    let dir = folder(&env, &id);
-    for (at, text) in [(&dir, "ours\n"), (&env.path("source-gastown"), "theirs\n")] {
-        // It is told the names of the files, and obeys: it works for longer than any test.
-        fs::write(at.join("[[delay=10m]]"), text).unwrap();
-        env.git(at, &["add", "."]);
-        env.git(at, &["commit", "--quiet", "-m", "Change"]);
-    }
-    let board = Terminal::open(&env, 150, 45);
-    board.find(&id);
-    board.wait_text("Review 1");
-    env.gt(&["task", "update", &id]).fails(1);
+    // It works for longer than any test.
+    let (board, _) = in_conflict(&env, &id, "[[delay=10m]]");
     board.wait_text("resolving");
     let shown = card(&env, &id);
     assert_eq!(shown["branch"]["resolver"], true);
@@ -169,20 +177,8 @@ fn whoever_resolves_conflicts_is_seen() {
 fn what_the_merge_window_asks_is_answered_from_the_board() {
     let (env, id) = with_project("");
     env.gt(&["task", "start", &id]).ok();
-    let dir = folder(&env, &id);
-    for (at, text) in [(&dir, "ours\n"), (&env.path("source-gastown"), "theirs\n")] {
-        fs::write(
-            at.join("[[tool=touch made; git -c user.name=t -c user.email=t@t commit -qam merged]]"),
-            text,
-        )
-        .unwrap();
-        env.git(at, &["add", "."]);
-        env.git(at, &["commit", "--quiet", "-m", "Change"]);
-    }
-    let board = Terminal::open(&env, 150, 45);
-    board.find(&id);
-    board.wait_text("Review 1");
-    env.gt(&["task", "update", &id]).fails(1);
+    let merge = "git -c user.name=t -c user.email=t@t commit -qam merged";
+    let (board, dir) = in_conflict(&env, &id, &format!("[[tool=touch made; {merge}]]"));
     board.wait("its question", |screen| {
         screen.contains("Needs you 1") && screen.contains("merge asks: ")
     });

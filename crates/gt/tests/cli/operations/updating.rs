@@ -239,13 +239,7 @@ fn what_the_board_tells_of_a_branch_is_so() {
 
 #[test]
 fn what_is_beads_own_is_no_conflict() {
-    let (env, id) = with_project("");
-    commit_to_base(&env, ".beads/issues.jsonl", "0\n");
-    commit_to_base(&env, ".beads/gone", "0\n");
-    env.gt(&["task", "start", &id]).ok();
-    let dir = folder(&env, &id);
-    commit(&env, &dir, ".beads/issues.jsonl", "ours\n");
-    fs::remove_file(dir.join(".beads/gone")).unwrap();
+    let (env, id, dir) = with_beads_changed();
     commit(&env, &dir, "code", "ours\n");
     commit_to_base(&env, ".beads/issues.jsonl", "theirs\n");
     commit_to_base(&env, ".beads/gone", "theirs\n");
