@@ -51,6 +51,8 @@ pub mod tag {
     pub const BESIDE_TOLD: &str = "@gt_beside_told";
     /// The wishes of the start, for a respawn.
     pub const START: &str = "@gt_start";
+    /// Which variables and which look the container was given last.
+    pub const DRESS: &str = "@gt_dress";
 }
 
 /// Which conversation the agent begins in.
@@ -157,9 +159,8 @@ pub fn plan(wish: &Wish<'_>) -> Plan {
         (tag::STATE_SINCE, wish.now.to_string()),
         (tag::STATE_SOURCE, source.word().to_owned()),
     ];
-    if wish.auto_respawn {
-        tags.push((tag::AUTO_RESPAWN, "1".to_owned()));
-    }
+    let auto_respawn = if wish.auto_respawn { "1" } else { "" };
+    tags.push((tag::AUTO_RESPAWN, auto_respawn.to_owned()));
     let never_asks = wish.role.start.skip_permissions
         && !wish.preset.command.skip_permissions.is_empty()
         && !own_line;

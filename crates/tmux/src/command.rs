@@ -7,7 +7,7 @@
 use crate::{Target, argv_word, quote};
 
 /// A tmux command, for example `list-panes -a`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Command {
     name: &'static str,
     arguments: Vec<String>,

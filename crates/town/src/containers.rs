@@ -52,6 +52,7 @@ gt_tmux::query! {
         pub tag_harness_session: String = "#{@gt_harness_session}",
         pub tag_window: String = "#{@gt_window}",
         pub tag_beside: String = "#{@gt_beside}",
+        pub tag_dress: String = "#{@gt_dress}",
         pub keys_version: String = "#{@gt_keys}",
     }
 }

@@ -17,6 +17,7 @@ pub use marker::{read as read_marker, remove as remove_marker};
 
 use crate::containers::{self, Container, tmux_problem};
 use crate::events::Events;
+use crate::lock::FileLock;
 use crate::sessions::{Sessions, timestamp};
 use crate::start::{self, StartOptions, Started, TakeOver};
 use crate::work::{LetterDraft, Work};
@@ -76,10 +77,24 @@ pub struct Left {
     pub marker: Marker,
 }
 
+/// Keeps others from starting and stopping an agent, for [`go_on`]: to be held since
+/// before the look at what it is about to do.
+pub fn hold(town: &Town, agent: &Identity) -> Result<FileLock> {
+    start::hold(town, agent)
+}
+
 /// Looks at everything that a handoff needs, and touches nothing.
 pub fn intend(town: &Town, agent: &Identity, options: &HandoffOptions) -> Result<Intent> {
-    let container =
-        containers::of_agent(town, agent)?.filter(|container| container.life().is_some());
+    let container = std::thread::scope(|scope| {
+        let asked = scope.spawn(|| containers::of_agent(town, agent));
+        // tmux answers meanwhile.
+        Work::of(town).open_ahead();
+        Sessions::of(town).open_ahead();
+        asked
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })?;
+    let container = container.filter(|container| container.life().is_some());
     let container = container.ok_or_else(|| {
         Problem::not_found(format!(
             "{agent} is not running, so it has nothing to hand over"
@@ -180,6 +195,7 @@ pub fn leave(town: &Town, intent: &Intent, options: &HandoffOptions) -> Result<L
 
 /// Lets the next life take the place of the one that has left its marker.
 pub fn take_over(town: &Town, agent: &Identity) -> Result<Started> {
+    let _held = start::hold(town, agent)?;
     let marker = read_marker(town, agent)?.filter(|marker| marker.mode != Mode::Auto);
     let marker = marker.ok_or_else(|| {
         Problem::not_found(format!("{agent} has not handed over"))
@@ -190,29 +206,43 @@ pub fn take_over(town: &Town, agent: &Identity) -> Result<Started> {
             .hint(format!("`gt start {agent}`: its work is still on its hook"))
     })?;
     let life = life_of(town, &container)?;
-    replace(town, agent, &marker, &container, &life)
+    let before = TakeOver {
+        life: marker.session,
+        branch: marker.branch,
+    };
+    let wishes = wishes(town, &container, &life, marker.mode, before)?;
+    let ((), started) = start::take_over(town, agent, &wishes, container, || Ok(()))?;
+    Ok(started)
 }
 
-/// The same right after [`leave`], with what is known from there.
-pub fn go_on(town: &Town, intent: &Intent, left: &Left) -> Result<Started> {
-    let Intent {
-        agent,
-        container,
-        life,
-        ..
-    } = intent;
-    replace(town, agent, &left.marker, container, life)
-}
-
-fn replace(
+/// Leaves what the next life needs, as [`leave`] does, and lets it take over at once.
+pub fn go_on(
     town: &Town,
-    agent: &Identity,
-    marker: &Marker,
+    _held: FileLock,
+    intent: &Intent,
+    options: &HandoffOptions,
+) -> Result<(Left, Started)> {
+    let (container, life) = (&intent.container, &intent.life);
+    let before = TakeOver {
+        life: life.id.clone(),
+        branch: intent.collected.branch.clone(),
+    };
+    let wishes = wishes(town, container, life, options.mode, before)?;
+    start::take_over(town, &intent.agent, &wishes, container.clone(), || {
+        leave(town, intent, options)
+    })
+}
+
+/// How the next life is started.
+fn wishes(
+    town: &Town,
     container: &Container,
     life: &Record,
-) -> Result<Started> {
+    mode: Mode,
+    before: TakeOver,
+) -> Result<StartOptions> {
     let harness = &container.pane().tag_harness;
-    let conversation = match marker.mode {
+    let conversation = match mode {
         Mode::Cycle => {
             let preset = harnesses::resolve(town, harness)?.value;
             saved::conversation(&preset, life.harness_session_id.as_deref(), true)
@@ -224,21 +254,17 @@ fn replace(
         Some(start) => StartOptions::from_tag(start),
         None => respawn::first_wishes(town, container)?,
     };
-    let options = StartOptions {
+    Ok(StartOptions {
         harness: Some(harness.clone()).filter(|name| !name.is_empty()),
         sender: Some("self".to_owned()),
         topic: Some("handoff".to_owned()),
         conversation,
-        takes_over: Some(TakeOver {
-            life: marker.session.clone(),
-            branch: marker.branch.clone(),
-        }),
+        takes_over: Some(before),
         // One that does not come up has died, and is dealt with as such.
         keep_on_timeout: true,
         keep_container: true,
         ..wishes
-    };
-    start::start(town, agent, &options)
+    })
 }
 
 /// Asks tmux to let the next life take over, and waits. Where all goes well the caller,

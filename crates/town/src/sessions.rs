@@ -151,6 +151,12 @@ impl Sessions {
             .collect())
     }
 
+    /// Brings the index up to date for the question that follows, which tells what goes
+    /// wrong.
+    pub(crate) fn open_ahead(&self) {
+        let _ = self.ask(|_| Ok(()));
+    }
+
     /// Those of these lives that are in the journal, and not in the archive.
     pub fn in_journal<'a>(
         &self,

@@ -10,15 +10,16 @@
 mod await_ready;
 mod beside;
 mod container;
+mod dress;
 mod options;
+mod place;
 mod prepared;
 pub(crate) mod restored;
 
 pub(crate) use beside::beside;
-pub(crate) use container::{
-    AWAIT_DEATH, COLUMNS, ROWS, loses_deaths, refuse_others, with_history_limit,
-};
+pub(crate) use container::{AWAIT_DEATH, COLUMNS, ROWS, loses_deaths, with_history_limit};
 pub use options::{StartOptions, TakeOver};
+pub(crate) use place::refuse_others;
 pub(crate) use prepared::host;
 pub use restored::Restored;
 
@@ -32,7 +33,7 @@ use crate::{
     Result, Town, epilogue, fault, hooks, look, monitor, neighbours, pidfile, processes, rig,
     roles, save, stop, usage, workspace,
 };
-use container::{Made, Place, Previous};
+use container::Made;
 use gt_core::problem::Kind;
 use gt_core::process::Table;
 use gt_core::record::{Outcome, Record};
@@ -41,6 +42,7 @@ use gt_core::startup::tag;
 use gt_core::state::State;
 use gt_core::{Identity, Problem};
 use gt_tmux::{Batch, Command, PaneId};
+use place::{Existing, Place, Previous};
 use prepared::Prepared;
 use restored::Replay;
 use std::path::PathBuf;
@@ -67,12 +69,43 @@ pub struct Started {
 pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result<Started> {
     let began = Instant::now();
     town.around().cancel.check()?;
+    let prepared = Prepared::new(town, identity, options)?;
+    let _held = hold(town, identity)?;
+    let existing = place::existing(town, identity, &prepared)?;
+    begin(town, prepared, existing, began)
+}
+
+/// Starts the next life in the container of one that has handed over: in that one it was
+/// seen since its agent is held. `leave` hands over, while what is needed here is read.
+pub(crate) fn take_over<T>(
+    town: &Town,
+    identity: &Identity,
+    options: &StartOptions,
+    container: Container,
+    leave: impl FnOnce() -> Result<T>,
+) -> Result<(T, Started)> {
+    let began = Instant::now();
+    town.around().cancel.check()?;
+    let (left, prepared) = std::thread::scope(|scope| {
+        let prepared = scope.spawn(|| Prepared::new(town, identity, options));
+        (leave(), prepared.join())
+    });
+    let left = left?;
+    let prepared = prepared.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+    let existing = place::taken_over(identity, &prepared, container)?;
+    Ok((left, begin(town, prepared, existing, began)?))
+}
+
+fn begin(
+    town: &Town,
+    mut prepared: Prepared<'_>,
+    existing: Existing,
+    began: Instant,
+) -> Result<Started> {
+    let (identity, options) = (prepared.identity, prepared.options);
     // Whose processes those of the old life are is told by their parents, while it lives.
-    let before = options.takes_over.as_ref();
+    let before = existing.leaving.as_ref();
     let before = before.map(|_| std::thread::spawn(processes::snapshot));
-    let mut prepared = Prepared::new(town, identity, options)?;
-    let _lock = take_lock(town, identity)?;
-    let existing = container::existing(town, identity, &prepared)?;
     let new_server = !look::keys_are_current(&existing.keys_tag);
     if new_server {
         check_version(town)?;
@@ -99,36 +132,39 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
         fault::point(town, "handoff.recorded");
     }
     let mut is_settled = false;
-    let result = container::make(town, &prepared, &plan, existing.place).and_then(|made| {
-        // tmux says nothing of a pane that has another process now.
-        monitor::tell(town);
-        if is_recorded {
-            fault::point(town, "handoff.respawned");
-            settle_apart(town, previous.as_ref(), existing.leaving.as_ref(), before);
-            is_settled = true;
-            sessions.add_process(made.add_to(Record::about(session.to_string())))?;
-        } else {
-            remember(&sessions, made.add_to(begin), previous.as_ref())?;
-            is_recorded = true;
-        }
-        if prepared.role.start.track_pid {
-            pidfile::write(town, prepared.container.as_str(), made.pid)?;
-        }
-        if new_server {
-            let greeted = look::install_keys(town).and_then(|()| neighbours::remember(town));
-            warnings.extend(greeted.err().map(|problem| problem.to_string()));
-        }
-        let noted = usage::note_folder(town, session, &prepared.preset, &plan.env);
-        warnings.extend(noted.err().map(|problem| problem.to_string()));
-        if let Some(replay) = &replay {
-            warnings.extend(replay.show(town, &made, is_new)?);
-        }
-        let state = await_ready::bring_up(town, &prepared, &plan, &made, &mut warnings)?;
-        if plan.is_awaited {
-            finish(town, &prepared, &made)?;
-        }
-        Ok((made, state))
-    });
+    let result = container::make(town, &prepared, &plan, existing.place, &existing.dress_tag)
+        .and_then(|made| {
+            // tmux says nothing of a pane that has another process now.
+            monitor::tell(town);
+            if is_recorded {
+                fault::point(town, "handoff.respawned");
+                let leaving = existing.leaving.as_ref();
+                std::thread::scope(|scope| {
+                    scope.spawn(|| settle_apart(town, previous.as_ref(), leaving, before));
+                    note_process(town, &prepared, &made)?;
+                    sessions.add_process(made.add_to(Record::about(session.to_string())))
+                })?;
+                is_settled = true;
+            } else {
+                remember(&sessions, made.add_to(begin), previous.as_ref())?;
+                is_recorded = true;
+                note_process(town, &prepared, &made)?;
+            }
+            if new_server {
+                let greeted = look::install_keys(town).and_then(|()| neighbours::remember(town));
+                warnings.extend(greeted.err().map(|problem| problem.to_string()));
+            }
+            let noted = usage::note_folder(town, session, &prepared.preset, &plan.env);
+            warnings.extend(noted.err().map(|problem| problem.to_string()));
+            if let Some(replay) = &replay {
+                warnings.extend(replay.show(town, &made, is_new)?);
+            }
+            let state = await_ready::bring_up(town, &prepared, &plan, &made, &mut warnings)?;
+            if plan.is_awaited {
+                finish(town, &prepared, &made)?;
+            }
+            Ok((made, state))
+        });
     if let Some(lost) = previous.filter(|_| is_recorded && !is_settled) {
         epilogue::write(town, &sessions, &[lost.id]);
     }
@@ -169,6 +205,14 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
             }
             Err(problem)
         }
+    }
+}
+
+/// Notes where the agent's process is found should its container be lost.
+fn note_process(town: &Town, prepared: &Prepared<'_>, made: &Made) -> Result<()> {
+    match prepared.role.start.track_pid {
+        true => pidfile::write(town, prepared.container.as_str(), made.pid),
+        false => Ok(()),
     }
 }
 
@@ -260,7 +304,7 @@ fn check_version(town: &Town) -> Result<()> {
 
 /// One start of an agent at a time; the second loses at once, and cleanly. A moment is
 /// given to whoever only looks whether the lock is held.
-fn take_lock(town: &Town, identity: &Identity) -> Result<FileLock> {
+pub(crate) fn hold(town: &Town, identity: &Identity) -> Result<FileLock> {
     const MOMENT: Duration = Duration::from_millis(50);
     let path = town.lock_path(identity);
     FileLock::take(&path, MOMENT).map_err(|problem| {

@@ -100,6 +100,10 @@ pub(crate) fn run(args: HandoffArgs, context: &Context) -> Answer {
         }
         return put_back(&town, &agent, options, context);
     }
+    let held = match args.auto || args.dry_run || is_self {
+        true => None,
+        false => Some(handoff::hold(&town, &agent)?),
+    };
     let intent = handoff::intend(&town, &agent, &options)?;
     if !args.no_git_check {
         for warning in intent.collected.warnings() {
@@ -109,32 +113,25 @@ pub(crate) fn run(args: HandoffArgs, context: &Context) -> Answer {
     if args.dry_run {
         return dry_run(&intent, &options, context);
     }
-    let left = handoff::leave(&town, &intent, &options)?;
-    let letter = &left.letter.id;
-    let mut answer = json!({
-        "agent": agent.address(),
-        "session": intent.life.id,
-        "container": intent.container.name(),
-        "mode": options.mode,
-        "letter": letter,
-        "subject": intent.subject,
-    });
-    if options.mode == Mode::Auto {
-        let words = format!("The state of {agent} is saved in {letter}.");
-        return told(&answer, &words, context);
-    }
-    if is_self {
+    let Some(held) = held else {
+        let letter = handoff::leave(&town, &intent, &options)?.letter.id;
+        let answer = answer(&intent, &options, &letter);
+        if options.mode == Mode::Auto {
+            let words = format!("The state of {agent} is saved in {letter}.");
+            return told(&answer, &words, context);
+        }
         // What comes now ends this very process: it is said before.
         let words = format!("{agent} hands over; {letter} is on its hook.");
         told(&answer, &words, context)?;
         handoff::ask_for_take_over(&town, &intent.container)?;
         return Err(Problem::failed("the next life has not taken over")
             .hint("why stands in the town's .runtime/hooks.log; the letter is on the hook"));
-    }
-    let started = handoff::go_on(&town, &intent, &left)?;
+    };
+    let (left, started) = handoff::go_on(&town, held, &intent, &options)?;
     for warning in &started.warnings {
         output::warn(warning);
     }
+    let mut answer = answer(&intent, &options, &left.letter.id);
     answer["successor"] = json!(started.session.to_string());
     let words = format!("{agent} was handed over: {} goes on.", started.session);
     told(&answer, &words, context)?;
@@ -142,6 +139,17 @@ pub(crate) fn run(args: HandoffArgs, context: &Context) -> Answer {
         true => attach::go(&town, &started.container, false, context),
         false => Ok(ExitCode::SUCCESS),
     }
+}
+
+fn answer(intent: &Intent, options: &HandoffOptions, letter: &WorkId) -> Value {
+    json!({
+        "agent": intent.agent.address(),
+        "session": intent.life.id,
+        "container": intent.container.name(),
+        "mode": options.mode,
+        "letter": letter,
+        "subject": intent.subject,
+    })
 }
 
 /// A polecat has one item and one life for it: what it hands over goes back to where it

@@ -14,7 +14,8 @@ fn path(town: &Town, agent: &Identity) -> PathBuf {
 pub(super) fn write(town: &Town, agent: &Identity, marker: &Marker) -> Result<()> {
     let text = serde_json::to_vec(marker)
         .map_err(|error| Problem::failed("cannot write the marker").caused_by(error))?;
-    files::write_whole(&path(town, agent), &text)
+    // The letter is on the disk, and says the same.
+    files::write_passing(&path(town, agent), &text)
 }
 
 /// The marker that waits for an agent. One that cannot be read is none: the letter says

@@ -1,7 +1,7 @@
 //! Everything about a start that is known before tmux is touched.
 
 use super::StartOptions;
-use super::container::Previous;
+use super::place::Previous;
 use crate::hooks::{self, Wiring};
 use crate::work::Work;
 use crate::{

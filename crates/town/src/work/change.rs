@@ -160,12 +160,13 @@ fn check_status(item: &Item, wanted: Option<Status>) -> Result<()> {
 }
 
 pub(super) fn add_labels(db: &Connection, id: &WorkId, labels: &[String]) -> Result<()> {
-    for label in labels {
-        db.execute(
-            "INSERT OR IGNORE INTO labels (item, label) VALUES (?1, ?2)",
-            params![id.as_str(), label],
-        )
+    let mut insert = db
+        .prepare_cached("INSERT OR IGNORE INTO labels (item, label) VALUES (?1, ?2)")
         .map_err(problem)?;
+    for label in labels {
+        insert
+            .execute(params![id.as_str(), label])
+            .map_err(problem)?;
     }
     Ok(())
 }

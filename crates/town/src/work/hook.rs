@@ -280,12 +280,11 @@ fn holder(db: &Connection, id: &WorkId) -> Result<Option<String>> {
 }
 
 fn of_agent(db: &Connection, agent: &str) -> Result<Option<Hooked>> {
-    let found: Option<(String, Option<String>, String)> = db
-        .query_row(
-            "SELECT item, letter, since FROM hooks WHERE agent = ?1",
-            [agent],
-            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
-        )
+    let mut query = db
+        .prepare_cached("SELECT item, letter, since FROM hooks WHERE agent = ?1")
+        .map_err(problem)?;
+    let found: Option<(String, Option<String>, String)> = query
+        .query_row([agent], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()
         .map_err(problem)?;
     let Some((id, letter, since)) = found else {

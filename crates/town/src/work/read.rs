@@ -6,7 +6,7 @@ use crate::Result;
 use gt_core::work::{Item, Status, WorkId};
 use gt_core::{Problem, mail};
 use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, Row};
 
 /// What is asked for; everything that is set must fit.
 #[derive(Clone, Debug, Default)]
@@ -158,8 +158,9 @@ pub(super) fn select(
     rest: &str,
     values: impl IntoIterator<Item = Value>,
 ) -> Result<Vec<Item>> {
+    // One command asks the same several times, and to read SQL takes longer than to answer.
     let mut statement = db
-        .prepare(&format!("SELECT {COLUMNS} FROM items {rest}"))
+        .prepare_cached(&format!("SELECT {COLUMNS} FROM items {rest}"))
         .map_err(problem)?;
     let rows = statement
         .query_map(rusqlite::params_from_iter(values), |row| Ok(item(row)))
@@ -175,12 +176,8 @@ pub(super) fn escaped(text: &str) -> String {
 }
 
 pub(super) fn by_id(db: &Connection, id: &WorkId) -> Result<Option<Item>> {
-    let statement = format!("SELECT {COLUMNS} FROM items WHERE id = ?1");
-    let found = db
-        .query_row(&statement, [id.as_str()], |row| Ok(item(row)))
-        .optional()
-        .map_err(problem)?;
-    found.transpose()
+    let found = select(db, "WHERE id = ?1", [Value::from(id.to_string())])?;
+    Ok(found.into_iter().next())
 }
 
 /// The item of this id, which must be there.

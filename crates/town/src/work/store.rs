@@ -102,6 +102,11 @@ impl Work {
         self.open().map(Some)
     }
 
+    /// Opens the database for the question that follows, which tells what goes wrong.
+    pub(crate) fn open_ahead(&self) {
+        let _ = self.open_if_there();
+    }
+
     /// Does what the next change would have to wait for: the log is brought in. What goes
     /// wrong with it that change will tell.
     pub fn tidy(&self) {

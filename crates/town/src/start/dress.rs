@@ -1,0 +1,76 @@
+//! What a container keeps from life to life: the variables of the windows that are opened
+//! in it, its look, and what stays true of its agent.
+//!
+//! A life that takes over finds nearly always what it would set itself, and each command
+//! is work for the server. So a container bears the mark of what was set last.
+
+use super::prepared::Prepared;
+use crate::{Town, look};
+use gt_core::startup::{Plan, tag};
+use gt_tmux::Command;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// The variable that is another in each life.
+const OF_THE_LIFE: &str = "GT_SESSION_UUID";
+
+/// What nobody sets but a start.
+const LASTING_TAGS: [&str; 6] = [
+    tag::TOWN,
+    tag::AGENT,
+    tag::CHAIN,
+    tag::HARNESS,
+    tag::PROCESS_NAMES,
+    tag::NEVER_ASKS,
+];
+
+/// The commands that dress a container which bears that mark. A new one has its variables
+/// already.
+pub(super) fn commands(
+    town: &Town,
+    prepared: &Prepared<'_>,
+    plan: &Plan,
+    is_new: bool,
+    worn: &str,
+) -> Vec<Command> {
+    let container = &prepared.container;
+    let variable = |(name, value): (&String, &String)| {
+        Command::new("set-environment")
+            .target(container.clone())
+            .args(["--", name, value])
+    };
+    let option = |name: &str, value: &str| {
+        Command::new("set-option")
+            .target(container.clone())
+            .args([name, value])
+    };
+    let (mut always, mut lasting) = (Vec::new(), Vec::new());
+    for found in plan.env.iter().filter(|_| !is_new) {
+        match found.0 == OF_THE_LIFE {
+            true => always.push(variable(found)),
+            false => lasting.push(variable(found)),
+        }
+    }
+    for (tag, value) in &plan.tags {
+        match LASTING_TAGS.contains(tag) {
+            true => lasting.push(option(tag, value)),
+            false => always.push(option(tag, value)),
+        }
+    }
+    // Wishes are text from outside; as a tag's value they are only ever data.
+    lasting.push(option(tag::START, &prepared.start_tag()));
+    lasting.extend(look::options(
+        town,
+        container,
+        prepared.identity,
+        &prepared.role,
+        prepared.options.theme.as_deref(),
+    ));
+    let mut mark = DefaultHasher::new();
+    lasting.hash(&mut mark);
+    let mark = format!("{:016x}", mark.finish());
+    if worn != mark {
+        lasting.push(option(tag::DRESS, &mark));
+        always.extend(lasting);
+    }
+    always
+}

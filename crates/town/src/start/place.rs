@@ -1,0 +1,255 @@
+//! The place of a start: what is there under its name.
+
+use super::prepared::Prepared;
+use super::restored::Restored;
+use crate::containers::{self, Container, Owner};
+use crate::{Result, Town, processes, stop};
+use gt_core::health::{self, Health, Vitals};
+use gt_core::problem::Kind;
+use gt_core::record::Outcome;
+use gt_core::state::State;
+use gt_core::{Identity, Problem};
+use gt_tmux::PaneId;
+use std::time::Duration;
+
+/// Where the agent's process will be put.
+pub(super) enum Place {
+    /// A new container.
+    New,
+    /// The pane of an agent that died.
+    Respawn(PaneId),
+    /// A new window, because the agent's pane is gone and the user's are not.
+    Window,
+}
+
+pub(super) struct Existing {
+    pub(super) place: Place,
+    pub(super) keys_tag: String,
+    /// The life whose place is taken.
+    pub(super) previous: Option<Previous>,
+    /// What still runs of it, where it has handed over.
+    pub(super) leaving: Option<Container>,
+    /// How its container was dressed, where the next life goes on in it.
+    pub(super) dress_tag: String,
+}
+
+/// A life before the one that is started.
+pub(super) struct Previous {
+    pub(super) id: String,
+    pub(super) chain: String,
+    pub(super) outcome: Outcome,
+    pub(super) died_at: Option<i64>,
+    pub(super) exit_code: Option<i32>,
+    /// Its end is in the journal already.
+    pub(super) is_ended: bool,
+}
+
+impl From<&Restored> for Previous {
+    fn from(lost: &Restored) -> Self {
+        Previous {
+            id: lost.life.clone(),
+            chain: lost.chain.clone(),
+            outcome: Outcome::Crash,
+            died_at: None,
+            exit_code: None,
+            is_ended: lost.is_ended,
+        }
+    }
+}
+
+impl Previous {
+    fn of(container: &Container) -> Option<Self> {
+        let row = container.pane();
+        let id = container.life()?.to_string();
+        let chain = Some(row.tag_chain.clone()).filter(|chain| !chain.is_empty());
+        Some(Previous {
+            chain: chain.unwrap_or_else(|| id.clone()),
+            id,
+            outcome: Outcome::Crash,
+            died_at: row.died_at,
+            exit_code: row.exit_status,
+            is_ended: false,
+        })
+    }
+}
+
+/// Looks at what is there under that name: free, alive, somebody else's, or a zombie.
+pub(super) fn existing(
+    town: &Town,
+    identity: &Identity,
+    prepared: &Prepared<'_>,
+) -> Result<Existing> {
+    let containers = containers::list(town)?;
+    let keys_tag = keys_tag(containers.first());
+    let name = prepared.container.as_str();
+    let own = containers
+        .iter()
+        .find(|container| container.identity() == Some(identity));
+    if let Some(own) = own {
+        refuse_elsewhere(own, name, identity)?;
+    }
+    if let Some(pane) = prepared.options.respawn_of {
+        let wanted = own.is_some_and(|container| {
+            let row = container.pane();
+            row.pane == pane && row.dead && row.tag_auto_respawn
+        });
+        if !wanted {
+            return Err(Problem::conflict(format!(
+                "nobody wants {identity} back any more"
+            )));
+        }
+    }
+    let mut place = Place::New;
+    let mut previous = None;
+    if let Some(container) = containers.iter().find(|container| container.name() == name) {
+        refuse_others(container, identity)?;
+        if container.is_vacant() {
+            return Ok(Existing {
+                place: Place::Window,
+                keys_tag,
+                previous: None,
+                leaving: None,
+                dress_tag: String::new(),
+            });
+        }
+        if container.life().is_none() && !container.pane().dead {
+            // Only a shell, in which its worktree was made ready, or still is.
+            return match prepared.options.after_shell {
+                true => Ok(Existing {
+                    place: Place::Respawn(container.pane().pane),
+                    keys_tag,
+                    previous: None,
+                    leaving: None,
+                    dress_tag: String::new(),
+                }),
+                false => Err(Problem::new(
+                    Kind::Running,
+                    format!("{identity} has a shell in {name}, and no agent yet"),
+                )
+                .hint(format!(
+                    "`gt task start {}` goes on from there",
+                    identity.short_name()
+                ))),
+            };
+        }
+        if health(container) == Health::Healthy {
+            return Err(Problem::new(
+                Kind::Running,
+                format!("{identity} is running already, in {name}"),
+            )
+            .hint(format!(
+                "`gt attach {identity}` goes there, `gt stop {identity}` ends it"
+            )));
+        }
+        stop::end_processes(town, std::slice::from_ref(container), Duration::ZERO);
+        previous = Previous::of(container);
+        // In the same container, so that attached clients and the user's own panes stay.
+        place = if container.lost_agent_pane() {
+            Place::Window
+        } else {
+            Place::Respawn(container.pane().pane)
+        };
+    }
+    Ok(Existing {
+        place,
+        keys_tag,
+        previous,
+        leaving: None,
+        dress_tag: String::new(),
+    })
+}
+
+/// The place of a life that has handed over. It may still run: it is replaced in its
+/// pane, which is never seen dead, so that nobody takes it for a crash.
+pub(super) fn taken_over(
+    identity: &Identity,
+    prepared: &Prepared<'_>,
+    container: Container,
+) -> Result<Existing> {
+    let before = prepared.options.takes_over.as_ref();
+    if before.is_none_or(|before| before.life != container.pane().tag_session) {
+        return Err(Problem::conflict(format!(
+            "{identity} is not in the life any more that handed over"
+        )));
+    }
+    refuse_elsewhere(&container, prepared.container.as_str(), identity)?;
+    let pane = container.pane();
+    let died = pane.dead || container.lost_agent_pane();
+    let previous = Previous::of(&container).map(|before| Previous {
+        outcome: Outcome::Handoff,
+        died_at: None,
+        exit_code: None,
+        ..before
+    });
+    Ok(Existing {
+        place: match container.lost_agent_pane() {
+            true => Place::Window,
+            false => Place::Respawn(pane.pane),
+        },
+        keys_tag: keys_tag(Some(&container)),
+        previous,
+        dress_tag: pane.tag_dress.clone(),
+        leaving: (!died).then_some(container),
+    })
+}
+
+/// Which of our keys the server has bound, as any of its panes says.
+fn keys_tag(container: Option<&Container>) -> String {
+    container.map_or_else(String::new, |container| {
+        container.pane().keys_version.clone()
+    })
+}
+
+/// Refuses an agent that lives under another name than it would get now.
+fn refuse_elsewhere(own: &Container, name: &str, identity: &Identity) -> Result<()> {
+    if own.name() == name {
+        return Ok(());
+    }
+    Err(Problem::conflict(format!(
+        "{identity} lives in the container {} already",
+        own.name()
+    ))
+    .hint(format!(
+        "`gt stop {identity}` ends it, whatever the container is called"
+    )))
+}
+
+pub(crate) fn refuse_others(container: &Container, identity: &Identity) -> Result<()> {
+    let name = container.name();
+    match container.owner() {
+        Owner::Agent(owner) if owner == identity => Ok(()),
+        Owner::Nobody if container.is_vacant() => Ok(()),
+        Owner::Agent(owner) if owner != identity => Err(Problem::conflict(format!(
+            "the container {name} holds {owner}"
+        ))),
+        Owner::OtherTown(root) => Err(Problem::conflict(format!(
+            "the container {name} belongs to the town at {root}"
+        ))
+        .hint("give this town a tmux server of its own: `socket` under [tmux] in town.toml")),
+        _ => Err(Problem::conflict(format!(
+            "there is a tmux session {name} that gt did not start"
+        ))
+        .hint(format!(
+            "rename it: `tmux rename-session -t ={name} NEW-NAME`"
+        ))),
+    }
+}
+
+fn health(container: &Container) -> Health {
+    if container.lost_agent_pane() {
+        return Health::AgentDead;
+    }
+    let mut table = processes::snapshot();
+    let names = container.process_names();
+    let pane = container.pane();
+    processes::tree_has(&mut table, pane.pid, &names);
+    let vitals = Vitals {
+        pane_dead: pane.dead,
+        pane_pid: pane.pid,
+        process_names: &names,
+        state: State::Running,
+        silent_seconds: 0,
+        hung_after_seconds: u64::MAX,
+    };
+    health::examine(&vitals, &table)
+}
