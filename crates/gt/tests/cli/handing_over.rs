@@ -2,6 +2,7 @@
 
 use crate::env::{PATIENCE, TestEnv, lives as is_alive, run};
 use crate::remembered::lives;
+use gt_tmux::Command as Tmux;
 use gt_tmux::testing::wait_until;
 use serde_json::{Value, json};
 use std::fs;
@@ -127,6 +128,62 @@ fn somebody_hands_an_agent_over() {
     env.gt(&["handoff", MAX, "--force"]).fails(3);
     env.gt(&["handoff", "gastown/crew/nobody"]).fails(3);
     env.gt(&["handoff"]).fails(2);
+}
+
+#[test]
+fn only_what_has_changed_is_set_again() {
+    let (env, _) = with_work();
+    let container = env.agent(MAX)["container"].as_str().unwrap().to_owned();
+    let tmux = |command: &'static str, args: &[&str]| {
+        env.tmux(Tmux::new(command).args(args.iter().copied()))
+    };
+    let target = format!("={container}:");
+    let look = |option: &str| tmux("show-options", &["-v", "-t", &target, option]);
+    let hand_over = || {
+        let answer = env.json(&["handoff", MAX, "--force", "--no-git-check", "-m", "Go on."]);
+        answer["successor"].as_str().unwrap().to_owned()
+    };
+    tmux("set-option", &["-t", &target, "status-left", "mine"]);
+    tmux("set-environment", &["-t", &target, "GT_ROLE", "mayor"]);
+    let successor = hand_over();
+    assert_eq!(look("status-left"), "mine", "nothing else was wanted");
+    assert_eq!(look("@gt_session"), successor);
+    let own = tmux("show-environment", &["-t", &target, "GT_SESSION_UUID"]);
+    assert_eq!(own, format!("GT_SESSION_UUID={successor}"));
+    // Whatever stands in the table: who an agent is, its process is told by its start.
+    let environ = fs::read(format!("/proc/{}/environ", env.pid(MAX))).unwrap();
+    let environ = String::from_utf8_lossy(&environ);
+    let has = |wanted: String| environ.split('\0').any(|variable| variable == wanted);
+    assert!(has(format!("GT_ROLE={MAX}")), "{environ}");
+    assert!(has(format!("GT_SESSION_UUID={successor}")), "{environ}");
+    let role = env.town().join("roles/crew.toml");
+    fs::create_dir_all(role.parent().unwrap()).unwrap();
+    fs::write(role, "[look]\nicon = '*'\n").unwrap();
+    hand_over();
+    assert!(
+        look("status-left").starts_with("* "),
+        "{}",
+        look("status-left")
+    );
+    let role = tmux("show-environment", &["-t", &target, "GT_ROLE"]);
+    assert_eq!(role, format!("GT_ROLE={MAX}"), "all of it, then");
+}
+
+#[test]
+fn who_is_being_started_or_stopped_hands_nothing_over() {
+    let (env, _) = with_work();
+    let lock = env.town().join(".runtime/locks/gastown.crew.max.lock");
+    let file = fs::File::open(lock).unwrap();
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let refused = env.gt(&["handoff", MAX, "--force"]).fails(4);
+    assert!(
+        refused.stderr.contains("starting or stopping"),
+        "{}",
+        refused.stderr
+    );
+    assert!(hooked(&env).get("letter").is_none(), "nothing was touched");
+    drop(file);
+    env.gt(&["handoff", MAX, "--force"]).ok();
 }
 
 #[test]

@@ -43,13 +43,10 @@ pub(super) fn commands(
             .target(container.clone())
             .args([name, value])
     };
-    let (mut always, mut lasting) = (Vec::new(), Vec::new());
-    for found in plan.env.iter().filter(|_| !is_new) {
-        match found.0 == OF_THE_LIFE {
-            true => always.push(variable(found)),
-            false => lasting.push(variable(found)),
-        }
-    }
+    let (of_the_life, variables): (Vec<_>, Vec<_>) =
+        plan.env.iter().partition(|(name, _)| *name == OF_THE_LIFE);
+    let mut always: Vec<Command> = of_the_life.into_iter().map(variable).collect();
+    let mut lasting: Vec<Command> = Vec::new();
     for (tag, value) in &plan.tags {
         match LASTING_TAGS.contains(tag) {
             true => lasting.push(option(tag, value)),
@@ -57,7 +54,7 @@ pub(super) fn commands(
         }
     }
     // Wishes are text from outside; as a tag's value they are only ever data.
-    lasting.push(option(tag::START, &prepared.start_tag()));
+    always.push(option(tag::START, &prepared.start_tag()));
     lasting.extend(look::options(
         town,
         container,
@@ -66,11 +63,15 @@ pub(super) fn commands(
         prepared.options.theme.as_deref(),
     ));
     let mut mark = DefaultHasher::new();
-    lasting.hash(&mut mark);
+    (&variables, &lasting).hash(&mut mark);
     let mark = format!("{:016x}", mark.finish());
-    if worn != mark {
-        lasting.push(option(tag::DRESS, &mark));
-        always.extend(lasting);
+    if worn == mark {
+        return always;
     }
+    if !is_new {
+        always.extend(variables.into_iter().map(variable));
+    }
+    always.extend(lasting);
+    always.push(option(tag::DRESS, &mark));
     always
 }
