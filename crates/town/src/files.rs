@@ -4,7 +4,7 @@ use crate::Result;
 use gt_core::{Kind, Problem};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Makes a folder and its parents, open to the owner alone.
@@ -42,6 +42,32 @@ pub fn write_if_changed(path: &Path, text: &str) -> Result<()> {
 /// every reader, and not worth waiting for the disk.
 pub fn write_passing(path: &Path, text: &[u8]) -> Result<()> {
     replace(path, text, Sync::NotNeeded)
+}
+
+/// Writes a line over the one that is in a file. It takes no other file's place, so a reader
+/// may find half of it: for lines whose readers can tell.
+pub(crate) fn overwrite_line(path: &Path, line: &str) -> Result<()> {
+    let open = || {
+        OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(path)
+    };
+    let file = match open() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            make_dir(path.parent().unwrap_or(Path::new(".")))?;
+            open()
+        }
+        opened => opened,
+    };
+    let text = format!("{line}\n");
+    file.and_then(|file| {
+        file.write_all_at(text.as_bytes(), 0)?;
+        file.set_len(text.len() as u64)
+    })
+    .map_err(|error| cannot("write", path, &error))
 }
 
 #[derive(PartialEq)]

@@ -20,16 +20,17 @@ use crate::events::Events;
 use crate::lock::FileLock;
 use crate::sessions::{Sessions, timestamp};
 use crate::start::{self, StartOptions, Started, TakeOver};
-use crate::work::{LetterDraft, Work};
+use crate::work::{HandedOver, LetterDraft, Work};
 use crate::{Result, Town, checkpoint, fault, harnesses, hook, respawn};
 use gt_core::event::Event;
 use gt_core::handoff::{Collected, Marker, Mode, too_soon};
 use gt_core::record::Record;
 use gt_core::startup::Conversation;
-use gt_core::work::{Item, WorkId};
+use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, save as saved};
 use gt_tmux::{Command, SessionName};
 use jiff::Timestamp;
+use std::thread::ScopedJoinHandle;
 
 /// Where a test can kill a handoff.
 pub const FAULT_POINTS: &[&str] = &[
@@ -70,13 +71,6 @@ pub struct Intent {
     pub body: String,
 }
 
-/// What a handoff has left behind for the next life.
-#[derive(Debug)]
-pub struct Left {
-    pub letter: Item,
-    pub marker: Marker,
-}
-
 /// Keeps others from starting and stopping an agent, for [`go_on`]: to be held since
 /// before the look at what it is about to do.
 pub fn hold(town: &Town, agent: &Identity) -> Result<FileLock> {
@@ -87,12 +81,10 @@ pub fn hold(town: &Town, agent: &Identity) -> Result<FileLock> {
 pub fn intend(town: &Town, agent: &Identity, options: &HandoffOptions) -> Result<Intent> {
     let container = std::thread::scope(|scope| {
         let asked = scope.spawn(|| containers::of_agent(town, agent));
-        // tmux answers meanwhile.
+        // What is asked next is opened while tmux answers.
+        scope.spawn(|| Sessions::of(town).open_ahead());
         Work::of(town).open_ahead();
-        Sessions::of(town).open_ahead();
-        asked
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        join(asked)
     })?;
     let container = container.filter(|container| container.life().is_some());
     let container = container.ok_or_else(|| {
@@ -152,7 +144,7 @@ pub fn state(town: &Town, agent: &Identity) -> Result<Collected> {
 
 /// Writes down what the next life needs: the letter, hooked, and the marker. For
 /// [`Mode::Auto`] this is all.
-pub fn leave(town: &Town, intent: &Intent, options: &HandoffOptions) -> Result<Left> {
+pub fn leave(town: &Town, intent: &Intent, options: &HandoffOptions) -> Result<HandedOver> {
     let agent = &intent.agent;
     let address = agent.address();
     fault::point(town, "handoff.collected");
@@ -164,7 +156,8 @@ pub fn leave(town: &Town, intent: &Intent, options: &HandoffOptions) -> Result<L
         ..LetterDraft::new(&address, &intent.subject, &intent.body)
     };
     let ends = options.mode != Mode::Auto;
-    let letter = Work::of(town).hand_over(&address, &intent.life.id, ends, &draft)?;
+    let handed = Work::of(town).hand_over(&address, &intent.life.id, ends, &draft)?;
+    let letter = &handed.letter;
     fault::point(town, "handoff.written");
     let marker = Marker {
         session: intent.life.id.clone(),
@@ -190,7 +183,7 @@ pub fn leave(town: &Town, intent: &Intent, options: &HandoffOptions) -> Result<L
         checkpoint::refresh(town, agent, &intent.life.id, dir.as_ref())?;
     }
     Events::of(town).note(vec![event]);
-    Ok(Left { letter, marker })
+    Ok(handed)
 }
 
 /// Lets the next life take the place of the one that has left its marker.
@@ -208,11 +201,12 @@ pub fn take_over(town: &Town, agent: &Identity) -> Result<Started> {
     let life = life_of(town, &container)?;
     let before = TakeOver {
         life: marker.session,
+        known: Some(life.clone()).filter(Record::begins),
         branch: marker.branch,
     };
     let wishes = wishes(town, &container, &life, marker.mode, before)?;
-    let ((), started) = start::take_over(town, agent, &wishes, container, || Ok(()))?;
-    Ok(started)
+    let prepared = start::prepare(town, agent, &wishes)?;
+    start::take_over(town, prepared, container, None)
 }
 
 /// Leaves what the next life needs, as [`leave`] does, and lets it take over at once.
@@ -221,16 +215,22 @@ pub fn go_on(
     _held: FileLock,
     intent: &Intent,
     options: &HandoffOptions,
-) -> Result<(Left, Started)> {
+) -> Result<(WorkId, Started)> {
     let (container, life) = (&intent.container, &intent.life);
     let before = TakeOver {
         life: life.id.clone(),
+        known: Some(life.clone()).filter(Record::begins),
         branch: intent.collected.branch.clone(),
     };
     let wishes = wishes(town, container, life, options.mode, before)?;
-    start::take_over(town, &intent.agent, &wishes, container.clone(), || {
-        leave(town, intent, options)
-    })
+    // What the start needs is read while the letter goes to the disk.
+    let (handed, prepared) = std::thread::scope(|scope| {
+        let prepared = scope.spawn(|| start::prepare(town, &intent.agent, &wishes));
+        (leave(town, intent, options), join(prepared))
+    });
+    let handed = handed?;
+    let started = start::take_over(town, prepared?, container.clone(), Some(&handed))?;
+    Ok((handed.letter.id, started))
 }
 
 /// How the next life is started.
@@ -277,6 +277,12 @@ pub fn ask_for_take_over(town: &Town, container: &Container) -> Result<()> {
         .run(Command::new("run-shell").target(target).arg(TAKE_OVER))
         .map(drop)
         .map_err(|error| tmux_problem("tmux could not be asked for the next life", error))
+}
+
+fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread
+        .join()
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// The life that a container holds, as the journal has it.

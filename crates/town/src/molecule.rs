@@ -85,9 +85,9 @@ pub fn status(town: &Town, agent: &Identity) -> Result<Option<MoleculeStatus>> {
 }
 
 /// The id of an agent's molecule, for the record of its lives.
-pub(crate) fn id(town: &Town, agent: &Identity) -> Result<Option<String>> {
+pub(crate) fn id(town: &Town, agent: &Identity) -> Result<Option<WorkId>> {
     let molecule = Work::of(town).molecule(&agent.address())?;
-    Ok(molecule.map(|molecule| molecule.item.id.to_string()))
+    Ok(molecule.map(|molecule| molecule.item.id))
 }
 
 /// The pinned record of an agent, made when it is first needed.

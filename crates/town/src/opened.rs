@@ -1,18 +1,17 @@
 //! An open database, lent out.
 //!
 //! A command asks several questions one after the other, and to open the database takes
-//! longer than most of them. So a thread keeps one that it has used, for the next question, for
-//! as long as the file is the one that was opened.
+//! longer than most of them. So one that was used is kept for the next question, whichever
+//! thread asks it, for as long as the file is the one that was opened. Nobody closes those
+//! that are kept: the kernel does it, and quicker.
 
 use rusqlite::Connection;
-use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-thread_local! {
-    static KEPT: RefCell<Vec<Kept>> = const { RefCell::new(Vec::new()) };
-}
+static KEPT: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
 
 struct Kept {
     path: PathBuf,
@@ -43,15 +42,21 @@ impl Opened {
         &self.path
     }
 
-    /// The one that this thread has kept of that file.
+    /// One that was kept of that file.
     pub(crate) fn kept(path: &Path) -> Option<Self> {
-        let kept = KEPT.with_borrow_mut(|all| {
+        let kept = {
+            let mut all = kept();
             let place = all.iter().position(|kept| kept.path == path)?;
-            Some(all.swap_remove(place))
-        })?;
+            all.swap_remove(place)
+        };
         let is_same = kept.file.is_some() && kept.file == file(path);
         is_same.then(|| Self::new(kept.db, path, true))
     }
+}
+
+fn kept() -> MutexGuard<'static, Vec<Kept>> {
+    // Nothing is done under this lock that could leave them half changed.
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn file(path: &Path) -> Option<(u64, u64)> {
@@ -64,7 +69,7 @@ impl Drop for Opened {
         if let (Some(db), true) = (self.db.take(), self.is_kept) {
             let path = std::mem::take(&mut self.path);
             let file = file(&path);
-            KEPT.with_borrow_mut(|all| all.push(Kept { path, file, db }));
+            kept().push(Kept { path, file, db });
         }
     }
 }

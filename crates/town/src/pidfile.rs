@@ -24,12 +24,9 @@ pub fn write(town: &Town, container: &str, pid: u32) -> Result<()> {
         return Ok(()); // It has ended already: there is nothing to remember.
     };
     let socket = town.server().socket_path();
-    let text = format!(
-        "{pid}|{certificate}|{}
-",
-        socket.display()
-    );
-    files::write_passing(&path(town, container), text.as_bytes())
+    // Half a line has no certificate that fits, and names no process.
+    let line = format!("{pid}|{certificate}|{}", socket.display());
+    files::overwrite_line(&path(town, container), &line)
 }
 
 /// Forgets a container's process.
@@ -57,7 +54,8 @@ pub fn all(town: &Town) -> Vec<Tracked> {
             let file = entry.file_name().into_string().ok()?;
             let container = file.strip_suffix(".pid")?.to_owned();
             let text = std::fs::read_to_string(entry.path()).ok()?;
-            let mut parts = text.trim().splitn(3, '|');
+            let line = text.lines().next().unwrap_or_default();
+            let mut parts = line.splitn(3, '|');
             let pid = parts.next().and_then(|pid| pid.parse().ok()).unwrap_or(0);
             let certificate = parts.next().unwrap_or_default();
             if parts

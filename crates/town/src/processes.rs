@@ -23,6 +23,15 @@ pub fn snapshot() -> Table {
     system::snapshot().into_iter().collect()
 }
 
+/// These processes and their descendants, without a look at any other where the system
+/// can say who has started whom.
+pub fn trees(roots: &[u32]) -> Table {
+    match system::trees(roots) {
+        Some(found) => found.into_iter().collect(),
+        None => snapshot(),
+    }
+}
+
 /// Looks up the other names of these processes: their executables and scripts.
 pub fn add_aliases(table: &mut Table, pids: &BTreeSet<u32>) {
     for pid in pids {

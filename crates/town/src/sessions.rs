@@ -97,6 +97,15 @@ impl Sessions {
         Ok(())
     }
 
+    /// The same where it was just asked what the journal says of the one life that is not
+    /// new among these.
+    pub(crate) fn record_known(&self, lines: &[Record], life: &Record) -> Result<()> {
+        self.journal.append(lines)?;
+        let known = HashMap::from([(life.id.clone(), Known::Open(life.clone()))]);
+        self.tell(lines, &known);
+        Ok(())
+    }
+
     /// Adds to a life that this process has begun which pane and process it has. Nobody has
     /// to be asked what is known of it, and nothing new happens to it. Panes and processes
     /// end with the machine, so the disk is not waited for.

@@ -29,6 +29,7 @@ use crate::lock::{self, FileLock};
 use crate::queue::{Phase, Queue};
 use crate::sessions::{End, Sessions};
 use crate::stop::Leaving;
+use crate::work::HandedOver;
 use crate::{
     Result, Town, epilogue, fault, hooks, look, monitor, neighbours, pidfile, processes, rig,
     roles, save, stop, usage, workspace,
@@ -75,25 +76,28 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
     begin(town, prepared, existing, began)
 }
 
-/// Starts the next life in the container of one that has handed over: in that one it was
-/// seen since its agent is held. `leave` hands over, while what is needed here is read.
-pub(crate) fn take_over<T>(
+/// Reads what a start needs, and touches nothing.
+pub(crate) fn prepare<'a>(
     town: &Town,
-    identity: &Identity,
-    options: &StartOptions,
+    identity: &'a Identity,
+    options: &'a StartOptions,
+) -> Result<Prepared<'a>> {
+    Prepared::new(town, identity, options)
+}
+
+/// Starts the next life in the container of one that has handed over: in that one it was
+/// seen since its agent is held.
+pub(crate) fn take_over(
+    town: &Town,
+    mut prepared: Prepared<'_>,
     container: Container,
-    leave: impl FnOnce() -> Result<T>,
-) -> Result<(T, Started)> {
+    handed: Option<&HandedOver>,
+) -> Result<Started> {
     let began = Instant::now();
     town.around().cancel.check()?;
-    let (left, prepared) = std::thread::scope(|scope| {
-        let prepared = scope.spawn(|| Prepared::new(town, identity, options));
-        (leave(), prepared.join())
-    });
-    let left = left?;
-    let prepared = prepared.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-    let existing = place::taken_over(identity, &prepared, container)?;
-    Ok((left, begin(town, prepared, existing, began)?))
+    prepared.handed = handed.cloned();
+    let existing = place::taken_over(&prepared, container)?;
+    begin(town, prepared, existing, began)
 }
 
 fn begin(
@@ -104,8 +108,10 @@ fn begin(
 ) -> Result<Started> {
     let (identity, options) = (prepared.identity, prepared.options);
     // Whose processes those of the old life are is told by their parents, while it lives.
-    let before = existing.leaving.as_ref();
-    let before = before.map(|_| std::thread::spawn(processes::snapshot));
+    let before = existing.leaving.as_ref().map(|leaving| {
+        let roots = [leaving.pane().pid, std::process::id()];
+        std::thread::spawn(move || processes::trees(&roots))
+    });
     let new_server = !look::keys_are_current(&existing.keys_tag);
     if new_server {
         check_version(town)?;
@@ -127,7 +133,11 @@ fn begin(
     if options.takes_over.is_some() {
         // Written before anything is replaced: a life that hands over is never taken for
         // one that died.
-        remember(&sessions, begin.clone(), previous.as_ref())?;
+        let known = options
+            .takes_over
+            .as_ref()
+            .and_then(|life| life.known.as_ref());
+        remember(&sessions, begin.clone(), previous.as_ref(), known)?;
         is_recorded = true;
         fault::point(town, "handoff.recorded");
     }
@@ -146,7 +156,7 @@ fn begin(
                 })?;
                 is_settled = true;
             } else {
-                remember(&sessions, made.add_to(begin), previous.as_ref())?;
+                remember(&sessions, made.add_to(begin), previous.as_ref(), None)?;
                 is_recorded = true;
                 note_process(town, &prepared, &made)?;
             }
@@ -234,7 +244,12 @@ fn settle_apart(
 }
 
 /// Writes into the journal that a life has begun, and that another ended before it.
-fn remember(sessions: &Sessions, begin: Record, previous: Option<&Previous>) -> Result<()> {
+fn remember(
+    sessions: &Sessions,
+    begin: Record,
+    previous: Option<&Previous>,
+    known: Option<&Record>,
+) -> Result<()> {
     let lost = previous.map(|before| {
         let end = End {
             outcome: before.outcome,
@@ -251,7 +266,10 @@ fn remember(sessions: &Sessions, begin: Record, previous: Option<&Previous>) -> 
         }
     });
     let lines: Vec<Record> = lost.into_iter().chain([begin]).collect();
-    sessions.record(&lines)
+    match known {
+        Some(known) => sessions.record_known(&lines, known),
+        None => sessions.record(&lines),
+    }
 }
 
 /// Brings the rigs of these agents up to date, where their roles want it: each rig

@@ -28,7 +28,7 @@ pub use create::Draft;
 pub use exchange::Imported;
 pub use finish::{Finish, Finished};
 pub use hook::Hooked;
-pub use letters::LetterDraft;
+pub use letters::{HandedOver, LetterDraft};
 pub use mailbox::LetterQuery;
 pub use merges::Handed;
 pub use merging::Rejection;

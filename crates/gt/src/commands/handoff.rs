@@ -127,11 +127,11 @@ pub(crate) fn run(args: HandoffArgs, context: &Context) -> Answer {
         return Err(Problem::failed("the next life has not taken over")
             .hint("why stands in the town's .runtime/hooks.log; the letter is on the hook"));
     };
-    let (left, started) = handoff::go_on(&town, held, &intent, &options)?;
+    let (letter, started) = handoff::go_on(&town, held, &intent, &options)?;
     for warning in &started.warnings {
         output::warn(warning);
     }
-    let mut answer = answer(&intent, &options, &left.letter.id);
+    let mut answer = answer(&intent, &options, &letter);
     answer["successor"] = json!(started.session.to_string());
     let words = format!("{agent} was handed over: {} goes on.", started.session);
     told(&answer, &words, context)?;

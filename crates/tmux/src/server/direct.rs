@@ -76,7 +76,7 @@ pub(super) fn capture(
                 stdout,
                 stderr,
             },
-            description(),
+            description,
         ),
         Outcome::NoServer if privacy == Privacy::Private || contains(&SERVER_STARTERS) => {
             return None;

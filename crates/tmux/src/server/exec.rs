@@ -61,7 +61,7 @@ pub(super) fn capture(
             &description,
         )?
     };
-    answer(finished, description)
+    answer(finished, || description)
 }
 
 /// Whether the batch can travel as this argument vector.
@@ -74,7 +74,7 @@ pub(super) fn print_version(settings: &Settings) -> Result<String, Error> {
     let mut program = Process::new(settings.program());
     program.arg("-V");
     let finished = run(settings, program, None, "tmux -V")?;
-    let printed = answer(finished, "tmux -V".to_owned())?;
+    let printed = answer(finished, || "tmux -V".to_owned())?;
     Ok(String::from_utf8_lossy(&printed).into_owned())
 }
 
@@ -109,7 +109,10 @@ fn run(
 }
 
 /// What a client that ended so means to the caller.
-pub(super) fn answer(finished: Finished, description: String) -> Result<Vec<u8>, Error> {
+pub(super) fn answer(
+    finished: Finished,
+    description: impl FnOnce() -> String,
+) -> Result<Vec<u8>, Error> {
     let Finished {
         code,
         stdout,
@@ -121,7 +124,7 @@ pub(super) fn answer(finished: Finished, description: String) -> Result<Vec<u8>,
     // `source-file` prints what it cannot parse to stdout.
     let said = if stderr.is_empty() { stdout } else { stderr };
     let said = String::from_utf8_lossy(&said);
-    Err(Error::refused(description, code, &said))
+    Err(Error::refused(description(), code, &said))
 }
 
 /// The batch as an error names it.

@@ -21,6 +21,35 @@ pub(super) fn snapshot() -> Vec<Process> {
     pids().filter_map(read).collect()
 }
 
+/// `None` where the kernel was built without the lists of children.
+pub(super) fn trees(roots: &[u32]) -> Option<Vec<Process>> {
+    if !Path::new("/proc/thread-self/children").exists() {
+        return None;
+    }
+    let (mut seen, mut found) = (BTreeSet::new(), Vec::new());
+    let mut next = roots.to_vec();
+    while let Some(pid) = next.pop() {
+        if seen.insert(pid) {
+            found.extend(read(pid));
+            next.extend(children(pid));
+        }
+    }
+    Some(found)
+}
+
+/// Each thread has a list of its own.
+fn children(pid: u32) -> Vec<u32> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task"));
+    let threads = threads.into_iter().flatten().flatten();
+    let lists =
+        threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    let pids = |list: String| -> Vec<u32> {
+        let words = list.split_ascii_whitespace();
+        words.filter_map(|word| word.parse().ok()).collect()
+    };
+    lists.flat_map(pids).collect()
+}
+
 fn pids() -> impl Iterator<Item = u32> {
     fs::read_dir("/proc")
         .into_iter()

@@ -1,6 +1,7 @@
 //! What a caller may wish for a start. What is left open comes from the role.
 
 use super::Restored;
+use gt_core::record::Record;
 use gt_core::role::RoleConfig;
 use gt_core::startup::Conversation;
 use gt_tmux::PaneId;
@@ -75,10 +76,13 @@ pub struct StartOptions {
     pub prompt: Option<bool>,
 }
 
-/// The life whose place is taken, and the branch that its worktree is on.
+/// The life whose place is taken.
 #[derive(Clone, Debug, Default)]
 pub struct TakeOver {
     pub life: String,
+    /// What the journal says of it.
+    pub known: Option<Record>,
+    /// The branch that its worktree is on.
     pub branch: Option<String>,
 }
 

@@ -161,11 +161,8 @@ pub(super) fn existing(
 
 /// The place of a life that has handed over. It may still run: it is replaced in its
 /// pane, which is never seen dead, so that nobody takes it for a crash.
-pub(super) fn taken_over(
-    identity: &Identity,
-    prepared: &Prepared<'_>,
-    container: Container,
-) -> Result<Existing> {
+pub(super) fn taken_over(prepared: &Prepared<'_>, container: Container) -> Result<Existing> {
+    let identity = prepared.identity;
     let before = prepared.options.takes_over.as_ref();
     if before.is_none_or(|before| before.life != container.pane().tag_session) {
         return Err(Problem::conflict(format!(

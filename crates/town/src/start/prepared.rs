@@ -3,7 +3,7 @@
 use super::StartOptions;
 use super::place::Previous;
 use crate::hooks::{self, Wiring};
-use crate::work::Work;
+use crate::work::{HandedOver, Work};
 use crate::{
     Result, Town, account, directory, harnesses, rig, roles, seeds, sessions, task, workspace,
 };
@@ -13,11 +13,12 @@ use gt_core::record::{Record, Status};
 use gt_core::role::RoleConfig;
 use gt_core::session::SessionId;
 use gt_core::startup::{self, Conversation, Plan, Wish};
+use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, Role};
 use gt_tmux::SessionName;
 use std::path::{Path, PathBuf};
 
-pub(super) struct Prepared<'a> {
+pub(crate) struct Prepared<'a> {
     pub(super) identity: &'a Identity,
     pub(super) options: &'a StartOptions,
     pub(super) role: RoleConfig,
@@ -31,6 +32,8 @@ pub(super) struct Prepared<'a> {
     pub(super) wiring: Wiring,
     /// It is to run in this window beside the agent, and not as the agent.
     pub(super) window: Option<&'a str>,
+    /// What the life before it has just handed over.
+    pub(super) handed: Option<HandedOver>,
 }
 
 impl<'a> Prepared<'a> {
@@ -108,6 +111,7 @@ impl<'a> Prepared<'a> {
             config_dir,
             wiring: Wiring::default(),
             window: None,
+            handed: None,
         })
     }
 
@@ -176,6 +180,10 @@ impl<'a> Prepared<'a> {
         };
         let is_worktree =
             workspace::is_worktree(identity.role()) || self.work_dir.join(".git").exists();
+        let (work_unit, molecule) = match &self.handed {
+            Some(handed) => (handed.work.clone(), handed.molecule.clone()),
+            None => (hooked_work(town, identity), molecule(town, identity)),
+        };
         Record {
             tmux_session: Some(self.container.to_string()),
             tmux_socket: Some(town.server().socket_path().to_string_lossy().into_owned()),
@@ -183,8 +191,10 @@ impl<'a> Prepared<'a> {
             rig: identity.rig().map(str::to_owned),
             role: Some(identity.role().word().to_owned()),
             started_at: Some(sessions::timestamp(None)),
-            work_unit: hooked_work(town, identity),
-            molecule_id: molecule(town, identity).or_else(|| self.options.molecule.clone()),
+            work_unit: work_unit.map(|id| id.to_string()),
+            molecule_id: molecule
+                .map(|id| id.to_string())
+                .or_else(|| self.options.molecule.clone()),
             parent_id: before.map(|before| before.id.clone()),
             chain_id: Some(before.map_or_else(|| id.clone(), |before| before.chain.clone())),
             cwd: Some(self.work_dir.to_string_lossy().into_owned()),
@@ -275,16 +285,13 @@ fn config_dir(town: &Town, options: &StartOptions, preset: &Preset) -> Result<Op
 }
 
 /// What is on the agent's hook. Whether that can be read is for the agent to find out.
-fn hooked_work(town: &Town, identity: &Identity) -> Option<String> {
+fn hooked_work(town: &Town, identity: &Identity) -> Option<WorkId> {
     let hooked = Work::of(town).hooked(&identity.address()).ok()?;
-    // A letter on the hook says how to go on, and is no unit of work.
-    let item = hooked.map(|hooked| hooked.item);
-    let work = item.filter(|item| item.kind != gt_core::mail::KIND);
-    work.map(|item| item.id.to_string())
+    hooked.and_then(|hooked| hooked.unit())
 }
 
 /// The molecule that is attached to the agent.
-fn molecule(town: &Town, identity: &Identity) -> Option<String> {
+fn molecule(town: &Town, identity: &Identity) -> Option<WorkId> {
     crate::molecule::id(town, identity).ok()?
 }
 

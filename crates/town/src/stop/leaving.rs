@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
-/// The processes of a life as they were before.
+/// The processes of a life as they were before: those that descend from its first. Others
+/// in its terminal are found by that, whoever their parents are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Leaving {
     life: String,

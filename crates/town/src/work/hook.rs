@@ -170,6 +170,12 @@ impl Work {
 }
 
 impl Hooked {
+    /// The unit of work that it is; a letter on the hook says how to go on, and is none.
+    pub(crate) fn unit(&self) -> Option<WorkId> {
+        let is_work = self.item.kind != gt_core::mail::KIND;
+        is_work.then(|| self.item.id.clone())
+    }
+
     fn holds(&self, id: &WorkId) -> bool {
         let letter = self.letter.as_ref();
         self.item.id == *id || letter.is_some_and(|letter| letter.id == *id)
@@ -179,21 +185,21 @@ impl Hooked {
 const SUPERSEDED: &str = "superseded";
 
 /// Puts a letter of an agent to itself where its next life finds it: on the empty hook,
-/// or beside the work that hangs there. Earlier ones make way.
-pub(super) fn send_along(db: &Connection, agent: &str, id: &WorkId) -> Result<()> {
+/// or beside the work that hangs there, which is given. Earlier ones make way.
+pub(super) fn send_along(db: &Connection, agent: &str, id: &WorkId) -> Result<Option<WorkId>> {
     let present = of_agent(db, agent)?;
+    let work = present.as_ref().and_then(Hooked::unit);
     if present.as_ref().is_some_and(|present| present.holds(id)) {
-        return Ok(());
+        return Ok(work);
     }
     mark(db, agent, id)?;
     let Some(present) = present else {
-        return db
-            .execute(
-                "INSERT INTO hooks (agent, item, since) VALUES (?1, ?2, ?3)",
-                params![agent, id.as_str(), timestamp(None)],
-            )
-            .map(drop)
-            .map_err(problem);
+        db.execute(
+            "INSERT INTO hooks (agent, item, since) VALUES (?1, ?2, ?3)",
+            params![agent, id.as_str(), timestamp(None)],
+        )
+        .map_err(problem)?;
+        return Ok(work);
     };
     if let Some(earlier) = &present.letter {
         letters::close(db, &earlier.id, SUPERSEDED)?;
@@ -205,8 +211,8 @@ pub(super) fn send_along(db: &Connection, agent: &str, id: &WorkId) -> Result<()
         "UPDATE hooks SET letter = ?2 WHERE agent = ?1"
     };
     db.execute(statement, params![agent, id.as_str()])
-        .map(drop)
-        .map_err(problem)
+        .map_err(problem)?;
+    Ok(work)
 }
 
 /// Says of an item that it is on an agent's hook.

@@ -78,7 +78,7 @@ impl Work {
         life: &str,
         ends: bool,
         draft: &LetterDraft,
-    ) -> Result<Item> {
+    ) -> Result<HandedOver> {
         let draft = LetterDraft {
             sender: agent.to_owned(),
             ..draft.checked()?
@@ -86,9 +86,10 @@ impl Work {
         let label = format!("handoff:{life}");
         check_word("label", &label)?;
         self.change(|db| {
-            if ends {
-                super::molecules::hand_over(db, agent)?;
-            }
+            let molecule = match ends {
+                true => super::molecules::hand_over(db, agent)?,
+                false => None,
+            };
             let id = match unfinished(db, agent, &label)? {
                 Some(id) => {
                     rewrite(db, &id, &draft)?;
@@ -100,10 +101,25 @@ impl Work {
                     id
                 }
             };
-            super::hook::send_along(db, agent, &id)?;
-            must_have(db, &id)
+            let work = super::hook::send_along(db, agent, &id)?;
+            Ok(HandedOver {
+                letter: must_have(db, &id)?,
+                work,
+                molecule,
+            })
         })
     }
+}
+
+/// What a life has left for the next one.
+#[derive(Clone, Debug)]
+pub struct HandedOver {
+    /// The letter to itself, which is on the hook.
+    pub letter: Item,
+    /// The work that the letter travels with.
+    pub work: Option<WorkId>,
+    /// The molecule that goes on; only of a life that ends.
+    pub molecule: Option<WorkId>,
 }
 
 /// The letter that a life has written to its next one already.
@@ -239,7 +255,7 @@ mod tests {
 
     fn hand_over(work: &Work, life: &str, subject: &str) -> Item {
         let draft = LetterDraft::new(AGENT, subject, "half way");
-        work.hand_over(AGENT, life, true, &draft).unwrap()
+        work.hand_over(AGENT, life, true, &draft).unwrap().letter
     }
 
     fn status(work: &Work, item: &Item) -> (Status, Option<String>) {

@@ -180,20 +180,21 @@ impl Work {
 
 /// What a life that ends leaves of its molecule, as a part of its handoff: steps that were
 /// begun are open again, for the successor to begin anew, and a molecule that is done is
-/// detached.
-pub(super) fn hand_over(db: &Connection, agent: &str) -> Result<()> {
+/// detached. One that goes on is given.
+pub(super) fn hand_over(db: &Connection, agent: &str) -> Result<Option<WorkId>> {
     let Some(molecule) = attached(db, agent)? else {
-        return Ok(());
+        return Ok(None);
     };
     if molecule.is_done() {
-        return end(db, molecule, "done").map(drop);
+        end(db, molecule, "done")?;
+        return Ok(None);
     }
     let begun = |step: &&Item| step.status == Status::InProgress;
     for step in molecule.steps.iter().filter(begun) {
         set_status(db, &step.id, Status::Open)?;
         add_note(db, step, "handed off before it was done")?;
     }
-    Ok(())
+    Ok(Some(molecule.item.id))
 }
 
 /// Gives up an agent's molecule, if it is one that is meant, as a part of a greater change.
