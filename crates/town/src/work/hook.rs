@@ -184,15 +184,15 @@ impl Hooked {
 
 const SUPERSEDED: &str = "superseded";
 
-/// Puts a letter of an agent to itself where its next life finds it: on the empty hook,
-/// or beside the work that hangs there, which is given. Earlier ones make way.
+/// Puts a letter of an agent to itself, which says already that it is on a hook, where its
+/// next life finds it: on the empty hook, or beside the work that hangs there, which is
+/// given. Earlier ones make way.
 pub(super) fn send_along(db: &Connection, agent: &str, id: &WorkId) -> Result<Option<WorkId>> {
     let present = of_agent(db, agent)?;
     let work = present.as_ref().and_then(Hooked::unit);
     if present.as_ref().is_some_and(|present| present.holds(id)) {
         return Ok(work);
     }
-    mark(db, agent, id)?;
     let Some(present) = present else {
         db.execute(
             "INSERT INTO hooks (agent, item, since) VALUES (?1, ?2, ?3)",

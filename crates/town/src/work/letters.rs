@@ -10,7 +10,7 @@ use crate::Result;
 use crate::sessions::timestamp;
 use gt_core::Problem;
 use gt_core::mail::{self, KIND, LABEL, Letter, PREFIX};
-use gt_core::work::{Item, USUAL_PRIORITY, WorkId, check_priority, check_word};
+use gt_core::work::{Item, Status, USUAL_PRIORITY, WorkId, check_priority, check_word};
 use rusqlite::{Connection, OptionalExtension, params};
 
 /// A letter that is to be written.
@@ -60,7 +60,7 @@ impl Work {
             }
             let mut letters = Vec::new();
             for recipient in recipients {
-                let id = write(db, &draft, recipient)?;
+                let id = write(db, &draft, recipient, Status::Open)?;
                 draft.thread.get_or_insert_with(|| id.clone());
                 letters.push(mailbox::by_id(db, &id)?);
             }
@@ -96,7 +96,7 @@ impl Work {
                     id
                 }
                 None => {
-                    let id = write(db, &draft, agent)?;
+                    let id = write(db, &draft, agent, Status::Hooked)?;
                     add_labels(db, &id, &[label])?;
                     id
                 }
@@ -140,8 +140,8 @@ fn unfinished(db: &Connection, agent: &str, label: &str) -> Result<Option<WorkId
 fn rewrite(db: &Connection, id: &WorkId, draft: &LetterDraft) -> Result<()> {
     let now = timestamp(None);
     db.execute(
-        "UPDATE items SET title = ?2, description = ?3, priority = ?4, updated_at = ?5
-         WHERE id = ?1",
+        "UPDATE items SET title = ?2, description = ?3, priority = ?4, status = 'hooked',
+         updated_at = ?5 WHERE id = ?1",
         params![id.as_str(), draft.subject, draft.body, draft.priority, now],
     )
     .map_err(problem)?;
@@ -154,18 +154,19 @@ fn rewrite(db: &Connection, id: &WorkId, draft: &LetterDraft) -> Result<()> {
 }
 
 /// Writes a letter to one recipient.
-fn write(db: &Connection, draft: &LetterDraft, recipient: &str) -> Result<WorkId> {
+fn write(db: &Connection, draft: &LetterDraft, recipient: &str, status: Status) -> Result<WorkId> {
     let id = free_id(db, PREFIX)?;
     let now = timestamp(None);
     db.execute(
         "INSERT INTO items (id, title, description, type, priority, status, assignee, ephemeral,
-         created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, 'open', ?6, 1, ?7, ?7)",
+         created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 1, ?8, ?8)",
         params![
             id.as_str(),
             draft.subject,
             draft.body,
             KIND,
             draft.priority,
+            status.word(),
             recipient,
             now,
         ],
@@ -234,7 +235,6 @@ pub(super) fn close(db: &Connection, id: &WorkId, reason: &str) -> Result<()> {
 mod tests {
     use super::super::Draft;
     use super::*;
-    use gt_core::work::Status;
 
     const AGENT: &str = "gastown/crew/max";
 
