@@ -36,7 +36,7 @@ pub fn judge(
     Report {
         state: shown.state,
         source: Source::Screen,
-        since: None,
+        since: state::shown_since(shown.state, seen),
         reason: words(window, shown.state, &shown.reason),
     }
 }
@@ -185,6 +185,19 @@ mod tests {
             ..Observed::default()
         };
         assert_eq!(words(&read(ASKS, starting)), "starting -");
+    }
+
+    #[test]
+    fn it_is_known_since_when() {
+        let seen = Observed {
+            printed_at: Some(30),
+            typed_at: Some(20),
+            ..Observed::default()
+        };
+        assert_eq!(read(ASKS, seen.clone()).since, Some(30));
+        let works = format!("> go\n\n✻ Thinking… (esc to interrupt)\n\n{RULE}\n❯ \n{RULE}");
+        let works = read(&works, seen);
+        assert_eq!((works.state, works.since), (State::Busy, Some(20)));
     }
 
     #[test]

@@ -49,6 +49,8 @@ pub mod tag {
     pub const BESIDE: &str = "@gt_beside";
     /// What was last told of its screen, in place of [`TOLD`].
     pub const BESIDE_TOLD: &str = "@gt_beside_told";
+    /// Of a pane: when `gt` has typed something there last, or given its program a first prompt.
+    pub const TYPED: &str = "@gt_typed";
     /// The wishes of the start, for a respawn.
     pub const START: &str = "@gt_start";
     /// Which variables and which look the container was given last.

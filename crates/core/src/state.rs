@@ -133,6 +133,10 @@ pub struct Observed<'a> {
     pub tag_source: Option<Source>,
     pub tag_since: Option<i64>,
     pub tag_reason: Option<&'a str>,
+    /// When the pane printed something last.
+    pub printed_at: Option<i64>,
+    /// When somebody typed something last, by hand or through `gt`.
+    pub typed_at: Option<i64>,
     /// Its screen, where somebody has looked; see [`wants_screen`].
     pub screen: Option<Looked<'a>>,
 }
@@ -167,8 +171,18 @@ pub fn judge(seen: &Observed<'_>, preset: Option<&Preset>, patterns: &Patterns) 
     Report {
         state: shown.state,
         source: Source::Screen,
-        since: None,
+        since: shown_since(shown.state, seen),
         reason: Some(shown.reason),
+    }
+}
+
+/// Since when a pane shows a state of which nobody has kept the beginning. What it shows, it
+/// has shown since it printed last. But one that works prints all the time: it began with
+/// what was typed last, or after somebody had said something else of it.
+pub(crate) fn shown_since(state: State, seen: &Observed<'_>) -> Option<i64> {
+    match state {
+        State::Busy => seen.typed_at.max(seen.tag_since),
+        _ => seen.printed_at,
     }
 }
 
@@ -251,7 +265,7 @@ fn without_screen(seen: &Observed<'_>, preset: Option<&Preset>) -> Report {
         return Report {
             state,
             source: Source::Title,
-            since: None,
+            since: shown_since(state, seen),
             reason: Some(in_words(state).to_owned()),
         };
     }
@@ -260,7 +274,7 @@ fn without_screen(seen: &Observed<'_>, preset: Option<&Preset>) -> Report {
         (Some(State::Busy | State::Waiting), _) if says_all => Report {
             state: State::Idle,
             source: Source::Title,
-            since: None,
+            since: shown_since(State::Idle, seen),
             reason: Some(in_words(State::Idle).to_owned()),
         },
         (Some(state), Some(source @ (Source::Hook | Source::Gt))) => tagged(state, source),
@@ -319,9 +333,13 @@ impl Tracker {
         let is_new = same.is_none_or(|before| before.reason != report.reason);
         // A witness that says the same again has not begun it again. Another question has.
         let goes_on = same.filter(|_| !is_new || report.state != State::Waiting);
-        report.since = match goes_on.and_then(|before| before.since) {
-            Some(since) => Some(report.since.map_or(since, |told| told.min(since))),
-            None => report.since.or(Some(now)),
+        let is_shown = matches!(report.source, Source::Screen | Source::Title);
+        let earlier = before.as_ref().and_then(|before| before.since);
+        report.since = match (goes_on.and_then(|before| before.since), report.since) {
+            (Some(since), told) => Some(told.map_or(since, |told| told.min(since))),
+            // What only shows has not begun before that which was seen to come before it.
+            (None, told @ Some(_)) if is_shown => told.max(earlier),
+            (None, told) => told.or(Some(now)),
         };
         self.last = Some(report.clone());
         is_new.then_some(Change {
@@ -576,6 +594,71 @@ mod tests {
         assert_eq!(take(16, report(asks, None, "asks: x")), (None, 15));
         assert_eq!(take(17, report(asks, None, "asks: y")), (Some(false), 17));
         assert_eq!(take(18, report(busy, Some(17), "c")), (Some(true), 17));
+    }
+
+    #[test]
+    fn what_only_a_pane_shows_has_a_beginning_too() {
+        let preset = preset();
+        let unknown = Preset::default();
+        let (asks, prints) = (lines("Go on? [y/n]"), lines("compiling"));
+        let seen = |title, lines| Observed {
+            title,
+            tag: Some(State::Running),
+            tag_source: Some(Source::Process),
+            tag_since: Some(10),
+            printed_at: Some(30),
+            typed_at: Some(20),
+            screen: Some(Looked {
+                lines,
+                silent_seconds: Some(1),
+            }),
+            ..Observed::default()
+        };
+        let check = |preset: &Preset, seen: Observed<'_>, state, since| {
+            let report = judge(&seen, Some(preset), &Patterns::default());
+            assert_eq!((report.state, report.since), (state, since), "{report:?}");
+        };
+        let (waiting, busy, idle) = (State::Waiting, State::Busy, State::Idle);
+        check(&unknown, seen("", &asks), waiting, Some(30));
+        check(&preset, seen("✳ demo", &[]), idle, Some(30));
+        // What prints all the time has not begun with its last word.
+        check(&unknown, seen("", &prints), busy, Some(20));
+        check(&preset, seen("◑ demo", &[]), busy, Some(20));
+        let untouched = Observed {
+            typed_at: Some(5),
+            ..seen("", &prints)
+        };
+        check(&unknown, untouched, busy, Some(10));
+        let mut says_all = preset.clone();
+        says_all.title_marks.always = true;
+        let asked = Observed {
+            tag: Some(waiting),
+            tag_source: Some(Source::Hook),
+            ..seen("", &[])
+        };
+        check(&says_all, asked, idle, Some(30));
+    }
+
+    #[test]
+    fn a_state_that_only_shows_has_not_begun_before_the_last_one() {
+        let mut tracker = Tracker::default();
+        let mut take = |now, state, source, since| {
+            let report = Report {
+                state,
+                source,
+                since: Some(since),
+                reason: None,
+            };
+            tracker.take(now, report);
+            tracker.last().unwrap().since.unwrap()
+        };
+        assert_eq!(take(20, State::Busy, Source::Screen, 10), 10);
+        assert_eq!(take(31, State::Idle, Source::Screen, 30), 30);
+        // By itself: nobody has typed anything since.
+        assert_eq!(take(40, State::Busy, Source::Screen, 10), 30);
+        assert_eq!(take(41, State::Busy, Source::Screen, 41), 30);
+        // A hook knows better than anybody who looks.
+        assert_eq!(take(42, State::Idle, Source::Hook, 29), 29);
     }
 
     #[test]

@@ -35,6 +35,8 @@ gt_tmux::query! {
         pub path: String = "#{pane_current_path}",
         pub start_path: String = "#{pane_start_path}",
         pub activity: i64 = "#{window_activity}",
+        pub handled_at: Option<i64> = "#{session_activity}",
+        pub attached_at: Option<i64> = "#{session_last_attached}",
         pub tag_town: String = "#{@gt_town}",
         pub tag_agent: String = "#{@gt_agent}",
         pub tag_session: String = "#{@gt_session}",
@@ -53,6 +55,7 @@ gt_tmux::query! {
         pub tag_window: String = "#{@gt_window}",
         pub tag_beside: String = "#{@gt_beside}",
         pub tag_dress: String = "#{@gt_dress}",
+        pub tag_typed: Option<i64> = "#{@gt_typed}",
         pub keys_version: String = "#{@gt_keys}",
     }
 }
@@ -61,6 +64,15 @@ impl PaneRow {
     /// Whether it is dead and tmux does not know how its process ended, or does not yet.
     pub(crate) fn lost_its_status(&self) -> bool {
         self.dead && self.exit_status.is_none() && self.exit_signal.is_none()
+    }
+
+    /// When somebody typed something here last: `gt`, or a person who is attached, of whom it
+    /// is known only that it was in this container. Who attaches, as a board does, types nothing.
+    fn typed_at(&self) -> Option<i64> {
+        let by_hand = self
+            .handled_at
+            .filter(|_| self.handled_at > self.attached_at);
+        self.tag_typed.max(by_hand)
     }
 
     /// The harness of the program that runs here beside the agent.
@@ -98,6 +110,8 @@ impl PaneRow {
             title: &self.title,
             tag: starting.map(|_| State::Starting),
             tag_since: starting.map(|(_, since)| since),
+            printed_at: Some(self.activity),
+            typed_at: self.typed_at(),
             screen,
             ..Observed::default()
         };
@@ -340,6 +354,8 @@ impl Container {
                 tag_source: Source::from_word(&pane.tag_state_source),
                 tag_since: pane.tag_state_since,
                 tag_reason: reason,
+                printed_at: Some(pane.activity),
+                typed_at: pane.typed_at(),
                 screen,
             },
             preset,

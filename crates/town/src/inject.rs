@@ -16,6 +16,7 @@ pub use typist::{Reached, Submission, Typist};
 use crate::containers::tmux_problem;
 use crate::{Result, Town};
 use gt_core::screen::OpenDialog;
+use gt_core::startup::tag;
 use gt_tmux::{Batch, Command, PaneId};
 
 /// The visible lines of a pane.
@@ -44,15 +45,17 @@ pub fn look_back(town: &Town, pane: PaneId) -> Result<Vec<String>> {
     Ok(lines.map(str::to_owned).collect())
 }
 
-/// Presses keys by their tmux names.
+/// Presses keys by their tmux names. It is noted when: of a program without hooks that
+/// works, nobody else knows when it began.
 pub fn press(town: &Town, pane: PaneId, keys: &[String]) -> Result<()> {
+    let now = jiff::Timestamp::now().as_second().to_string();
+    let note = Command::new("set-option").arg("-p").target(pane);
+    let press = Command::new("send-keys").target(pane).arg("--");
     town.server()
-        .run(
-            Command::new("send-keys")
-                .target(pane)
-                .arg("--")
-                .args(keys.iter().cloned()),
-        )
+        .run([
+            note.args([tag::TYPED, &now]),
+            press.args(keys.iter().cloned()),
+        ])
         .map(drop)
         .map_err(|error| tmux_problem("cannot type into the pane", error))
 }

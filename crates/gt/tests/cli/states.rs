@@ -226,6 +226,47 @@ fn an_unknown_program_is_read_by_its_screen() {
 }
 
 #[test]
+fn what_only_a_screen_tells_has_a_beginning_for_all_who_ask() {
+    let env = TestEnv::with_crew(&["max"]);
+    // It asks, and works without end once somebody has answered.
+    let script = "echo 'Go on? [y/n]'; read answer; while :; do echo working; sleep 0.2; done";
+    unknown_program(&env, script, "");
+    let since = |agent: &serde_json::Value| {
+        let time = agent.as_str().unwrap_or_else(|| panic!("no time: {agent}"));
+        time.parse::<jiff::Timestamp>().unwrap().as_second()
+    };
+    let printed = || env.format(CONTAINER, "#{window_activity}").parse::<i64>();
+    let now = || jiff::Timestamp::now().as_second();
+    let asks = await_state(&env, "waiting");
+    assert_eq!(since(&asks["state_since"]), printed().unwrap());
+    let before = now();
+    wait_until("time passes", PATIENCE, || {
+        (now() > before + 1).then_some(())
+    });
+    let typed = now();
+    env.gt(&["keys", MAX, "y", "Enter"]).ok();
+    let busy = since(&await_state(&env, "busy")["state_since"]);
+    assert!((typed..=now()).contains(&busy), "{typed} {busy}");
+    // It began once, however often it prints.
+    wait_until("it prints on", PATIENCE, || {
+        (printed().unwrap() > busy + 1).then_some(())
+    });
+    assert_eq!(since(&env.agent(MAX)["state_since"]), busy);
+    // Whoever stays and looks says the same.
+    let mut watch = env.spawn(&["watch", "--json", "--first"]);
+    let mut line = String::new();
+    let stdout = watch.stdout.take().unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).unwrap();
+    crate::env::signal(watch.id(), rustix::process::Signal::TERM);
+    watch.wait().unwrap();
+    let first: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(
+        (&first["state"], since(&first["since"])),
+        (&"busy".into(), busy)
+    );
+}
+
+#[test]
 fn a_harness_and_a_project_add_patterns() {
     let env = TestEnv::with_crew(&["max"]);
     let pattern = "[[states.patterns]]\nstate = 'error'\nshows = 'kaputt'\n";

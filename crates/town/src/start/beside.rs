@@ -69,7 +69,7 @@ pub(crate) fn beside(
         harness,
         line: &line,
         env: &env,
-        tags: &[(tag::BESIDE, &starting)],
+        tags: &[(tag::BESIDE, &starting), (tag::TYPED, &now.to_string())],
     })?;
     let ask = Command::new("display-message")
         .arg("-p")
