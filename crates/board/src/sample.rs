@@ -79,6 +79,8 @@ fn card(number: usize, has_agent: bool) -> Card {
         name: "web".to_owned(),
         state: ServerState::Running,
         port: u16::try_from(3000 + number).ok(),
+        since: None,
+        reason: None,
     };
     Card {
         title: format!("{} {number}", TITLES[number % TITLES.len()]),

@@ -302,11 +302,15 @@ pub(crate) fn town() -> Facts {
             name: "web".to_owned(),
             state: ServerState::Running,
             port: Some(3000),
+            since: None,
+            reason: None,
         },
         Server {
             name: "api".to_owned(),
             state: ServerState::Error,
             port: Some(8000),
+            since: Some(NOW - 42),
+            reason: Some("lives, and answers no more".to_owned()),
         },
     ];
     busy.usage = Some(Usage {

@@ -133,6 +133,12 @@ pub struct Server {
     pub state: ServerState,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
+    /// Since when, in seconds since the epoch, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<i64>,
+    /// Why it is in error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

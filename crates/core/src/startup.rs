@@ -49,6 +49,9 @@ pub mod tag {
     pub const BESIDE: &str = "@gt_beside";
     /// What was last told of its screen, in place of [`TOLD`].
     pub const BESIDE_TOLD: &str = "@gt_beside_told";
+    /// Of a dev server's pane: the port that it is reached at, whether it answers, and since when.
+    pub const PORT: &str = "@gt_port";
+    pub const ANSWERS: &str = "@gt_answers";
     /// Of a pane: when `gt` has typed something there last, or given its program a first prompt.
     pub const TYPED: &str = "@gt_typed";
     /// The wishes of the start, for a respawn.

@@ -55,6 +55,8 @@ gt_tmux::query! {
         pub tag_window: String = "#{@gt_window}",
         pub tag_beside: String = "#{@gt_beside}",
         pub tag_dress: String = "#{@gt_dress}",
+        pub tag_port: Option<u16> = "#{@gt_port}",
+        pub tag_answers: String = "#{@gt_answers}",
         pub tag_typed: Option<i64> = "#{@gt_typed}",
         pub keys_version: String = "#{@gt_keys}",
     }

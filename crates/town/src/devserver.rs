@@ -1,10 +1,17 @@
 //! Servers for the time of development: a window each beside an agent, on ports of their
 //! own.
 //!
-//! Which there are is said by the `.gt.toml` of the worktree. Nothing watches them: what a
-//! server is at is told by its pane and by whether its port answers, whenever somebody asks.
+//! Which there are is said by the `.gt.toml` of the worktree. What a server is at is told by
+//! its pane and by whether its port answers, whenever somebody asks. That one which has
+//! answered does so no more is noticed by whoever has a [monitor](crate::monitor) open
+//! ([`Watched`]), and kept for all others ([`health`]).
 
+mod health;
+mod listening;
 mod ports;
+mod watched;
+
+pub(crate) use watched::Watched;
 
 use crate::containers::{self, Container, PaneRow};
 use crate::lock::FileLock;
@@ -12,9 +19,11 @@ use crate::task::{self, TaskOptions};
 use crate::windows::{self, AfterEnd, Wish};
 use crate::{Result, Town, monitor, project, roles, workspace};
 use gt_core::project::{DevServer, Project};
+use gt_core::startup::tag;
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, Role};
-use gt_tmux::{PaneId, SessionName};
+use gt_tmux::{Command, PaneId, SessionName};
+use health::Answers;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -31,11 +40,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub enum State {
     /// Its port answers.
     Running,
-    /// Its process lives, and its port does not answer.
+    /// Its process lives, and its port does not answer yet, or not at this moment.
     Starting,
     /// It has no process, by somebody's wish.
     Stopped,
-    /// It has failed.
+    /// It has failed, or lives and answers no more.
     Error,
 }
 
@@ -60,6 +69,10 @@ pub struct Server {
     pub container: Option<String>,
     pub work_dir: PathBuf,
     pub state: State,
+    /// Since when, in seconds since the epoch, where that is known.
+    pub since: Option<i64>,
+    /// Why it is in [`State::Error`].
+    pub reason: Option<String>,
     pub pane: Option<PaneId>,
     pub pid: Option<u32>,
     pub exit_code: Option<i32>,
@@ -270,13 +283,15 @@ impl Site {
             .collect();
         let name = SessionName::try_from(container.name())
             .map_err(|error| Problem::failed(error.to_string()))?;
+        let port = ports.get(server.port_variable()).map(u16::to_string);
+        let port = port.unwrap_or_default();
         let wish = Wish {
             name: &window(server),
             command: server.command.as_str(),
             dir: &self.dir,
             env: &env,
             after_end: AfterEnd::Stay,
-            tags: &[],
+            tags: &[(tag::PORT, &port)],
         };
         windows::open(town, &name, &wish, Vec::new())?;
         Ok(true)
@@ -290,12 +305,20 @@ impl Site {
             let by_signal = row.exit_signal.is_some_and(|signal| signal != 0);
             by_signal || row.exit_status.is_some_and(|status| status != 0)
         };
-        let state = match pane {
-            None => State::Stopped,
-            Some(row) if row.dead && failed(row) => State::Error,
-            Some(row) if row.dead => State::Stopped,
-            Some(_) if port.is_some_and(answers) => State::Running,
-            Some(_) => State::Starting,
+        let (state, since) = match pane {
+            None => (State::Stopped, None),
+            Some(row) if row.dead && failed(row) => (State::Error, row.died_at),
+            Some(row) if row.dead => (State::Stopped, row.died_at),
+            Some(row) => {
+                let now = jiff::Timestamp::now().as_second();
+                let known = Answers::read(&row.tag_answers);
+                let after = known.after(port.is_some_and(answers), now);
+                if after != known {
+                    // One that has just gone needs no note.
+                    let _ = town.server().run(note(row.pane, after));
+                }
+                (after.state(now), after.since())
+            }
         };
         let alive = pane.filter(|row| !row.dead);
         Ok(Server {
@@ -306,6 +329,8 @@ impl Site {
             container: self.container.as_ref().map(|it| it.name().to_owned()),
             work_dir: self.dir.clone(),
             state,
+            since,
+            reason: pane.filter(|_| state == State::Error).map(why),
             pane: pane.map(|row| row.pane),
             pid: alive.map(|row| row.pid),
             exit_code: pane.and_then(|row| row.exit_status.filter(|_| row.dead)),
@@ -314,6 +339,21 @@ impl Site {
             changed: false,
         })
     }
+}
+
+/// Why a server is in error.
+fn why(row: &PaneRow) -> String {
+    match (row.dead, row.exit_status) {
+        (true, Some(code)) => format!("exit code {code}"),
+        (true, None) => "it was killed".to_owned(),
+        (false, _) => "lives, and answers no more".to_owned(),
+    }
+}
+
+/// Keeps what was seen of a server's port, for whoever looks next.
+fn note(pane: PaneId, answers: Answers) -> Command {
+    let set = Command::new("set-option").arg("-p").target(pane);
+    set.args([tag::ANSWERS, &answers.to_string()])
 }
 
 fn window(server: &DevServer) -> String {

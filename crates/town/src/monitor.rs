@@ -5,7 +5,8 @@
 //! when a process ends (pidfd) or a pane prints (inotify on its terminal), and by every
 //! `gt` that changes a tag ([`tell`]). Files that somebody names are watched as well, such as
 //! what git keeps of a worktree. What is told within a moment is one [`Change`].
-//! While nothing happens nothing runs: there is no timer.
+//! While nothing happens nothing runs: there is no timer, but one for dev servers, for as long
+//! as any run, since nobody tells that a port answers no more.
 //!
 //! The screen is read only of agents whose program has no hooks, and of whoever was given
 //! the conflicts of a merge beside an agent; and only after their pane has printed, at most

@@ -126,7 +126,10 @@ pub(crate) fn detail(tab: Tab) -> Option<Detail> {
                 Window { name: "task-1".to_owned(), running: false, exit_code: Some(2) },
                 Window { name: "task-2".to_owned(), running: false, exit_code: Some(0) },
             ],
-            servers: vec![Server { name: "web".to_owned(), state: ServerState::Starting, port: Some(3000) }],
+            servers: vec![
+                Server { name: "web".to_owned(), state: ServerState::Starting, port: Some(3000), since: None, reason: None },
+                Server { name: "api".to_owned(), state: ServerState::Error, port: Some(8000), since: Some(NOW - 42), reason: Some("lives, and answers no more".to_owned()) },
+            ],
         },
         Tab::Chain => Detail::Chain(vec![
             Life { id: "01a1e156".to_owned(), agent: "task/gt-00bsy".to_owned(), started_at: NOW - 200, ended_at: None, status: "running".to_owned(), tokens: 12_345, cost_usd: Some(0.42) },

@@ -43,6 +43,7 @@ fn nasty_town(first: usize) -> Facts {
         for server in &mut card.servers {
             server.name = next();
             server.port = None;
+            server.reason = Some(next());
         }
         if let Some(session) = &mut card.session {
             session.reason = Some(next());

@@ -251,10 +251,14 @@ fn window_list(
     lines.push(Line::from(canvas.span(" Servers", Tone::Strong)));
     for server in servers {
         let (sign, word, tone) = theme::server(server.state);
-        let word = match server.port {
+        let mut word = match server.port {
             Some(port) => format!("{word} on port {port}"),
             None => word.to_owned(),
         };
+        if let Some(reason) = &server.reason {
+            let age = server.since.map(|since| format!(" {}", canvas.age(since)));
+            word += &format!("{}: {}", age.unwrap_or_default(), clean(reason));
+        }
         lines.push(entry(sign, &server.name, &word, tone, canvas));
     }
     if servers.is_empty() {

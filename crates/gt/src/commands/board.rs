@@ -99,5 +99,11 @@ fn card(card: &Card) -> Value {
             value[part]["since"] = json!(output::time(since));
         }
     }
+    let servers = value["servers"].as_array_mut();
+    for server in servers.into_iter().flatten() {
+        if let Some(since) = server["since"].as_i64() {
+            server["since"] = json!(output::time(since));
+        }
+    }
     value
 }

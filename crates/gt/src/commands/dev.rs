@@ -147,11 +147,16 @@ fn tell(servers: &[Server], context: &Context) -> Result<(), Problem> {
     output::print(&table.render(Paint::for_stdout()))
 }
 
+/// Why it has failed, and of one that lives for how long.
 fn how(server: &Server) -> String {
-    server.exit_code.map_or_else(
-        || "it was killed".to_owned(),
-        |code| format!("exit code {code}"),
-    )
+    let reason = server.reason.clone().unwrap_or_default();
+    match (server.since, server.pid) {
+        (Some(since), Some(_)) => {
+            let seconds = jiff::Timestamp::now().as_second() - since;
+            format!("{reason}, for {seconds} s")
+        }
+        _ => reason,
+    }
 }
 
 fn document(server: &Server) -> Value {
@@ -163,6 +168,8 @@ fn document(server: &Server) -> Value {
         "container": server.container,
         "work_dir": server.work_dir,
         "state": server.state.word(),
+        "since": server.since.and_then(output::time),
+        "reason": server.reason,
         "port": server.port,
         "ports": server.ports,
         "url": server.url(),

@@ -1,7 +1,9 @@
 //! Servers in windows beside an agent.
 
-use crate::env::{PATIENCE, TestEnv, lives};
+use crate::board::terminal::Terminal;
+use crate::env::{PATIENCE, TestEnv, lives, signal};
 use gt_tmux::testing::wait_until;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
 use std::net::TcpListener;
@@ -171,6 +173,68 @@ fn one_that_fails_is_told_with_its_exit_code() {
     let answer = env.gt(&["dev", "start", &id, "nope"]).fails(3);
     assert!(answer.stderr.contains("it has web, broken"), "{answer:?}");
     env.gt(&["dev", "start"]).fails(2);
+}
+
+/// A server that lives on without its port after USR1, and has it back after USR2.
+const MOODY: &str = r#"
+import os, signal, socket
+def listen(*_):
+    global door
+    door = socket.create_server(("127.0.0.1", int(os.environ["PORT"])), backlog=64)
+signal.signal(signal.SIGUSR1, lambda *_: door.close())
+signal.signal(signal.SIGUSR2, listen)
+listen()
+while True:
+    signal.pause()
+"#;
+
+#[test]
+fn one_that_lives_and_answers_no_more_is_seen_on_an_open_board_and_so_is_its_return() {
+    let (env, id) = crate::tasks::with_project(&format!(
+        "[[dev_servers]]\nname = 'web'\nport = {}\ncommand = 'exec python3 ~/moody.py'\n",
+        free_port()
+    ));
+    fs::write(env.home().join("moody.py"), MOODY).unwrap();
+    env.gt(&["task", "start", &id]).ok();
+    env.gt(&["dev", "start", &id]).ok();
+    let web = wait_until("it answers", PATIENCE, || {
+        let web = server(&env, &id, "web");
+        (web["state"] == "running").then_some(web)
+    });
+    assert!(web["since"].is_string(), "{web}");
+    let pid = u32::try_from(web["pid"].as_u64().unwrap()).unwrap();
+    let board = Terminal::open(&env, 150, 45);
+    let (up, down) = (format!(" :{}", web["port"]), format!("✗:{}", web["port"]));
+    board.wait("its port", |screen| screen.contains(&up));
+    // Nobody asks for it but the board.
+    signal(pid, Signal::USR1);
+    board.wait("its failure", |screen| screen.contains(&down));
+    let failed = server(&env, &id, "web");
+    assert_eq!(
+        (&failed["state"], &failed["pid"]),
+        (&"error".into(), &web["pid"])
+    );
+    let reason = "lives, and answers no more";
+    assert_eq!(failed["reason"], reason);
+    assert!(failed["since"].as_str() > web["since"].as_str(), "{failed}");
+    let shown = env.gt(&["dev", "list", &id]).ok().stdout;
+    assert!(shown.contains(&format!("error: {reason}, for ")), "{shown}");
+    let cards = env.json(&["board"]);
+    let card = cards["cards"].as_array().unwrap();
+    let card = card.iter().find(|card| card["id"] == id.as_str()).unwrap();
+    let (on_card, since) = (&card["servers"][0], &failed["since"]);
+    assert_eq!(
+        (&on_card["reason"], &on_card["since"]),
+        (&reason.into(), since)
+    );
+    // A start leaves it as it is, and is no success.
+    let again = env.gt(&["dev", "start", &id]).fails(1);
+    assert!(again.stderr.contains("answers no more"), "{}", again.stderr);
+    signal(pid, Signal::USR2);
+    board.wait("its return", |screen| {
+        screen.contains(&up) && !screen.contains(&down)
+    });
+    assert_eq!(server(&env, &id, "web")["state"], "running");
 }
 
 #[test]

@@ -44,6 +44,8 @@ struct Window {
     dead: bool,
     /// The status and the signal, which tmux may know only a moment later.
     end: (Option<i32>, Option<i32>),
+    /// Whether a server answers, as somebody has seen it.
+    answers: String,
 }
 
 impl Window {
@@ -52,6 +54,7 @@ impl Window {
             name: row.tag_window.clone(),
             dead: row.dead,
             end: (row.exit_status, row.exit_signal),
+            answers: row.tag_answers.clone(),
         }
     }
 }
@@ -134,6 +137,8 @@ fn servers(town: &Town, site: &Site, dir: &Path) -> Vec<Server> {
             },
             name: server.name,
             port: server.port,
+            since: server.since,
+            reason: server.reason,
         })
         .collect()
 }

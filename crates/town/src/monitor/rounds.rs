@@ -1,7 +1,8 @@
 //! The monitor's thread: it waits, gathers what is told within a moment, and looks.
 //!
 //! Everything that is to be done has a time, and the earliest limits the wait. An idle
-//! town has none, so the thread sleeps until it is told something.
+//! town has none, so the thread sleeps until it is told something. Only running dev servers
+//! are looked at by the clock.
 
 use super::eyes::{Eyes, Places, Told};
 use super::files::{self, Files};
@@ -9,6 +10,7 @@ use super::push::Listening;
 use super::reading::{Care, Reading, Seen};
 use super::tmux::Client;
 use super::{Change, Moved, Shared, lock};
+use crate::devserver::Watched;
 use crate::work::Work;
 use crate::{Result, Town, notify};
 use gt_core::Problem;
@@ -35,6 +37,8 @@ const SCREEN: Duration = Duration::from_millis(500);
 const TITLE: Duration = Duration::from_secs(1);
 /// After so long a program that says nothing is looked at once more.
 const SILENCE: Duration = Duration::from_secs(4);
+/// How often it is looked whether servers still answer, while there are any.
+const SERVERS: Duration = Duration::from_secs(5);
 /// How often something that should come is looked for before it is left to be told: each
 /// time twice as long after the last, from the first one on.
 const TRIES: u32 = 6;
@@ -80,6 +84,7 @@ struct Due {
     work: Option<Instant>,
     files: Option<Instant>,
     connect: Option<Instant>,
+    servers: Option<Instant>,
 }
 
 impl Due {
@@ -92,6 +97,7 @@ impl Due {
             self.work,
             self.files,
             self.connect,
+            self.servers,
         ];
         all.into_iter().flatten().min()
     }
@@ -240,6 +246,13 @@ impl<F: Fn(Change)> Rounds<F> {
                 (self.send)(Change::Files);
             }
         }
+        if is_due(&mut self.due.servers) {
+            let servers = Watched::among(&self.reading.containers);
+            if servers.look(&self.town) {
+                self.look_soon();
+            }
+            self.watch_servers();
+        }
         let is_told = is_due(&mut self.due.agents);
         if is_due(&mut self.due.connect) || (is_told && !self.client.is_connected()) {
             self.connect();
@@ -350,6 +363,7 @@ impl<F: Fn(Change)> Rounds<F> {
         let before_at = std::mem::replace(&mut self.read_at, at);
         self.looked = Some(Instant::now());
         self.watch_living();
+        self.watch_servers();
         let before = std::mem::replace(&mut *lock(&self.shared.seen), self.reading.seen.clone());
         let mut moved = moves(&before, &self.reading.seen);
         moved.append(&mut self.reading.news);
@@ -403,6 +417,17 @@ impl<F: Fn(Change)> Rounds<F> {
         if let Some(tries) = self.ending.values().min() {
             let at = Instant::now() + FIRST_TRY * 2_u32.saturating_pow(*tries);
             self.due.agents.get_or_insert(at);
+        }
+    }
+
+    /// Nobody tells that a port answers no more: as long as a server runs, it is looked at.
+    fn watch_servers(&mut self) {
+        if Watched::among(&self.reading.containers).is_empty() {
+            self.due.servers = None;
+        } else {
+            self.due
+                .servers
+                .get_or_insert_with(|| Instant::now() + SERVERS);
         }
     }
 
