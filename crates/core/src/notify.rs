@@ -3,7 +3,7 @@
 //! [`begins`] says whether a change of state is such an event. Who hears of it, and how, is
 //! up to the engine.
 
-use crate::state::State;
+use crate::state::{self, Report, Source, State};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -45,10 +45,12 @@ impl Event {
 }
 
 /// The event that a change of state is the beginning of.
-pub fn begins(before: Option<State>, now: State) -> Option<Event> {
+pub fn begins(before: Option<State>, now: &Report) -> Option<Event> {
     let needs_a_person = |state| matches!(state, State::Waiting | State::Error);
     let was_alive = !before.is_none_or(State::is_dead);
-    match now {
+    match now.state {
+        // Who was interrupted has not finished, and who did it knows.
+        State::Idle if !may_have_finished(now) => None,
         State::Waiting | State::Error => {
             (!before.is_some_and(needs_a_person)).then_some(Event::Waiting)
         }
@@ -59,6 +61,16 @@ pub fn begins(before: Option<State>, now: State) -> Option<Event> {
         State::Exited => was_alive.then_some(Event::Done),
         State::Crashed => was_alive.then_some(Event::Died),
         _ => None,
+    }
+}
+
+/// Whether an agent may have come to its prompt by the end of its turn. Where hooks speak, one
+/// of them says so; others only say that it stands there.
+fn may_have_finished(now: &Report) -> bool {
+    let reason = now.reason.as_deref();
+    match now.source {
+        Source::Hook => reason == Some(state::FINISHED),
+        _ => reason != Some(state::INTERRUPTED),
     }
 }
 
@@ -163,7 +175,8 @@ mod tests {
     #[test]
     fn events_begin_with_a_change_and_only_once() {
         let check = |before: Option<State>, now, event: Option<Event>| {
-            assert_eq!(begins(before, now), event, "{before:?} {now:?}");
+            let now = report(now, Source::Screen, "its screen shows it");
+            assert_eq!(begins(before, &now), event, "{before:?} {now:?}");
         };
         let (waiting, done, died) = (Event::Waiting, Event::Done, Event::Died);
         check(Some(State::Busy), State::Waiting, Some(waiting));
@@ -187,6 +200,36 @@ mod tests {
         check(None, State::Crashed, None);
         check(Some(State::Busy), State::Stopped, None);
         check(Some(State::Busy), State::Paused, None);
+    }
+
+    fn report(state: State, source: Source, reason: &str) -> Report {
+        Report {
+            state,
+            source,
+            since: None,
+            reason: Some(reason.to_owned()),
+        }
+    }
+
+    #[test]
+    fn who_is_interrupted_has_not_finished() {
+        let (hook, screen, title) = (Source::Hook, Source::Screen, Source::Title);
+        for before in [State::Busy, State::Waiting] {
+            let told = |source, reason| begins(Some(before), &report(State::Idle, source, reason));
+            assert_eq!(told(hook, state::FINISHED), Some(Event::Done));
+            assert_eq!(told(screen, "at its prompt"), Some(Event::Done));
+            assert_eq!(told(title, "waits at its prompt"), Some(Event::Done));
+            // A reminder that it stands there, and the start of a conversation, end no turn.
+            for reason in [
+                state::INTERRUPTED,
+                "Claude is waiting for your input",
+                "started",
+            ] {
+                assert_eq!(told(hook, reason), None, "{reason}");
+            }
+            assert_eq!(told(screen, state::INTERRUPTED), None);
+            assert_eq!(told(title, state::INTERRUPTED), None);
+        }
     }
 
     #[test]

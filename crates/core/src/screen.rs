@@ -58,6 +58,8 @@ impl Classification {
 
 /// The rule for a turn that is over while something it started goes on.
 const BACKGROUND: &str = "background";
+/// The rule by which a turn was cut short.
+pub(crate) const INTERRUPTED: &str = "interrupted";
 
 /// What a screen and the terminal's title say. The lines are those that the
 /// terminal shows, with colours or without; see `line`.
@@ -179,8 +181,8 @@ fn around<'p>(
                 Verdict::new(State::Error, "error", Some(mark), text)
             }
             Some(Ending::Interrupted { mark }) => {
-                let reason = "its last turn was interrupted".to_owned();
-                Verdict::new(State::Idle, "interrupted", Some(mark), reason)
+                let reason = state::INTERRUPTED.to_owned();
+                Verdict::new(State::Idle, INTERRUPTED, Some(mark), reason)
             }
             Some(Ending::Background { mark, text }) => {
                 Verdict::new(State::Busy, BACKGROUND, Some(mark), text)

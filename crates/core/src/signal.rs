@@ -3,7 +3,7 @@
 //! The names are those of the programs; each is a row of one table. What a hook
 //! says about the state stands in [`state_of`].
 
-use crate::state::State;
+use crate::state::{self, State};
 use serde_json::Value;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,13 +98,13 @@ pub fn state_of(event: Event, report: &Value) -> Option<Said> {
         Event::Permission => said(State::Waiting, &format!("asks: {}", tool(report))),
         Event::Notification => notification(report),
         // What it left running goes on: it is not idle yet.
-        Event::Stop if has_background_work(report) => said(State::Busy, "background work goes on"),
-        Event::Stop => said(State::Idle, "finished its turn"),
+        Event::Stop if has_background_work(report) => said(State::Busy, state::IN_THE_BACKGROUND),
+        Event::Stop => said(State::Idle, state::FINISHED),
         Event::StopFailure => {
             let error = report["error"].as_str().or(report["message"].as_str());
             said(State::Error, error.unwrap_or("its turn failed"))
         }
-        Event::Interrupt => said(State::Idle, "interrupted"),
+        Event::Interrupt => said(State::Idle, state::INTERRUPTED),
         Event::Compact => said(State::Busy, "compacts its context"),
         Event::Done => {
             let why = report["reason"].as_str().or(report["message"].as_str());

@@ -150,18 +150,34 @@ pub struct Report {
     pub reason: Option<String>,
 }
 
+/// Why one is idle whose turn was cut short.
+pub const INTERRUPTED: &str = "its turn was interrupted";
+/// Why one is idle whose turn has come to its end, by its hook.
+pub const FINISHED: &str = "finished its turn";
+/// Why one works that stands at its prompt, by its hook.
+pub(crate) const IN_THE_BACKGROUND: &str = "background work goes on";
+
 /// Decides what the witnesses add up to.
 pub fn judge(seen: &Observed<'_>, preset: Option<&Preset>, patterns: &Patterns) -> Report {
     let report = without_screen(seen, preset);
-    if seen.dead || !wants_screen(&report, preset, patterns) {
-        return report;
-    }
     let (Some(looked), Some(preset)) = (seen.screen, preset) else {
         return report;
     };
+    if seen.dead || !wants_screen(&report, Some(preset), patterns, looked.silent_seconds) {
+        return report;
+    }
     let shown = screen::witness(looked, seen.title, preset, patterns);
+    if ends_untold(&report, seen, &shown) {
+        return Report {
+            state: State::Idle,
+            source: Source::Screen,
+            since: shown_since(State::Idle, seen),
+            reason: Some(INTERRUPTED.to_owned()),
+        };
+    }
     let adds = match report.state {
         State::Waiting => return with_question(report, shown),
+        State::Busy => false,
         State::Idle => adds_to_idle(report.source, &shown),
         _ => !matches!(shown.state, State::Starting | State::Running),
     };
@@ -186,6 +202,19 @@ pub(crate) fn shown_since(state: State, seen: &Observed<'_>) -> Option<i64> {
     }
 }
 
+/// Whether a turn is over of which a hook has said that it goes on. Some programs tell nobody
+/// of an interrupt, and it shows on their screens alone. That nothing is asked any more must
+/// show in so many words: a question that cannot be read looks like a prompt.
+fn ends_untold(report: &Report, seen: &Observed<'_>, shown: &Classification) -> bool {
+    let is_newer = seen.tag_since.is_some() && seen.printed_at >= seen.tag_since;
+    let is_over = match report.state {
+        State::Waiting => shown.rule == screen::INTERRUPTED,
+        State::Busy => report.reason.as_deref() != Some(IN_THE_BACKGROUND),
+        _ => false,
+    };
+    report.source == Source::Hook && is_newer && is_over && shown.state == State::Idle
+}
+
 /// Whether the screen of an agent of which somebody says that it is idle may say otherwise.
 fn adds_to_idle(source: Source, shown: &Classification) -> bool {
     // What its last words mean only a pattern knows.
@@ -200,14 +229,25 @@ fn adds_to_idle(source: Source, shown: &Classification) -> bool {
     }
 }
 
-/// Whether the screen could add something to what the other witnesses say. Without a
-/// preset there is only a shell.
-pub fn wants_screen(report: &Report, preset: Option<&Preset>, patterns: &Patterns) -> bool {
-    let says_what = |reason: &Option<String>| reason.as_deref().is_some_and(names_a_question);
+/// One that works draws something again and again. One that has been silent for so long may
+/// have been interrupted.
+const SILENT_SECONDS: i64 = 3;
+
+/// Whether the screen could add something to what the other witnesses say, of an agent that
+/// has printed nothing for so long. Without a preset there is only a shell.
+pub fn wants_screen(
+    report: &Report,
+    preset: Option<&Preset>,
+    patterns: &Patterns,
+    silent_seconds: Option<i64>,
+) -> bool {
+    let is_silent = silent_seconds.is_some_and(|seconds| seconds >= SILENT_SECONDS);
+    let is_described = preset.is_some_and(|preset| preset.screen.input.is_some());
     preset.is_some()
         && match report.state {
-            State::Running => true,
-            State::Waiting => !says_what(&report.reason),
+            // What is asked, and whether it still is.
+            State::Running | State::Waiting => true,
+            State::Busy => report.source == Source::Hook && is_described && is_silent,
             State::Idle => {
                 matches!(report.source, Source::Gt | Source::Title) || patterns.has_own()
             }
@@ -225,7 +265,8 @@ pub(crate) fn names_a_question(reason: &str) -> bool {
 /// A question that somebody has told of, in the words in which it shows.
 fn with_question(report: Report, shown: Classification) -> Report {
     let is_asked = shown.state == State::Waiting && names_a_question(&shown.reason);
-    match is_asked {
+    let is_known = report.reason.as_deref().is_some_and(names_a_question);
+    match is_asked && !is_known {
         true => Report {
             reason: Some(shown.reason),
             ..report
@@ -266,7 +307,7 @@ fn without_screen(seen: &Observed<'_>, preset: Option<&Preset>) -> Report {
             state,
             source: Source::Title,
             since: shown_since(state, seen),
-            reason: Some(in_words(state).to_owned()),
+            reason: Some(by_title_because(state, seen).to_owned()),
         };
     }
     let says_all = preset.is_some_and(|preset| preset.title_marks.always);
@@ -275,10 +316,20 @@ fn without_screen(seen: &Observed<'_>, preset: Option<&Preset>) -> Report {
             state: State::Idle,
             source: Source::Title,
             since: shown_since(State::Idle, seen),
-            reason: Some(in_words(State::Idle).to_owned()),
+            reason: Some(by_title_because(State::Idle, seen).to_owned()),
         },
         (Some(state), Some(source @ (Source::Hook | Source::Gt))) => tagged(state, source),
         (tag, _) => tagged(tag.unwrap_or(State::Running), Source::Process),
+    }
+}
+
+/// What a title means. One that is idle, although the last word of its hooks is another, was
+/// interrupted: that a turn has come to its end they tell.
+fn by_title_because(state: State, seen: &Observed<'_>) -> &'static str {
+    let goes_on = matches!(seen.tag, Some(State::Busy | State::Waiting));
+    match state == State::Idle && goes_on && seen.tag_source == Some(Source::Hook) {
+        true => INTERRUPTED,
+        false => in_words(state),
     }
 }
 
@@ -548,6 +599,69 @@ mod tests {
             (report.source, report.reason.as_deref()),
             (Source::Title, Some(shown))
         );
+    }
+
+    #[test]
+    fn an_interrupt_that_no_hook_tells_shows_on_the_screen() {
+        const RULE: &str = "────────────────────────────────────────";
+        let claude = crate::harness::resolve("claude", None).unwrap().value;
+        let screen = |above: &str| lines(&format!("❯ go\n\n{above}\n\n{RULE}\n❯ \n{RULE}"));
+        let stopped = screen("● Bash(x)\n  ⎿  Interrupted · What should Claude do instead?");
+        let at_prompt = screen("● Fine.");
+        let works = screen("✻ Thinking… (esc to interrupt)");
+        let check = |tag, reason, lines: &[String], silent, expected: &str| {
+            let seen = Observed {
+                tag: Some(tag),
+                tag_source: Some(Source::Hook),
+                tag_since: Some(10),
+                tag_reason: Some(reason),
+                printed_at: Some(12),
+                screen: Some(Looked {
+                    lines,
+                    silent_seconds: Some(silent),
+                }),
+                ..Observed::default()
+            };
+            let report = judge(&seen, Some(&claude), &Patterns::default());
+            let since = report.since.unwrap();
+            let found = format!("{} {:?} {since}", report.state.word(), report.source);
+            assert_eq!(found, expected, "{tag:?} {reason} {lines:?}");
+            let is_interrupted = report.reason.as_deref() == Some(INTERRUPTED);
+            assert_eq!(is_interrupted, report.state == State::Idle, "{report:?}");
+        };
+        let (asks, prompt) = ("asks: Bash(x)", "took a prompt");
+        let (busy, waiting) = (State::Busy, State::Waiting);
+        check(waiting, asks, &stopped, 0, "idle Screen 12");
+        // What cannot be read may be a question, and what is not drawn yet as well.
+        check(waiting, asks, &at_prompt, 60, "waiting Hook 10");
+        check(waiting, asks, &works, 0, "waiting Hook 10");
+        check(busy, prompt, &stopped, 4, "idle Screen 12");
+        // One that was stopped before it had begun says nothing at all.
+        check(busy, prompt, &at_prompt, 4, "idle Screen 12");
+        check(busy, prompt, &at_prompt, 1, "busy Hook 10");
+        check(busy, prompt, &works, 60, "busy Hook 10");
+        check(busy, IN_THE_BACKGROUND, &at_prompt, 60, "busy Hook 10");
+    }
+
+    #[test]
+    fn a_title_that_contradicts_a_hook_tells_of_an_interrupt() {
+        let preset = preset();
+        let reason = |tag, source| {
+            let seen = Observed {
+                title: "✳ demo",
+                tag: Some(tag),
+                tag_source: Some(source),
+                ..Observed::default()
+            };
+            judge(&seen, Some(&preset), &Patterns::default()).reason
+        };
+        let stands = Some(in_words(State::Idle).to_owned());
+        for tag in [State::Busy, State::Waiting] {
+            let interrupted = Some(INTERRUPTED.to_owned());
+            assert_eq!(reason(tag, Source::Hook), interrupted);
+        }
+        assert_eq!(reason(State::Running, Source::Process), stands);
+        assert_eq!(reason(State::Idle, Source::Gt), stands);
     }
 
     #[test]

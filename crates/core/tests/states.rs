@@ -7,7 +7,7 @@ use corpus::{Screen, screens};
 use gt_core::harness::Preset;
 use gt_core::patterns::{self, Pattern, Patterns, Rules};
 use gt_core::screen::Looked;
-use gt_core::state::{Observed, Report, Source, State, Tracker, judge};
+use gt_core::state::{INTERRUPTED, Observed, Report, Source, State, Tracker, judge};
 use std::collections::BTreeSet;
 
 /// What is known of an agent whose hooks have said this, if anything.
@@ -98,6 +98,25 @@ fn the_word_of_a_hook_stands_whatever_shows() {
                 "{}",
                 screen.name
             );
+        }
+    }
+}
+
+#[test]
+fn no_recorded_question_and_no_work_is_taken_for_an_interrupt() {
+    for screen in screens() {
+        for hook in [State::Busy, State::Waiting] {
+            let mut seen = observed(&screen.lines, &screen.row.title, Some(hook));
+            seen.printed_at = Some(8);
+            seen.screen = seen.screen.map(|looked| Looked {
+                silent_seconds: Some(60),
+                ..looked
+            });
+            let report = judge(&seen, Some(&screen.preset), &Patterns::default());
+            let goes_on = matches!(screen.row.state.as_str(), "busy" | "waiting");
+            let by_screen = report.source == Source::Screen;
+            let is_over = by_screen && report.reason.as_deref() == Some(INTERRUPTED);
+            assert!(!(goes_on && is_over), "{} {report:?}", screen.name);
         }
     }
 }

@@ -139,7 +139,7 @@ pub fn event_of(moved: &Moved) -> Option<Event> {
     // One that has just come into view has done nothing yet.
     moved
         .before
-        .and_then(|before| notify::begins(Some(before), moved.now.state))
+        .and_then(|before| notify::begins(Some(before), &moved.now))
 }
 
 /// Whether a board should ring its own terminal for this. Where `bell` is set, the

@@ -14,7 +14,7 @@ use gt_core::notify;
 use gt_core::record::Record;
 use gt_core::signal::{self, Event, Said};
 use gt_core::startup::tag;
-use gt_core::state::{Source, State};
+use gt_core::state::{Report, Source, State};
 use gt_core::{Identity, Problem, Role, nudge};
 use gt_tmux::{Batch, Command, SessionId, SessionName, Target};
 use serde_json::Value;
@@ -31,8 +31,7 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
     };
     let mut batch = Batch::new();
     let said = signal::state_of(event, report);
-    let may_tell =
-        town.settings().notify.is_on() && !matches!(event, Event::Interrupt | Event::SessionStart);
+    let may_tell = town.settings().notify.is_on();
     let ask = |format: &str| {
         Command::new("display-message")
             .arg("-p")
@@ -139,7 +138,13 @@ fn tell_people(town: &Town, answer: &str, said: &Said) -> String {
     let (now, is_leaving, agent) = (word(), word() == "1", word());
     // A pause, say, has outlasted what the hook said.
     let is_so = now == said.state.word();
-    let begun = notify::begins(State::from_word(before), said.state);
+    let report = Report {
+        state: said.state,
+        source: Source::Hook,
+        since: None,
+        reason: Some(said.reason.clone()),
+    };
+    let begun = notify::begins(State::from_word(before), &report);
     if let Some(event) = begun.filter(|_| is_so && !is_leaving && !agent.is_empty()) {
         crate::notify::raise(town, event, agent, &said.reason);
     }
@@ -179,6 +184,31 @@ pub fn mark_done(town: &Town, identity: &Identity, reason: &str) -> Result<()> {
     };
     tell_people(town, &answer, &said);
     Ok(())
+}
+
+/// Notes that a turn was interrupted of which the hooks have said that it goes on, as it was
+/// seen on the screen. Not if anything has happened since that look; and whoever looks later
+/// looks at the screen again, since no hook has said it.
+pub(crate) fn note_interrupt(town: &Town, container: &Container) {
+    let pane = container.pane();
+    let Some(identity) = container.identity() else {
+        return;
+    };
+    let is_other = |what: &str, seen: &str| format!("#{{!=:#{{{what}}},{seen}}}");
+    let other = [
+        is_other(tag::STATE, &pane.tag_state),
+        is_other("window_activity", &pane.activity.to_string()),
+    ];
+    let other = format!("#{{||:{},{}}}", other[0], other[1]);
+    let (idle, why) = (State::Idle, gt_core::state::INTERRUPTED);
+    let tags = state_tags(&pane.pane, idle, Source::Gt, pane.activity, why);
+    // What could not be noted is seen again.
+    let _ = apply(town, Batch::from(unless(&pane.pane, &other, tags)));
+    if !Queue::of(town, identity).is_empty()
+        && let Ok(target) = SessionName::try_from(container.name())
+    {
+        let _ = wake_delivery(town, &target);
+    }
 }
 
 /// Takes a pause back: the agent stands at its prompt. One that is not paused is left as it is.

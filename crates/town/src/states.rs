@@ -7,11 +7,11 @@
 
 use crate::containers::{Container, PaneRow};
 use crate::harnesses::Presets;
-use crate::{Town, project};
+use crate::{Town, project, signal};
 use gt_core::card;
 use gt_core::patterns::{Patterns, Rules};
 use gt_core::screen::Looked;
-use gt_core::state::{self, Report};
+use gt_core::state::{self, Report, Source};
 use gt_tmux::{Batch, Command, PaneId};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -53,36 +53,44 @@ impl States {
                 container.state(preset)
             })
             .collect();
+        let now = jiff::Timestamp::now().as_second();
+        let silent = |container: &Container| Some(now - container.pane().activity);
         let unsure: Vec<usize> = (0..reports.len())
             .filter(|at| {
-                let patterns = self.patterns(town, containers[*at]);
-                let preset = self.presets.get(town, &containers[*at].pane().tag_harness);
-                state::wants_screen(&reports[*at], preset, &patterns)
+                let container = containers[*at];
+                let patterns = self.patterns(town, container);
+                let preset = self.presets.get(town, &container.pane().tag_harness);
+                state::wants_screen(&reports[*at], preset, &patterns, silent(container))
             })
             .collect();
         let panes: Vec<PaneId> = unsure
             .iter()
             .map(|at| containers[*at].pane().pane)
             .collect();
-        let now = jiff::Timestamp::now().as_second();
         for (at, lines) in unsure.into_iter().zip(screens(town, &panes)) {
             let Some(lines) = lines else {
                 continue;
             };
             let looked = Looked {
                 lines: &lines,
-                silent_seconds: Some(now - containers[at].pane().activity),
+                silent_seconds: silent(containers[at]),
             };
             reports[at] = self.judge(town, containers[at], looked);
         }
         reports
     }
 
-    /// The state of one agent, with a screen that was read already.
+    /// The state of one agent, with a screen that was read already. An interrupt that no
+    /// hook has told, and that shows there, is noted in place of the hook.
     pub fn judge(&mut self, town: &Town, container: &Container, looked: Looked<'_>) -> Report {
         let patterns = self.patterns(town, container);
         let preset = self.presets.get(town, &container.pane().tag_harness);
-        container.state_shown(preset, &patterns, Some(looked))
+        let report = container.state_shown(preset, &patterns, Some(looked));
+        let is_new = report.source == Source::Screen;
+        if is_new && report.reason.as_deref() == Some(state::INTERRUPTED) {
+            signal::note_interrupt(town, container);
+        }
+        report
     }
 
     /// Whoever was given the conflicts of a merge here. Where there is nobody, nobody is

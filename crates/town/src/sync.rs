@@ -113,7 +113,7 @@ fn tell_of_deaths(town: &Town, containers: &[Container], lines: &[(Change, Recor
         };
         let report = container.state(None);
         // It lived, or it could not have died.
-        let event = notify::begins(Some(State::Running), report.state);
+        let event = notify::begins(Some(State::Running), &report);
         if let (Some(event), Some(agent)) = (event, container.identity()) {
             let reason = report.reason.unwrap_or_default();
             crate::notify::raise(town, event, &agent.address(), &reason);

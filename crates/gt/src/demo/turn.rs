@@ -90,7 +90,7 @@ impl Agent {
         }
     }
 
-    /// Esc or Ctrl-C while busy. No hook hears of it, as with Claude Code.
+    /// Esc or Ctrl-C while it works or asks. No hook hears of it, as with Claude Code.
     pub(super) fn interrupt(&mut self) {
         if let Some(mut turn) = self.turn.take() {
             turn.cut_short();
@@ -108,21 +108,23 @@ impl Agent {
         match open.purpose {
             Purpose::Trust if answer == Answer::Row(1) => self.start(),
             Purpose::Trust => self.leave(1, "other"),
+            _ if answer == Answer::Cancelled => self.interrupt(),
             Purpose::Command(command, tool) if answer == Answer::Row(0) => {
                 self.run_command(&command, tool);
             }
             Purpose::Command(command, _) => {
                 self.say(&format!("The command was refused: {command}"));
             }
-            Purpose::Question(options, tool) => match answer {
-                Answer::Row(row) => {
-                    let choice = options.get(row).map(String::as_str).unwrap_or_default();
-                    let notes = self.conversation.after_question(&tool, choice);
-                    self.tell(notes);
-                    self.say(&format!("You chose: {choice}"));
-                }
-                Answer::Cancelled => self.say("The question was dismissed."),
-            },
+            Purpose::Question(options, tool) => {
+                let row = match answer {
+                    Answer::Row(row) => options.get(row),
+                    Answer::Cancelled => None,
+                };
+                let choice = row.map(String::as_str).unwrap_or_default();
+                let notes = self.conversation.after_question(&tool, choice);
+                self.tell(notes);
+                self.say(&format!("You chose: {choice}"));
+            }
         }
     }
 

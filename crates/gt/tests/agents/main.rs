@@ -14,6 +14,7 @@
 
 mod board;
 mod contract;
+mod interrupted;
 mod program;
 mod resolver;
 mod seance;

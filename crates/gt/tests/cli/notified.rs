@@ -250,6 +250,57 @@ waiting = ["Do you want"]
 }
 
 #[test]
+fn a_question_that_is_interrupted_is_no_end_and_one_that_is_answered_is() {
+    let env = TestEnv::with_town();
+    with_notes(&env, "");
+    // As with Claude Code: no hook tells of an interrupt, and neither does the title.
+    let preset = "[title_marks]\nready = []\nbusy = []\nwaiting = []\n";
+    fs::write(env.town().join("harnesses/demo.toml"), preset).unwrap();
+    env.gt(&["start", "mayor", "--no-prompt", "--ask-permissions"])
+        .ok();
+    env.gt(&["wait", "mayor", "--timeout", "30"]).ok();
+    let mut watch = env.spawn(&["watch", "--json", "--first"]);
+    let asks = || {
+        env.gt(&["nudge", "mayor", "[[tool=touch x]]"]).ok();
+        env.wait_screen("mayor", "❯ 1. Yes");
+        wait_until("it waits", PATIENCE, || {
+            (env.agent("mayor")["state"] == "waiting").then_some(())
+        });
+    };
+    let comes_to_its_prompt = || {
+        wait_until("it is idle", PATIENCE, || {
+            let agent = env.agent("mayor");
+            (agent["state"] == "idle").then_some(agent)
+        })
+    };
+    asks();
+    env.gt(&["keys", "mayor", "Escape"]).ok();
+    let stopped = comes_to_its_prompt();
+    assert_eq!(stopped["state_reason"], "its turn was interrupted");
+    assert!(stopped["state_since"].is_string(), "{stopped}");
+    // It stands there, as some programs say after a while.
+    let idle = json!({"notification_type": "idle_prompt", "message": "waits for you"});
+    hook(&env, "notification", &idle);
+    let waits = "waiting mayor: asks: Bash(touch x) [] []";
+    assert_eq!(notes(&env), [waits]);
+    // What is asked in the next turn is news again, and so is its end.
+    asks();
+    env.gt(&["answer", "mayor", "yes"]).ok();
+    let done = "done mayor: finished its turn [] []";
+    assert_eq!(wait_for_notes(&env, 3), [waits, waits, done]);
+    assert_eq!(comes_to_its_prompt()["state_reason"], "finished its turn");
+    // One that is stopped at work is not told either, and is not at work any more.
+    env.gt(&["nudge", "mayor", "[[delay=60]]"]).ok();
+    env.wait_screen("mayor", "esc to interrupt");
+    env.gt(&["keys", "mayor", "Escape"]).ok();
+    let stopped = comes_to_its_prompt();
+    assert_eq!(stopped["state_reason"], "its turn was interrupted");
+    assert_eq!(notes(&env), [waits, waits, done]);
+    signal(watch.id(), Signal::TERM);
+    assert!(watch.wait().unwrap().success());
+}
+
+#[test]
 fn nobody_is_told_in_quiet_hours_but_a_test_is() {
     let mut env = TestEnv::with_town();
     env.set("TZ", "UTC");

@@ -67,9 +67,9 @@ impl Reading {
     /// Reads all containers, and the screens of those that have printed or are new.
     pub(super) fn read(&mut self, town: &Town, printed: &BTreeSet<PaneId>) -> Result<()> {
         let containers = containers::list(town)?;
-        let unsure = self.unsure(town, &containers);
-        self.read_screens(town, &containers, &unsure, printed);
         let now = jiff::Timestamp::now().as_second();
+        let unsure = self.unsure(town, &containers, now);
+        self.read_screens(town, &containers, &unsure, printed);
         let mut trackers = BTreeMap::new();
         let mut resolvers = BTreeMap::new();
         let mut seen = Vec::new();
@@ -128,14 +128,16 @@ impl Reading {
     }
 
     /// The panes of agents of whom the screen may say more than anybody else.
-    fn unsure(&mut self, town: &Town, containers: &[Container]) -> BTreeSet<PaneId> {
+    fn unsure(&mut self, town: &Town, containers: &[Container], now: i64) -> BTreeSet<PaneId> {
         let mut unsure = BTreeSet::new();
         for container in containers.iter().filter(|c| c.identity().is_some()) {
             let pane = container.pane();
             let patterns = self.states.patterns(town, container);
             let preset = self.presets.get(town, &pane.tag_harness);
             let is_alive = !pane.dead && !container.lost_agent_pane();
-            if is_alive && state::wants_screen(&container.state(preset), preset, &patterns) {
+            let silent = Some(now - pane.activity);
+            let report = container.state(preset);
+            if is_alive && state::wants_screen(&report, preset, &patterns, silent) {
                 unsure.insert(pane.pane);
             }
         }
@@ -177,14 +179,15 @@ impl Reading {
         self.screens = kept;
     }
 
-    /// Whether the screen of one of these panes says that its agent is at work: of some
-    /// programs only silence tells that it is not any more.
+    /// Whether the agent in one of these panes is at work by its screen or its hooks: of some
+    /// programs, and of an interrupt, only silence tells that it is not any more.
     pub(super) fn may_fall_silent(&self, panes: &BTreeSet<PaneId>) -> bool {
         let agents = self.seen.iter().map(|seen| (seen.pane, &seen.report));
         let resolvers = self.seen.iter().filter_map(|seen| seen.resolver.as_ref());
         let resolvers = resolvers.map(|it| (it.pane, &it.report));
-        let is_at_work =
-            |report: &Report| report.state == State::Busy && report.source == Source::Screen;
+        let is_at_work = |report: &Report| {
+            report.state == State::Busy && matches!(report.source, Source::Screen | Source::Hook)
+        };
         agents
             .chain(resolvers)
             .any(|(pane, report)| panes.contains(&pane) && is_at_work(report))

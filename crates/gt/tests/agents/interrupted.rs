@@ -1,0 +1,96 @@
+//! Turns that a person cuts short: nobody is told that they are over, and no agent seems to
+//! be at it, or to ask, for ever.
+
+use crate::each;
+use crate::stage::{PATIENCE, Stage};
+use gt_tmux::testing::wait_until;
+use serde_json::Value;
+use std::fs;
+use std::time::{Duration, Instant};
+
+const MAX: &str = "gastown/max";
+
+/// Those whose questions and turns Escape cuts short, and that tell of themselves by hooks.
+const PROGRAMS: &[&str] = &["claude", "codex"];
+
+fn with_notes(stage: &Stage) {
+    let path = stage.path("gt/town.toml");
+    let notes = stage.path("notes");
+    let line = r#"echo "$GT_NOTIFY_EVENT" >> "#;
+    let command = format!("\n[notify]\ncommand = '''{line}{}'''\n", notes.display());
+    let text = fs::read_to_string(&path).unwrap() + &command;
+    fs::write(path, text).unwrap();
+}
+
+fn notes(stage: &Stage) -> Vec<String> {
+    let text = fs::read_to_string(stage.path("notes")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+#[track_caller]
+fn await_state(stage: &Stage, wanted: &str) -> Value {
+    let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        wait_until(wanted, PATIENCE, || {
+            let all: Value = serde_json::from_str(&stage.ok(&["agents", "--json"])).unwrap();
+            (all[0]["state"] == wanted).then(|| all[0].clone())
+        })
+    }));
+    let Ok(found) = found else {
+        let is = stage.ok(&["agents", "--json"]);
+        panic!("it is not {wanted}: {is}\n{}", stage.plain_screen());
+    };
+    found
+}
+
+/// Presses Escape until the dialog is gone: Claude Code takes no key that comes at the same
+/// moment as its question.
+fn refuse(stage: &Stage) {
+    let is_asking = || stage.plain_screen().contains("1. Yes");
+    wait_until("its dialog", PATIENCE, || is_asking().then_some(()));
+    let mut pressed: Option<Instant> = None;
+    wait_until("no dialog any more", PATIENCE, || {
+        let is_over = !is_asking();
+        if !is_over && pressed.is_none_or(|at| at.elapsed() > Duration::from_secs(2)) {
+            stage.type_by_hand(&["Escape"]);
+            pressed = Some(Instant::now());
+        }
+        is_over.then_some(())
+    });
+}
+
+#[test]
+#[ignore = "needs the real programs: make test-agents"]
+fn an_interrupt_is_seen_and_is_no_end() {
+    each("interrupt", |stage| {
+        if !PROGRAMS.contains(&stage.program().harness) {
+            return;
+        }
+        stage.ask_for_permissions();
+        with_notes(stage);
+        stage.start(&["--no-prompt", "--ask-permissions"]);
+        let mut watch = stage.spawn(&["watch", "--json"]);
+        stage.nudge(stage.program().ask);
+        await_state(stage, "waiting");
+        refuse(stage);
+        let stopped = await_state(stage, "idle");
+        assert_eq!(stopped["state_reason"], "its turn was interrupted");
+        assert!(stopped["state_since"].is_string(), "{stopped}");
+        assert!(!stage.was_approved());
+        // The same in the middle of a turn.
+        stage.nudge("Take your time. [[delay=60]]");
+        await_state(stage, "busy");
+        stage.ok(&["wait", MAX, "--until", "busy", "--timeout", "60"]);
+        stage.type_by_hand(&["Escape"]);
+        await_state(stage, "idle");
+        assert_eq!(notes(stage), ["waiting"]);
+        // A turn that comes to its end is told.
+        stage.ok(&["keys", MAX, "C-u"]);
+        stage.nudge("And now?");
+        let told = wait_until("its end is told", PATIENCE, || {
+            Some(notes(stage)).filter(|told| told.len() > 1)
+        });
+        assert_eq!(told, ["waiting", "done"]);
+        watch.kill().unwrap();
+        watch.wait().unwrap();
+    });
+}
