@@ -3,8 +3,8 @@
 //!
 //! Which there are is said by the `.gt.toml` of the worktree. What a server is at is told by
 //! its pane and by whether its port answers, whenever somebody asks. That one which has
-//! answered does so no more is noticed by whoever has a [monitor](crate::monitor) open
-//! ([`Watched`]), and kept for all others ([`health`]).
+//! answered does so no more is noticed by whoever has a [`monitor`] open
+//! (`devserver/watched.rs`), and kept for all others (`devserver/health.rs`).
 
 mod health;
 mod listening;

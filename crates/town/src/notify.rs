@@ -6,7 +6,7 @@
 //! first: tmux swaps the tag in one go, and the journal takes an end once. So nothing is
 //! told twice, and nobody keeps a list.
 //!
-//! Nobody waits for it either: [`raise`] starts a process of its own, which does what the
+//! Nobody waits for it either: `raise` starts a process of its own, which does what the
 //! town's `[notify]` says ([`deliver`]). Texts from outside reach programs as arguments and
 //! variables, and never as code.
 

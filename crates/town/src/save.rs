@@ -1,7 +1,7 @@
 //! Saving all containers of a town, so that `gt restore` can make them again.
 //!
 //! One listing, captures in portions, one file that appears whole: [`save`]. Nobody
-//! waits for an automatic one: [`request`] leaves it with tmux, which calls `gt save`
+//! waits for an automatic one: `request` leaves it with tmux, which calls `gt save`
 //! a moment later, once for all who asked in the meantime; and a timer of tmux's calls it
 //! every few minutes. The files are in
 //! `save/store.rs`, what is read of tmux in `save/seen.rs`.

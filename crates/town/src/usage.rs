@@ -1,6 +1,6 @@
 //! What the lives of agents took, read from the programs' own transcripts.
 //!
-//! **When.** At the end of a life the whole of it goes into the journal: [`figures`], after
+//! **When.** At the end of a life the whole of it goes into the journal: `figures`, after
 //! a stop, for what a sync finds ended, and for a life that was lost before a new start.
 //! While a life goes on nothing is read behind its back. A hook runs in the middle of an
 //! agent's work, and a transcript may be long when it is first looked at; so a hook only
