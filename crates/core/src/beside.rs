@@ -52,15 +52,11 @@ fn unknown() -> Report {
 
 /// One that somebody has ended has not failed. How it ended is known a moment after it has.
 fn death(window: &str, seen: &Observed<'_>) -> Report {
-    /// HUP, INT and TERM.
-    const BY_SOMEBODY: [i32; 3] = [1, 2, 15];
     if seen.exit_status.is_none() && seen.exit_signal.is_none() {
         return unknown();
     }
     let report = state::death(seen);
-    let by_signal =
-        |signal: &i32| seen.exit_signal == Some(*signal) || seen.exit_status == Some(128 + *signal);
-    let state = match BY_SOMEBODY.iter().any(by_signal) {
+    let state = match was_ended(seen.exit_status, seen.exit_signal) {
         true => State::Exited,
         false => report.state,
     };
@@ -69,6 +65,15 @@ fn death(window: &str, seen: &Observed<'_>) -> Report {
         reason: words(window, state, report.reason.as_deref().unwrap_or_default()),
         ..report
     }
+}
+
+/// Whether somebody has ended it, by the way it ended.
+pub fn was_ended(exit_status: Option<i32>, exit_signal: Option<i32>) -> bool {
+    /// HUP, INT and TERM.
+    const BY_SOMEBODY: [i32; 3] = [1, 2, 15];
+    let by_signal =
+        |signal: &i32| exit_signal == Some(*signal) || exit_status == Some(128 + *signal);
+    BY_SOMEBODY.iter().any(by_signal)
 }
 
 /// Why it needs a person. What it says while it works changes all the time, and nobody

@@ -5,12 +5,15 @@
 //! lives. The table of types ([`KINDS`]) says of each who sees it, how long it is
 //! kept and how it reads; a type that is not in it is as good as one that is.
 
+mod state;
 mod table;
 mod text;
 
+pub use state::{asks_another, begun, resumed};
 pub use table::{KINDS, Kind, OTHER, kind_of};
 
 use crate::Problem;
+use crate::state::Source;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -18,6 +21,10 @@ use std::collections::BTreeMap;
 /// The longest event that is taken, in bytes of its payload.
 pub const LARGEST_PAYLOAD: usize = 64 * 1024;
 const LONGEST_TYPE: usize = 64;
+
+/// The field that says how it is known, and what it says of a command.
+const VIA: &str = "via";
+const COMMAND: &str = "command";
 
 /// Who an event is for. All of them are in the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,6 +91,58 @@ impl Event {
         self
     }
 
+    /// Says which witness has told it.
+    #[must_use]
+    pub fn known_by(self, source: Source) -> Self {
+        self.with(VIA, source.word())
+    }
+
+    /// Says that its actor has done it, by a command.
+    #[must_use]
+    pub fn by_command(self) -> Self {
+        self.with(VIA, COMMAND)
+    }
+
+    /// Says that it was done on the way of something else.
+    #[must_use]
+    pub fn by_gt(self) -> Self {
+        self.known_by(Source::Gt)
+    }
+
+    /// Adds names, as many as are worth it, and how many more there are.
+    #[must_use]
+    pub fn with_files(self, files: &[String]) -> Self {
+        const MOST: usize = 20;
+        if files.is_empty() {
+            return self;
+        }
+        let more = files.len().saturating_sub(MOST);
+        let named: Vec<Value> = files.iter().take(MOST).cloned().map(Value::from).collect();
+        self.with("files", named)
+            .with("more", (more > 0).then_some(more))
+    }
+
+    /// Whether it is about that agent or work item: it did it, or is named.
+    pub fn is_about(&self, name: &str) -> bool {
+        let is_it = |value: &Value| value.as_str() == Some(name);
+        let names =
+            |value: &Value| is_it(value) || value.as_array().is_some_and(|v| v.iter().any(is_it));
+        self.actor == name || self.payload.values().any(names)
+    }
+
+    /// How it is known, in words: by a witness, or by whose command.
+    pub fn source_words(&self) -> String {
+        let via = self.payload.get(VIA).and_then(Value::as_str);
+        match via.filter(|via| *via != COMMAND) {
+            Some(via) if [Source::Start, Source::Gt].map(Source::word).contains(&via) => {
+                "gt".to_owned()
+            }
+            Some(via) => via.to_owned(),
+            None if self.actor == "gt" => "gt".to_owned(),
+            None => format!("command by {}", self.actor),
+        }
+    }
+
     /// Whether it may be written: for events that come from outside.
     pub fn check(&self) -> Result<(), Problem> {
         let is_word = |text: &str| {
@@ -114,7 +173,15 @@ impl Event {
 
     /// How it reads in the feed.
     pub fn line(&self) -> String {
-        text::render(kind_of(&self.kind).line, self)
+        text::render(kind_of(&self.kind).line, self, None)
+    }
+
+    /// The same for who knows by whom it was done, beside what else is told of that agent.
+    pub fn line_about(&self, agent: &str) -> String {
+        let line = kind_of(&self.kind).line;
+        let deed = line.strip_prefix("{actor}").unwrap_or(line);
+        let deed = deed.trim_start_matches([':', ' ']);
+        text::render(deed, self, Some(agent))
     }
 }
 

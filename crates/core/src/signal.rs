@@ -114,6 +114,17 @@ pub fn state_of(event: Event, report: &Value) -> Option<Said> {
     }
 }
 
+/// Whether what a hook says may be worth telling. Most of them only say that the work goes
+/// on, and what begins with a session is told as its beginning.
+pub fn may_be_news(event: Event, said: &Said) -> bool {
+    match event {
+        Event::SessionStart | Event::ToolEnd | Event::Compact => false,
+        // They may end a pause.
+        Event::Prompt | Event::ToolStart => true,
+        _ => said.state != State::Busy,
+    }
+}
+
 /// Hooks of what a turn had begun may come late: so long they say nothing about a new one.
 const LATE_SECONDS: i64 = 10;
 

@@ -5,6 +5,7 @@
 //! program that was given the conflicts of a merge beside it.
 
 use crate::containers::{Container, PaneRow};
+use crate::events::{self, Events};
 use crate::inject::{Seen, Typist, press};
 use crate::lock::FileLock;
 use crate::queue::Queue;
@@ -206,6 +207,13 @@ pub fn answer(
     confirm(town, asker, &mut typist, &asking, chosen)?;
     // No hook tells of an approval, and a title is looked at only now and then.
     monitor::tell(town);
+    // Which option it was, and not what it says: that is between the two.
+    let shown = asking.numbers.get(chosen).copied().flatten();
+    let event = events::by_command(town, "answer")
+        .with("target", asker.identity.address())
+        .with("option", shown.unwrap_or(chosen + 1))
+        .with("window", asker.window);
+    Events::of(town).note(vec![event]);
     Ok(Answered { asking, chosen })
 }
 

@@ -14,14 +14,17 @@ mod watched;
 pub(crate) use watched::Watched;
 
 use crate::containers::{self, Container, PaneRow};
+use crate::events::{self, Events};
 use crate::lock::FileLock;
 use crate::task::{self, TaskOptions};
 use crate::windows::{self, AfterEnd, Wish};
 use crate::{Result, Town, monitor, project, roles, workspace};
+use gt_core::event::Event;
 use gt_core::project::{DevServer, Project};
 use gt_core::startup::tag;
+use gt_core::state::Source;
 use gt_core::work::WorkId;
-use gt_core::{Identity, Problem, Role};
+use gt_core::{Identity, Problem, Role, beside};
 use gt_tmux::{Command, PaneId, SessionName};
 use health::Answers;
 use std::collections::BTreeMap;
@@ -29,6 +32,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// How the names of their windows begin.
+const WINDOW: &str = "dev-";
 /// How long a port of this machine may take to answer.
 const ANSWER: Duration = Duration::from_millis(200);
 /// How long a start looks whether the server comes up or falls over.
@@ -165,6 +170,9 @@ pub fn start(
     let mut servers = Vec::new();
     for server in wanted {
         let changed = site.start(town, server)?;
+        if changed {
+            site.write_down(town, "server_start", server);
+        }
         servers.push((server, changed));
     }
     let site = Site::of(town, agent)?;
@@ -176,6 +184,9 @@ pub fn start(
             while changed && now.state == State::Starting && began.elapsed() < SETTLE {
                 std::thread::sleep(Duration::from_millis(20));
                 now = Site::of(town, agent)?.look(town, server)?;
+            }
+            if changed && now.state == State::Error {
+                Site::of(town, agent)?.tell_of_failure(town, server);
             }
             Ok(Server { changed, ..now })
         })
@@ -192,6 +203,10 @@ pub fn stop(town: &Town, agent: &Identity, name: Option<&str>) -> Result<Vec<Ser
     let wanted = site.wanted(name)?;
     let panes: Vec<&PaneRow> = wanted.iter().filter_map(|it| site.pane(it)).collect();
     windows::close(town, &panes)?;
+    let is_alive = |server: &&&DevServer| site.pane(server).is_some_and(|row| !row.dead);
+    for server in wanted.iter().filter(is_alive) {
+        site.write_down(town, "server_stop", server);
+    }
     let after = Site::of(town, agent)?;
     wanted
         .into_iter()
@@ -216,9 +231,63 @@ pub fn restart(
 }
 
 fn lock(town: &Town, agent: &Identity) -> Result<FileLock> {
+    FileLock::take(&lock_path(town, agent), PATIENCE)
+}
+
+fn lock_path(town: &Town, agent: &Identity) -> PathBuf {
     let name = agent.address().replace('/', ".");
     let locks = town.runtime_dir().join("locks");
-    FileLock::take(&locks.join(format!("dev-{name}.lock")), PATIENCE)
+    locks.join(format!("dev-{name}.lock"))
+}
+
+/// Whether this is the pane of a server that has failed by itself.
+pub(crate) fn has_failed(row: &PaneRow) -> bool {
+    row.tag_window.starts_with(WINDOW) && row.dead && failed(row) && !was_ended(row)
+}
+
+/// Writes down that a server has failed. Several may see it: tmux swaps the tag in one go,
+/// so that one of them is the first. Gives whether that is settled; while somebody starts or
+/// stops servers, or the agent, it is theirs to say.
+pub(crate) fn tell_of_failure(town: &Town, agent: &Identity, row: &PaneRow) -> bool {
+    let locks = [lock_path(town, agent), town.lock_path(agent)];
+    if locks.iter().any(|path| FileLock::is_held(path)) {
+        return false;
+    }
+    write_failure_down(town, agent, row);
+    true
+}
+
+fn write_failure_down(town: &Town, agent: &Identity, row: &PaneRow) {
+    let swap = vec![
+        Command::new("display-message")
+            .arg("-p")
+            .target(row.pane)
+            .arg(format!("#{{{}}}", tag::BESIDE_TOLD)),
+        Command::new("set-option")
+            .arg("-p")
+            .target(row.pane)
+            .args([tag::BESIDE_TOLD, "failed"]),
+    ];
+    // A window that is gone was closed by somebody.
+    let told = town.server().run(swap);
+    if told.is_ok_and(|told| told.trim().is_empty()) {
+        let server = row.tag_window.trim_start_matches(WINDOW);
+        let event = Event::new("server_failed", agent.address())
+            .with("server", server)
+            .with("exit_code", row.exit_status)
+            .with("signal", row.exit_signal.filter(|signal| *signal != 0))
+            .known_by(Source::Process);
+        Events::of(town).note(vec![event]);
+    }
+}
+
+fn failed(row: &PaneRow) -> bool {
+    let by_signal = row.exit_signal.is_some_and(|signal| signal != 0);
+    by_signal || row.exit_status.is_some_and(|status| status != 0)
+}
+
+fn was_ended(row: &PaneRow) -> bool {
+    beside::was_ended(row.exit_status, row.exit_signal)
 }
 
 impl Site {
@@ -261,6 +330,23 @@ impl Site {
         let window = window(server);
         let mut own = self.container.as_ref()?.own_windows();
         own.find(|row| row.tag_window == window)
+    }
+
+    /// The event of what was done to a server.
+    fn write_down(&self, town: &Town, kind: &str, server: &DevServer) {
+        let ports = ports::noted(town, &self.dir, server.name()).unwrap_or_default();
+        let event = events::by_command(town, kind)
+            .with("target", self.agent.address())
+            .with("server", server.name())
+            .with("port", ports.get(server.port_variable()).copied());
+        Events::of(town).note(vec![event]);
+    }
+
+    /// That one has failed which was just started.
+    fn tell_of_failure(&self, town: &Town, server: &DevServer) {
+        if let Some(row) = self.pane(server).filter(|row| has_failed(row)) {
+            write_failure_down(town, &self.agent, row);
+        }
     }
 
     /// Starts a server, and says whether it did not run.
@@ -357,7 +443,7 @@ fn note(pane: PaneId, answers: Answers) -> Command {
 }
 
 fn window(server: &DevServer) -> String {
-    format!("dev-{}", server.name())
+    format!("{WINDOW}{}", server.name())
 }
 
 /// Whether somebody listens on a port of this machine.

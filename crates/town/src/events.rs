@@ -35,6 +35,9 @@ pub struct Query {
     pub kinds: Vec<String>,
     /// An actor, or a pattern such as `gastown/*`.
     pub actor: Option<String>,
+    /// What it is about: the agent that did it, or an agent or work item that it names. Any
+    /// of these, and all if there are none.
+    pub about: Vec<String>,
     pub since: Option<Timestamp>,
     /// Only those of the feed.
     pub feed: bool,
@@ -47,10 +50,15 @@ impl Query {
     pub fn wants(&self, event: &Event) -> bool {
         let is_kind = self.kinds.is_empty() || self.kinds.iter().any(|k| fits(k, &event.kind));
         let is_actor = self.actor.as_ref().is_none_or(|a| fits(a, &event.actor));
+        let is_about = self.about.is_empty() || self.about.iter().any(|it| event.is_about(it));
         let is_recent = self
             .since
             .is_none_or(|since| time_of(event).is_some_and(|at| at >= since));
-        is_kind && is_actor && is_recent && (!self.feed || event.visibility.is_in_feed())
+        is_kind
+            && is_actor
+            && is_about
+            && is_recent
+            && (!self.feed || event.visibility.is_in_feed())
     }
 }
 
@@ -149,6 +157,16 @@ pub(crate) fn find_before(path: &Path, file: &File, end: u64, query: &Query) -> 
     }
     found.reverse();
     Ok(found)
+}
+
+/// An event of this type, done by whoever runs this command.
+pub(crate) fn by_command(town: &Town, kind: &str) -> Event {
+    Event::new(kind, doer(town)).by_command()
+}
+
+/// Who runs this command: an agent, or a person.
+pub(crate) fn doer(town: &Town) -> &str {
+    town.around().var("GT_ROLE").unwrap_or("human")
 }
 
 /// An event as a line of the log.

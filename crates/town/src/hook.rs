@@ -70,6 +70,8 @@ pub fn take_back(town: &Town, id: &WorkId) -> Result<()> {
 }
 
 fn tell(town: &Town, kind: &str, agent: &str, id: &WorkId) {
-    let event = Event::new(kind, agent.to_owned()).with("bead", id.to_string());
+    let event = Event::new(kind, agent.to_owned())
+        .with("bead", id.to_string())
+        .by_gt();
     Events::of(town).note(vec![event]);
 }

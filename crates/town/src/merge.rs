@@ -233,6 +233,7 @@ fn tell_of(town: &Town, merge: &Merge) {
         .with("worker", merge.worker.clone())
         .with("commit", merge.merged_as.clone())
         .with("repair", merge.repair.as_ref().map(WorkId::to_string))
-        .with("reason", merge.reason.clone());
+        .with("reason", merge.reason.clone())
+        .by_gt();
     Events::of(town).note(vec![event]);
 }

@@ -4,7 +4,8 @@
 //! ([`crate::signal`]), the sync that writes a death into the journal ([`crate::sync`]),
 //! and for programs without hooks, and those beside agents, an open monitor. Each of them can tell that it is the
 //! first: tmux swaps the tag in one go, and the journal takes an end once. So nothing is
-//! told twice, and nobody keeps a list.
+//! told twice, and nobody keeps a list. By the same right each of them writes the event into
+//! the log ([`crate::events`]), whether or not people want to hear of it.
 //!
 //! Nobody waits for it either: `raise` starts a process of its own, which does what the
 //! town's `[notify]` says ([`deliver`]). Texts from outside reach programs as arguments and
@@ -13,15 +14,15 @@
 mod bell;
 mod ways;
 
+use crate::events::Events;
 use crate::monitor::Moved;
 use crate::settings::NotifySettings;
 use crate::work::Work;
 use crate::{Result, Town, callback, hook_log};
-use gt_core::beside;
 use gt_core::environment::belongs_to_an_agent;
 use gt_core::notify::{self, Event, Notice};
 use gt_core::startup::tag;
-use gt_core::{Identity, Problem, Role};
+use gt_core::{Identity, Problem, Role, beside, event};
 use gt_tmux::{Command as Tmux, SessionName, Target};
 
 /// The variables in which a notice travels.
@@ -56,13 +57,11 @@ pub(crate) fn raise(town: &Town, event: Event, agent: &str, reason: &str) {
     }
 }
 
-/// Tells people what a screen has shown, where nobody else does. Several monitors may see
-/// it: tmux swaps the tag in one go, so that each of them finds what another has told.
-/// `at` is when this one looked, and `before` when it had looked before, in milliseconds.
+/// Tells people what a screen has shown, where nobody else does, and writes it down. Several
+/// monitors may see it: tmux swaps the tag in one go, so that each of them finds what another
+/// has told. `at` is when this one looked, and `before` when it had looked before, in
+/// milliseconds.
 pub(crate) fn tell_of_screen(town: &Town, moved: &Moved, at: i64, before: i64) {
-    if !town.settings().notify.is_on() {
-        return;
-    }
     let Some(Telling { who, what, target }) = telling(moved) else {
         return;
     };
@@ -90,9 +89,19 @@ pub(crate) fn tell_of_screen(town: &Town, moved: &Moved, at: i64, before: i64) {
         // Another has looked later than we, or has seen the same change.
         .is_some_and(|(told, when)| when >= at || (beside::is_same(told, &what) && when >= before));
     if let (Some(event), false) = (event_of(moved), is_told) {
+        write_down(town, event, moved);
         let reason = moved.now.reason.as_deref().unwrap_or_default();
         raise(town, event, &moved.agent.address(), reason);
     }
+}
+
+fn write_down(town: &Town, told: Event, moved: &Moved) {
+    let event = event::begun(told, &moved.agent.address(), &moved.now).map(|event| {
+        event
+            .with("session_id", moved.life.map(|life| life.to_string()))
+            .with("window", moved.window.as_ref().map(|it| it.name.clone()))
+    });
+    Events::of(town).note(event.into_iter().collect());
 }
 
 /// What is written down of something that was told.

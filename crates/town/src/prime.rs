@@ -144,7 +144,8 @@ pub fn settle(town: &Town, primed: &Primed) -> Result<()> {
     // Without the life's id: it is a part of every beginning, and worth no line in one.
     let event = Event::new("prime", primed.agent.address())
         .with("state", primed.state.word())
-        .with("characters", primed.composed.text.chars().count());
+        .with("characters", primed.composed.text.chars().count())
+        .by_gt();
     Events::of(town).note(vec![event]);
     Ok(())
 }

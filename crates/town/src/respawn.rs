@@ -140,7 +140,9 @@ fn give_up(town: &Town, container: &Container, identity: &Identity, reason: &str
     set(town, container, tag::AUTO_RESPAWN, "")?;
     set(town, container, tag::STATE_REASON, reason)?;
     monitor::tell(town);
-    let event = Event::new("escalation_raised", identity.address()).with("reason", reason);
+    let event = Event::new("escalation_raised", identity.address())
+        .with("reason", reason)
+        .by_gt();
     Events::of(town).note(vec![event]);
     Ok(())
 }

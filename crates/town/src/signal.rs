@@ -6,16 +6,16 @@
 //! wakes whoever delivers what waits.
 
 use crate::containers::{self, Container, tmux_problem};
+use crate::events::Events;
 use crate::harnesses::Presets;
 use crate::queue::{self, Queue};
 use crate::sessions::Sessions;
 use crate::{Result, Town, checkpoint, monitor, save, task, usage};
-use gt_core::notify;
 use gt_core::record::Record;
 use gt_core::signal::{self, Event, Said};
 use gt_core::startup::tag;
 use gt_core::state::{Report, Source, State};
-use gt_core::{Identity, Problem, Role, nudge};
+use gt_core::{Identity, Problem, Role, event, notify, nudge};
 use gt_tmux::{Batch, Command, SessionId, SessionName, Target};
 use serde_json::Value;
 
@@ -31,7 +31,6 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
     };
     let mut batch = Batch::new();
     let said = signal::state_of(event, report);
-    let may_tell = town.settings().notify.is_on();
     let ask = |format: &str| {
         Command::new("display-message")
             .arg("-p")
@@ -40,7 +39,7 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
     };
     // tmux runs a batch without a pause: of two hooks that say the same, only one sees that
     // it was not so before.
-    let tells = said.clone().filter(|_| may_tell);
+    let tells = said.clone().filter(|said| signal::may_be_news(event, said));
     if tells.is_some() {
         batch = batch.then(ask(BEFORE));
     }
@@ -89,7 +88,13 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
         monitor::tell(town);
     }
     if let Some(said) = tells {
-        before = tell_people(town, &before, &said);
+        let (swapped, rest) = Swapped::read(&before);
+        swapped.write_down(town, &said);
+        // What a person does is no news to people.
+        if event != Event::Interrupt {
+            swapped.tell_people(town, &said);
+        }
+        before = rest.to_owned();
     }
     let noted = usage::note(town, event, report);
     // Its own address is in the agent's environment; a hook that runs elsewhere
@@ -122,45 +127,102 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
     undone.and(noted)
 }
 
-/// What the tags say before a hook's word and after it, a line each: the agent, and whether
-/// it is being stopped.
-const BEFORE: &str = "#{@gt_state}";
-const AFTER: &str = "#{@gt_state} #{==:#{@gt_leaving},#{@gt_session}} #{@gt_agent}";
+/// What the tags say before a hook's word: the state, who resumes it, and what it asks. The
+/// reason of a question is one line, which those of other states may not be.
+const BEFORE: &str =
+    "#{@gt_state} #{@gt_resumer} #{?#{==:#{@gt_state},waiting},#{@gt_state_reason},}";
+/// And after it: the state, whether it is being stopped, its life, and the agent.
+const AFTER: &str = "#{@gt_state} #{==:#{@gt_leaving},#{@gt_session}} #{@gt_session} #{@gt_agent}";
 
-/// Tells people if this is the beginning of something. Takes the two lines from the front of
-/// what tmux said, and gives the rest.
-fn tell_people(town: &Town, answer: &str, said: &Said) -> String {
-    let mut lines = answer.splitn(3, '\n');
-    let mut line = || lines.next().unwrap_or_default();
-    let (before, after, rest) = (line(), line(), line());
-    let mut words = after.splitn(3, ' ');
-    let mut word = || words.next().unwrap_or_default();
-    let (now, is_leaving, agent) = (word(), word() == "1", word());
-    // A pause, say, has outlasted what the hook said.
-    let is_so = now == said.state.word();
-    let report = Report {
+/// What a hook's word has changed: tmux says both in one go, so that of those who say the
+/// same only one has changed it.
+struct Swapped<'a> {
+    before: Option<State>,
+    resumer: &'a str,
+    question: &'a str,
+    now: &'a str,
+    is_leaving: bool,
+    life: &'a str,
+    agent: &'a str,
+}
+
+impl<'a> Swapped<'a> {
+    /// Takes the two lines from the front of what tmux said, and gives the rest.
+    fn read(answer: &'a str) -> (Self, &'a str) {
+        let mut lines = answer.splitn(3, '\n');
+        let mut line = || lines.next().unwrap_or_default();
+        let (before, after, rest) = (line(), line(), line());
+        let mut before = before.splitn(3, ' ');
+        let mut after = after.splitn(4, ' ');
+        let mut was = || before.next().unwrap_or_default();
+        let mut is = || after.next().unwrap_or_default();
+        let swapped = Swapped {
+            before: State::from_word(was()),
+            resumer: was(),
+            question: was(),
+            now: is(),
+            is_leaving: is() == "1",
+            life: is(),
+            agent: is(),
+        };
+        (swapped, rest)
+    }
+
+    /// Whether it is as the hook said: a pause, say, may have outlasted it.
+    fn is_so(&self, said: &Said) -> bool {
+        self.now == said.state.word() && !self.agent.is_empty()
+    }
+
+    /// What has begun, if anything has, and nobody is ending it.
+    fn begun(&self, said: &Said) -> Option<notify::Event> {
+        let begun = notify::begins(self.before, &report(said));
+        begun.filter(|_| self.is_so(said) && !self.is_leaving)
+    }
+
+    fn tell_people(&self, town: &Town, said: &Said) {
+        if let Some(event) = self.begun(said) {
+            crate::notify::raise(town, event, self.agent, &said.reason);
+        }
+    }
+
+    fn write_down(&self, town: &Town, said: &Said) {
+        let is_over = self.before == Some(State::Paused) && self.is_so(said);
+        let by = Some(self.resumer).filter(|by| !by.is_empty());
+        let resumed = is_over.then(|| event::resumed(self.agent, by));
+        let is_another = said.state == State::Waiting
+            && event::asks_another(self.question, &said.reason)
+            && self.is_so(said)
+            && !self.is_leaving;
+        let another = is_another.then_some(notify::Event::Waiting);
+        let begun = self.begun(said).or(another);
+        let begun = begun.and_then(|begun| event::begun(begun, self.agent, &report(said)));
+        let all = resumed.into_iter().chain(begun);
+        let all = all.map(|event| event.with("session_id", self.life));
+        Events::of(town).note(all.collect());
+    }
+}
+
+fn report(said: &Said) -> Report {
+    Report {
         state: said.state,
         source: Source::Hook,
         since: None,
         reason: Some(said.reason.clone()),
-    };
-    let begun = notify::begins(State::from_word(before), &report);
-    if let Some(event) = begun.filter(|_| is_so && !is_leaving && !agent.is_empty()) {
-        crate::notify::raise(town, event, agent, &said.reason);
     }
-    rest.to_owned()
 }
 
 /// Notes that somebody has stopped the agent, to go on later. The hooks of an interrupt
 /// leave that as it is (see [`signal::outlasted`]), nothing is typed to it meanwhile, and
-/// a new prompt ends it. What an earlier pause has stopped is not this one's.
-pub fn mark_paused(town: &Town, identity: &Identity, reason: &str) -> Result<()> {
+/// a new prompt ends it. What an earlier pause has stopped is not this one's. Says whether it
+/// was not paused before.
+pub fn mark_paused(town: &Town, identity: &Identity, reason: &str) -> Result<bool> {
     let target = living(town, identity)?;
     let now = jiff::Timestamp::now().as_second();
     let is_paused = format!("#{{==:#{{{}}},{}}}", tag::STATE, State::Paused.word());
     let forget = unless(&target, &is_paused, forget_stop(&target));
     let tags = state_tags(&target, State::Paused, Source::Gt, now, reason);
-    apply(town, Batch::from(forget).then_all(tags)).map(drop)
+    let batch = Batch::from(ask(target, BEFORE)).then(forget).then_all(tags);
+    Ok(!was_paused(&apply(town, batch)?))
 }
 
 /// Notes that the agent has handed in its work and stays. The hooks of that turn leave it as
@@ -171,18 +233,16 @@ pub fn mark_done(town: &Town, identity: &Identity, reason: &str) -> Result<()> {
     };
     let now = jiff::Timestamp::now().as_second();
     let target = container.id();
-    let ask = |format: &str| {
-        let ask = Command::new("display-message").arg("-p");
-        ask.target(target).arg(format)
-    };
     let tags = state_tags(&target, State::Done, Source::Gt, now, reason);
-    let batch = Batch::from(ask(BEFORE)).then_all(tags).then(ask(AFTER));
+    let batch = Batch::from(ask(target, BEFORE));
+    let batch = batch.then_all(tags).then(ask(target, AFTER));
     let answer = apply(town, batch)?;
     let said = Said {
         state: State::Done,
         reason: reason.to_owned(),
     };
-    tell_people(town, &answer, &said);
+    // That it is done is written down by whoever has handed it in.
+    Swapped::read(&answer).0.tell_people(town, &said);
     Ok(())
 }
 
@@ -211,19 +271,31 @@ pub(crate) fn note_interrupt(town: &Town, container: &Container) {
     }
 }
 
-/// Takes a pause back: the agent stands at its prompt. One that is not paused is left as it is.
-pub fn clear_paused(town: &Town, identity: &Identity) -> Result<()> {
+/// Takes a pause back: the agent stands at its prompt. One that is not paused is left as it
+/// is. Says whether it was.
+pub fn clear_paused(town: &Town, identity: &Identity) -> Result<bool> {
     let target = living(town, identity)?;
     let now = jiff::Timestamp::now().as_second();
     let tags = state_tags(&target, State::Idle, Source::Gt, now, "its pause is over");
     let is_not = format!("#{{!=:#{{{}}},{}}}", tag::STATE, State::Paused.word());
-    let batch = Batch::from(unless(&target, &is_not, tags));
-    apply(town, batch.then_all(forget_stop(&target))).map(drop)
+    let batch = Batch::from(ask(target, BEFORE)).then(unless(&target, &is_not, tags));
+    let answer = apply(town, batch.then_all(forget_stop(&target)))?;
+    Ok(was_paused(&answer))
 }
 
-/// Removes what a pause has noted of the turn that it stopped.
-fn forget_stop(target: &(impl Into<Target> + Clone)) -> [Command; 2] {
-    [task::tags::STOPPED, task::tags::PUT_BACK].map(|option| {
+fn ask(target: SessionId, format: &str) -> Command {
+    let ask = Command::new("display-message").arg("-p");
+    ask.target(target).arg(format)
+}
+
+fn was_paused(answer: &str) -> bool {
+    Swapped::read(answer).0.before == Some(State::Paused)
+}
+
+/// Removes what a pause has noted of the turn that it stopped, and who ends it.
+fn forget_stop(target: &(impl Into<Target> + Clone)) -> [Command; 3] {
+    use task::tags::{PUT_BACK, RESUMER, STOPPED};
+    [STOPPED, PUT_BACK, RESUMER].map(|option| {
         let unset = Command::new("set-option").arg("-u");
         unset.target(target.clone()).arg(option)
     })

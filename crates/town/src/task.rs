@@ -50,7 +50,8 @@ use crate::containers::{self, Container, Owner, tmux_problem};
 use crate::polecat::claim;
 use crate::start::StartOptions;
 use crate::work::Work;
-use crate::{Result, Town, hook, project, rig, roles, sling, start};
+use crate::{Result, Town, events, hook, project, rig, roles, sling, start};
+use gt_core::event::Event;
 use gt_core::project::Project;
 use gt_core::session::SessionId;
 use gt_core::startup::Conversation;
@@ -89,6 +90,8 @@ pub(crate) mod tags {
     pub(crate) const STOPPED: &str = "@gt_stopped";
     /// The fingerprint of the message that has told it again what it was told first.
     pub(crate) const REMINDED: &str = "@gt_reminded";
+    /// While somebody resumes it: who.
+    pub(crate) const RESUMER: &str = "@gt_resumer";
     /// While it is paused: by what the line is known into which the program put it back.
     pub(crate) const PUT_BACK: &str = "@gt_put_back";
 }
@@ -280,6 +283,13 @@ pub(crate) fn is_initialized(town: &Town, agent: &Identity) -> Result<bool> {
         }
         container => Ok(container.is_some()),
     }
+}
+
+/// An event about a task, done by whoever runs this command.
+fn event_of(town: &Town, kind: &str, id: &WorkId, agent: &Identity) -> Event {
+    events::by_command(town, kind)
+        .with("target", agent.address())
+        .with("bead", id.to_string())
 }
 
 /// The value of a container's tag.

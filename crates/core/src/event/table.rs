@@ -45,6 +45,10 @@ pub const KINDS: &[Kind] = &[
     row("mass_death", Both, 90, Flat, "{count} agents died together: {agents}"),
     row("session_step_started", Both, 3, Steady, "{actor} began the step {step}[ ({ref})]"),
     row("session_step_completed", Both, 3, Steady, "{actor} finished the step {step}[ after {seconds} s]"),
+    row("question", Both, 3, Steady, "{actor}: {reason}"),
+    row("answer", Both, 3, Steady, "{actor} answered {target}: option {option}[ in the window {window}]"),
+    row("turn_end", Both, 3, Steady, "{actor} ended its turn[: {reason}]"),
+    row("turn_failed", Both, 3, Steady, "{actor} failed in its turn[: {reason}]"),
     row("nudge", Both, 3, Steady, "{actor} sent {target} a message[, which waits: {reason}]"),
     row("handoff", Both, 7, Steady, "{actor} handed off[: {subject}]"),
     row("hook", Both, 14, Slow, "{actor} took up {bead}"),
@@ -52,11 +56,24 @@ pub const KINDS: &[Kind] = &[
     row("sling", Both, 14, Slow, "{actor} gave {target} {bead} to do"),
     row("spawn", Both, 14, Slow, "{actor} made {polecat}[ for {bead}]"),
     row("done", Both, 14, Slow, "{actor} finished {bead}[ on {branch}]"),
+    row("task_start", Both, 14, Slow, "{actor} started {target}[ with {harness}]"),
+    row("init_failed", Both, 14, Slow, "{actor} could not be set up[: {reason}]"),
+    row("paused", Both, 14, Slow, "{actor} paused {target}[: {reason}]"),
+    row("resumed", Both, 14, Slow, "{actor} resumed[ {target}][ in a {conversation} conversation]"),
+    row("update_up_to_date", Both, 14, Slow, "{actor} updated {target}: {base} has nothing new"),
+    row("update_merged", Both, 14, Slow, "{actor} merged {base} into {target}[, commits: {commits}]"),
+    row("update_conflict", Both, 14, Slow, "{actor} merged {base} into {target}, with conflicts in {files}[ and {more} more]"),
+    row("cleanup", Both, 14, Slow, "{actor} cleaned up {target}[, kept {saved}]"),
+    row("pull_request", Both, 14, Slow, "{actor} opened a pull request for {bead}[: {url}]"),
+    row("server_start", Both, 3, Steady, "{actor} started the server {server} of {target}[ on port {port}]"),
+    row("server_stop", Both, 3, Steady, "{actor} stopped the server {server} of {target}"),
+    row("server_failed", Both, 3, Steady, "{actor} lost its server {server}[, which ended with exit code {exit_code}][, which was killed by signal {signal}]"),
     row("molecule_attached", Both, 14, Slow, "{actor} took up the molecule {molecule} ({formula})[ for {bead}]"),
     row("molecule_*", Both, 14, Slow, "{actor}: {type} {molecule}[ ({formula})][, {done} of {total} steps done]"),
     row("error", Both, 14, Slow, "{actor} failed[: {reason}]"),
     row("escalation_*", Both, 14, Slow, "{actor}: {type}[: {reason}]"),
     row("mail", Both, 30, Flat, "{actor} wrote to {to}[: {subject}]"),
+    row("merge_aborted", Both, 30, Flat, "{actor} took back the merge in {target}[, with conflicts in {files}][ and {more} more]"),
     row("merge_*", Both, 30, Flat, "{actor}: {type}[ {branch}][: {reason}]"),
     row("prime", Audit, 1, Rapid, "{actor} was told how things stand: {state}"),
     row("patrol_*", Audit, 1, Rapid, "{actor}: {type}[: {reason}]"),
@@ -80,6 +97,35 @@ pub fn kind_of(kind: &str) -> &'static Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_documented_table_is_this_one() {
+        let text = include_str!("../../../../docs/events.md");
+        let rows: Vec<Vec<&str>> = text
+            .lines()
+            .filter(|line| line.starts_with("| `"))
+            .map(|line| line.split(" | ").collect())
+            .filter(|cells: &Vec<&str>| cells.len() == 5)
+            .collect();
+        for kind in KINDS {
+            let name = format!("`{}`", kind.pattern);
+            assert!(text.contains(&name), "{name} is not documented");
+            let named: Vec<&Vec<&str>> = rows.iter().filter(|row| row[0].contains(&name)).collect();
+            assert!(named.len() < 2, "{name} has several rows");
+            for row in named {
+                let days = kind.ttl_seconds / DAY;
+                let kept = format!("{days} day{}", if days == 1 { "" } else { "s" });
+                assert_eq!((row[1], row[2]), (&*kept, kind.decay.word()), "{name}");
+            }
+        }
+        // What is written by a pattern of the table has a row as well, and the same times.
+        for row in &rows {
+            for name in row[0].split('`').skip(1).step_by(2) {
+                let days = kind_of(name).ttl_seconds / DAY;
+                assert!(row[1].starts_with(&format!("{days} day")), "{name}");
+            }
+        }
+    }
 
     #[test]
     fn a_type_is_found_by_its_name_or_its_beginning() {

@@ -4,24 +4,26 @@ use super::Event;
 use serde_json::Value;
 
 /// Fills a row's line: `{name}` becomes a field, `[…]` is left out where one of the
-/// fields in it is not known.
-pub(super) fn render(line: &str, event: &Event) -> String {
+/// fields in it is not known. A field that is nothing but the name of whom it is about
+/// becomes `it`.
+pub(super) fn render(line: &str, event: &Event, about: Option<&str>) -> String {
+    let fill = |part: &str| fill(part, event, about);
     let mut text = String::new();
     let mut rest = line;
     while let Some((before, after)) = rest.split_once('[') {
         let (optional, behind) = after.split_once(']').unwrap_or((after, ""));
-        text.push_str(&fill(before, event).0);
-        if let (part, true) = fill(optional, event) {
+        text.push_str(&fill(before).0);
+        if let (part, true) = fill(optional) {
             text.push_str(&part);
         }
         rest = behind;
     }
-    text.push_str(&fill(rest, event).0);
+    text.push_str(&fill(rest).0);
     text
 }
 
 /// The text with its fields, and whether all were known.
-fn fill(part: &str, event: &Event) -> (String, bool) {
+fn fill(part: &str, event: &Event, about: Option<&str>) -> (String, bool) {
     let mut text = String::new();
     let mut all_known = true;
     let mut rest = part;
@@ -29,6 +31,7 @@ fn fill(part: &str, event: &Event) -> (String, bool) {
         let (name, behind) = after.split_once('}').unwrap_or((after, ""));
         text.push_str(before);
         match field(name, event) {
+            Some(value) if Some(value.as_str()) == about => text.push_str("it"),
             Some(value) => text.push_str(&value),
             None => {
                 all_known = false;
@@ -60,6 +63,7 @@ fn words(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::Source;
     use serde_json::json;
 
     #[test]
@@ -77,5 +81,62 @@ mod tests {
         check(Event::new("hook", "max"), "max took up ?");
         let deploy = Event::new("deploy", "ci").with("message", "a {b} [c");
         check(deploy, "ci: deploy: a {b} [c");
+    }
+
+    #[test]
+    fn beside_its_source_an_event_says_only_what_was_done() {
+        let check = |event: Event, source: &str, expected: &str| {
+            let about = (event.source_words(), event.line_about("gastown/crew/max"));
+            assert_eq!(about, (source.to_owned(), expected.to_owned()));
+        };
+        let of = |kind| Event::new(kind, "gastown/crew/max");
+        let asks = of("question").with("reason", "asks: Bash(x)");
+        check(asks.known_by(Source::Hook), "hook", "asks: Bash(x)");
+        let died = of("session_death").with("exit_code", 3);
+        check(
+            died.known_by(Source::Process),
+            "process",
+            "died with exit code 3",
+        );
+        check(
+            of("turn_end").known_by(Source::Screen),
+            "screen",
+            "ended its turn",
+        );
+        check(of("session_start").known_by(Source::Start), "gt", "began");
+        let paused = Event::new("paused", "mayor").with("target", "gastown/crew/max");
+        check(
+            paused.with("reason", "lunch").by_command(),
+            "command by mayor",
+            "paused it: lunch",
+        );
+        let nudge = Event::new("nudge", "gt").with("target", "gastown/crew/max");
+        check(nudge, "gt", "sent it a message");
+        let mail = Event::new("mail", "mayor").with("to", json!(["deacon", "gastown/crew/max"]));
+        check(
+            mail.clone(),
+            "command by mayor",
+            "wrote to deacon, gastown/crew/max",
+        );
+        assert!(mail.is_about("mayor") && mail.is_about("gastown/crew/max"));
+        assert!(!mail.is_about("gastown/crew/ma"));
+    }
+
+    #[test]
+    fn of_many_files_some_are_named() {
+        let files: Vec<String> = (0..22).map(|number| format!("f{number}")).collect();
+        let of = |files: &[String]| {
+            let event = Event::new("update_conflict", "human").with("target", "x");
+            event.with("base", "main").with_files(files).line()
+        };
+        assert_eq!(
+            of(&files[..2]),
+            "human merged main into x, with conflicts in f0, f1"
+        );
+        assert!(
+            of(&files).ends_with("f18, f19 and 2 more"),
+            "{}",
+            of(&files)
+        );
     }
 }

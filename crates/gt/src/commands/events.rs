@@ -28,10 +28,13 @@ pub(crate) struct EventsArgs {
     /// Only those of this agent, or of 'gastown/*'
     #[arg(long)]
     actor: Option<String>,
+    /// Only those about this agent or work item, whoever did them
+    #[arg(long, value_name = "AGENT|ITEM")]
+    about: Option<String>,
     #[command(flatten)]
     view: ViewFlags,
     /// Stream events and changes of lives to whoever connects to the town's socket
-    #[arg(long, conflicts_with_all = ["kinds", "actor", "since", "limit", "follow"])]
+    #[arg(long, conflicts_with_all = ["kinds", "actor", "about", "since", "limit", "follow"])]
     serve: bool,
 }
 
@@ -99,15 +102,24 @@ pub(crate) fn run(args: EventsArgs, context: &Context) -> Answer {
                 // A pattern, and whoever is gone from the town, are looked for as they are.
                 target::resolve(&town, text).map_or_else(|_| text.to_owned(), |who| who.address())
             });
+            let about = args.about.as_deref().map(|text| names_of(&town, text));
             let query = Query {
                 kinds: args.kinds,
                 actor,
+                about: about.unwrap_or_default(),
                 ..Query::default()
             };
             show(&town, query, &args.view, audit_line, context)?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// By which names events may call what somebody means: an item is also its task's agent.
+fn names_of(town: &Town, text: &str) -> Vec<String> {
+    let agent = target::resolve(town, text).ok().map(|who| who.address());
+    let agent = agent.filter(|address| address != text);
+    std::iter::once(text.to_owned()).chain(agent).collect()
 }
 
 /// Shows the events that are asked for, and those that come.

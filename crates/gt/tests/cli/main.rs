@@ -45,6 +45,7 @@ mod surviving;
 mod synced;
 mod talking;
 mod tasks;
+mod told;
 mod towns;
 mod usage;
 mod watching;

@@ -49,7 +49,7 @@ fn wait_for_notes(env: &TestEnv, count: usize) -> Vec<String> {
     })
 }
 
-fn spawn_hook(env: &TestEnv, event: &str, report: &Value) -> Child {
+pub(crate) fn spawn_hook(env: &TestEnv, event: &str, report: &Value) -> Child {
     let words = ["signal", event, "--session", "hq-mayor", "--strict"];
     let mut command = env.gt_command(&words);
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
@@ -58,11 +58,11 @@ fn spawn_hook(env: &TestEnv, event: &str, report: &Value) -> Child {
     child
 }
 
-fn hook(env: &TestEnv, event: &str, report: &Value) {
+pub(crate) fn hook(env: &TestEnv, event: &str, report: &Value) {
     assert!(spawn_hook(env, event, report).wait().unwrap().success());
 }
 
-fn bash(command: &str) -> Value {
+pub(crate) fn bash(command: &str) -> Value {
     json!({"tool_name": "Bash", "tool_input": {"command": command}})
 }
 
@@ -188,6 +188,17 @@ fn text_from_outside_arrives_as_it_is_and_runs_nothing() {
 fn a_screen_is_told_of_once_by_however_many_who_watch() {
     let env = TestEnv::with_town();
     with_notes(&env, "");
+    see_screens(&env);
+    let told = notes(&env);
+    let events: Vec<&str> = told
+        .iter()
+        .filter_map(|note| note.split(' ').next())
+        .collect();
+    assert_eq!(events, ["waiting", "done"], "{told:?}");
+}
+
+/// An agent without hooks works, asks and rests, and three watch it.
+pub(crate) fn see_screens(env: &TestEnv) {
     let preset = r#"
 [command]
 program = "sh"
@@ -237,12 +248,6 @@ waiting = ["Do you want"]
         fs::write(&tty, format!("{line}\r\n")).unwrap();
         all_see(state);
     }
-    let told = notes(&env);
-    let events: Vec<&str> = told
-        .iter()
-        .filter_map(|note| note.split(' ').next())
-        .collect();
-    assert_eq!(events, ["waiting", "done"], "{told:?}");
     for mut watch in watches {
         signal(watch.id(), Signal::TERM);
         assert!(watch.wait().unwrap().success());

@@ -75,7 +75,7 @@ fn windows(env: &TestEnv, id: &str) -> Vec<Value> {
 
 /// Waits until the agent of a task is in a state.
 #[track_caller]
-fn wait_state(env: &TestEnv, id: &str, state: &str) {
+pub(crate) fn wait_state(env: &TestEnv, id: &str, state: &str) {
     wait_until(&format!("{id} to be {state}"), PATIENCE, || {
         (env.json(&["task", "show", id])["state"] == state).then_some(())
     });

@@ -12,7 +12,7 @@ use super::tmux::Client;
 use super::{Change, Moved, Shared, lock};
 use crate::devserver::Watched;
 use crate::work::Work;
-use crate::{Result, Town, notify};
+use crate::{Result, Town, devserver, notify};
 use gt_core::Problem;
 use gt_core::state::{Report, Source, State};
 use gt_tmux::PaneId;
@@ -66,6 +66,8 @@ pub(super) struct Rounds<F> {
     /// How often nobody could be connected to, or listed.
     failures: u32,
     looked: Option<Instant>,
+    /// The panes of servers of whose failure it was told.
+    failed: BTreeSet<PaneId>,
     /// When the agents were read last, in milliseconds since the epoch.
     read_at: i64,
 }
@@ -142,6 +144,7 @@ impl<F: Fn(Change)> Rounds<F> {
             ending: BTreeMap::new(),
             failures: 0,
             looked: None,
+            failed: BTreeSet::new(),
             read_at: 0,
         };
         rounds.connect();
@@ -364,6 +367,7 @@ impl<F: Fn(Change)> Rounds<F> {
         self.looked = Some(Instant::now());
         self.watch_living();
         self.watch_servers();
+        self.tell_of_servers();
         let before = std::mem::replace(&mut *lock(&self.shared.seen), self.reading.seen.clone());
         let mut moved = moves(&before, &self.reading.seen);
         moved.append(&mut self.reading.news);
@@ -377,6 +381,27 @@ impl<F: Fn(Change)> Rounds<F> {
             }
         }
         Ok(before != self.reading.seen)
+    }
+
+    /// Writes down which servers have failed since the last look.
+    fn tell_of_servers(&mut self) {
+        let mut failed = BTreeSet::new();
+        for container in &self.reading.containers {
+            let Some(agent) = container.identity() else {
+                continue;
+            };
+            for row in container
+                .own_windows()
+                .filter(|it| devserver::has_failed(it))
+            {
+                if self.failed.contains(&row.pane)
+                    || devserver::tell_of_failure(&self.town, agent, row)
+                {
+                    failed.insert(row.pane);
+                }
+            }
+        }
+        self.failed = failed;
     }
 
     /// Whether nobody but us tells people of this agent.

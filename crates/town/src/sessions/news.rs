@@ -5,6 +5,7 @@
 
 use gt_core::event::Event;
 use gt_core::record::{Outcome, Record};
+use gt_core::state::Source;
 use serde_json::Value;
 
 /// From so many deaths together on they are one event more.
@@ -69,6 +70,7 @@ fn started(life: &Record) -> Event {
         .with("work_unit", life.work_unit.clone())
         .with("chain_id", life.chain_id.clone())
         .with("parent_id", life.parent_id.clone())
+        .known_by(Source::Start)
 }
 
 fn ended(life: &Record, outcome: Outcome) -> Event {
@@ -76,11 +78,17 @@ fn ended(life: &Record, outcome: Outcome) -> Event {
         Outcome::Crash => DEATH,
         Outcome::Handoff | Outcome::Done | Outcome::Killed => "session_end",
     };
+    // Who ends it knows that; otherwise the process has told.
+    let source = match outcome == Outcome::Crash || life.exit_code.is_some() {
+        true => Source::Process,
+        false => Source::Gt,
+    };
     about(Event::new(kind, actor(life)), life)
         .with("outcome", outcome.word())
         .with("exit_code", life.exit_code)
         .with("ended_at", life.ended_at.clone())
         .with("child_id", life.child_id.clone())
+        .known_by(source)
 }
 
 fn about(event: Event, life: &Record) -> Event {

@@ -7,7 +7,8 @@
 //! goes only if it is in the base, or with `force`, and then its commits are kept as well.
 
 use super::site::lock;
-use super::{agent_of, project, step, wip, worktree};
+use super::{agent_of, event_of, project, step, wip, worktree};
+use crate::events::Events;
 use crate::git::Git;
 use crate::merge::Base;
 use crate::polecat::{claim, is_wanted, refuse_oneself};
@@ -17,6 +18,7 @@ use crate::workspace::{self, Unsaved};
 use crate::{Result, Town, checkpoint, containers, devserver, fault, hook, restore, rig};
 use gt_core::work::{Status, WorkId};
 use gt_core::{Identity, Kind, Problem};
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 /// Where a test can kill us; each is what was just done.
@@ -233,6 +235,14 @@ pub fn cleanup(town: &Town, id: &WorkId, options: CleanupOptions) -> Result<Clea
         hook::take_off_item(town, id)?;
     }
     fault::point(town, "cleanup.released");
+    let done = plan
+        .steps
+        .iter()
+        .map(|step| Value::from(step.action.word()));
+    let event = event_of(town, "cleanup", id, &agent)
+        .with("steps", done.collect::<Vec<Value>>())
+        .with("saved", (!saved.is_empty()).then(|| json!(saved)));
+    Events::of(town).note(vec![event]);
     Ok(Cleaned { plan, saved })
 }
 

@@ -6,8 +6,9 @@
 
 use super::branch::half_done;
 use super::site::Site;
-use super::wip;
+use super::{event_of, wip};
 use crate::done::{self, DoneOptions};
+use crate::events::Events;
 use crate::merge::{self, Base, RunOptions, Tell, queued_ref};
 use crate::work::Work;
 use crate::{Result, Town, hook, sling};
@@ -64,6 +65,12 @@ pub fn hand_in(town: &Town, id: &WorkId, tell: Tell<'_>) -> Result<HandedIn> {
         files: merge::conflicts(&base, &head)?,
     };
     if !handed.files.is_empty() {
+        let reason = format!("it conflicts with {}", handed.base);
+        let event = event_of(town, "merge_conflict", id, &site.agent)
+            .with("branch", handed.branch.clone())
+            .with("worker", site.agent.address())
+            .with("reason", reason);
+        Events::of(town).note(vec![event.with_files(&handed.files)]);
         return Ok(handed);
     }
     let entry = queue(&site, &base, &head)?;

@@ -8,11 +8,13 @@
 use super::step::{self, Progress, Step};
 use super::tags;
 use crate::containers::{Container, tmux_problem};
+use crate::events::Events;
 use crate::watch::{PaneWatch, Woke};
 use crate::{Result, Town, fault, inject, monitor, processes};
+use gt_core::event::Event;
 use gt_core::project::Init;
 use gt_core::startup::tag;
-use gt_core::state::State;
+use gt_core::state::{Source, State};
 use gt_core::{Identity, Kind, Problem, shell};
 use gt_tmux::{Batch, Command};
 use std::path::{Path, PathBuf};
@@ -109,6 +111,7 @@ impl Shell<'_> {
             let ran = Ran { command, exit_code };
             if ran.has_failed() {
                 self.say(State::Error, &format!("init: {}", ran.words()))?;
+                self.write_down(&ran);
                 if !init.continue_on_failure && !go_on(&ran) {
                     return Err(failure(&ran));
                 }
@@ -122,6 +125,16 @@ impl Shell<'_> {
         self.mark()?;
         self.forget_steps();
         Ok(all)
+    }
+
+    /// The event of a command that has failed.
+    fn write_down(&self, ran: &Ran) {
+        let event = Event::new("init_failed", self.agent.address())
+            .with("command", ran.command.clone())
+            .with("exit_code", ran.exit_code)
+            .with("reason", ran.words())
+            .known_by(Source::Process);
+        Events::of(self.town).note(vec![event]);
     }
 
     /// What tmux gives to every process of the container.

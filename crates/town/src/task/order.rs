@@ -1,17 +1,18 @@
 //! One task on its way: the steps of a start, and how they are taken back.
 
 use super::{
-    Elsewhere, Ran, Started, TaskOptions, copy, init, is_alive, own_container, place, present,
-    shell, start_options, tag_of, tags, unhook,
+    Elsewhere, Ran, Started, TaskOptions, copy, event_of, init, is_alive, own_container, place,
+    present, shell, start_options, tag_of, tags, unhook,
 };
 use crate::containers::{Container, tmux_problem};
+use crate::events::Events;
 use crate::stop;
 use crate::windows::{self, AfterEnd, Wish};
 use crate::work::Work;
 use crate::workspace::{self, Placed};
 use crate::{Result, Town, fault, hook, monitor, project, sling, start};
 use gt_core::project::{Label, Project};
-use gt_core::startup::tag;
+use gt_core::startup::{Conversation, tag};
 use gt_core::state::State;
 use gt_core::work::Item;
 use gt_core::{Identity, Problem};
@@ -168,6 +169,7 @@ impl Order<'_> {
         let wishes = start_options(self.options, self.item, harness, dir.to_owned());
         let started = start::start(town, self.agent, &wishes)?;
         fault::point(town, "task.started");
+        self.write_down(&started);
         warnings.extend(started.warnings);
         let mut windows = Vec::new();
         // It works already: what is missing beside it is told, and made by the next start.
@@ -195,6 +197,21 @@ impl Order<'_> {
             windows,
             warnings,
         })
+    }
+
+    /// The event of an agent that was started.
+    fn write_down(&self, started: &start::Started) {
+        let before = self.options.as_before.as_ref();
+        let (kind, conversation) = match before.map(|before| &before.conversation) {
+            None => ("task_start", None),
+            Some(Conversation::New) => ("resumed", Some("new")),
+            Some(_) => ("resumed", Some("known")),
+        };
+        let event = event_of(self.town, kind, &self.item.id, self.agent)
+            .with("session_id", started.session.to_string())
+            .with("harness", started.harness.clone())
+            .with("conversation", conversation);
+        Events::of(self.town).note(vec![event]);
     }
 
     /// A container without init commands has none to wait for.

@@ -2,8 +2,9 @@
 //! conversation.
 
 use super::site::Site;
-use super::{tag_of, tags, wip};
+use super::{event_of, tag_of, tags, wip};
 use crate::containers::{Container, tmux_problem};
+use crate::events::Events;
 use crate::inject::{self, Seen, Typist, put_back};
 use crate::lock::FileLock;
 use crate::queue::Queue;
@@ -49,7 +50,7 @@ pub struct Paused {
 }
 
 /// Pauses the agent of a task.
-pub fn pause(town: &Town, id: &WorkId, reason: Option<&str>) -> Result<Paused> {
+pub fn pause(town: &Town, id: &WorkId, given: Option<&str>) -> Result<Paused> {
     let site = Site::of(town, id)?;
     let _lock = site.lock()?;
     let container = nudge::running(town, &site.agent)?;
@@ -57,9 +58,9 @@ pub fn pause(town: &Town, id: &WorkId, reason: Option<&str>) -> Result<Paused> {
     let before = container.state(Some(&preset)).state;
     // Nobody types while keys are pressed.
     let _typing = FileLock::take(&Queue::of(town, &site.agent).lock_path(), LOCK_PATIENCE)?;
-    let reason = reason.unwrap_or("paused by a person");
+    let reason = given.unwrap_or("paused by a person");
     // First: the end of a turn would otherwise have the next message delivered.
-    signal::mark_paused(town, &site.agent, reason)?;
+    let is_new = signal::mark_paused(town, &site.agent, reason)?;
     fault::point(town, "pause.marked");
     let stopped = interrupt(town, &container, &preset, before);
     let stopped = match stopped {
@@ -87,10 +88,18 @@ pub fn pause(town: &Town, id: &WorkId, reason: Option<&str>) -> Result<Paused> {
     }
     // Late words of the turn that was stopped count from here.
     signal::mark_paused(town, &site.agent, reason)?;
+    let interrupted = stopped.turn.is_some();
+    if is_new {
+        let event = event_of(town, "paused", id, &site.agent)
+            .with("reason", given)
+            .with("interrupted", interrupted)
+            .with("wip", wip.clone());
+        Events::of(town).note(vec![event]);
+    }
     Ok(Paused {
         id: id.clone(),
         agent: site.agent.clone(),
-        interrupted: stopped.turn.is_some(),
+        interrupted,
         asks: stopped.asks,
         wip,
         warnings,

@@ -6,7 +6,8 @@
 //! nothing is pushed where gh could do nothing with it.
 
 use super::site::Site;
-use super::wip;
+use super::{event_of, wip};
+use crate::events::Events;
 use crate::files::{self, Passing, cannot};
 use crate::git::passes;
 use crate::program::{self, Limits};
@@ -130,6 +131,10 @@ pub fn pull_request(town: &Town, id: &WorkId, options: &PullRequestOptions) -> R
         let mut lines = told.lines().rev().map(str::trim);
         request.url = lines.find(|line| line.contains("://")).map(str::to_owned);
         request.created = true;
+        let event = event_of(town, "pull_request", id, &site.agent)
+            .with("branch", branch)
+            .with("url", request.url.clone());
+        Events::of(town).note(vec![event]);
     }
     Ok(request)
 }

@@ -4,8 +4,9 @@
 use super::pause::set_tag;
 use super::site::Site;
 use super::wip::{self, Undone};
-use super::{TaskOptions, is_alive, tag_of, tags};
+use super::{TaskOptions, event_of, is_alive, tag_of, tags};
 use crate::containers::Container;
+use crate::events::{self, Events};
 use crate::inject::{Submission, Typist};
 use crate::lock::FileLock;
 use crate::nudge::{self, Mode, Order, Outcome};
@@ -103,6 +104,10 @@ pub fn resume(town: &Town, id: &WorkId, options: &ResumeOptions) -> Result<Resum
         true => tag_of(town, &container, tags::STOPPED)?,
         false => String::new(),
     };
+    if is_paused {
+        // The program's own hook may be the first to say that it goes on.
+        set_tag(&site, &container, tags::RESUMER, events::doer(town))?;
+    }
     // Before the pause is over: who is killed before something is typed finds it as it was.
     // After that the line is another, and is left to people.
     let again = match is_paused {
@@ -122,12 +127,16 @@ pub fn resume(town: &Town, id: &WorkId, options: &ResumeOptions) -> Result<Resum
     };
     if let Some(Submission::NotNow(why, phase)) = again {
         resumed.still_paused = Some(why);
+        set_tag(&site, &container, tags::RESUMER, "")?;
         if let (Phase::Taken, Some(prompt)) = (phase, &options.prompt) {
             tell(town, &mut resumed, prompt, Mode::Queue)?;
         }
         return Ok(resumed);
     }
-    signal::clear_paused(town, &site.agent)?;
+    if signal::clear_paused(town, &site.agent)? {
+        let event = event_of(town, "resumed", id, &site.agent);
+        Events::of(town).note(vec![event]);
+    }
     if again.is_some() {
         return Ok(resumed);
     }

@@ -11,7 +11,8 @@
 
 use super::branch::{half_done, is_merging};
 use super::site::Site;
-use super::{TaskOptions, is_initialized, resolver, wip};
+use super::{TaskOptions, event_of, is_initialized, resolver, wip};
+use crate::events::Events;
 use crate::git::Git;
 use crate::merge::{self, BEADS, Combined, Pair, committer};
 use crate::{Result, Town, fault, windows};
@@ -70,6 +71,23 @@ pub struct Updated {
 pub fn update(town: &Town, id: &WorkId, continue_on_failure: bool) -> Result<Updated> {
     let site = Site::of(town, id)?;
     let _lock = site.lock()?;
+    let updated = bring_up_to_date(&site, continue_on_failure)?;
+    // Of a merge that somebody is at nothing new is known.
+    if updated.result != UpdateResult::Merging {
+        let kind = format!("update_{}", updated.result.word());
+        let event = event_of(town, &kind, id, &site.agent)
+            .with("base", updated.base.clone())
+            .with("branch", updated.branch.clone())
+            .with("commits", updated.commits)
+            .with("resolver", updated.resolver.clone())
+            .with_files(&updated.files);
+        Events::of(town).note(vec![event]);
+    }
+    Ok(updated)
+}
+
+fn bring_up_to_date(site: &Site<'_>, continue_on_failure: bool) -> Result<Updated> {
+    let (town, id) = (site.town, &site.id);
     let base = site.base()?;
     let mut updated = Updated {
         id: id.clone(),
@@ -82,7 +100,7 @@ pub fn update(town: &Town, id: &WorkId, continue_on_failure: bool) -> Result<Upd
         warnings: Vec::new(),
     };
     match half_done(&site.dir) {
-        Some("merge") => return go_on(&site, updated, continue_on_failure),
+        Some("merge") => return go_on(site, updated, continue_on_failure),
         Some(other) => {
             return Err(Problem::conflict(format!(
                 "a {other} is under way in {}",
@@ -92,7 +110,7 @@ pub fn update(town: &Town, id: &WorkId, continue_on_failure: bool) -> Result<Upd
         }
         None => {}
     }
-    wip::refuse(&site)?;
+    wip::refuse(site)?;
     if let Err(problem) = base.fetch() {
         town.around().cancel.check()?;
         updated.warnings.push(format!("{problem}"));
@@ -103,24 +121,24 @@ pub fn update(town: &Town, id: &WorkId, continue_on_failure: bool) -> Result<Upd
     if updated.commits == 0 {
         return Ok(updated);
     }
-    match combine(&site, &head, &tip, &updated.base)? {
+    match combine(site, &head, &tip, &updated.base)? {
         Combined::Commit(commit) => {
-            move_on(&site, &commit)?;
+            move_on(site, &commit)?;
             updated.result = UpdateResult::Merged;
             Ok(updated)
         }
         Combined::Conflict(files) => {
             // Before anything is begun: where nobody could be given the conflicts, the
             // worktree stays as it is.
-            ensure_container(&site, continue_on_failure)?;
-            let wishes = resolver::wishes(&site)?;
-            if !begin(&site, &tip, &updated.base)? {
+            ensure_container(site, continue_on_failure)?;
+            let wishes = resolver::wishes(site)?;
+            if !begin(site, &tip, &updated.base)? {
                 updated.result = UpdateResult::Merged;
                 return Ok(updated);
             }
             fault::point(town, "update.begun");
             updated.files = files;
-            hand_over(&site, &wishes, updated)
+            hand_over(site, &wishes, updated)
         }
         Combined::Strangers => Err(Problem::conflict(format!(
             "{id} has no history in common with {}",
@@ -151,6 +169,9 @@ pub fn abort_merge(town: &Town, id: &WorkId) -> Result<Vec<String>> {
             .caused_by_problem(&problem)
             .hint(format!("look at {} with `git status`", site.dir.display()))
     })?;
+    let event = event_of(town, "merge_aborted", id, &site.agent);
+    let event = event.with("branch", site.branch());
+    Events::of(town).note(vec![event.with_files(&files)]);
     Ok(files)
 }
 

@@ -6,7 +6,7 @@ use crate::env::{PATIENCE, TestEnv};
 use crate::tasks::{folder, with_project};
 use gt_tmux::testing::wait_until;
 use gt_tmux::{Command as Tmux, SessionName};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
 
@@ -195,4 +195,17 @@ fn what_the_merge_window_asks_is_answered_from_the_board() {
     board.wait("its place again", |screen| {
         screen.contains("Review 1") && !screen.contains("merge asks: ")
     });
+    let told = env.json(&["events", "--about", &id, "--type", "question,answer"]);
+    let told: Vec<(&Value, &Value, &Value)> = told
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| (&it["type"], &it["payload"]["via"], &it["payload"]["window"]))
+        .collect();
+    let (merge, screen, command) = (json!("merge"), json!("screen"), json!("command"));
+    let expected = [
+        (&json!("question"), &screen, &merge),
+        (&json!("answer"), &command, &merge),
+    ];
+    assert_eq!(told, expected);
 }

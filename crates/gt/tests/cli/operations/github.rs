@@ -162,6 +162,10 @@ fn gh_makes_one_with_whatever_words_an_item_has() {
     );
     assert_eq!(github.pulls().len(), 1);
     assert_eq!(github.pushed(), head(&github.env, &github.dir));
+    let told = github.env.json(&["events", "--type", "pull_request"]);
+    assert_eq!(told.as_array().unwrap().len(), 1, "{told}");
+    assert_eq!(told[0]["payload"]["url"], url);
+    assert_eq!(told[0]["actor"], "human");
 }
 
 #[test]

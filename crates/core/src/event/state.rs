@@ -1,0 +1,129 @@
+//! The events of what agents do, made from their states.
+//!
+//! That a life has ended is told by the journal, and not here.
+
+use super::Event;
+use crate::state::{FINISHED, Report, Source, State, names_a_question};
+use crate::{beside, notify};
+
+/// What is known of a question that nobody has put into words.
+const ASKS_SOMETHING: &str = "asks something";
+
+/// What an agent has begun: to ask, or to rest. `told` is what people are told of it.
+pub fn begun(told: notify::Event, agent: &str, now: &Report) -> Option<Event> {
+    let kind = match (told, now.state) {
+        (notify::Event::Waiting, State::Waiting) => "question",
+        (notify::Event::Waiting, _) => "turn_failed",
+        (notify::Event::Done, State::Idle | State::Done) => "turn_end",
+        _ => return None,
+    };
+    let reason = now.reason.as_deref().filter(|it| !it.is_empty());
+    let reason = match kind {
+        // A mark of a title or of a screen says no more than the type, and neither do usual words.
+        "turn_end" => reason.filter(|it| *it != FINISHED && now.source == Source::Hook),
+        "question" if now.source == Source::Title => Some(ASKS_SOMETHING),
+        "question" => reason.or(Some(ASKS_SOMETHING)),
+        _ => reason,
+    };
+    let event = Event::new(kind, agent).with("reason", reason);
+    Some(event.known_by(now.source))
+}
+
+/// Whether an agent that waits asks something else than before. It is no news to people, who
+/// know that it waits.
+pub fn asks_another(before: &str, now: &str) -> bool {
+    let are_questions = [before, now].into_iter().all(names_a_question);
+    are_questions && !beside::is_same(&beside::gist(before), &beside::gist(now))
+}
+
+/// That an agent goes on after a pause: by itself, or by somebody's command.
+pub fn resumed(agent: &str, by: Option<&str>) -> Event {
+    match by {
+        Some(by) => Event::new("resumed", by).with("target", agent).by_command(),
+        None => Event::new("resumed", agent).known_by(Source::Hook),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_agents_do_is_told_with_its_witness() {
+        let check = |told, state, source, reason: &str, expected: Option<&str>| {
+            let report = Report {
+                state,
+                source,
+                since: None,
+                reason: Some(reason.to_owned()),
+            };
+            let event = begun(told, "mayor", &report);
+            let words =
+                event.map(|it| format!("{} {} ({})", it.kind, it.line(), it.source_words()));
+            assert_eq!(words.as_deref(), expected);
+        };
+        use notify::Event::{Died, Done, Waiting};
+        check(
+            Waiting,
+            State::Waiting,
+            Source::Hook,
+            "asks: Bash(x)",
+            Some("question mayor: asks: Bash(x) (hook)"),
+        );
+        check(
+            Waiting,
+            State::Waiting,
+            Source::Title,
+            "waits for an answer",
+            Some("question mayor: asks something (title)"),
+        );
+        check(
+            Waiting,
+            State::Error,
+            Source::Screen,
+            "500",
+            Some("turn_failed mayor failed in its turn: 500 (screen)"),
+        );
+        check(
+            Done,
+            State::Idle,
+            Source::Hook,
+            "finished its turn",
+            Some("turn_end mayor ended its turn (hook)"),
+        );
+        check(
+            Done,
+            State::Done,
+            Source::Hook,
+            "all tests pass",
+            Some("turn_end mayor ended its turn: all tests pass (hook)"),
+        );
+        check(
+            Done,
+            State::Idle,
+            Source::Screen,
+            "its screen shows \"^ready\"",
+            Some("turn_end mayor ended its turn (screen)"),
+        );
+        check(Done, State::Exited, Source::Process, "exit status 0", None);
+        check(Died, State::Crashed, Source::Process, "exit status 1", None);
+    }
+
+    #[test]
+    fn a_question_after_another_is_one_more() {
+        assert!(asks_another("asks: Bash(x)", "asks: Bash(y)"));
+        assert!(!asks_another("asks: Bash(x)", "asks: Bash(x)"));
+        assert!(!asks_another("", "asks: Bash(x)"), "more is known of it");
+        assert!(!asks_another("asks: Bash(x)", "needs your permission"));
+    }
+
+    #[test]
+    fn a_pause_ends_by_a_command_or_by_itself() {
+        let words = |event: Event| format!("{} ({})", event.line(), event.source_words());
+        assert_eq!(
+            words(resumed("max", Some("human"))),
+            "human resumed max (command by human)"
+        );
+        assert_eq!(words(resumed("max", None)), "max resumed (hook)");
+    }
+}
