@@ -93,7 +93,11 @@ pub enum Detail {
 pub struct Happening {
     /// Seconds since the epoch.
     pub at: i64,
+    /// The same as the clock here says.
+    pub clock: String,
+    /// Its type, in words.
     pub kind: String,
+    /// How it is known.
     pub source: String,
     pub text: String,
 }

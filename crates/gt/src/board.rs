@@ -76,6 +76,7 @@ fn watch(
     eyes.begin(town, move |change| match change {
         Change::Screen(_) => view.printed(),
         Change::Agents | Change::Work | Change::Files => facts.ask(),
+        Change::Events => view.happened(),
         Change::Moved(moved) => {
             facts.ask();
             if notify::board_rings(&own, &moved) {

@@ -56,6 +56,8 @@ pub enum Change {
     Work,
     /// One of the files has changed that somebody wants to hear of.
     Files,
+    /// Something was added to the log of events, which somebody wants to hear of.
+    Events,
 }
 
 /// One agent's way from one state to another.
@@ -122,6 +124,13 @@ impl Monitor {
         self.shared.wish(|wishes| wishes.files = Some(files));
     }
 
+    /// Whether somebody wants to hear of events: that there are new ones is told as
+    /// [`Change::Events`]. The first is told at once, so that none falls between a look and
+    /// this; so it is where this is said again.
+    pub fn watch_events(&self, wanted: bool) {
+        self.shared.wish(|wishes| wishes.events = Some(wanted));
+    }
+
     /// The agents that have a container, as they were seen last. It asks nobody.
     pub fn agents(&self) -> Vec<Seen> {
         lock(&self.shared.seen).clone()
@@ -159,6 +168,8 @@ struct Wishes {
     view: Option<PaneId>,
     /// Other files than before.
     files: Option<Files>,
+    /// Whether events are wanted, if somebody has just said.
+    events: Option<bool>,
     stop: bool,
     /// tmux said that containers have changed.
     containers: bool,
@@ -211,6 +222,7 @@ impl Shared {
         };
         wishes.containers = false;
         wishes.lost = false;
+        wishes.events = None;
         now
     }
 }

@@ -46,6 +46,44 @@ pub(crate) const VIEWS: &[(&str, &str)] = &[
     ("detail_actions", "h<Enter> "),
 ];
 
+/// What happens to a task, the latest first.
+fn events() -> Vec<Happening> {
+    let rows = [
+        (30, "nudge", "command by mayor", "sent it a message"),
+        (
+            45,
+            "server failed",
+            "process",
+            "lost its server web, which ended with exit code 1",
+        ),
+        (
+            90,
+            "update conflict",
+            "command by human",
+            "merged main into it, with conflicts in src/a.rs, src/b.rs",
+        ),
+        (200, "resumed", "command by human", "resumed it"),
+        (
+            900,
+            "paused",
+            "command by gastown/witness",
+            "paused it: the base is broken",
+        ),
+        (960, "answer", "command by human", "answered it: option 1"),
+        (1000, "question", "hook", "asks: Bash(rm -rf build)"),
+        (4000, "turn end", "screen", "ended its turn"),
+        (9000, "session start", "gt", "began with claude"),
+    ];
+    let all = rows.into_iter().map(|(age, kind, source, text)| Happening {
+        at: NOW - age,
+        clock: "11-16 12:00:00".to_owned(),
+        kind: kind.to_owned(),
+        source: source.to_owned(),
+        text: text.to_owned(),
+    });
+    all.collect()
+}
+
 /// A stage in that view, with all that it asks for given.
 pub(crate) fn view(keys: &str, width: u16, height: u16, theme: Theme, facts: Facts) -> Stage {
     let mut stage = Stage::with(width, height, theme, facts);
@@ -116,10 +154,7 @@ pub(crate) fn detail(tab: Tab) -> Option<Detail> {
         Tab::Diff => Detail::Diff {
             text: "diff --git a/src/a.rs b/src/a.rs\nindex 1..2 100644\n--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1,3 +1,3 @@ fn main\n fn main() {\n-\told();\n+\tnew(\"日本\");\n }\ndiff --git a/b b/b\n--- a/b\n+++ b/b\n@@ -1 +1 @@\n-x\n+y\n".to_owned(),
         },
-        Tab::Events => Detail::Events(vec![
-            Happening { at: NOW - 30, kind: "state_changed".to_owned(), source: "hook".to_owned(), text: "busy".to_owned() },
-            Happening { at: NOW - 4000, kind: "session_started".to_owned(), source: "gt".to_owned(), text: "task/gt-00bsy with claude".to_owned() },
-        ]),
+        Tab::Events => Detail::Events(events()),
         Tab::Windows => Detail::Windows {
             windows: vec![
                 Window { name: "main".to_owned(), running: true, exit_code: None },

@@ -136,6 +136,7 @@ fn details_and_screens_may_be_anything() {
                     .iter()
                     .map(|line| Happening {
                         at: i64::MIN,
+                        clock: line.clone(),
                         kind: line.clone(),
                         source: line.clone(),
                         text: line.clone(),

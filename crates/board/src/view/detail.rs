@@ -215,15 +215,25 @@ fn happenings(events: &[Happening], area: Rect, scroll: usize, canvas: &mut Canv
         say(area, "Nothing has happened", Tone::Dim, canvas);
         return 0;
     }
+    // A narrow terminal has no room for the clock, and little for names.
+    const NARROW: u16 = 100;
+    let (clock, kind, source) = match area.width < NARROW {
+        true => (0, 17, 16),
+        false => (14, 22, 26),
+    };
     page(area, events.len(), scroll, canvas, |number, canvas| {
         let event = &events[number];
         let age = canvas.age(event.at);
-        Line::from(vec![
-            canvas.span(format!(" {age:>4} "), Tone::Dim),
-            canvas.span(fit(&clean(&event.kind), 20), Tone::Focus),
-            canvas.span(format!(" {} ", fit(&clean(&event.source), 14)), Tone::Dim),
-            canvas.span(clean(&event.text), Tone::Text),
-        ])
+        let mut spans = vec![canvas.span(format!(" {age:>4} "), Tone::Dim)];
+        if clock > 0 {
+            spans.push(canvas.span(fit(&clean(&event.clock), clock), Tone::Dim));
+            spans.push(Span::raw(" "));
+        }
+        spans.push(canvas.span(fit(&clean(&event.kind), kind), Tone::Focus));
+        let source = fit(&clean(&event.source), source);
+        spans.push(canvas.span(format!(" {source} "), Tone::Dim));
+        spans.push(canvas.span(clean(&event.text), Tone::Text));
+        Line::from(spans)
     })
 }
 

@@ -10,6 +10,7 @@ use gt_core::{Identity, Problem};
 use gt_town::work::Work;
 use gt_town::{Town, cards, events, task};
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 pub(super) fn task(town: &Town, id: &WorkId) -> Result<Detail, Problem> {
     let item = Work::of(town).get(id)?;
@@ -30,16 +31,22 @@ pub(super) fn events(
     agent: Option<&Identity>,
 ) -> Result<Detail, Problem> {
     let own = Identity::task(id.as_str(), town.registry());
-    let found = cards::events_of(town, id, agent.unwrap_or(&own))?;
-    Ok(Detail::Events(found.iter().map(happening).collect()))
+    let agent = agent.unwrap_or(&own);
+    let found = cards::events_of(town, id, agent)?;
+    let address = agent.address();
+    let all = found.iter().map(|event| happening(event, &address));
+    Ok(Detail::Events(all.collect()))
 }
 
-fn happening(event: &Event) -> Happening {
+fn happening(event: &Event, agent: &str) -> Happening {
+    let at = events::time_of(event);
+    let here = at.map(|at| at.to_zoned(TimeZone::system()));
     Happening {
-        at: events::time_of(event).map_or(0, Timestamp::as_second),
-        kind: event.kind.clone(),
-        source: format!("{} {}", event.source, event.actor),
-        text: event.line(),
+        at: at.map_or(0, Timestamp::as_second),
+        clock: here.map_or_else(String::new, |at| at.strftime("%m-%d %H:%M:%S").to_string()),
+        kind: event.kind.replace('_', " "),
+        source: event.source_words(),
+        text: event.line_about(agent),
     }
 }
 

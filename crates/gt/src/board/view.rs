@@ -50,6 +50,8 @@ enum Task {
     Show(Option<(WorkId, Tab)>),
     /// The screen may show something else.
     Printed,
+    /// There are new events.
+    Happened,
     /// Anything may be otherwise.
     Changed,
 }
@@ -70,6 +72,7 @@ impl View {
             pane: None,
             screen: Screen::default(),
             show: None,
+            follows: false,
         };
         std::thread::spawn(move || worker.run(&told));
         View(tell)
@@ -87,6 +90,10 @@ impl View {
         let _ = self.0.send(Task::Printed);
     }
 
+    pub(super) fn happened(&self) {
+        let _ = self.0.send(Task::Happened);
+    }
+
     pub(super) fn changed(&self) {
         let _ = self.0.send(Task::Changed);
     }
@@ -101,6 +108,8 @@ struct Worker {
     pane: Option<PaneId>,
     screen: Screen,
     show: Option<(WorkId, Tab)>,
+    /// Whether events are heard of.
+    follows: bool,
 }
 
 impl Worker {
@@ -118,8 +127,10 @@ impl Worker {
                     }
                     Task::Show(what) => {
                         self.show = what;
+                        self.follow_events();
                         details = true;
                     }
+                    Task::Happened => details |= self.shows_events(),
                     Task::Printed => screen = true,
                     Task::Changed => (screen, details) = (true, true),
                 }
@@ -130,6 +141,19 @@ impl Worker {
             if details {
                 self.read_details();
             }
+        }
+    }
+
+    fn shows_events(&self) -> bool {
+        matches!(self.show, Some((_, Tab::Events)))
+    }
+
+    /// Nobody has to hear of events that are not in view.
+    fn follow_events(&mut self) {
+        let wanted = self.shows_events();
+        if self.follows != wanted {
+            self.follows = wanted;
+            self.watch.watch_events(wanted);
         }
     }
 

@@ -54,6 +54,13 @@ impl Watch {
         }
     }
 
+    /// Whether the events are in view.
+    pub(super) fn watch_events(&self, wanted: bool) {
+        if let Some(monitor) = &self.lock().monitor {
+            monitor.watch_events(wanted);
+        }
+    }
+
     pub(super) fn end(&self) {
         let monitor = self.lock().monitor.take();
         drop(monitor);

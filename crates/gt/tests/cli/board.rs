@@ -4,6 +4,7 @@ mod agreeing;
 mod keys;
 mod shown;
 pub(crate) mod terminal;
+mod told;
 
 use crate::env::{PATIENCE, TestEnv};
 use crate::tasks::{folder, with_project};

@@ -22,17 +22,13 @@ pub fn lives_of(town: &Town, id: &WorkId) -> Result<Vec<Record>> {
     Ok(lives)
 }
 
-/// What has happened to an item, and what its agent has told, the latest first.
+/// What has happened to an item and its agent, the latest first.
 pub fn events_of(town: &Town, id: &WorkId, agent: &Identity) -> Result<Vec<Event>> {
-    let found = Events::of(town).find(&events::Query::default())?;
-    let address = agent.address();
-    let is_its = |event: &Event| {
-        event.actor == address
-            || event
-                .payload
-                .values()
-                .any(|value| value.as_str() == Some(id.as_str()))
-    };
-    let its = found.into_iter().rev().filter(is_its);
-    Ok(its.take(MOST_EVENTS).collect())
+    let mut found = Events::of(town).find(&events::Query {
+        about: vec![agent.address(), id.to_string()],
+        limit: Some(MOST_EVENTS),
+        ..events::Query::default()
+    })?;
+    found.reverse();
+    Ok(found)
 }

@@ -23,6 +23,8 @@ pub(super) struct Places {
     pub(super) work: PathBuf,
     /// tmux's socket.
     pub(super) socket: PathBuf,
+    /// The log of events.
+    pub(super) log: PathBuf,
 }
 
 /// What may have happened.
@@ -34,6 +36,8 @@ pub(super) struct Told {
     pub(super) socket: bool,
     /// A file of others was written, made or removed.
     pub(super) files: bool,
+    /// Something was added to the log of events.
+    pub(super) log: bool,
     pub(super) printed: Vec<PaneId>,
     pub(super) ended: Vec<u32>,
 }
@@ -78,6 +82,14 @@ impl Eyes {
         match wanted {
             true => self.blind |= !self.kernel.watch_socket(&self.places.socket),
             false => self.kernel.forget_socket(),
+        }
+    }
+
+    /// Tells when something is added to the log of events, or does not care any more.
+    pub(super) fn watch_log(&mut self, wanted: bool) {
+        match wanted {
+            true => self.blind |= !self.kernel.watch_log(&self.places.log),
+            false => self.kernel.forget_log(),
         }
     }
 
@@ -146,6 +158,7 @@ impl Eyes {
             told.work = true;
             told.socket = true;
             told.files = true;
+            told.log = true;
             told.printed = self.panes.keys().copied().collect();
         }
         let ended = self.handles.iter().filter(|(_, handle)| handle.has_ended());
@@ -179,6 +192,7 @@ mod system {
         /// The folder in which the folder of work items will be made.
         AboveWork,
         Socket,
+        Log,
         Pane(PaneId),
     }
 
@@ -253,6 +267,20 @@ mod system {
 
         pub(super) fn forget_socket(&mut self) {
             self.forget(Watched::Socket);
+        }
+
+        /// Watches the log itself, which grows, until another is put into its place. One that
+        /// is not there yet is told of by nobody. Whether nothing else is missing.
+        pub(super) fn watch_log(&mut self, log: &Path) -> bool {
+            let flags = WatchFlags::MODIFY | WatchFlags::ATTRIB | WatchFlags::MOVE_SELF;
+            matches!(
+                self.watch(log, flags, Watched::Log),
+                Ok(()) | Err(Errno::NOENT)
+            )
+        }
+
+        pub(super) fn forget_log(&mut self) {
+            self.forget(Watched::Log);
         }
 
         /// Watches the folders of these files. Git writes a file beside the one that it will
@@ -333,6 +361,7 @@ mod system {
                     // What was lost is not known, so it may have been anything.
                     (told.pushed, told.work, told.socket) = (true, true, true);
                     told.files = true;
+                    told.log = true;
                     let panes = self.watches.values().filter_map(|watched| match watched {
                         Watched::Pane(pane) => Some(*pane),
                         _ => None,
@@ -350,6 +379,12 @@ mod system {
                     self.folders.remove(&event.wd());
                 }
                 match self.watches.get(&event.wd()).copied() {
+                    Some(Watched::Log) => {
+                        told.log = true;
+                        if flags.contains(ReadFlags::IGNORED) {
+                            self.watches.remove(&event.wd());
+                        }
+                    }
                     Some(_) if flags.contains(ReadFlags::IGNORED) => {
                         self.watches.remove(&event.wd());
                     }
@@ -424,6 +459,12 @@ mod system {
         }
 
         pub(super) fn forget_socket(&mut self) {}
+
+        pub(super) fn watch_log(&mut self, _log: &Path) -> bool {
+            false
+        }
+
+        pub(super) fn forget_log(&mut self) {}
 
         pub(super) fn watch_files(&mut self, _files: BTreeSet<PathBuf>) -> bool {
             false

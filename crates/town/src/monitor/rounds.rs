@@ -11,6 +11,7 @@ use super::reading::{Care, Reading, Seen};
 use super::tmux::Client;
 use super::{Change, Moved, Shared, lock};
 use crate::devserver::Watched;
+use crate::events::Events;
 use crate::work::Work;
 use crate::{Result, Town, devserver, notify};
 use gt_core::Problem;
@@ -57,6 +58,8 @@ pub(super) struct Rounds<F> {
     /// The files of others, as they were seen last.
     files: Files,
     files_told: Option<Instant>,
+    /// The log of events as it was when it was last told of; `None` if nobody wants to hear.
+    log: Option<Stamp>,
     view: Option<PaneId>,
     /// Somebody has told of something that a title may still follow.
     awaited: bool,
@@ -85,6 +88,7 @@ struct Due {
     view: Option<Instant>,
     work: Option<Instant>,
     files: Option<Instant>,
+    log: Option<Instant>,
     connect: Option<Instant>,
     servers: Option<Instant>,
 }
@@ -98,6 +102,7 @@ impl Due {
             self.view,
             self.work,
             self.files,
+            self.log,
             self.connect,
             self.servers,
         ];
@@ -105,7 +110,8 @@ impl Due {
     }
 }
 
-/// By this a changed database is told from one that was only read.
+/// By this a file that was changed, and what is written beside it, is told from one that was
+/// only read.
 type Stamp = [Option<(u64, SystemTime)>; 2];
 
 impl<F: Fn(Change)> Rounds<F> {
@@ -122,6 +128,7 @@ impl<F: Fn(Change)> Rounds<F> {
             push: listening.path().to_owned(),
             work: Work::of(town).path().to_owned(),
             socket: town.server().socket_path(),
+            log: Events::of(town).log().path().to_owned(),
         };
         let eyes = open(places);
         let client = Client::new(town.server(), &shared)
@@ -138,6 +145,7 @@ impl<F: Fn(Change)> Rounds<F> {
             listening,
             files: Files::new(),
             files_told: None,
+            log: None,
             view: None,
             awaited: false,
             due: Due::default(),
@@ -171,6 +179,9 @@ impl<F: Fn(Change)> Rounds<F> {
             if let Some(files) = wishes.files {
                 self.watch_files(files);
             }
+            if let Some(wanted) = wishes.events {
+                self.watch_events(wanted);
+            }
             if wishes.lost {
                 self.client.was_lost();
                 self.failures = 0;
@@ -200,6 +211,9 @@ impl<F: Fn(Change)> Rounds<F> {
         }
         if told.files {
             self.files_soon(now);
+        }
+        if told.log && self.log.is_some() {
+            self.due.log.get_or_insert(now + WRITTEN);
         }
         if told.socket && !self.client.is_connected() {
             self.failures = 0;
@@ -256,6 +270,15 @@ impl<F: Fn(Change)> Rounds<F> {
             }
             self.watch_servers();
         }
+        if is_due(&mut self.due.log) && self.log.is_some() {
+            // Another may be in its place, which is to be watched as well.
+            self.eyes.watch_log(true);
+            let stamp = Some(stamp(Events::of(&self.town).log().path()));
+            if stamp != self.log {
+                self.log = stamp;
+                (self.send)(Change::Events);
+            }
+        }
         let is_told = is_due(&mut self.due.agents);
         if is_due(&mut self.due.connect) || (is_told && !self.client.is_connected()) {
             self.connect();
@@ -310,6 +333,14 @@ impl<F: Fn(Change)> Rounds<F> {
         // One that was written before it was watched is told of by nobody.
         if files::have_changed(&mut self.files.clone()) {
             self.files_soon(Instant::now());
+        }
+    }
+
+    fn watch_events(&mut self, wanted: bool) {
+        self.eyes.watch_log(wanted);
+        self.log = wanted.then(|| stamp(Events::of(&self.town).log().path()));
+        if wanted {
+            (self.send)(Change::Events);
         }
     }
 

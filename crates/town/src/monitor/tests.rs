@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::Surroundings;
+use crate::events::Events;
 use crate::work::{Draft, Work};
+use gt_core::event::Event;
 use gt_core::startup::tag;
 use gt_core::state::Source;
 use gt_tmux::testing::{PATIENCE, TestServer, wait_until};
@@ -397,6 +399,43 @@ fn files_of_others_are_told_when_they_are_written() {
         put(&head, "three");
         monitor.watch_files(before);
         told("one that was written meanwhile");
+    }
+}
+
+#[test]
+fn events_are_told_to_whoever_wants_to_hear_of_them() {
+    for (open, hears) in [
+        (Eyes::open as fn(Places) -> Eyes, true),
+        (Eyes::closed, false),
+    ] {
+        let stage = Stage::new();
+        let (send, changes) = channel();
+        let send = move |change| drop(send.send(change));
+        let monitor = Monitor::start_with(&stage.town, open, send).unwrap();
+        let events = Events::of(&stage.town);
+        let write = |kind: &str| drop(events.append(vec![Event::new(kind, "a")]).unwrap());
+        let told = |what: &str| drop(expect(&changes, what, |change| *change == Change::Events));
+        write("before");
+        monitor.watch_events(true);
+        told("what may have happened meanwhile");
+        write("one");
+        told("a line more");
+        // A prune puts another file into its place.
+        let log = events.log().path().to_owned();
+        put(&log, &std::fs::read_to_string(&log).unwrap().repeat(2));
+        told("another log");
+        write("two");
+        told("a line more in that one");
+        monitor.watch_events(false);
+        if !hears {
+            continue;
+        }
+        settle(&monitor);
+        changes.try_iter().for_each(drop);
+        let before = monitor.wakeups();
+        write("three");
+        std::thread::sleep(Duration::from_millis(500));
+        assert_eq!(monitor.wakeups(), before, "nobody wants to hear of it");
     }
 }
 
