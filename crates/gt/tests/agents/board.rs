@@ -4,6 +4,7 @@ use crate::each;
 use crate::stage::{PATIENCE, Stage};
 use gt_tmux::testing::wait_until;
 use gt_tmux::{Command as Tmux, Server, Socket};
+use serde_json::Value;
 
 /// The board on a terminal of its own.
 struct Board<'s> {
@@ -90,6 +91,21 @@ fn a_task_is_started_answered_and_stopped_by_keys() {
         });
         // What it has made is to be looked at.
         board.shows("Review 1");
+        let told = stage.ok(&[
+            "events",
+            "--about",
+            id,
+            "--type",
+            "question,answer",
+            "--json",
+        ]);
+        let told: Value = serde_json::from_str(&told).unwrap();
+        let types = told.as_array().unwrap().iter().map(|it| it["type"].clone());
+        assert_eq!(
+            types.collect::<Vec<Value>>(),
+            ["question", "answer"],
+            "{told}"
+        );
         board.act("x");
         board.press(&["y"]);
         board.shows("In progress 1");

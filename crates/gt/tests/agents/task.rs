@@ -40,6 +40,17 @@ fn a_paused_task_goes_on_where_it_was() {
             stage.requests().iter().any(goes_on).then_some(())
         });
         assert!(draft.exists(), "its files are as they were");
+        let told = json(
+            stage,
+            &["events", "--about", &id, "--type", "paused,resumed"],
+        );
+        let told: Vec<String> = told
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| format!("{} {}", it["type"], it["actor"]))
+            .collect();
+        assert_eq!(told, ["\"paused\" \"human\"", "\"resumed\" \"human\""]);
         stage.ok(&["task", "stop", &id]);
     });
 }
