@@ -194,7 +194,13 @@ impl<'a> Swapped<'a> {
             && self.is_so(said)
             && !self.is_leaving;
         let another = is_another.then_some(notify::Event::Waiting);
-        let begun = self.begun(said).or(another);
+        // Who interrupts a turn knows it, and is told nothing; but it is what happened.
+        let is_cut = said.reason == gt_core::state::INTERRUPTED
+            && matches!(self.before, Some(State::Busy | State::Waiting))
+            && self.is_so(said)
+            && !self.is_leaving;
+        let cut = is_cut.then_some(notify::Event::Done);
+        let begun = self.begun(said).or(another).or(cut);
         let begun = begun.and_then(|begun| event::begun(begun, self.agent, &report(said)));
         let all = resumed.into_iter().chain(begun);
         let all = all.map(|event| event.with("session_id", self.life));
@@ -251,19 +257,36 @@ pub fn mark_done(town: &Town, identity: &Identity, reason: &str) -> Result<()> {
 /// looks at the screen again, since no hook has said it.
 pub(crate) fn note_interrupt(town: &Town, container: &Container) {
     let pane = container.pane();
-    let Some(identity) = container.identity() else {
+    // Only against a hook's word: then it stands for that, and is not noted again.
+    let is_told = Source::from_word(&pane.tag_state_source) == Some(Source::Hook);
+    let Some(identity) = container.identity().filter(|_| is_told) else {
         return;
     };
     let is_other = |what: &str, seen: &str| format!("#{{!=:#{{{what}}},{seen}}}");
     let other = [
         is_other(tag::STATE, &pane.tag_state),
+        is_other(tag::STATE_SOURCE, &pane.tag_state_source),
         is_other("window_activity", &pane.activity.to_string()),
     ];
-    let other = format!("#{{||:{},{}}}", other[0], other[1]);
+    let [state, source, activity] = other;
+    let other = format!("#{{||:{state},#{{||:{source},{activity}}}}}");
     let (idle, why) = (State::Idle, gt_core::state::INTERRUPTED);
-    let tags = state_tags(&pane.pane, idle, Source::Gt, pane.activity, why);
+    let mut tags = state_tags(&pane.pane, idle, Source::Gt, pane.activity, why);
+    // Of several that see it, one is answered.
+    tags.push(ask(pane.pane, "noted"));
+    let noted = apply(town, Batch::from(unless(&pane.pane, &other, tags)));
     // What could not be noted is seen again.
-    let _ = apply(town, Batch::from(unless(&pane.pane, &other, tags)));
+    if noted.is_ok_and(|answer| !answer.trim().is_empty()) {
+        let report = Report {
+            state: idle,
+            source: Source::Screen,
+            since: None,
+            reason: Some(why.to_owned()),
+        };
+        let event = event::begun(notify::Event::Done, &identity.address(), &report);
+        let event = event.map(|event| event.with("session_id", pane.tag_session.clone()));
+        Events::of(town).note(event.into_iter().collect());
+    }
     if !Queue::of(town, identity).is_empty()
         && let Ok(target) = SessionName::try_from(container.name())
     {
@@ -283,7 +306,7 @@ pub fn clear_paused(town: &Town, identity: &Identity) -> Result<bool> {
     Ok(was_paused(&answer))
 }
 
-fn ask(target: SessionId, format: &str) -> Command {
+fn ask(target: impl Into<Target>, format: &str) -> Command {
     let ask = Command::new("display-message").arg("-p");
     ask.target(target).arg(format)
 }

@@ -3,7 +3,7 @@
 //! That a life has ended is told by the journal, and not here.
 
 use super::Event;
-use crate::state::{FINISHED, Report, Source, State, names_a_question};
+use crate::state::{FINISHED, INTERRUPTED, Report, Source, State, names_a_question};
 use crate::{beside, notify};
 
 /// What is known of a question that nobody has put into words.
@@ -20,6 +20,7 @@ pub fn begun(told: notify::Event, agent: &str, now: &Report) -> Option<Event> {
     let reason = now.reason.as_deref().filter(|it| !it.is_empty());
     let reason = match kind {
         // A mark of a title or of a screen says no more than the type, and neither do usual words.
+        "turn_end" if reason == Some(INTERRUPTED) => Some("interrupted"),
         "turn_end" => reason.filter(|it| *it != FINISHED && now.source == Source::Hook),
         "question" if now.source == Source::Title => Some(ASKS_SOMETHING),
         "question" => reason.or(Some(ASKS_SOMETHING)),

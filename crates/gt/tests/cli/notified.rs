@@ -303,6 +303,15 @@ fn a_question_that_is_interrupted_is_no_end_and_one_that_is_answered_is() {
     assert_eq!(notes(&env), [waits, waits, done]);
     signal(watch.id(), Signal::TERM);
     assert!(watch.wait().unwrap().success());
+    // It is what happened all the same, and is written down once.
+    let ends = env.json(&["events", "--type", "turn_end"]);
+    let ends = ends.as_array().unwrap().iter();
+    let ends: Vec<(&str, Option<&str>)> = ends
+        .map(|end| &end["payload"])
+        .map(|end| (end["via"].as_str().unwrap(), end["reason"].as_str()))
+        .collect();
+    let cut = ("screen", Some("interrupted"));
+    assert_eq!(ends, [cut, ("hook", None), cut]);
 }
 
 #[test]
