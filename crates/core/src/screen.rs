@@ -59,7 +59,7 @@ impl Classification {
 /// The rule for a turn that is over while something it started goes on.
 const BACKGROUND: &str = "background";
 /// The rule by which a turn was cut short.
-pub(crate) const INTERRUPTED: &str = "interrupted";
+pub(crate) const INTERRUPTED_RULE: &str = "interrupted";
 
 /// What a screen and the terminal's title say. The lines are those that the
 /// terminal shows, with colours or without; see `line`.
@@ -182,7 +182,7 @@ fn around<'p>(
             }
             Some(Ending::Interrupted { mark }) => {
                 let reason = state::INTERRUPTED.to_owned();
-                Verdict::new(State::Idle, INTERRUPTED, Some(mark), reason)
+                Verdict::new(State::Idle, INTERRUPTED_RULE, Some(mark), reason)
             }
             Some(Ending::Background { mark, text }) => {
                 Verdict::new(State::Busy, BACKGROUND, Some(mark), text)

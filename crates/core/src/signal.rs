@@ -86,7 +86,7 @@ pub fn state_of(event: Event, report: &Value) -> Option<Said> {
     };
     match event {
         Event::SessionStart => said(State::Idle, "started"),
-        Event::Prompt => said(State::Busy, "took a prompt"),
+        Event::Prompt => said(State::Busy, state::TOOK_A_PROMPT),
         Event::ToolStart | Event::Permission if is_a_question(report) => {
             let reason = question(report).map(|question| format!("asks: {question}"));
             said(
@@ -98,7 +98,7 @@ pub fn state_of(event: Event, report: &Value) -> Option<Said> {
         Event::Permission => said(State::Waiting, &format!("asks: {}", tool(report))),
         Event::Notification => notification(report),
         // What it left running goes on: it is not idle yet.
-        Event::Stop if has_background_work(report) => said(State::Busy, state::IN_THE_BACKGROUND),
+        Event::Stop if has_background_work(report) => said(State::Busy, "background work goes on"),
         Event::Stop => said(State::Idle, state::FINISHED),
         Event::StopFailure => {
             let error = report["error"].as_str().or(report["message"].as_str());

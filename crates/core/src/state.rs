@@ -154,8 +154,8 @@ pub struct Report {
 pub const INTERRUPTED: &str = "its turn was interrupted";
 /// Why one is idle whose turn has come to its end, by its hook.
 pub const FINISHED: &str = "finished its turn";
-/// Why one works that stands at its prompt, by its hook.
-pub(crate) const IN_THE_BACKGROUND: &str = "background work goes on";
+/// Why one works that has only just begun, by its hook.
+pub(crate) const TOOK_A_PROMPT: &str = "took a prompt";
 
 /// Decides what the witnesses add up to.
 pub fn judge(seen: &Observed<'_>, preset: Option<&Preset>, patterns: &Patterns) -> Report {
@@ -203,13 +203,15 @@ pub(crate) fn shown_since(state: State, seen: &Observed<'_>) -> Option<i64> {
 }
 
 /// Whether a turn is over of which a hook has said that it goes on. Some programs tell nobody
-/// of an interrupt, and it shows on their screens alone. That nothing is asked any more must
-/// show in so many words: a question that cannot be read looks like a prompt.
+/// of an interrupt, and it shows on their screens alone. It must show in so many words: a
+/// question that cannot be read looks like a prompt, and so may work that is not drawn. Only
+/// of one that was stopped before it had begun nothing shows but its prompt.
 fn ends_untold(report: &Report, seen: &Observed<'_>, shown: &Classification) -> bool {
     let is_newer = seen.tag_since.is_some() && seen.printed_at >= seen.tag_since;
+    let is_said = shown.rule == screen::INTERRUPTED_RULE;
     let is_over = match report.state {
-        State::Waiting => shown.rule == screen::INTERRUPTED,
-        State::Busy => report.reason.as_deref() != Some(IN_THE_BACKGROUND),
+        State::Waiting => is_said,
+        State::Busy => is_said || report.reason.as_deref() == Some(TOOK_A_PROMPT),
         _ => false,
     };
     report.source == Source::Hook && is_newer && is_over && shown.state == State::Idle
@@ -629,7 +631,7 @@ mod tests {
             let is_interrupted = report.reason.as_deref() == Some(INTERRUPTED);
             assert_eq!(is_interrupted, report.state == State::Idle, "{report:?}");
         };
-        let (asks, prompt) = ("asks: Bash(x)", "took a prompt");
+        let (asks, prompt, tool) = ("asks: Bash(x)", TOOK_A_PROMPT, "runs Bash(x)");
         let (busy, waiting) = (State::Busy, State::Waiting);
         check(waiting, asks, &stopped, 0, "idle Screen 12");
         // What cannot be read may be a question, and what is not drawn yet as well.
@@ -640,7 +642,9 @@ mod tests {
         check(busy, prompt, &at_prompt, 4, "idle Screen 12");
         check(busy, prompt, &at_prompt, 1, "busy Hook 10");
         check(busy, prompt, &works, 60, "busy Hook 10");
-        check(busy, IN_THE_BACKGROUND, &at_prompt, 60, "busy Hook 10");
+        // Work that is not drawn, such as in the background.
+        check(busy, tool, &at_prompt, 60, "busy Hook 10");
+        check(busy, tool, &stopped, 4, "idle Screen 12");
     }
 
     #[test]

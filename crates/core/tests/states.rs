@@ -81,7 +81,7 @@ fn a_finished_agent_is_not_busy() {
 }
 
 #[test]
-fn the_word_of_a_hook_stands_whatever_shows() {
+fn the_word_of_a_hook_stands_whatever_has_shown_before_it() {
     for screen in screens() {
         let titles = &screen.preset.title_marks;
         let marks = [&titles.ready, &titles.busy, &titles.waiting];

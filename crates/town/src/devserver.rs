@@ -242,7 +242,8 @@ fn lock_path(town: &Town, agent: &Identity) -> PathBuf {
 
 /// Whether this is the pane of a server that has failed by itself.
 pub(crate) fn has_failed(row: &PaneRow) -> bool {
-    row.tag_window.starts_with(WINDOW) && row.dead && failed(row) && !was_ended(row)
+    let is_server = row.tag_window.starts_with(WINDOW) && row.tag_port.is_some();
+    is_server && row.dead && failed(row) && !was_ended(row)
 }
 
 /// Writes down that a server has failed. Several may see it: tmux swaps the tag in one go,
@@ -271,7 +272,7 @@ fn write_failure_down(town: &Town, agent: &Identity, row: &PaneRow) {
     // A window that is gone was closed by somebody.
     let told = town.server().run(swap);
     if told.is_ok_and(|told| told.trim().is_empty()) {
-        let server = row.tag_window.trim_start_matches(WINDOW);
+        let server = row.tag_window.strip_prefix(WINDOW).unwrap_or_default();
         let event = Event::new("server_failed", agent.address())
             .with("server", server)
             .with("exit_code", row.exit_status)
@@ -387,10 +388,6 @@ impl Site {
         let ports = ports::noted(town, &self.dir, server.name())?;
         let port = ports.get(server.port_variable()).copied();
         let pane = self.pane(server);
-        let failed = |row: &PaneRow| {
-            let by_signal = row.exit_signal.is_some_and(|signal| signal != 0);
-            by_signal || row.exit_status.is_some_and(|status| status != 0)
-        };
         let (state, since) = match pane {
             None => (State::Stopped, None),
             Some(row) if row.dead && failed(row) => (State::Error, row.died_at),
@@ -402,6 +399,8 @@ impl Site {
                 if after != known {
                     // One that has just gone needs no note.
                     let _ = town.server().run(note(row.pane, after));
+                    // Whoever watches servers watches those that have answered.
+                    monitor::tell(town);
                 }
                 (after.state(now), after.since())
             }

@@ -44,8 +44,9 @@ pub fn write_passing(path: &Path, text: &[u8]) -> Result<()> {
     replace(path, text, Sync::NotNeeded)
 }
 
-/// Writes a line over the one that is in a file. It takes no other file's place, so a reader
-/// may find half of it: for lines whose readers can tell.
+/// Writes a line over the one that is in a file, in one go. What was longer is left behind
+/// it: the first line is what counts. Where the machine goes off meanwhile a reader may find
+/// half of it, so this is for lines whose readers can tell.
 pub(crate) fn overwrite_line(path: &Path, line: &str) -> Result<()> {
     let open = || {
         OpenOptions::new()
@@ -63,11 +64,8 @@ pub(crate) fn overwrite_line(path: &Path, line: &str) -> Result<()> {
         opened => opened,
     };
     let text = format!("{line}\n");
-    file.and_then(|file| {
-        file.write_all_at(text.as_bytes(), 0)?;
-        file.set_len(text.len() as u64)
-    })
-    .map_err(|error| cannot("write", path, &error))
+    file.and_then(|file| file.write_all_at(text.as_bytes(), 0))
+        .map_err(|error| cannot("write", path, &error))
 }
 
 #[derive(PartialEq)]

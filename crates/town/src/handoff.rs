@@ -289,7 +289,7 @@ fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
 fn life_of(town: &Town, container: &Container) -> Result<Record> {
     let id = container.pane().tag_session.clone();
     let known = Sessions::of(town)
-        .known([id.as_str()].into_iter())?
+        .in_journal([id.as_str()].into_iter())?
         .remove(&id);
     Ok(known.unwrap_or_else(|| Record {
         cwd: Some(container.pane().path.clone()),

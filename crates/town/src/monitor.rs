@@ -8,8 +8,9 @@
 //! While nothing happens nothing runs: there is no timer, but one for dev servers, for as long
 //! as any run, since nobody tells that a port answers no more.
 //!
-//! The screen is read only of agents whose program has no hooks, and of whoever was given
-//! the conflicts of a merge beside an agent; and only after their pane has printed, at most
+//! The screen is read only of agents whose program has no hooks, of whoever was given
+//! the conflicts of a merge beside an agent, and of those that ask or have fallen silent at
+//! work, which may have been interrupted; and only after their pane has printed, at most
 //! twice a second. Programs with hooks may still change the
 //! title of their terminal without one (an interrupt, an approval), so a pane of theirs
 //! that has printed is listed again, once a second at most. Where the kernel tells

@@ -7,6 +7,7 @@
 
 use crate::containers::{self, Container, tmux_problem};
 use crate::events::Events;
+use crate::lock::FileLock;
 use crate::sessions::{Query, Sessions};
 use crate::start::{self, StartOptions, Started};
 use crate::work::Work;
@@ -17,6 +18,10 @@ use gt_core::record::Outcome as Ended;
 use gt_core::respawn::{self, Decision, OverItem};
 use gt_core::startup::tag;
 use gt_tmux::{Command, PaneId};
+use std::time::Duration;
+
+/// How long another may be at work on the agent.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What came of it.
 #[derive(Debug)]
@@ -75,7 +80,13 @@ pub fn respawn(town: &Town, container: &str, pane: PaneId, due: bool) -> Result<
         respawn_of: Some(pane),
         ..first_wishes(town, &found)?
     };
-    match start::start(town, &identity, &options) {
+    let mut started = start::start(town, &identity, &options);
+    if started.as_ref().is_err_and(start::lost_to_another) {
+        // Whoever holds the agent may leave it dead, and no other hook will come.
+        drop(FileLock::share(&town.lock_path(&identity), PATIENCE)?);
+        started = start::start(town, &identity, &options);
+    }
+    match started {
         Ok(started) => Ok(Outcome::Respawned(Box::new(started))),
         Err(problem) if start::lost_to_another(&problem) => Ok(Outcome::LeftAlone),
         Err(problem) => Err(problem),

@@ -31,17 +31,11 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
     };
     let mut batch = Batch::new();
     let said = signal::state_of(event, report);
-    let ask = |format: &str| {
-        Command::new("display-message")
-            .arg("-p")
-            .target(target.clone())
-            .arg(format)
-    };
     // tmux runs a batch without a pause: of two hooks that say the same, only one sees that
     // it was not so before.
     let tells = said.clone().filter(|said| signal::may_be_news(event, said));
     if tells.is_some() {
-        batch = batch.then(ask(BEFORE));
+        batch = batch.then(ask(target.clone(), BEFORE));
     }
     if let Some(said) = &said {
         let now = jiff::Timestamp::now().as_second();
@@ -53,7 +47,7 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
         };
     }
     if tells.is_some() {
-        batch = batch.then(ask(AFTER));
+        batch = batch.then(ask(target.clone(), AFTER));
     }
     let conversation = report["session_id"].as_str();
     if let Some(id) = conversation {
@@ -128,9 +122,10 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
 }
 
 /// What the tags say before a hook's word: the state, who resumes it, and what it asks. The
-/// reason of a question is one line, which those of other states may not be.
-const BEFORE: &str =
-    "#{@gt_state} #{@gt_resumer} #{?#{==:#{@gt_state},waiting},#{@gt_state_reason},}";
+/// reason of a question is one line, which those of other states may not be. Where only a
+/// screen told of an interrupt (see [`note_interrupt`]), hooks had the last word before, and
+/// a turn that ends after all was at work.
+const BEFORE: &str = "#{?#{&&:#{==:#{@gt_state_source},gt},#{==:#{@gt_state_reason},its turn was interrupted}},busy,#{@gt_state}} #{@gt_resumer} #{?#{==:#{@gt_state},waiting},#{@gt_state_reason},}";
 /// And after it: the state, whether it is being stopped, its life, and the agent.
 const AFTER: &str = "#{@gt_state} #{==:#{@gt_leaving},#{@gt_session}} #{@gt_session} #{@gt_agent}";
 

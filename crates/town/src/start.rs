@@ -149,12 +149,12 @@ fn begin(
             if is_recorded {
                 fault::point(town, "handoff.respawned");
                 let leaving = existing.leaving.as_ref();
+                is_settled = true;
                 std::thread::scope(|scope| {
                     scope.spawn(|| settle_apart(town, previous.as_ref(), leaving, before));
                     note_process(town, &prepared, &made)?;
                     sessions.add_process(made.add_to(Record::about(session.to_string())))
                 })?;
-                is_settled = true;
             } else {
                 remember(&sessions, made.add_to(begin), previous.as_ref(), None)?;
                 is_recorded = true;

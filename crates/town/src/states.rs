@@ -1,7 +1,7 @@
 //! What agents are doing, their screens included.
 //!
 //! One look at tmux tells most states. The screen is the last witness: only those whose
-//! state nobody else tells are looked at, all of them in one more call. What somebody has
+//! state nobody else tells, or may not tell any more, are looked at, all in one more call. What somebody has
 //! added to the patterns for it stands in the preset, and in the project's file as it is in
 //! the folder that the agent was started in.
 

@@ -1,7 +1,7 @@
 //! The screen as the last witness of a state: what the preset reads from it, and where that
 //! says too little, what the patterns do.
 
-use super::{Classification, INTERRUPTED, Line, classify, input, line, mark};
+use super::{Classification, INTERRUPTED_RULE, Line, classify, input, line, mark};
 use crate::harness::Preset;
 use crate::patterns::{Fit, Patterns};
 use crate::state::State;
@@ -33,7 +33,7 @@ pub fn witness(
     let found = classify(looked.lines, title, preset);
     let has_more_to_say = match found.state {
         State::Starting | State::Running => true,
-        State::Idle => found.rule != INTERRUPTED,
+        State::Idle => found.rule != INTERRUPTED_RULE,
         _ => false,
     };
     if !has_more_to_say {

@@ -273,10 +273,11 @@ fn a_question_that_is_interrupted_is_no_end_and_one_that_is_answered_is() {
         });
     };
     let comes_to_its_prompt = || {
+        // By the tag, which the one that watches has to set: who asks would look himself.
         wait_until("it is idle", PATIENCE, || {
-            let agent = env.agent("mayor");
-            (agent["state"] == "idle").then_some(agent)
-        })
+            (env.format("hq-mayor", "#{@gt_state}") == "idle").then_some(())
+        });
+        env.agent("mayor")
     };
     asks();
     env.gt(&["keys", "mayor", "Escape"]).ok();

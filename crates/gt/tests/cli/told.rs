@@ -4,6 +4,7 @@ use crate::dev_servers::free_port;
 use crate::env::{PATIENCE, TestEnv, run, signal};
 use crate::notified::{bash, hook, see_screens, spawn_hook};
 use crate::tasks::{folder, with_project};
+use gt_tmux::Command as Tmux;
 use gt_tmux::testing::wait_until;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -88,6 +89,23 @@ fn what_hooks_say_is_written_down_once() {
     assert!(env.json(&others).as_array().unwrap().len() >= 7);
     let nobody = env.json(&["events", "--about", "deacon"]);
     assert_eq!(nobody, json!([]));
+}
+
+#[test]
+fn a_turn_that_ends_after_all_is_told_as_an_end() {
+    let env = TestEnv::with_town();
+    env.gt(&["start", "mayor", "--no-prompt"]).ok();
+    hook(&env, "prompt", &json!({"prompt": "go"}));
+    // As whoever has taken its screen for that of an interrupt would note it.
+    let set = |tag: &'static str, value: &'static str| {
+        let command = Tmux::new("set-option").args(["-t", "=hq-mayor:", tag, value]);
+        env.tmux(command);
+    };
+    set("@gt_state", "idle");
+    set("@gt_state_source", "gt");
+    set("@gt_state_reason", "its turn was interrupted");
+    hook(&env, "stop", &json!({}));
+    assert_eq!(told(&env), ["turn_end [hook] mayor ended its turn"]);
 }
 
 #[test]

@@ -293,6 +293,8 @@ fn care(container: &Container, preset: Option<&Preset>) -> Care {
     match preset {
         Some(preset) if preset.hooks.installer.is_none() => Care::Screen,
         Some(preset) if preset.title_marks.says_anything() => Care::Title,
+        // An interrupt may show there alone.
+        Some(preset) if preset.screen.input.is_some() => Care::Title,
         _ => Care::None,
     }
 }

@@ -111,9 +111,13 @@ pub fn resume(town: &Town, id: &WorkId, options: &ResumeOptions) -> Result<Resum
     // Before the pause is over: who is killed before something is typed finds it as it was.
     // After that the line is another, and is left to people.
     let again = match is_paused {
-        true => submit_again(&site, &container, &mut typist, options.prompt.as_deref())?,
-        false => None,
+        true => submit_again(&site, &container, &mut typist, options.prompt.as_deref()),
+        false => Ok(None),
     };
+    let again = again.inspect_err(|_| {
+        // What is typed next is somebody else's.
+        let _ = set_tag(&site, &container, tags::RESUMER, "");
+    })?;
     let mut resumed = Resumed {
         id: id.clone(),
         agent: site.agent.clone(),
