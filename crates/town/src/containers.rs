@@ -55,6 +55,8 @@ gt_tmux::query! {
         pub tag_window: String = "#{@gt_window}",
         pub tag_beside: String = "#{@gt_beside}",
         pub tag_dress: String = "#{@gt_dress}",
+        /// Only as long as it costs nobody much who reads all rows; most are.
+        pub tag_start: String = "#{?#{e|<:#{n:@gt_start},400},#{@gt_start},}",
         pub tag_port: Option<u16> = "#{@gt_port}",
         pub tag_answers: String = "#{@gt_answers}",
         pub tag_typed: Option<i64> = "#{@gt_typed}",

@@ -82,7 +82,6 @@ pub fn intend(town: &Town, agent: &Identity, options: &HandoffOptions) -> Result
     let container = std::thread::scope(|scope| {
         let asked = scope.spawn(|| containers::of_agent(town, agent));
         // What is asked next is opened while tmux answers.
-        scope.spawn(|| Sessions::of(town).open_ahead());
         Work::of(town).open_ahead();
         join(asked)
     })?;
@@ -93,9 +92,9 @@ pub fn intend(town: &Town, agent: &Identity, options: &HandoffOptions) -> Result
         ))
         .hint(format!("`gt start {agent}` starts it"))
     })?;
-    let life = life_of(town, &container)?;
+    let life = life_of(town, agent, &container, options.mode)?;
     if options.mode != Mode::Auto && !options.force {
-        check_cooldown(town, agent, &life)?;
+        check_cooldown(town, agent, &container)?;
     }
     if let Some(item) = &options.item {
         Work::of(town).get(item)?;
@@ -136,7 +135,7 @@ pub fn intend(town: &Town, agent: &Identity, options: &HandoffOptions) -> Result
 /// How things stand for an agent that runs.
 pub fn state(town: &Town, agent: &Identity) -> Result<Collected> {
     let life = match containers::of_agent(town, agent)? {
-        Some(container) => life_of(town, &container)?,
+        Some(container) => life_of(town, agent, &container, Mode::Normal)?,
         None => Record::default(),
     };
     collect::state(town, agent, &life)
@@ -198,10 +197,10 @@ pub fn take_over(town: &Town, agent: &Identity) -> Result<Started> {
         Problem::not_found(format!("{agent} is not running any more"))
             .hint(format!("`gt start {agent}`: its work is still on its hook"))
     })?;
-    let life = life_of(town, &container)?;
+    let life = life_of(town, agent, &container, marker.mode)?;
     let before = TakeOver {
         life: marker.session,
-        known: Some(life.clone()).filter(Record::begins),
+        known: known(&life),
         branch: marker.branch,
     };
     let wishes = wishes(town, &container, &life, marker.mode, before)?;
@@ -219,7 +218,7 @@ pub fn go_on(
     let (container, life) = (&intent.container, &intent.life);
     let before = TakeOver {
         life: life.id.clone(),
-        known: Some(life.clone()).filter(Record::begins),
+        known: known(life),
         branch: intent.collected.branch.clone(),
     };
     let wishes = wishes(town, container, life, options.mode, before)?;
@@ -285,24 +284,43 @@ fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// The life that a container holds, as the journal has it.
-fn life_of(town: &Town, container: &Container) -> Result<Record> {
-    let id = container.pane().tag_session.clone();
-    let known = Sessions::of(town)
-        .in_journal([id.as_str()].into_iter())?
-        .remove(&id);
-    Ok(known.unwrap_or_else(|| Record {
-        cwd: Some(container.pane().path.clone()),
-        ..Record::about(id)
-    }))
+/// The life that a container holds. What a handoff needs of it tmux has nearly always said
+/// already. The journal is asked for more: for the conversation, for wishes that are too
+/// long, and how far an earlier handoff of the same life came that was cut short.
+fn life_of(town: &Town, agent: &Identity, container: &Container, mode: Mode) -> Result<Record> {
+    let pane = container.pane();
+    let id = pane.tag_session.clone();
+    let is_own_pane = !container.lost_agent_pane();
+    let shown = Record {
+        cwd: Some(pane.start_path.clone()).filter(|_| is_own_pane),
+        start: Some(pane.tag_start.clone()).filter(|start| !start.is_empty()),
+        ..Record::about(id.clone())
+    };
+    let was_cut = read_marker(town, agent)?.is_some_and(|marker| marker.session == id);
+    if is_own_pane && shown.start.is_some() && mode != Mode::Cycle && !was_cut {
+        return Ok(Record {
+            agent: Some(agent.address()),
+            role: Some(agent.role().word().to_owned()),
+            rig: agent.rig().map(str::to_owned),
+            tmux_session: Some(container.name().to_owned()),
+            ..shown
+        });
+    }
+    let ids = [id.as_str()].into_iter();
+    let known = Sessions::of(town).in_journal(ids)?.remove(&id);
+    Ok(known.unwrap_or(shown))
 }
 
-fn check_cooldown(town: &Town, agent: &Identity, life: &Record) -> Result<()> {
-    let began: Option<Timestamp> = life.started_at.as_deref().and_then(|at| at.parse().ok());
-    let Some(began) = began else {
+/// What need not be asked again of a life.
+fn known(life: &Record) -> Option<Record> {
+    Some(life.clone()).filter(|life| life.agent.is_some())
+}
+
+fn check_cooldown(town: &Town, agent: &Identity, container: &Container) -> Result<()> {
+    let Some(began) = container.life().and_then(|life| life.began_at()) else {
         return Ok(());
     };
-    let age = Timestamp::now().as_second() - began.as_second();
+    let age = Timestamp::now().as_second() - began;
     let cooldown = i64::try_from(town.settings().handoff.cooldown.0).unwrap_or(i64::MAX);
     match too_soon(age, cooldown) {
         None => Ok(()),

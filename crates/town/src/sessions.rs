@@ -97,8 +97,8 @@ impl Sessions {
         Ok(())
     }
 
-    /// The same where it was just asked what the journal says of the one life that is not
-    /// new among these.
+    /// The same where it is known what the journal says of the one life that is not new
+    /// among these.
     pub(crate) fn record_known(&self, lines: &[Record], life: &Record) -> Result<()> {
         self.journal.append(lines)?;
         let known = HashMap::from([(life.id.clone(), Known::Open(life.clone()))]);
@@ -158,12 +158,6 @@ impl Sessions {
             .into_iter()
             .map(|(id, known)| (id, known.into_life()))
             .collect())
-    }
-
-    /// Brings the index up to date for the question that follows, which tells what goes
-    /// wrong.
-    pub(crate) fn open_ahead(&self) {
-        let _ = self.ask(|_| Ok(()));
     }
 
     /// Those of these lives that are in the journal, and not in the archive.
