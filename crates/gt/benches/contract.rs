@@ -112,7 +112,10 @@ fn handoffs(home: &Home) {
             "Go on.",
         ])
     };
-    let call = |args: &[&str]| time(&mut home.tmux(args));
+    let call = |args: &[&str]| {
+        rest();
+        time(&mut home.tmux(args))
+    };
     call(&["new-session", "-d", "-s", "mine", "exec sleep 100000"]);
     let respawn = &["respawn-pane", "-k", "-t", "=mine:", "exec sleep 100000"];
     let waits = waits_for_the_disk(home, hand_over());
@@ -129,6 +132,7 @@ fn handoffs(home: &Home) {
         ]);
         let tag = call(&["set-option", "-t", "=mine:", "@gt_session", "x"]);
         needed.push(list + call(respawn) + tag + disk);
+        rest();
         ours.push(time(&mut hand_over()));
         await_what_it_left(home);
     }
@@ -140,6 +144,12 @@ fn handoffs(home: &Home) {
         median(needed),
         ours,
     );
+}
+
+/// Lets what was begun come to rest: a program that tmux has just started is still at it
+/// when tmux has answered, and what is measured next would pay for it.
+fn rest() {
+    std::thread::sleep(Duration::from_millis(20));
 }
 
 /// Waits for the process to which a handoff has left what nobody waits for: beside it

@@ -174,9 +174,20 @@ impl Server {
     /// `-F` is added here. Without a server the answer is an error of the kind
     /// [`ErrorKind::NoServer`], not an empty list.
     pub fn rows<R: Row>(&self, list: Command) -> Result<Vec<R>, Error> {
+        self.rows_while(list, || ())
+    }
+
+    /// The same for who has something to do while the server looks: it is done once the
+    /// server was asked. Where a program has to ask, it is not done, and nothing is waited
+    /// for either.
+    pub fn rows_while<R: Row>(
+        &self,
+        list: Command,
+        meanwhile: impl FnOnce(),
+    ) -> Result<Vec<R>, Error> {
         let listing = Listing::new();
         let command = listing.command::<R>(list.clone());
-        let output = self.capture(&command.into(), Privacy::Open)?;
+        let output = self.capture_while(&command.into(), Privacy::Open, meanwhile)?;
         listing.parse(&output, &list)
     }
 
@@ -231,6 +242,15 @@ impl Server {
 
     /// The bytes that the commands wrote to stdout.
     fn capture(&self, batch: &Batch, privacy: Privacy) -> Result<Vec<u8>, Error> {
+        self.capture_while(batch, privacy, || ())
+    }
+
+    fn capture_while(
+        &self,
+        batch: &Batch,
+        privacy: Privacy,
+        meanwhile: impl FnOnce(),
+    ) -> Result<Vec<u8>, Error> {
         if let Some(command) = batch
             .commands()
             .find(|command| command.words().any(|word| word.contains('\0')))
@@ -242,7 +262,7 @@ impl Server {
         if batch.is_empty() {
             return Ok(Vec::new());
         }
-        match direct::capture(&self.settings, batch, privacy) {
+        match direct::capture(&self.settings, batch, privacy, meanwhile) {
             Some(result) => result,
             None => exec::capture(&self.settings, batch, privacy),
         }

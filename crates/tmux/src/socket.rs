@@ -69,8 +69,9 @@ pub(crate) enum Outcome {
     TimedOut,
 }
 
-/// Runs the command line on the server, if that is possible.
-pub(crate) fn run(request: &Request<'_>) -> Outcome {
+/// Runs the command line on the server, if that is possible. While the server is at it the
+/// caller does something else.
+pub(crate) fn run(request: &Request<'_>, meanwhile: impl FnOnce()) -> Outcome {
     let Some(layout) = Layout::of(request.version) else {
         return Outcome::NotTried;
     };
@@ -93,6 +94,7 @@ pub(crate) fn run(request: &Request<'_>) -> Outcome {
             reason: "the connection broke".to_owned(),
         };
     }
+    meanwhile();
     let exchange = Exchange::new(layout, request.input);
     converse(&mut stream, exchange, deadline)
 }

@@ -192,11 +192,15 @@ fn read_all(town: &Town) -> Result<Vec<Container>> {
 
 /// Reads one container by its name.
 pub fn find(town: &Town, name: &str) -> Result<Option<Container>> {
+    find_while(town, name, || ())
+}
+
+fn find_while(town: &Town, name: &str, meanwhile: impl FnOnce()) -> Result<Option<Container>> {
     let Ok(target) = SessionName::try_from(name) else {
         return Ok(None);
     };
     let command = Command::new("list-panes").arg("-s").target(target);
-    match town.server().rows::<PaneRow>(command) {
+    match town.server().rows_while::<PaneRow>(command, meanwhile) {
         Ok(rows) => Ok(group(rows, town).into_iter().next()),
         Err(error) if matches!(error.kind(), ErrorKind::NoServer | ErrorKind::NoSuchSession) => {
             Ok(None)
@@ -371,10 +375,21 @@ impl Container {
 /// The container of an agent: by its name where that fits, and else by its tag,
 /// since a role's settings may have changed after it was started.
 pub fn of_agent(town: &Town, identity: &Identity) -> Result<Option<Container>> {
-    if let Ok(name) = crate::roles::container_name(town, identity)
-        && let Some(container) = find(town, &name)?.filter(|c| c.identity() == Some(identity))
-    {
-        return Ok(Some(container));
+    of_agent_while(town, identity, || ())
+}
+
+/// The same for who has something to do while tmux looks.
+pub(crate) fn of_agent_while(
+    town: &Town,
+    identity: &Identity,
+    meanwhile: impl FnOnce(),
+) -> Result<Option<Container>> {
+    if let Ok(name) = crate::roles::container_name(town, identity) {
+        let found = find_while(town, &name, meanwhile)?;
+        let own = found.filter(|container| container.identity() == Some(identity));
+        if own.is_some() {
+            return Ok(own);
+        }
     }
     let all = list(town)?;
     Ok(all

@@ -30,7 +30,6 @@ use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, save as saved};
 use gt_tmux::{Command, SessionName};
 use jiff::Timestamp;
-use std::thread::ScopedJoinHandle;
 
 /// Where a test can kill a handoff.
 pub const FAULT_POINTS: &[&str] = &[
@@ -79,12 +78,9 @@ pub fn hold(town: &Town, agent: &Identity) -> Result<FileLock> {
 
 /// Looks at everything that a handoff needs, and touches nothing.
 pub fn intend(town: &Town, agent: &Identity, options: &HandoffOptions) -> Result<Intent> {
-    let container = std::thread::scope(|scope| {
-        let asked = scope.spawn(|| containers::of_agent(town, agent));
-        // What is asked next is opened while tmux answers.
-        Work::of(town).open_ahead();
-        join(asked)
-    })?;
+    // What is asked next is opened while tmux answers.
+    let open_ahead = || Work::of(town).open_ahead();
+    let container = containers::of_agent_while(town, agent, open_ahead)?;
     let container = container.filter(|container| container.life().is_some());
     let container = container.ok_or_else(|| {
         Problem::not_found(format!(
@@ -225,8 +221,9 @@ pub fn go_on(
     // What the start needs is read while the letter goes to the disk.
     let (handed, prepared) = std::thread::scope(|scope| {
         let prepared = scope.spawn(|| start::prepare(town, &intent.agent, &wishes));
-        (leave(town, intent, options), join(prepared))
+        (leave(town, intent, options), prepared.join())
     });
+    let prepared = prepared.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     let handed = handed?;
     let started = start::take_over(town, prepared?, container.clone(), Some(&handed))?;
     Ok((handed.letter.id, started))
@@ -276,12 +273,6 @@ pub fn ask_for_take_over(town: &Town, container: &Container) -> Result<()> {
         .run(Command::new("run-shell").target(target).arg(TAKE_OVER))
         .map(drop)
         .map_err(|error| tmux_problem("tmux could not be asked for the next life", error))
-}
-
-fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
-    thread
-        .join()
-        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// The life that a container holds. What a handoff needs of it tmux has nearly always said

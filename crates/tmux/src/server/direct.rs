@@ -35,10 +35,12 @@ const READING: [&str; 13] = [
 ];
 
 /// Runs the batch and gives what it wrote to stdout, or nothing if the program has to do it.
+/// While the server is at it the caller does something else.
 pub(super) fn capture(
     settings: &Settings,
     batch: &Batch,
     privacy: Privacy,
+    meanwhile: impl FnOnce(),
 ) -> Option<Result<Vec<u8>, Error>> {
     let (version, binary) = settings.known.as_ref()?;
     let contains = |names: &[&str]| {
@@ -55,7 +57,7 @@ pub(super) fn capture(
         script = batch.to_script();
     }
     let socket = settings.socket_path();
-    let outcome = socket::run(&Request {
+    let request = Request {
         socket: &socket,
         version: *version,
         binary,
@@ -63,7 +65,8 @@ pub(super) fn capture(
         argv,
         input: script.as_bytes(),
         timeout: settings.timeout(),
-    });
+    };
+    let outcome = socket::run(&request, meanwhile);
     let description = || exec::describe(batch, privacy);
     Some(match outcome {
         Outcome::Finished {
