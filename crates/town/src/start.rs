@@ -36,7 +36,6 @@ use crate::{
 };
 use container::Made;
 use gt_core::problem::Kind;
-use gt_core::process::Table;
 use gt_core::record::{Outcome, Record};
 use gt_core::session::SessionId;
 use gt_core::startup::tag;
@@ -47,7 +46,6 @@ use place::{Existing, Place, Previous};
 use prepared::Prepared;
 use restored::Replay;
 use std::path::PathBuf;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// An agent that was started.
@@ -108,9 +106,9 @@ fn begin(
 ) -> Result<Started> {
     let (identity, options) = (prepared.identity, prepared.options);
     // Whose processes those of the old life are is told by their parents, while it lives.
-    let before = existing.leaving.as_ref().map(|leaving| {
+    let before = existing.leaving.as_ref().and_then(|leaving| {
         let roots = [leaving.pane().pid, std::process::id()];
-        std::thread::spawn(move || processes::trees(&roots))
+        Leaving::of(leaving, &processes::trees(&roots))
     });
     let new_server = !look::keys_are_current(&existing.keys_tag);
     if new_server {
@@ -148,13 +146,10 @@ fn begin(
             monitor::tell(town);
             if is_recorded {
                 fault::point(town, "handoff.respawned");
-                let leaving = existing.leaving.as_ref();
                 is_settled = true;
-                std::thread::scope(|scope| {
-                    scope.spawn(|| settle_apart(town, previous.as_ref(), leaving, before));
-                    note_process(town, &prepared, &made)?;
-                    sessions.add_process(made.add_to(Record::about(session.to_string())))
-                })?;
+                settle_apart(town, previous.as_ref(), before.as_ref());
+                note_process(town, &prepared, &made)?;
+                sessions.add_process(made.add_to(Record::about(session.to_string())))?;
             } else {
                 remember(&sessions, made.add_to(begin), previous.as_ref(), None)?;
                 is_recorded = true;
@@ -229,17 +224,9 @@ fn note_process(town: &Town, prepared: &Prepared<'_>, made: &Made) -> Result<()>
 /// Ends what a life has left that handed over, and writes its epilogue, in a process of
 /// its own: whoever hands over waits neither until others have left nor until git was
 /// asked. It begins as soon as the pane is another's, and goes on whatever becomes of us.
-fn settle_apart(
-    town: &Town,
-    previous: Option<&Previous>,
-    leaving: Option<&Container>,
-    before: Option<JoinHandle<Table>>,
-) {
-    let before = before.and_then(|before| before.join().ok());
-    let leaving = leaving.zip(before);
-    let leaving = leaving.and_then(|(container, before)| Leaving::of(container, &before));
+fn settle_apart(town: &Town, previous: Option<&Previous>, leaving: Option<&Leaving>) {
     if let Some(lost) = previous {
-        epilogue::write_apart(town, &lost.id, leaving.as_ref());
+        epilogue::write_apart(town, &lost.id, leaving);
     }
 }
 

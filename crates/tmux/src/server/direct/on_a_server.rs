@@ -28,7 +28,7 @@ fn both(test: &TestServer) -> (Server, Server) {
 /// What the socket says, which must have been able to.
 fn direct(server: &Server, batch: impl Into<Batch>) -> Result<String, Error> {
     let batch = batch.into();
-    let result = capture(server.settings(), &batch, Privacy::Open);
+    let result = capture(server.settings(), &batch, Privacy::Open, || ());
     let result = result.unwrap_or_else(|| panic!("{batch:?} was left to the program"));
     result.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -116,7 +116,7 @@ fn bytes_that_are_no_text_arrive() {
         .arg(file.to_str().unwrap());
     program.run(load).unwrap();
     let show = Batch::from(Command::new("show-buffer").option("-b", "raw"));
-    let shown = capture(socket.settings(), &show, Privacy::Open)
+    let shown = capture(socket.settings(), &show, Privacy::Open, || ())
         .unwrap()
         .unwrap();
     assert_eq!(shown, bytes);
@@ -124,6 +124,24 @@ fn bytes_that_are_no_text_arrive() {
         shown,
         exec::capture(program.settings(), &show, Privacy::Open).unwrap()
     );
+}
+
+#[test]
+fn something_else_is_done_while_the_server_is_at_it() {
+    crate::query! {
+        struct Named {
+            name: String = "#{session_name}",
+        }
+    }
+    let test = TestServer::new();
+    let (program, socket) = both(&test);
+    program.run(new_session("main")).unwrap();
+    let list = || Command::new("list-sessions");
+    let mut done = 0;
+    let rows: Vec<Named> = socket.rows_while(list(), || done += 1).unwrap();
+    assert_eq!((rows[0].name.as_str(), done), ("main", 1));
+    let rows: Vec<Named> = program.rows_while(list(), || done += 1).unwrap();
+    assert_eq!((rows[0].name.as_str(), done), ("main", 1));
 }
 
 #[test]
@@ -217,11 +235,12 @@ fn without_a_server_it_says_so_or_leaves_the_start_to_the_program() {
         capture(
             socket.settings(),
             &new_session("main").into(),
-            Privacy::Open
+            Privacy::Open,
+            || ()
         )
         .is_none()
     );
-    assert!(capture(socket.settings(), &say("x").into(), Privacy::Private).is_none());
+    assert!(capture(socket.settings(), &say("x").into(), Privacy::Private, || ()).is_none());
     socket.run(new_session("main")).unwrap();
     assert!(socket.has_session(&name("main")).unwrap());
 }
@@ -265,7 +284,7 @@ fn a_server_of_another_program_is_left_to_the_program() {
         .clone()
         .with_program(&copy)
         .with_version(program.version().unwrap());
-    assert!(capture(upgraded.settings(), &say("x").into(), Privacy::Open).is_none());
+    assert!(capture(upgraded.settings(), &say("x").into(), Privacy::Open, || ()).is_none());
     assert_eq!(upgraded.run(say("x")).unwrap(), "x\n");
 }
 
@@ -276,7 +295,7 @@ fn a_version_that_nobody_tried_is_left_to_the_program() {
     program.run(new_session("main")).unwrap();
     for version in [Version::new(3, 1), Version::new(9, 0), Version::UNRELEASED] {
         let server = program.clone().with_version(version);
-        assert!(capture(server.settings(), &say("x").into(), Privacy::Open).is_none());
+        assert!(capture(server.settings(), &say("x").into(), Privacy::Open, || ()).is_none());
     }
 }
 
