@@ -32,6 +32,9 @@ pub struct Checkpoint {
     /// The life that wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
+    /// The life after that one, once it has been told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told_to: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notes: Option<String>,
 }
@@ -40,6 +43,13 @@ impl Checkpoint {
     /// Whether it is too old to be believed, by its age in seconds.
     pub fn is_stale(age_seconds: i64) -> bool {
         age_seconds > STALE_AFTER_SECONDS
+    }
+
+    /// Whether a life needs it no more: it wrote it itself, or was told of it.
+    pub fn is_known_to(&self, life: &str) -> bool {
+        [&self.session_id, &self.told_to]
+            .iter()
+            .any(|knows| knows.as_deref() == Some(life))
     }
 
     /// What it says, in one line.

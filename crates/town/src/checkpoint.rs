@@ -3,12 +3,18 @@
 //! They are in `.runtime/checkpoints/<address>.json`, and not in the agent's folder,
 //! where they would be a change that git shows.
 
-use crate::git::Git;
+mod round;
+
+pub use round::refresh_all;
+
+use crate::git::{Git, Status as Worktree};
+use crate::lock::FileLock;
 use crate::sessions::{Query, Sessions, timestamp};
-use crate::work::Work;
+use crate::work::{Hooked, Work};
 use crate::{Result, Town, files};
 use gt_core::checkpoint::Checkpoint;
 use gt_core::record::{Record, Status};
+use gt_core::work::WorkId;
 use gt_core::{Identity, Problem};
 use jiff::Timestamp;
 use std::path::{Path, PathBuf};
@@ -18,9 +24,8 @@ use std::time::Duration;
 const MOST_FILES: usize = 100;
 /// A repository that does not answer must hold up nobody.
 const LIMIT: Duration = Duration::from_secs(10);
-
-/// So old a checkpoint may be when an agent ends a turn.
-const OLD: Duration = Duration::from_secs(5 * 60);
+/// Whoever writes one has its lock for as long as a small file takes.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the agent itself says.
 #[derive(Clone, Debug, Default)]
@@ -30,68 +35,110 @@ pub struct Said {
     pub notes: Option<String>,
 }
 
-/// Writes down where an agent's work stands now.
+/// Writes down where an agent's work stands now, as the agent says it.
 pub fn write(town: &Town, agent: &Identity, dir: &Path, said: Said) -> Result<Checkpoint> {
     let life = running_life(town, agent)?;
+    let (seen, _) = look(town, agent, life, dir)?;
+    let checkpoint = Checkpoint {
+        molecule_id: said.molecule.or(seen.molecule_id),
+        current_step: said.step.or(seen.current_step),
+        notes: said.notes,
+        ..seen
+    };
+    let _lock = lock(town)?;
+    put(town, agent, &checkpoint)?;
+    Ok(checkpoint)
+}
+
+/// Writes it anew for a life that goes on: what that life said itself stays said. Steps go
+/// on, so what was true of them then may be long over. Not if it is about an item that is on
+/// the hook no more when all is seen: that is done, and its checkpoint forgotten.
+pub(crate) fn refresh(
+    town: &Town,
+    agent: &Identity,
+    life: &str,
+    about: Option<&WorkId>,
+) -> Result<()> {
+    let Some(life) = running_life(town, agent)?.filter(|running| running.id == life) else {
+        return Ok(());
+    };
+    let dir = PathBuf::from(life.cwd.clone().unwrap_or_default());
+    let (seen, has_answered) = look(town, agent, Some(life), &dir)?;
+    let _lock = lock(town)?;
+    if let Some(item) = about
+        && Work::of(town).holder(item)? != Some(agent.address())
+    {
+        return Ok(());
+    }
+    let known = read(town, agent)?.filter(|known| known.session_id == seen.session_id);
+    let checkpoint = match known {
+        None => seen,
+        // The agent has said it itself while we looked.
+        Some(known) if known.timestamp > seen.timestamp => return Ok(()),
+        Some(known) if has_answered => Checkpoint {
+            notes: known.notes,
+            ..seen
+        },
+        // A repository that does not answer now is as it was, for all we know.
+        Some(known) => Checkpoint {
+            modified_files: known.modified_files,
+            modified_count: known.modified_count,
+            last_commit: known.last_commit,
+            branch: known.branch,
+            notes: known.notes,
+            ..seen
+        },
+    };
+    put(town, agent, &checkpoint)
+}
+
+/// How an agent's work stands, and whether git has said so: where there is no repository
+/// there is nothing to say of one. It has the time at which the look began.
+fn look(
+    town: &Town,
+    agent: &Identity,
+    life: Option<Record>,
+    dir: &Path,
+) -> Result<(Checkpoint, bool)> {
+    let timestamp = timestamp(None);
     let hooked = Work::of(town).hooked(&agent.address())?;
-    let git = Git::at(dir, town.around()).within(LIMIT);
-    // Where there is no repository there is nothing to say of one.
-    let one_line = |args: &[&str]| git.run(args).ok().filter(|text| !text.is_empty());
-    let status = git.run(["status", "--porcelain", "-z"]).unwrap_or_default();
-    let changed = changed_files(&status);
+    let worktree = Worktree::of(Git::at(dir, town.around()).within(LIMIT));
+    let has_answered = worktree.is_ok();
+    let worktree = worktree.unwrap_or_default();
     let steps = life
         .as_ref()
         .map_or_else(|| Ok(Vec::new()), |life| Sessions::of(town).steps(&life.id))?;
     let open = steps.iter().rev().find(|step| step.completed_at.is_none());
     let checkpoint = Checkpoint {
-        molecule_id: said
-            .molecule
-            .or_else(|| life.as_ref().and_then(|life| life.molecule_id.clone())),
-        current_step: said.step.or_else(|| {
-            open.map(|step| step.reference.clone().unwrap_or_else(|| step.name.clone()))
-        }),
+        molecule_id: life.as_ref().and_then(|life| life.molecule_id.clone()),
+        current_step: open.map(|step| step.reference.clone().unwrap_or_else(|| step.name.clone())),
         step_title: open.map(|step| step.name.clone()),
-        modified_count: changed.len(),
-        modified_files: changed.into_iter().take(MOST_FILES).collect(),
-        last_commit: one_line(&["rev-parse", "--verify", "--quiet", "HEAD"]),
-        branch: one_line(&["symbolic-ref", "--quiet", "--short", "HEAD"]),
-        hooked_bead: hooked.map(|hooked| hooked.item.id.to_string()),
-        timestamp: timestamp(None),
+        modified_count: worktree.changed.len(),
+        modified_files: worktree.changed.into_iter().take(MOST_FILES).collect(),
+        last_commit: worktree.commit,
+        branch: worktree.branch,
+        hooked_bead: hooked
+            .as_ref()
+            .and_then(Hooked::unit)
+            .map(|id| id.to_string()),
+        timestamp,
         session_id: life.map(|life| life.id),
-        notes: said.notes,
+        told_to: None,
+        notes: None,
     };
-    let text = serde_json::to_string_pretty(&checkpoint)
+    Ok((checkpoint, has_answered))
+}
+
+fn put(town: &Town, agent: &Identity, checkpoint: &Checkpoint) -> Result<()> {
+    let text = serde_json::to_string_pretty(checkpoint)
         .map_err(|error| Problem::failed("cannot write a checkpoint").caused_by(error))?;
-    files::write_whole(&path(town, agent), format!("{text}\n").as_bytes())?;
-    Ok(checkpoint)
+    files::write_whole(&path(town, agent), format!("{text}\n").as_bytes())
 }
 
-/// Writes it anew for a life that goes on: what that life said itself stays said.
-pub fn refresh(town: &Town, agent: &Identity, life: &str, dir: &Path) -> Result<Checkpoint> {
-    let known = read(town, agent)?.filter(|known| known.session_id.as_deref() == Some(life));
-    // Steps go on: what was true of them then may be long over.
-    let said = Said {
-        notes: known.and_then(|known| known.notes),
-        ..Said::default()
-    };
-    write(town, agent, dir, said)
-}
-
-/// The same for an agent that has work, unless it was done a moment ago. It is asked for
-/// at the end of a turn, as nobody is awake who could look at the clock.
-pub fn refresh_if_old(town: &Town, agent: &Identity) -> Result<()> {
-    let written = path(town, agent)
-        .metadata()
-        .and_then(|meta| meta.modified());
-    let is_young = written.is_ok_and(|at| at.elapsed().is_ok_and(|age| age < OLD));
-    let life = town.around().var("GT_SESSION_UUID");
-    let (Some(life), false) = (life, is_young) else {
-        return Ok(());
-    };
-    if Work::of(town).hooked(&agent.address())?.is_none() {
-        return Ok(());
-    }
-    refresh(town, agent, life, &town.around().current_dir).map(drop)
+/// An agent may write while somebody does it for it.
+fn lock(town: &Town) -> Result<FileLock> {
+    let path = town.runtime_dir().join("locks/checkpoints.lock");
+    FileLock::take(&path, PATIENCE)
 }
 
 /// The checkpoint of an agent. One that cannot be read is none: it is only a help.
@@ -100,8 +147,21 @@ pub fn read(town: &Town, agent: &Identity) -> Result<Option<Checkpoint>> {
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
+/// Notes that a life was told what another has left: from now on its own may take the place.
+pub(crate) fn note_told(town: &Town, agent: &Identity, life: &str) -> Result<()> {
+    let _lock = lock(town)?;
+    match read(town, agent)? {
+        Some(left) if !left.is_known_to(life) => {
+            let told_to = Some(life.to_owned());
+            put(town, agent, &Checkpoint { told_to, ..left })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Forgets it. Says whether there was one.
 pub fn clear(town: &Town, agent: &Identity) -> Result<bool> {
+    let _lock = lock(town)?;
     let path = path(town, agent);
     let was_there = path.exists();
     files::remove_if_there(&path)?;
@@ -125,35 +185,6 @@ pub(crate) fn running_life(town: &Town, agent: &Identity) -> Result<Option<Recor
     Ok(lives.into_iter().next())
 }
 
-/// The paths of `git status --porcelain -z`; of a renamed file the new one.
-pub(crate) fn changed_files(status: &str) -> Vec<String> {
-    let mut files = Vec::new();
-    let mut entries = status.split('\0');
-    while let Some(entry) = entries.next() {
-        let Some((kind, path)) = entry.split_at_checked(3) else {
-            continue;
-        };
-        if kind.starts_with('R') || kind.starts_with('C') {
-            // The name before it is an entry of its own.
-            entries.next();
-        }
-        files.push(path.to_owned());
-    }
-    files
-}
-
 fn path(town: &Town, agent: &Identity) -> PathBuf {
     town.file_about(agent, "checkpoints")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_are_read_as_git_names_them() {
-        let status = " M a b.rs\0R  new.rs\0old.rs\0?? ü\0";
-        assert_eq!(changed_files(status), ["a b.rs", "new.rs", "ü"]);
-        assert_eq!(changed_files(""), [""; 0]);
-    }
 }

@@ -1,5 +1,9 @@
 //! The real `git`, called with arguments and never through a shell.
 
+mod status;
+
+pub(crate) use status::Status;
+
 use crate::program::{self, Limits};
 use crate::{Result, Surroundings};
 use gt_core::Problem;

@@ -174,8 +174,7 @@ pub fn leave(town: &Town, intent: &Intent, options: &HandoffOptions) -> Result<H
     if options.mode == Mode::Auto {
         event = event.with("mode", "auto");
         // The other modes end the life, and what follows is told by its successor.
-        let dir = intent.life.cwd.clone().unwrap_or_default();
-        checkpoint::refresh(town, agent, &intent.life.id, dir.as_ref())?;
+        checkpoint::refresh(town, agent, &intent.life.id, None)?;
     }
     Events::of(town).note(vec![event]);
     Ok(handed)

@@ -18,6 +18,7 @@ use gt_core::handoff::Marker;
 use gt_core::prime::{self, Composed, Section, Situation, Source, State};
 use gt_core::record::Record;
 use gt_core::startup::tag;
+use gt_core::work::WorkId;
 use gt_core::{Identity, Problem};
 use gt_tmux::{Batch, Command, SessionName};
 use std::collections::HashMap;
@@ -62,7 +63,12 @@ pub fn gather(town: &Town, agent: &Identity, source: Source) -> Result<Primed> {
         let age = checkpoint::age(&found);
         (found, age)
     });
-    let checkpoint = found.filter(|(_, age)| !Checkpoint::is_stale(*age));
+    let work = hooked.as_ref().and_then(Hooked::unit);
+    let checkpoint = found.filter(|(left, age)| {
+        let bead = left.hooked_bead.as_deref();
+        let is_over = bead.is_some() && bead != work.as_ref().map(WorkId::as_str);
+        !is_over && !Checkpoint::is_stale(*age)
+    });
     let marker = handoff::read_marker(town, agent)?;
     let writer = checkpoint
         .as_ref()
@@ -140,6 +146,11 @@ pub fn due_with_prompt(town: &Town, conversation: &str) -> Result<Option<Source>
 pub fn settle(town: &Town, primed: &Primed) -> Result<()> {
     if primed.marker.is_some() {
         handoff::remove_marker(town, &primed.agent)?;
+    }
+    let left = primed.checkpoint.as_ref().map(|(left, _)| left);
+    let life = primed.life.as_ref().map(|life| life.id.as_str());
+    if let Some(life) = life.filter(|life| left.is_some_and(|left| !left.is_known_to(life))) {
+        checkpoint::note_told(town, &primed.agent, life)?;
     }
     // Without the life's id: it is a part of every beginning, and worth no line in one.
     let event = Event::new("prime", primed.agent.address())

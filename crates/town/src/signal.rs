@@ -10,7 +10,7 @@ use crate::events::Events;
 use crate::harnesses::Presets;
 use crate::queue::{self, Queue};
 use crate::sessions::Sessions;
-use crate::{Result, Town, checkpoint, monitor, save, task, usage};
+use crate::{Result, Town, monitor, save, task, usage};
 use gt_core::record::Record;
 use gt_core::signal::{self, Event, Said};
 use gt_core::startup::tag;
@@ -113,11 +113,6 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
         save::request_if_old(town);
     }
     conversation.map_or(Ok(()), |id| remember_conversation(town, &before, id))?;
-    // One that only begins has yet to read what another life left.
-    let is_over = signal::ends_a_turn(event) && event != Event::SessionStart;
-    if let Some(own) = own.filter(|_| is_over) {
-        checkpoint::refresh_if_old(town, &own)?;
-    }
     undone.and(noted)
 }
 

@@ -3,8 +3,8 @@ use crate::context::Context;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint};
 use clap::Args;
-use gt_town::hook_log;
 use gt_town::save::{self, Entry};
+use gt_town::{checkpoint, hook_log};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -34,6 +34,12 @@ pub(crate) fn run(args: &SaveArgs, context: &Context) -> Answer {
         true => save::timer(&town),
         false => save::save(&town, args.auto),
     };
+    if args.auto {
+        // Whatever became of the save: it tells of containers, and these of the work.
+        for problem in checkpoint::refresh_all(&town) {
+            hook_log::note(&town, "checkpoint", &problem);
+        }
+    }
     let made = match made {
         Ok(made) => made,
         // The next start or stop tries again.

@@ -88,6 +88,10 @@ fn from_a_wish_to_merged_work_over_a_handoff_and_a_crash() {
         told(stage, 0, "Begin now");
         let first = await_life(stage, 1);
         assert_eq!(first["work_unit"], id);
+        wait_until("a checkpoint by itself", PATIENCE, || {
+            let noted = read(stage, &["checkpoint", "read", "--agent", MAX]);
+            (noted["session_id"] == first["id"] && noted["hooked_bead"] == id).then_some(())
+        });
 
         let dir = stage.path("gt/gastown/crew/max");
         fs::write(dir.join("poem.txt"), "one\ntwo\n").unwrap();

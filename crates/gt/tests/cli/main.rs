@@ -10,6 +10,7 @@ mod accounts;
 mod attaching;
 mod beads;
 mod board;
+mod checkpoints;
 mod contract;
 mod crowd;
 mod dev_servers;

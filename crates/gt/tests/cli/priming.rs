@@ -9,10 +9,10 @@ use std::fs;
 use std::io::Write;
 use std::process::Stdio;
 
-const MAX: &str = "gastown/crew/max";
+pub(crate) const MAX: &str = "gastown/crew/max";
 
 /// Runs `gt` as that agent would in its container.
-fn as_agent(env: &TestEnv, args: &[&str], report: Option<&Value>) -> Answer {
+pub(crate) fn as_agent(env: &TestEnv, args: &[&str], report: Option<&Value>) -> Answer {
     let life = lives(env, &["--agent", MAX, "--limit", "1"]);
     let mut command = env.gt_command(args);
     command.env("GT_ROLE", MAX).env("GT_ROOT", env.town());
@@ -45,7 +45,7 @@ fn state(env: &TestEnv) -> String {
     said["state"].as_str().unwrap().to_owned()
 }
 
-fn give_work(env: &TestEnv, title: &str) -> String {
+pub(crate) fn give_work(env: &TestEnv, title: &str) -> String {
     let item = env.json(&[
         "work",
         "create",

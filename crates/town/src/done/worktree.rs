@@ -1,7 +1,6 @@
 //! What an agent leaves in its worktree.
 
-use crate::checkpoint::changed_files;
-use crate::git::Git;
+use crate::git::{Git, Status};
 use crate::merge::{Base, queued_ref};
 use crate::work::Handed;
 use crate::{Result, Town, roles, task, workspace};
@@ -35,14 +34,16 @@ impl<'a> Worktree<'a> {
         }
         let base = Base::of(town, rig)?;
         let git = Git::at(&dir, town.around());
-        let commit = git.run(["rev-parse", "--verify", "HEAD^{commit}"])?;
+        let status = Status::of_every_file(git)?;
+        let commit = status.commit.ok_or_else(|| {
+            Problem::conflict(format!("nothing is committed in {}", dir.display()))
+        })?;
         let tip = base.tip()?;
         let count = git.run(["rev-list", "--count", &commit, &format!("^{tip}")])?;
-        let status = git.run(["status", "--porcelain", "-z", "--untracked-files=all"])?;
         Ok(Some(Worktree {
-            branch: git.run(["symbolic-ref", "--quiet", "--short", "HEAD"]).ok(),
+            branch: status.branch,
             commits: count.parse().unwrap_or(usize::MAX),
-            changed: changed_files(&status),
+            changed: status.changed,
             base,
             rig,
             dir,

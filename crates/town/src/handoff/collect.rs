@@ -1,8 +1,8 @@
 //! How things stand when a life hands over.
 
-use crate::git::Git;
+use crate::git::{Git, Status as Worktree};
 use crate::work::{Query, Work};
-use crate::{Result, Town, checkpoint, mail, molecule, workspace};
+use crate::{Result, Town, mail, molecule, workspace};
 use gt_core::Identity;
 use gt_core::handoff::Collected;
 use gt_core::mail::Letter;
@@ -91,51 +91,22 @@ fn repository(town: &Town, dir: &Path) -> Collected {
         "--remotes",
     ];
     // Each is a process, and they do not need each other.
-    let (status, log) = std::thread::scope(|scope| {
+    let (worktree, log) = std::thread::scope(|scope| {
         let log = scope.spawn(|| git.run(log));
-        let status = git.run(["status", "--porcelain", "--branch", "-z"]);
-        (status, log.join())
+        (Worktree::of(git), log.join())
     });
-    let Ok(status) = status else {
+    let Ok(worktree) = worktree else {
         return Collected::default();
     };
-    let (head, files) = status.split_once('\0').unwrap_or((status.as_str(), ""));
     let log = log.map(Result::unwrap_or_default).unwrap_or_default();
     Collected {
-        branch: branch(head),
-        changed_files: checkpoint::changed_files(files),
+        branch: worktree.branch,
+        changed_files: worktree.changed,
         unpushed: log.lines().map(str::to_owned).collect(),
         ..Collected::default()
     }
 }
 
-/// The branch of the first line of `git status --branch`.
-fn branch(head: &str) -> Option<String> {
-    let words = head.strip_prefix("## ")?;
-    let name = words.strip_prefix("No commits yet on ").unwrap_or(words);
-    let name = name.split("...").next().unwrap_or(name);
-    // One without a branch says so in words.
-    (!name.is_empty() && !name.contains(' ')).then(|| name.to_owned())
-}
-
 fn line(item: &Item) -> String {
     format!("{} {}", item.id, item.title)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::branch;
-
-    #[test]
-    fn a_branch_is_read_as_git_says_it() {
-        for (head, expected) in [
-            ("## main", Some("main")),
-            ("## main...origin/main [ahead 1]", Some("main")),
-            ("## No commits yet on crew/max", Some("crew/max")),
-            ("## HEAD (no branch)", None),
-            ("", None),
-        ] {
-            assert_eq!(branch(head).as_deref(), expected, "{head}");
-        }
-    }
 }

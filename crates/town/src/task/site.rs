@@ -2,7 +2,7 @@
 
 use super::{agent_of, own_container, worktree};
 use crate::containers::Container;
-use crate::git::Git;
+use crate::git::{Git, Status};
 use crate::lock::FileLock;
 use crate::merge::Base;
 use crate::{Result, Town, workspace};
@@ -91,8 +91,7 @@ impl<'a> Site<'a> {
 
     /// The files that are not committed, as they are named to people.
     pub(super) fn changed(&self) -> Result<Vec<String>> {
-        let status = ["status", "--porcelain", "-z", "--untracked-files=all"];
-        Ok(crate::checkpoint::changed_files(&self.git().run(status)?))
+        Ok(Status::of_every_file(self.git())?.changed)
     }
 
     pub(super) fn container(&self) -> Result<Option<Container>> {

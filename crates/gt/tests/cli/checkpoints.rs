@@ -1,0 +1,177 @@
+//! Checkpoints that nobody has to think of.
+
+use crate::env::{PATIENCE, TestEnv};
+use crate::priming::{MAX, as_agent, give_work};
+use crate::remembered::lives;
+use gt_tmux::testing::wait_until;
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+fn file(env: &TestEnv) -> PathBuf {
+    let dir = env.town().join(".runtime/checkpoints");
+    dir.join("gastown.crew.max.json")
+}
+
+fn read(env: &TestEnv) -> Value {
+    env.json(&["checkpoint", "read", "--agent", MAX])
+}
+
+/// Lets the checkpoint be as old as one is that is written anew.
+fn age(env: &TestEnv) {
+    let old = SystemTime::now() - Duration::from_secs(5 * 60);
+    let file = fs::File::options().append(true).open(file(env)).unwrap();
+    file.set_modified(old).unwrap();
+}
+
+/// What tmux's timer calls.
+fn timer(env: &TestEnv) {
+    env.gt(&["save", "--auto", "--timer"]).ok();
+}
+
+fn life(env: &TestEnv) -> String {
+    let lives = lives(env, &["--agent", MAX, "--limit", "1"]);
+    lives[0]["id"].as_str().unwrap().to_owned()
+}
+
+/// Saves by itself are off, so that only the test calls for them.
+fn quiet_crew() -> TestEnv {
+    let env = TestEnv::with_crew(&["max"]);
+    let path = env.town().join("town.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(path, format!("{text}\n[save]\nauto = false\n")).unwrap();
+    env.gt(&["start", MAX]).ok();
+    env
+}
+
+#[test]
+fn a_start_notes_where_the_work_stands_without_being_asked() {
+    let env = TestEnv::with_crew(&["max"]);
+    let id = give_work(&env, "Mend the roof");
+    env.gt(&["start", MAX]).ok();
+    let noted = wait_until("a checkpoint by itself", PATIENCE, || {
+        Some(read(&env)).filter(|noted| !noted.is_null())
+    });
+    assert_eq!(noted["hooked_bead"], id);
+    assert_eq!(noted["session_id"], life(&env));
+    assert_eq!(noted["branch"], "crew/max");
+    assert_eq!(noted["last_commit"].as_str().unwrap().len(), 40);
+}
+
+#[test]
+fn the_timer_notes_what_has_changed_and_keeps_what_was_said() {
+    let env = quiet_crew();
+    timer(&env);
+    assert!(read(&env).is_null(), "who has no work has nothing to note");
+    let id = give_work(&env, "Mend the roof");
+    timer(&env);
+    let noted = read(&env);
+    assert_eq!(noted["hooked_bead"], id);
+    assert_eq!(noted["modified_files"], json!([]));
+
+    as_agent(&env, &["checkpoint", "write", "--notes", "the tiles"], None).ok();
+    let dir = env.town().join("gastown/crew/max");
+    fs::write(dir.join("roof ü.txt"), "tiles\n").unwrap();
+    timer(&env);
+    assert_eq!(read(&env)["modified_count"], 0, "it is young");
+    age(&env);
+    timer(&env);
+    let noted = read(&env);
+    assert_eq!(noted["modified_files"], json!(["roof ü.txt"]));
+    assert_eq!(noted["notes"], "the tiles");
+    assert_eq!(noted["session_id"], life(&env));
+
+    // What is done is not noted any more, and what a save by hand does is another thing.
+    age(&env);
+    fs::remove_file(dir.join("roof ü.txt")).unwrap();
+    env.gt(&["save"]).ok();
+    assert_eq!(read(&env)["modified_count"], 1);
+    env.gt(&["unhook", "--agent", MAX]).ok();
+    timer(&env);
+    assert_eq!(read(&env)["modified_count"], 1);
+}
+
+#[test]
+fn a_repository_that_does_not_answer_is_as_it_was() {
+    let env = quiet_crew();
+    give_work(&env, "Mend the roof");
+    timer(&env);
+    let before = read(&env);
+    let link = env.town().join("gastown/crew/max/.git");
+    fs::rename(&link, link.with_extension("away")).unwrap();
+    age(&env);
+    timer(&env);
+    let after = read(&env);
+    assert_ne!(after["timestamp"], before["timestamp"]);
+    for field in ["branch", "last_commit"] {
+        assert!(after[field].is_string());
+        assert_eq!(after[field], before[field]);
+    }
+}
+
+#[test]
+fn what_another_life_left_stays_until_it_was_told() {
+    let env = quiet_crew();
+    let id = give_work(&env, "Mend the roof");
+    timer(&env);
+    let mut left = read(&env);
+    left["session_id"] = json!("00000000-0000-4000-8000-000000000000");
+    left["notes"] = json!("half the tiles are on");
+    fs::write(file(&env), left.to_string()).unwrap();
+    age(&env);
+    timer(&env);
+    assert_eq!(read(&env)["notes"], "half the tiles are on");
+    // One who only looks is not the one whom it is for.
+    env.gt(&["prime", "--agent", MAX]).ok();
+    timer(&env);
+    assert_eq!(read(&env)["notes"], "half the tiles are on");
+    let told = as_agent(&env, &["prime"], None).ok().stdout;
+    assert!(told.contains("half the tiles are on"), "{told}");
+    assert_eq!(read(&env)["told_to"], life(&env));
+    age(&env);
+    timer(&env);
+    let noted = read(&env);
+    assert_eq!(noted["session_id"], life(&env));
+    assert_eq!(noted["notes"], Value::Null);
+
+    // What was about an item that is on the hook no more is nobody's business now.
+    left["hooked_bead"] = json!("gt-zzzzz");
+    fs::write(file(&env), left.to_string()).unwrap();
+    let told = as_agent(&env, &["prime"], None).ok().stdout;
+    assert!(told.contains(&id), "{told}");
+    assert!(!told.contains("half the tiles are on"), "{told}");
+}
+
+#[test]
+fn a_note_is_not_lost_to_a_look_that_began_before_it() {
+    let env = quiet_crew();
+    give_work(&env, "Mend the roof");
+    let note = |notes: &str| {
+        as_agent(&env, &["checkpoint", "write", "--notes", notes], None).ok();
+    };
+    note("first");
+    age(&env);
+    // A git that says that it was asked, and answers when it may.
+    let (bin, asked, may) = (env.path("bin"), env.path("asked"), env.path("may"));
+    fs::create_dir(&bin).unwrap();
+    let script = format!(
+        "#!/bin/sh\nPATH=\"${{PATH#*:}}\"\n>'{}'\nwhile [ ! -e '{}' ]; do sleep 0.02; done\nexec git \"$@\"\n",
+        asked.display(),
+        may.display()
+    );
+    fs::write(bin.join("git"), script).unwrap();
+    fs::set_permissions(bin.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
+    let mut round = env.gt_command(&["save", "--auto", "--timer"]);
+    let path = std::env::var("PATH").unwrap();
+    let mut round = round
+        .env("PATH", format!("{}:{path}", bin.display()))
+        .spawn()
+        .unwrap();
+    wait_until("git is asked", PATIENCE, || asked.exists().then_some(()));
+    note("second");
+    fs::write(may, "").unwrap();
+    assert!(round.wait().unwrap().success());
+    assert_eq!(read(&env)["notes"], "second");
+}

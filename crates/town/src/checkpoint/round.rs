@@ -1,0 +1,111 @@
+//! Checkpoints for those who write none themselves.
+//!
+//! Nobody of ours is awake who could look at the clock. But tmux calls `gt save` every few
+//! minutes while anything runs, and when it does, we look who has done something.
+
+use super::{age, path, read, refresh};
+use crate::containers;
+use crate::lock::FileLock;
+use crate::work::Work;
+use crate::{Result, Town};
+use gt_core::checkpoint::Checkpoint;
+use gt_core::work::WorkId;
+use gt_core::{Identity, Problem};
+use std::collections::HashMap;
+use std::time::{Duration, SystemTime};
+
+/// So old a checkpoint may become. Saves come more often than the timer's five minutes while
+/// agents are started and stopped, and those are not to ask git each time.
+const OLD: Duration = Duration::from_secs(4 * 60);
+
+/// Notes anew where those stand who have work and have shown something since it was noted
+/// last. Gives what went wrong: the others are seen to all the same.
+pub fn refresh_all(town: &Town) -> Vec<Problem> {
+    round(town).unwrap_or_else(|problem| vec![problem])
+}
+
+fn round(town: &Town) -> Result<Vec<Problem>> {
+    let lock = town.runtime_dir().join("locks/checkpoint-round.lock");
+    // One that takes long is not overtaken: it sees what we would.
+    let Some(_held) = FileLock::try_take(&lock)? else {
+        return Ok(Vec::new());
+    };
+    let each = due(town)?.into_iter();
+    let failed = each.filter_map(|due| refresh(town, &due.agent, &due.life, Some(&due.item)).err());
+    Ok(failed.collect())
+}
+
+/// One whose checkpoint is to be written.
+struct Due {
+    agent: Identity,
+    life: String,
+    item: WorkId,
+}
+
+fn due(town: &Town) -> Result<Vec<Due>> {
+    let mut hooks: HashMap<String, WorkId> = Work::of(town).hooks()?.into_iter().collect();
+    if hooks.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut due = Vec::new();
+    for container in containers::list(town)? {
+        let (Some(agent), Some(life)) = (container.identity(), container.life()) else {
+            continue;
+        };
+        let life = life.to_string();
+        let Some(item) = hooks.remove(&agent.address()) else {
+            continue;
+        };
+        if !container.pane().dead
+            && written(town, agent).is_none_or(|at| has_gone_on(at, container.pane().activity))
+            && !is_yet_to_be_told(town, agent, &life)?
+        {
+            due.push(Due {
+                agent: agent.clone(),
+                life,
+                item,
+            });
+        }
+    }
+    Ok(due)
+}
+
+fn written(town: &Town, agent: &Identity) -> Option<SystemTime> {
+    path(town, agent).metadata().ok()?.modified().ok()
+}
+
+/// Whether a checkpoint is old, and anything was printed since, at that second. The programs
+/// print whatever they do, so one whose screen stands still has changed nothing.
+fn has_gone_on(written: SystemTime, printed: i64) -> bool {
+    let is_old = written.elapsed().is_ok_and(|age| age >= OLD);
+    let written = written.duration_since(SystemTime::UNIX_EPOCH);
+    let written = written.map_or(0, |since| since.as_secs());
+    is_old && u64::try_from(printed).is_ok_and(|printed| printed >= written)
+}
+
+/// Whether the checkpoint is what an earlier life left for this one, which has not read it.
+fn is_yet_to_be_told(town: &Town, agent: &Identity, life: &str) -> Result<bool> {
+    let left = read(town, agent)?.filter(|left| !Checkpoint::is_stale(age(left)));
+    Ok(left.is_some_and(|left| !left.is_known_to(life)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_shown_nothing_since_is_left_alone() {
+        let now = SystemTime::now();
+        let seconds = |at: SystemTime| {
+            let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap();
+            i64::try_from(since.as_secs()).unwrap()
+        };
+        let old = now - OLD;
+        assert!(has_gone_on(old, seconds(now)));
+        assert!(has_gone_on(old, seconds(old)), "in the same second");
+        assert!(!has_gone_on(old, seconds(old) - 1));
+        assert!(!has_gone_on(old + Duration::from_secs(5), seconds(now)));
+        // A clock that was set back makes nobody write for ever.
+        assert!(!has_gone_on(now + OLD, seconds(now)));
+    }
+}
