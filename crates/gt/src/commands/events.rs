@@ -6,6 +6,7 @@ use gt_core::Problem;
 use gt_core::event::{Event, Visibility};
 use gt_town::events::{self, Events, Query};
 use gt_town::stream::{self, Follow, Server};
+use gt_town::work::Work;
 use gt_town::{Town, target, when};
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
@@ -103,10 +104,11 @@ pub(crate) fn run(args: EventsArgs, context: &Context) -> Answer {
                 target::resolve(&town, text).map_or_else(|_| text.to_owned(), |who| who.address())
             });
             let about = args.about.as_deref().map(|text| names_of(&town, text));
+            let about = about.transpose()?.unwrap_or_default();
             let query = Query {
                 kinds: args.kinds,
                 actor,
-                about: about.unwrap_or_default(),
+                about,
                 ..Query::default()
             };
             show(&town, query, &args.view, audit_line, context)?;
@@ -115,11 +117,25 @@ pub(crate) fn run(args: EventsArgs, context: &Context) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
-/// By which names events may call what somebody means: an item is also its task's agent.
-fn names_of(town: &Town, text: &str) -> Vec<String> {
-    let agent = target::resolve(town, text).ok().map(|who| who.address());
-    let agent = agent.filter(|address| address != text);
-    std::iter::once(text.to_owned()).chain(agent).collect()
+/// By which names events may call what somebody means: an item is also its task's agent. Who
+/// is gone from the town is known by what happened.
+fn names_of(town: &Town, text: &str) -> Result<Vec<String>, Problem> {
+    let mut names = vec![text.to_owned()];
+    match target::resolve(town, text) {
+        Ok(agent) => names.extend(Some(agent.address()).filter(|address| address != text)),
+        Err(problem) => {
+            let is_item = text.parse().is_ok_and(|id| Work::of(town).get(&id).is_ok());
+            let anything = Query {
+                about: names.clone(),
+                limit: Some(1),
+                ..Query::default()
+            };
+            if !is_item && Events::of(town).find(&anything)?.is_empty() {
+                return Err(problem);
+            }
+        }
+    }
+    Ok(names)
 }
 
 /// Shows the events that are asked for, and those that come.

@@ -87,6 +87,8 @@ fn what_hooks_say_is_written_down_once() {
     );
     assert_eq!(env.json(&ends).as_array().unwrap().len(), 4);
     assert!(env.json(&others).as_array().unwrap().len() >= 7);
+    let unknown = env.gt(&["events", "--about", "mayr"]).fails(3);
+    assert!(unknown.stderr.contains("mayr"), "{}", unknown.stderr);
     let nobody = env.json(&["events", "--about", "deacon"]);
     assert_eq!(nobody, json!([]));
 }
