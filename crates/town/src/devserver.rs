@@ -240,10 +240,15 @@ fn lock_path(town: &Town, agent: &Identity) -> PathBuf {
     locks.join(format!("dev-{name}.lock"))
 }
 
-/// Whether this is the pane of a server that has failed by itself.
+/// Whether this is the pane of a server that has failed by itself, or answers no more.
 pub(crate) fn has_failed(row: &PaneRow) -> bool {
     let is_server = row.tag_window.starts_with(WINDOW) && row.tag_port.is_some();
-    is_server && row.dead && failed(row) && !was_ended(row)
+    let now = jiff::Timestamp::now().as_second();
+    is_server
+        && match row.dead {
+            true => failed(row) && !was_ended(row),
+            false => Answers::read(&row.tag_answers).state(now) == State::Error,
+        }
 }
 
 /// Writes down that a server has failed. Several may see it: tmux swaps the tag in one go,
@@ -277,6 +282,7 @@ fn write_failure_down(town: &Town, agent: &Identity, row: &PaneRow) {
             .with("server", server)
             .with("exit_code", row.exit_status)
             .with("signal", row.exit_signal.filter(|signal| *signal != 0))
+            .with("reason", (!row.dead).then(|| why(row)))
             .known_by(Source::Process);
         Events::of(town).note(vec![event]);
     }
@@ -435,10 +441,14 @@ fn why(row: &PaneRow) -> String {
     }
 }
 
-/// Keeps what was seen of a server's port, for whoever looks next.
-fn note(pane: PaneId, answers: Answers) -> Command {
-    let set = Command::new("set-option").arg("-p").target(pane);
-    set.args([tag::ANSWERS, &answers.to_string()])
+/// Keeps what was seen of a server's port, for whoever looks next. That one has failed which
+/// answers again may be told once more.
+fn note(pane: PaneId, answers: Answers) -> Vec<Command> {
+    let set = || Command::new("set-option").arg("-p").target(pane);
+    let noted = set().args([tag::ANSWERS, &answers.to_string()]);
+    let is_back = matches!(answers, Answers::Since(_));
+    let forget = is_back.then(|| set().args(["-u", tag::BESIDE_TOLD]));
+    std::iter::once(noted).chain(forget).collect()
 }
 
 fn window(server: &DevServer) -> String {

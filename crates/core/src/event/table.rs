@@ -67,7 +67,7 @@ pub const KINDS: &[Kind] = &[
     row("pull_request", Both, 14, Slow, "{actor} opened a pull request for {bead}[: {url}]"),
     row("server_start", Both, 3, Steady, "{actor} started the server {server} of {target}[ on port {port}]"),
     row("server_stop", Both, 3, Steady, "{actor} stopped the server {server} of {target}"),
-    row("server_failed", Both, 3, Steady, "{actor} lost its server {server}[, which ended with exit code {exit_code}][, which was killed by signal {signal}]"),
+    row("server_failed", Both, 3, Steady, "{actor} lost its server {server}[, which ended with exit code {exit_code}][, which was killed by signal {signal}][: it {reason}]"),
     row("molecule_attached", Both, 14, Slow, "{actor} took up the molecule {molecule} ({formula})[ for {bead}]"),
     row("molecule_*", Both, 14, Slow, "{actor}: {type} {molecule}[ ({formula})][, {done} of {total} steps done]"),
     row("error", Both, 14, Slow, "{actor} failed[: {reason}]"),

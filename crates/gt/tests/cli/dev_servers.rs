@@ -226,6 +226,14 @@ fn one_that_lives_and_answers_no_more_is_seen_on_an_open_board_and_so_is_its_ret
         (&on_card["reason"], &on_card["since"]),
         (&reason.into(), since)
     );
+    let told = || -> Vec<Value> {
+        let told = env.json(&["events", "--type", "server_failed"]);
+        told.as_array().unwrap().clone()
+    };
+    let once = wait_until("it is told", PATIENCE, || {
+        Some(told()).filter(|told| !told.is_empty())
+    });
+    assert_eq!(once[0]["payload"]["reason"], reason);
     // A start leaves it as it is, and is no success.
     let again = env.gt(&["dev", "start", &id]).fails(1);
     assert!(again.stderr.contains("answers no more"), "{}", again.stderr);
@@ -234,6 +242,11 @@ fn one_that_lives_and_answers_no_more_is_seen_on_an_open_board_and_so_is_its_ret
         screen.contains(&up) && !screen.contains(&down)
     });
     assert_eq!(server(&env, &id, "web")["state"], "running");
+    assert_eq!(told().len(), 1, "once, for as long as it lasts");
+    signal(pid, Signal::USR1);
+    wait_until("it is told again", PATIENCE, || {
+        (told().len() == 2).then_some(())
+    });
 }
 
 #[test]

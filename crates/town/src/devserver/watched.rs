@@ -37,6 +37,7 @@ impl Watched {
                 let after = known.after(listening.contains(port) || answers(*port), now);
                 (after != *known).then(|| note(*pane, after))
             })
+            .flatten()
             .collect();
         // One that has gone meanwhile is told of in another way.
         !changed.is_empty() && town.server().run(Batch::from(changed)).is_ok()

@@ -267,6 +267,9 @@ impl<F: Fn(Change)> Rounds<F> {
             let servers = Watched::among(&self.reading.containers);
             if servers.look(&self.town) {
                 self.look_soon();
+            } else {
+                // One that stays away has failed at some moment, and tmux is silent about it.
+                self.tell_of_servers();
             }
             self.watch_servers();
         }
