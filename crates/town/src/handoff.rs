@@ -19,7 +19,7 @@ use crate::containers::{self, Container, tmux_problem};
 use crate::events::Events;
 use crate::lock::FileLock;
 use crate::sessions::{Sessions, timestamp};
-use crate::start::{self, StartOptions, Started, TakeOver};
+use crate::start::{self, Prepared, StartOptions, Started, TakeOver};
 use crate::work::{HandedOver, LetterDraft, Work};
 use crate::{Result, Town, checkpoint, fault, harnesses, hook, respawn};
 use gt_core::event::Event;
@@ -199,7 +199,7 @@ pub fn take_over(town: &Town, agent: &Identity) -> Result<Started> {
         branch: marker.branch,
     };
     let wishes = wishes(town, &container, &life, marker.mode, before)?;
-    let prepared = start::prepare(town, agent, &wishes)?;
+    let prepared = Prepared::new(town, agent, &wishes)?;
     start::take_over(town, prepared, container, None)
 }
 
@@ -219,7 +219,7 @@ pub fn go_on(
     let wishes = wishes(town, container, life, options.mode, before)?;
     // What the start needs is read while the letter goes to the disk.
     let (handed, prepared) = std::thread::scope(|scope| {
-        let prepared = scope.spawn(|| start::prepare(town, &intent.agent, &wishes));
+        let prepared = scope.spawn(|| Prepared::new(town, &intent.agent, &wishes));
         (leave(town, intent, options), prepared.join())
     });
     let prepared = prepared.unwrap_or_else(|panic| std::panic::resume_unwind(panic));

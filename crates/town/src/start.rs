@@ -43,7 +43,7 @@ use gt_core::state::State;
 use gt_core::{Identity, Problem};
 use gt_tmux::{Batch, Command, PaneId};
 use place::{Existing, Place, Previous};
-use prepared::Prepared;
+pub(crate) use prepared::Prepared;
 use restored::Replay;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -72,15 +72,6 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
     let _held = hold(town, identity)?;
     let existing = place::existing(town, identity, &prepared)?;
     begin(town, prepared, existing, began)
-}
-
-/// Reads what a start needs, and touches nothing.
-pub(crate) fn prepare<'a>(
-    town: &Town,
-    identity: &'a Identity,
-    options: &'a StartOptions,
-) -> Result<Prepared<'a>> {
-    Prepared::new(town, identity, options)
 }
 
 /// Starts the next life in the container of one that has handed over: in that one it was

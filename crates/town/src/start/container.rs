@@ -44,12 +44,6 @@ pub(super) fn make(
     worn: &str,
 ) -> Result<Made> {
     let name = &prepared.container;
-    let set = |option: &str, value: &str| {
-        Command::new("set-option")
-            .target(name.clone())
-            .arg(option)
-            .arg(value)
-    };
     let mut batch = Batch::new();
     let is_respawn = prepared.options.respawn_of.is_some();
     let target: gt_tmux::Target = match place {
@@ -72,10 +66,10 @@ pub(super) fn make(
         );
     // What an earlier life left behind; only a respawn counts the deaths on.
     for tag in [tag::STATE_REASON, tag::HARNESS_SESSION] {
-        batch = batch.then(set(tag, ""));
+        batch = batch.then(prepared.option(tag, ""));
     }
     if !is_respawn {
-        batch = batch.then(set(tag::DEATHS, ""));
+        batch = batch.then(prepared.option(tag::DEATHS, ""));
     }
     if prepared.options.takes_over.is_none() {
         batch = batch.then_all(tmux_hooks::all(town));

@@ -38,11 +38,7 @@ pub(super) fn commands(
             .target(container.clone())
             .args(["--", name, value])
     };
-    let option = |name: &str, value: &str| {
-        Command::new("set-option")
-            .target(container.clone())
-            .args([name, value])
-    };
+    let option = |name: &str, value: &str| prepared.option(name, value);
     let (of_the_life, variables): (Vec<_>, Vec<_>) =
         plan.env.iter().partition(|(name, _)| *name == OF_THE_LIFE);
     let mut always: Vec<Command> = of_the_life.into_iter().map(variable).collect();

@@ -15,7 +15,7 @@ use gt_core::session::SessionId;
 use gt_core::startup::{self, Conversation, Plan, Wish};
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, Role};
-use gt_tmux::SessionName;
+use gt_tmux::{Command, SessionName};
 use std::path::{Path, PathBuf};
 
 pub(crate) struct Prepared<'a> {
@@ -37,7 +37,8 @@ pub(crate) struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    pub(super) fn new(
+    /// Reads what a start needs, and touches nothing.
+    pub(crate) fn new(
         town: &Town,
         identity: &'a Identity,
         options: &'a StartOptions,
@@ -214,6 +215,13 @@ impl<'a> Prepared<'a> {
         let before = self.options.takes_over.as_ref();
         let known = before.and_then(|before| before.branch.clone());
         known.or_else(|| workspace::current_branch(town, &self.work_dir))
+    }
+
+    /// The command that sets an option of its container.
+    pub(super) fn option(&self, name: &str, value: &str) -> Command {
+        Command::new("set-option")
+            .target(self.container.clone())
+            .args([name, value])
     }
 
     /// The wishes for a respawn. The conversation is in the folder that was used now,
