@@ -65,10 +65,7 @@ pub(crate) fn go(town: &Town, container: &str, read_only: bool, context: &Contex
                 .map_err(|error| tmux_problem("cannot leave this tmux server", error))?;
         }
         None => {
-            if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
-                return Err(Problem::usage("attaching needs a terminal")
-                    .hint(format!("`gt peek {container}` shows its screen")));
-            }
+            check(container, context)?;
             let mut command = town.server().attach_command(name);
             if read_only {
                 command.arg("-r");
@@ -78,6 +75,17 @@ pub(crate) fn go(town: &Town, container: &str, read_only: bool, context: &Contex
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses where there is nothing in which a container could be shown: for whoever does
+/// something else before.
+pub(crate) fn check(container: &str, context: &Context) -> Result<(), Problem> {
+    let is_terminal = || std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    if inside(context.around()).is_some() || is_terminal() {
+        return Ok(());
+    }
+    Err(Problem::usage("attaching needs a terminal")
+        .hint(format!("`gt peek {container}` shows its screen")))
 }
 
 /// The socket of the tmux server that we run inside of.

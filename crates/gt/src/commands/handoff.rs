@@ -47,7 +47,7 @@ pub(crate) struct HandoffArgs {
     #[arg(long)]
     cycle: bool,
     /// Go to the container of the agent that is handed over
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["auto", "dry_run"])]
     watch: bool,
     /// Say what would happen, and touch nothing
     #[arg(long)]
@@ -105,6 +105,9 @@ pub(crate) fn run(args: HandoffArgs, context: &Context) -> Answer {
         false => Some(handoff::hold(&town, &agent)?),
     };
     let intent = handoff::intend(&town, &agent, &options)?;
+    if args.watch {
+        attach::check(intent.container.name(), context)?;
+    }
     if !args.no_git_check {
         for warning in intent.collected.warnings() {
             output::warn(format!("{agent} has {warning}"));

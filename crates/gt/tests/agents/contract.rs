@@ -258,3 +258,32 @@ fn state_is_saved_when_its_context_is_compacted() {
         );
     });
 }
+
+#[test]
+#[ignore = "needs the real programs: make test-agents"]
+fn a_cycle_goes_on_with_the_same_conversation_in_a_new_process() {
+    each("cycle", |stage| {
+        // It takes half a minute to start twice, and this is nothing of its own.
+        if stage.program().harness == "opencode" {
+            return;
+        }
+        if !start_with_a_poem(stage, &[]) {
+            return;
+        }
+        stage.nudge("the roses are blue");
+        told(stage, 0, "the roses are blue");
+        stage.ok(&["wait", MAX, "--timeout", "60"]);
+        let first = await_life(stage, 1);
+        let before = stage.requests().len();
+        stage.ok(&["handoff", MAX, "--cycle", "--force", "-s", "Go on"]);
+        let second = await_life(stage, 2);
+        assert_eq!(second["parent_id"], first["id"]);
+        assert_eq!(second["harness_session_id"], first["harness_session_id"]);
+        told(stage, before, "Continue your previous task");
+        // The new process sends what was said to the one before.
+        let said = gt_model::fingerprint("the roses are blue");
+        let requests = stage.requests();
+        let mut later = requests[before..].iter();
+        assert!(later.any(|it| it.history.contains(&said)), "{requests:#?}");
+    });
+}

@@ -121,6 +121,28 @@ fn inside_tmux_the_client_switches() {
 }
 
 #[test]
+fn whoever_hands_an_agent_over_may_watch_its_next_life() {
+    let env = TestEnv::with_town();
+    env.gt(&["start", "mayor", "deacon"]).ok();
+    let refused = env.gt(&["handoff", "deacon", "--force", "--watch"]);
+    assert!(refused.fails(2).stderr.contains("needs a terminal"));
+    let life = || env.agent("deacon")["session"].clone();
+    let first = life();
+    assert!(first.is_string());
+    let outer = TestServer::new();
+    terminal(&env, &outer, &format!("'{GT}' attach mayor"));
+    wait_client(&env, "hq-mayor 0");
+    let line = format!("'{GT}' handoff deacon --force --watch");
+    env.tmux(
+        Tmux::new("new-window")
+            .target(session("hq-mayor"))
+            .arg(line),
+    );
+    wait_client(&env, "hq-deacon 0");
+    assert_ne!(life(), first, "it was handed over");
+}
+
+#[test]
 fn from_another_server_the_client_leaves_it_and_attaches() {
     let env = TestEnv::with_town();
     env.gt(&["start", "mayor"]).ok();
