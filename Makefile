@@ -1,7 +1,7 @@
 # `make` lists what there is. The recipes are POSIX sh; GNU make 3.81 is enough.
 
 .DEFAULT_GOAL := help
-.PHONY: test-agents help demo demo-clean test lint bench board-image build install
+.PHONY: test-agents test-beads help demo demo-clean test lint bench board-image build install
 
 # Where cargo puts its binaries. Expanded by the shell, so blanks in paths do no harm.
 GT = "$${CARGO_TARGET_DIR:-target}/release/gt"
@@ -53,6 +53,16 @@ test: ## run every test, and the quick checks
 test-agents: ## install the pinned real agent programs and test against them, in full
 	@sh scripts/need.sh cargo cc tmux git
 	@GT_AGENTS_FULL=1 sh scripts/agents.sh
+
+# It asks for a newer compiler than it needs, and for what this one has, but does not promise.
+BR = RUSTC_BOOTSTRAP=1 cargo install beads_rust --version 0.7.6 --locked --no-default-features --ignore-rust-version
+
+test-beads: ## build the real br, which takes a quarter of an hour, and test against it
+	@sh scripts/need.sh cargo cc tmux git python3
+	@set -e; root="$${GT_BEADS_DIR:-$$HOME/.cache/gt-beads}"; \
+	[ -x "$$root/bin/br" ] || $(BR) --root "$$root"; \
+	"$$root/bin/br" --version; \
+	GT_TEST_BR="$$root/bin/br" cargo test -p gt --test cli beads::
 
 lint: ## formatting, clippy, and where installed cargo deny and a check for macOS
 	@sh scripts/need.sh cargo cc
