@@ -52,7 +52,9 @@ pub fn take(town: &Town, agent: &Identity, life: Option<&str>) -> Result<()> {
     let is_other = |claim: &Claim| {
         let same_life = claim.life.is_some() && claim.life.as_deref() == life;
         let same_process = claim.pid == pid && claim.born == born;
-        !same_life && !same_process
+        // One that nobody has started as this agent makes way for the one that somebody has.
+        let is_stray = claim.life.is_none() && life.is_some();
+        !same_life && !same_process && !is_stray
     };
     if let Some(other) = present.filter(|claim| is_other(claim) && claim.is_alive(town)) {
         return Err(Problem::conflict(format!(

@@ -122,7 +122,7 @@ pub fn stale_reason(letter: &Letter, life: &SessionId) -> Option<String> {
 pub fn address(town: &Town, text: &str) -> Result<String> {
     match text {
         PERSON => Ok(PERSON.to_owned()),
-        text => Ok(target::resolve(town, text)?.address()),
+        text => Ok(target::known(town, text)?.address()),
     }
 }
 

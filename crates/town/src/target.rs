@@ -1,16 +1,37 @@
 //! From what a person typed to an agent.
 
 use crate::containers::{self, Container};
+use crate::sessions::{Query, Sessions};
 use crate::work::Work;
 use crate::{Result, Town, directory};
 use gt_core::work::WorkId;
-use gt_core::{Identity, Role, target};
+use gt_core::{Identity, Problem, Role, target};
 
 /// Resolves a target, looking at what exists only where its text leaves a choice.
 pub fn resolve(town: &Town, text: &str) -> Result<Identity> {
     match target::read_exact(text, town.registry()) {
         Some(identity) if !is_ambiguous(text, &identity) => Ok(identity),
         _ => resolve_among(town, text, &containers::list(town)?),
+    }
+}
+
+/// The same for whoever asks about an agent: one of which nobody knows anything is taken for
+/// a slip, and not for one that has no work. One that is gone may have left something.
+pub fn known(town: &Town, text: &str) -> Result<Identity> {
+    let agent = resolve(town, text)?;
+    let query = Query {
+        agent: Some(agent.address()),
+        limit: Some(1),
+        ..Query::default()
+    };
+    let is_known = directory::has(town, &agent)
+        || Work::of(town).hooked(&agent.address())?.is_some()
+        || !Sessions::of(town).find(&query)?.is_empty()
+        || containers::of_agent(town, &agent)?.is_some();
+    match is_known {
+        true => Ok(agent),
+        false => Err(Problem::not_found(format!("there is no agent {agent}"))
+            .hint("`gt agents --all --stopped` shows who there is")),
     }
 }
 

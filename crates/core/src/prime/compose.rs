@@ -39,11 +39,11 @@ pub struct Composed {
 }
 
 /// Less of a part than this is not worth its place.
-const LEAST: usize = 160;
+const LEAST: usize = 60;
 
 /// The parts in their order, at most `budget` characters in all: what weighs least is
-/// cut first, at the end of a line, and what was cut is named. Only what must be there
-/// can take more than that.
+/// cut first, at the end of a line or of a word, and what was cut is named. Only what must
+/// be there can take more than that.
 pub fn compose(sections: &[Section], budget: usize) -> Composed {
     let mut order: Vec<usize> = (0..sections.len()).collect();
     order.sort_by_key(|index| sections[*index].weight);
@@ -92,10 +92,13 @@ pub fn plain(text: &str) -> String {
     text.chars().filter(is_kept).collect()
 }
 
-/// The lines that fit whole, or as much of the first as does.
+/// The lines that fit whole; the words, where a line is so long that too much would be lost
+/// with it; or else as much as fits.
 fn head(text: &str, most: usize) -> String {
     let kept: String = text.chars().take(most.saturating_sub(1)).collect();
-    let whole = kept.rfind('\n').map(|end| &kept[..end]);
+    let ends = ['\n', ' '].into_iter().filter_map(|end| kept.rfind(end));
+    let mut whole = ends.map(|end| &kept[..end]);
+    let whole = whole.find(|whole| whole.chars().count() >= most / 4 * 3);
     format!("{}…", whole.unwrap_or(&kept).trim_end())
 }
 
@@ -145,6 +148,28 @@ mod tests {
         assert!(composed.text.ends_with("of role (`gt role`)."));
         assert!(composed.text.contains(&format!("{}…", "m".repeat(50))));
         assert_eq!(composed.cuts[1].characters, 20 * 51 - 1);
+    }
+
+    #[test]
+    fn of_one_long_line_the_words_are_kept_that_fit() {
+        let parts = [
+            section("role", Weight::Low, "r ".repeat(5_000)),
+            section(
+                "work",
+                Weight::High,
+                format!("## Work\n{}", "word ".repeat(5_000)),
+            ),
+        ];
+        let composed = compose(&parts, 3_000);
+        let length = composed.text.chars().count();
+        assert!((2_700..=3_000).contains(&length), "{length}");
+        assert!(composed.text.starts_with("## Work\nword "));
+        assert!(composed.text.contains(" word…\n"), "at the end of a word");
+        assert!(!composed.text.contains("r r"));
+        // One without blanks, too.
+        let parts = [section("work", Weight::High, "ü".repeat(5_000))];
+        let composed = compose(&parts, 3_000);
+        assert!(composed.text.chars().count() > 2_700);
     }
 
     #[test]

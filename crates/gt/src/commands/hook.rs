@@ -134,9 +134,13 @@ pub(super) fn whose(
     given: Option<&str>,
     context: &Context,
 ) -> Result<Identity, Problem> {
-    let given = given.or_else(|| context.around().var("GT_ROLE"));
-    let given = given.ok_or_else(|| {
-        Problem::usage("it is not said whose hook is meant").hint("name an agent with `--agent`")
-    })?;
-    target::resolve(town, given)
+    // An agent that asks about itself is sure to be there, and waits for the answer.
+    match (given, context.around().var("GT_ROLE")) {
+        (Some(given), _) => target::known(town, given),
+        (None, Some(own)) => target::resolve(town, own),
+        (None, None) => {
+            Err(Problem::usage("it is not said which agent is meant")
+                .hint("name it with `--agent`"))
+        }
+    }
 }

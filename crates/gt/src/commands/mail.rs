@@ -8,7 +8,7 @@ use clap::Subcommand;
 use gt_core::Problem;
 use gt_core::mail::{Letter, PERSON};
 use gt_core::session::SessionId;
-use gt_town::{Town, mail};
+use gt_town::{Town, mail, target};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -39,8 +39,11 @@ pub(crate) fn run(command: MailCommand, context: &Context) -> Answer {
 
 /// Whose mail is meant: as named, that of the agent that asks, or a person's.
 fn whose(town: &Town, given: Option<&str>, context: &Context) -> Result<String, Problem> {
-    let given = given.or_else(|| context.around().var("GT_ROLE"));
-    mail::address(town, given.unwrap_or(PERSON))
+    match (given, context.around().var("GT_ROLE")) {
+        (Some(given), _) => mail::address(town, given),
+        (None, Some(own)) if own != PERSON => Ok(target::resolve(town, own)?.address()),
+        (None, _) => Ok(PERSON.to_owned()),
+    }
 }
 
 /// A letter as scripts get it. `life` is the present one of who got it.

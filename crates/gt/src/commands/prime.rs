@@ -37,12 +37,23 @@ pub(crate) struct PrimeArgs {
 }
 
 pub(crate) fn run(args: &PrimeArgs, context: &Context) -> Answer {
-    let town = context.town()?;
     if args.hook {
-        return run_as_hook(&town, context);
+        return match context.town() {
+            Ok(town) => run_as_hook(&town, context),
+            // The program of somebody who is none of ours.
+            Err(problem) if context.around().var("GT_ROLE").is_none() => {
+                output::warn(problem.to_string());
+                Ok(ExitCode::SUCCESS)
+            }
+            Err(problem) => {
+                say(&cannot_tell(&problem), context)?;
+                Ok(ExitCode::SUCCESS)
+            }
+        };
     }
+    let town = context.town()?;
     let agent = match &args.agent {
-        Some(agent) => target::resolve(&town, agent)?,
+        Some(agent) => target::known(&town, agent)?,
         None => prime::who(&town)?,
     };
     let primed = prime::gather(&town, &agent, Source::Startup)?;
@@ -51,7 +62,7 @@ pub(crate) fn run(args: &PrimeArgs, context: &Context) -> Answer {
     } else if args.explain {
         explain(&primed, &town, context)?;
     } else if let Some(name) = &args.section {
-        show_section(&primed, name)?;
+        show_section(&primed, name, context)?;
     } else {
         if context.json {
             output::json(&document(&primed))?;
@@ -71,13 +82,16 @@ fn run_as_hook(town: &Town, context: &Context) -> Answer {
     let report = signal::read_report().unwrap_or(Value::Null);
     if let Err(problem) = tell(town, &report, context) {
         hook_log::note(town, "prime", &problem);
-        let words = format!(
-            "gt could not say what you have to do: {problem}. Do not take this for having no work: run `gt prime`, \
-             and if that fails too, tell the person who runs you."
-        );
-        say(&words, context)?;
+        say(&cannot_tell(&problem), context)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn cannot_tell(problem: &Problem) -> String {
+    format!(
+        "gt could not say what you have to do: {problem}. Do not take this for having no work: run `gt prime`, \
+         and if that fails too, tell the person who runs you."
+    )
 }
 
 fn tell(town: &Town, report: &Value, context: &Context) -> Result<(), Problem> {
@@ -218,11 +232,15 @@ fn explain(primed: &Primed, town: &Town, context: &Context) -> Result<(), Proble
     ))
 }
 
-fn show_section(primed: &Primed, name: &str) -> Result<(), Problem> {
+fn show_section(primed: &Primed, name: &str, context: &Context) -> Result<(), Problem> {
     let found = primed.sections.iter().find(|section| section.name == name);
     let section = found.ok_or_else(|| {
         let names: Vec<&str> = primed.sections.iter().map(|section| section.name).collect();
         Problem::not_found(format!("there is no part {name:?}")).hint(names.join(", "))
     })?;
-    output::line(gt_core::prime::plain(section.text.trim_end()))
+    let text = gt_core::prime::plain(&section.text);
+    match context.json {
+        true => output::json(&json!({"name": name, "source": section.source, "text": text})),
+        false => output::line(text),
+    }
 }

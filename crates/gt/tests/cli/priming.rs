@@ -211,6 +211,58 @@ fn one_process_at_a_time_is_an_agent() {
     env.gt(&["stop", MAX, "--force"]).ok();
     let told = hook(&env);
     assert!(told.starts_with("# You are gastown/crew/max"), "{told}");
+    // The one that is started as max is max, whoever took itself for it meanwhile.
+    env.gt(&["start", MAX]).ok();
+    env.wait_screen(MAX, "# You are gastown/crew/max");
+    assert!(hook(&env).starts_with("STOP."));
+}
+
+#[test]
+fn a_hook_never_fails_and_one_part_is_told_as_json() {
+    let env = TestEnv::with_crew(&["max"]);
+    let outside = |role: Option<&str>| {
+        let mut command = env.gt_command(&["prime", "--hook", "--town", "/nowhere"]);
+        command.envs(role.map(|role| ("GT_ROLE", role)));
+        run(&mut command).ok()
+    };
+    assert_eq!(outside(None).stdout, "", "the program of somebody else");
+    let told = outside(Some(MAX)).stdout;
+    assert!(
+        told.contains("Do not take this for having no work"),
+        "{told}"
+    );
+    let part = env.json(&["prime", "--agent", MAX, "--section", "role"]);
+    assert_eq!(part["name"], "role");
+    assert!(
+        part["text"].as_str().unwrap().contains("crew worker"),
+        "{part}"
+    );
+}
+
+#[test]
+fn nobody_is_not_told_as_having_no_work() {
+    let env = TestEnv::with_crew(&["max"]);
+    for words in [
+        &["hook"][..],
+        &["unhook"],
+        &["done"],
+        &["prime", "--state"],
+        &["checkpoint", "read"],
+        &["mol", "status"],
+        &["mail", "inbox"],
+    ] {
+        let whose = |agent| env.gt(&[words, &["--agent", agent]].concat());
+        let error = whose("gastown/crew/gone").fails(3).stderr;
+        assert!(
+            error.contains("no agent gastown/crew/gone"),
+            "{words:?}: {error}"
+        );
+        whose(MAX).ok();
+    }
+    // One that is gone may have left something.
+    let id = give_work(&env, "Mend the roof");
+    fs::remove_dir_all(env.town().join("gastown/crew/max")).unwrap();
+    assert_eq!(env.json(&["hook", "--agent", MAX])["id"], id);
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn section(name: &'static str, weight: Weight, source: &str, whole: &str, text: 
     Section {
         name,
         source: source.to_owned(),
-        text,
+        text: text.trim_end().to_owned(),
         weight,
         whole: whole.to_owned(),
     }
