@@ -27,7 +27,7 @@ use gt_core::handoff::{Collected, Marker, Mode, too_soon};
 use gt_core::record::Record;
 use gt_core::startup::Conversation;
 use gt_core::work::WorkId;
-use gt_core::{Identity, Problem, save as saved};
+use gt_core::{Identity, Problem, mail, save as saved};
 use gt_tmux::{Command, SessionName};
 use jiff::Timestamp;
 
@@ -93,9 +93,11 @@ pub fn intend(town: &Town, agent: &Identity, options: &HandoffOptions) -> Result
         check_cooldown(town, agent, &container)?;
     }
     if let Some(item) = &options.item {
-        Work::of(town).get(item)?;
+        Work::of(town).check_hook(&agent.address(), item)?;
     }
-    let wants_state = options.collect || options.mode != Mode::Normal || options.message.is_none();
+    let message = options.message.as_deref().map(str::trim_end);
+    let message = message.filter(|message| !message.is_empty());
+    let wants_state = options.collect || options.mode != Mode::Normal || message.is_none();
     // Where nothing is said of it, nobody has to wait for git and for the mailbox.
     let collected = match wants_state || options.git_check {
         true => collect::state(town, agent, &life)?,
@@ -108,7 +110,8 @@ pub fn intend(town: &Town, agent: &Identity, options: &HandoffOptions) -> Result
             Some(reason) => format!("Handoff: {reason}"),
             None => "Handoff".to_owned(),
         });
-    let message = options.message.as_deref().unwrap_or_default().trim_end();
+    let subject = mail::subject(&subject)?;
+    let message = message.unwrap_or_default();
     let message = match &options.asked_by {
         Some(who) => format!("{who} asked for this handoff.\n\n{message}"),
         None => message.to_owned(),
@@ -200,7 +203,9 @@ pub fn take_over(town: &Town, agent: &Identity) -> Result<Started> {
     };
     let wishes = wishes(town, &container, &life, marker.mode, before)?;
     let prepared = Prepared::new(town, agent, &wishes)?;
-    start::take_over(town, prepared, container, None)
+    let mut started = start::take_over(town, prepared, container, None)?;
+    started.warnings.extend(cut_off(marker.mode, &wishes));
+    Ok(started)
 }
 
 /// Leaves what the next life needs, as [`leave`] does, and lets it take over at once.
@@ -224,8 +229,20 @@ pub fn go_on(
     });
     let prepared = prepared.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     let handed = handed?;
-    let started = start::take_over(town, prepared?, container.clone(), Some(&handed))?;
+    let mut started = start::take_over(town, prepared?, container.clone(), Some(&handed))?;
+    started.warnings.extend(cut_off(options.mode, &wishes));
     Ok((handed.letter.id, started))
+}
+
+/// What a cycle has to say that could not be one.
+fn cut_off(mode: Mode, wishes: &StartOptions) -> Option<String> {
+    let is_cut_off = mode == Mode::Cycle && matches!(wishes.conversation, Conversation::New);
+    let harness = wishes.harness.as_deref().unwrap_or("this program");
+    is_cut_off.then(|| {
+        format!(
+            "{harness} cannot go on with its conversation: a new one has begun, with the letter"
+        )
+    })
 }
 
 /// How the next life is started.

@@ -10,7 +10,7 @@ use gt_core::{Identity, Problem, Role};
 use gt_town::done::DoneOptions;
 use gt_town::handoff::{self, HandoffOptions, Intent};
 use gt_town::work::Work;
-use gt_town::{Town, hook_log, prime, target};
+use gt_town::{Town, containers, hook_log, prime, target};
 use serde_json::{Value, json};
 use std::io::Read;
 use std::process::ExitCode;
@@ -91,14 +91,17 @@ pub(crate) fn run(args: HandoffArgs, context: &Context) -> Answer {
         force: args.force,
         asked_by: own.filter(|own| *own != agent).map(|own| own.address()),
     };
-    if agent.role() == Role::Polecat && options.mode == Mode::Normal && !args.dry_run {
+    if agent.role() == Role::Polecat && options.mode == Mode::Normal {
         if options.item.is_some() {
             return Err(
                 Problem::usage(format!("{agent} is a polecat, and has one item"))
                     .hint("`gt done --status deferred` puts it back"),
             );
         }
-        return put_back(&town, &agent, options, context);
+        return match args.dry_run {
+            true => would_put_back(&town, &agent, context),
+            false => put_back(&town, &agent, options, context),
+        };
     }
     let held = match args.auto || args.dry_run || is_self {
         true => None,
@@ -175,6 +178,19 @@ fn put_back(town: &Town, agent: &Identity, options: HandoffOptions, context: &Co
     done::finish(town, agent, &options, context)
 }
 
+fn would_put_back(town: &Town, agent: &Identity, context: &Context) -> Answer {
+    let hooked = Work::of(town).hooked(&agent.address())?;
+    let item = hooked.map(|hooked| hooked.item.id);
+    let words = match &item {
+        Some(item) => format!(
+            "{agent} would put {item} back, and its session would end: it is a polecat, so this is `gt done --status deferred`."
+        ),
+        None => format!("{agent} has nothing on its hook to put back; its session would end."),
+    };
+    let answer = json!({"agent": agent.address(), "mode": "deferred", "item": item});
+    told(&answer, &words, context)
+}
+
 /// What a word stands for: an item to hook, another agent, or a role of the agent's own.
 fn meaning(
     town: &Town,
@@ -193,13 +209,30 @@ fn meaning(
     if own().is_ok_and(|own| own.role().word() == what) {
         return Ok((own()?, None));
     }
-    match target::resolve(town, what) {
-        Ok(agent) => Ok((agent, None)),
-        Err(problem) => match what.parse::<WorkId>() {
-            Ok(item) if Work::of(town).get(&item).is_ok() => Ok((own()?, Some(item))),
-            _ => Err(problem),
-        },
+    if let Some(agent) = own().ok().and_then(|own| of_the_same_rig(what, &own)) {
+        return Ok((agent, None));
     }
+    let item = what.parse::<WorkId>().ok();
+    let item = item.filter(|item| Work::of(town).get(item).is_ok());
+    match (target::resolve(town, what), item) {
+        // An item is also the name of the task's agent, where it has one.
+        (Ok(agent), Some(item)) if agent.role() == Role::Task => {
+            match containers::of_agent(town, &agent)? {
+                Some(_) => Ok((agent, None)),
+                None => Ok((own()?, Some(item))),
+            }
+        }
+        (Ok(agent), _) => Ok((agent, None)),
+        (Err(_), Some(item)) => Ok((own()?, Some(item))),
+        (Err(problem), None) => Err(problem),
+    }
+}
+
+/// The one that a rig has of a role, for an agent of that rig.
+fn of_the_same_rig(word: &str, own: &Identity) -> Option<Identity> {
+    let role = Role::from_word(word)?;
+    let is_one = matches!(role, Role::Witness | Role::Refinery);
+    is_one.then(|| own.rig().map(|rig| Identity::of_rig(role, rig)))?
 }
 
 fn read_message() -> Result<String, Problem> {
@@ -218,10 +251,15 @@ fn dry_run(intent: &Intent, options: &HandoffOptions, context: &Context) -> Answ
         "mode": options.mode,
         "subject": intent.subject,
         "body": intent.body,
+        "item": options.item,
         "state": intent.collected,
     });
+    let with = match &options.item {
+        Some(item) => format!(" with {item} on its hook"),
+        None => String::new(),
+    };
     let words = format!(
-        "{} would hand over, in {}:\n\n{}\n\n{}",
+        "{} would hand over{with}, in {}:\n\n{}\n\n{}",
         intent.agent,
         intent.container.name(),
         intent.subject,

@@ -131,6 +131,48 @@ fn somebody_hands_an_agent_over() {
 }
 
 #[test]
+fn an_item_is_put_on_the_hook_and_a_role_of_the_rig_is_an_agent() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["start", MAX, "gastown/witness"]).ok();
+    let item = env.json(&["work", "create", "Mend the roof", "--rig", "gastown"]);
+    let id = item["id"].as_str().unwrap();
+    let as_max = |args: &[&str]| {
+        let mut command = env.gt_command(&[&["handoff", "--force"], args].concat());
+        run(command.env("GT_ROLE", MAX).env("GT_ROOT", env.town()))
+    };
+    let told = as_max(&[id, "--dry-run"]).ok().stdout;
+    assert!(told.contains(&format!("with {id} on its hook")), "{told}");
+    assert!(hooked(&env).is_null());
+    as_max(&[id, "-m", "take it"]).ok();
+    let now = hooked(&env);
+    assert_eq!(
+        (&now["id"], &now["letter"]["description"]),
+        (&json!(id), &json!("take it"))
+    );
+    // Another is refused before anything is done, also where nothing would be.
+    let other = env.json(&["work", "create", "Another", "--rig", "gastown"]);
+    let other = other["id"].as_str().unwrap();
+    as_max(&[other, "--dry-run"]).fails(4);
+    as_max(&[other]).fails(4);
+    assert_eq!(lives(&env, &["--agent", MAX]).len(), 2);
+
+    let witness = as_max(&["witness", "--json"]).ok().json();
+    assert_eq!(witness["agent"], "gastown/witness");
+    env.gt(&["handoff", id]).fails(2);
+}
+
+#[test]
+fn a_letter_without_words_has_the_state_and_a_subject_one_line() {
+    let (env, id) = with_work();
+    let answer = env.json(&["handoff", MAX, "--force", "--stdin", "-s", "Go\non"]);
+    assert_eq!(answer["subject"], "Go on");
+    let letter = &hooked(&env)["letter"];
+    assert_eq!(letter["title"], "Go on");
+    let body = letter["description"].as_str().unwrap();
+    assert!(body.contains("## State") && body.contains(&id), "{body}");
+}
+
+#[test]
 fn only_what_has_changed_is_set_again() {
     let (env, _) = with_work();
     let container = env.agent(MAX)["container"].as_str().unwrap().to_owned();
@@ -241,6 +283,13 @@ fn a_cycle_goes_on_with_the_same_conversation() {
     env.wait_screen(MAX, "Continue your previous task");
     let screen = env.gt(&["peek", MAX]).ok().stdout;
     assert!(!screen.contains("<- self"), "{screen}");
+    // A program that cannot do that is not said to have done it.
+    let preset = env.town().join("harnesses/demo.toml");
+    fs::create_dir_all(preset.parent().unwrap()).unwrap();
+    fs::write(preset, "[command]\nresume = []\ncontinue = []\n").unwrap();
+    let told = env.gt(&["handoff", MAX, "--cycle", "--force"]).ok();
+    let words = "demo cannot go on with its conversation";
+    assert!(told.stderr.contains(words), "{}", told.stderr);
 }
 
 #[test]

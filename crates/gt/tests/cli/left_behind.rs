@@ -38,6 +38,9 @@ fn what_a_polecat_left_of_an_item_is_there_for_whoever_goes_on() {
     commit(&env, &dir, "half.txt");
     fs::write(dir.join("more.txt"), "not committed\n").unwrap();
     let nux = first["agent"].as_str().unwrap();
+    let told = env.gt(&["handoff", nux, "--dry-run"]).ok().stdout;
+    assert!(told.contains(&format!("put {id} back")), "{told}");
+    assert_eq!(env.json(&["work", "show", &id])["status"], "hooked");
     env.gt(&["handoff", nux, "-m", "tired"]).ok();
     assert_eq!(env.json(&["work", "show", &id])["status"], "open");
     // It goes back to the one that has all of it, changes included.

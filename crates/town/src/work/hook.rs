@@ -2,7 +2,7 @@
 
 use super::Work;
 use super::letters;
-use super::read::{by_id, must_have};
+use super::read::{by_id, must_have, not_found};
 use super::store::problem;
 use crate::Result;
 use crate::sessions::timestamp;
@@ -67,38 +67,10 @@ impl Work {
     pub fn hook(&self, agent: &str, id: &WorkId) -> Result<Hooked> {
         self.refresh_for(id)?;
         self.change(|db| {
-            let item = must_have(db, id)?;
-            let present = of_agent(db, agent)?;
-            if let Some(present) = &present {
-                if present.holds(id) {
-                    return Ok(present.clone());
-                }
-                if !letters::is_note(db, &present.item.id)? {
-                    return Err(Problem::conflict(format!(
-                        "{agent} has {} on its hook",
-                        present.item.id
-                    ))
-                    .hint(format!("`gt unhook --agent {agent}` takes it off")));
-                }
+            let present = check_free(db, agent, id)?;
+            if let Some(present) = present.as_ref().filter(|present| present.holds(id)) {
+                return Ok(present.clone());
             }
-            if let Some(holder) = holder(db, id)? {
-                return Err(
-                    Problem::conflict(format!("{id} is on the hook of {holder}"))
-                        .hint(format!("`gt unhook {id}` takes it off")),
-                );
-            }
-            // Handed in, and waiting to be merged: whoever saw it open a moment ago is late.
-            let other = item.assignee.as_deref().filter(|other| *other != agent);
-            if let (Status::InProgress, Some(other)) = (item.status, other) {
-                return Err(
-                    Problem::conflict(format!("{id} is in the hands of {other}"))
-                        .hint(format!("`gt work update {id} --status open` frees it")),
-                );
-            }
-            if matches!(item.status, Status::Closed | Status::Pinned) {
-                return Err(Problem::conflict(format!("{id} is {}", item.status.word())));
-            }
-            letters::check_is_for(db, id, agent)?;
             if let Some(earlier) = present.and_then(|present| present.letter) {
                 letters::close(db, &earlier.id, SUPERSEDED)?;
             }
@@ -111,6 +83,15 @@ impl Work {
             mark(db, agent, id)?;
             of_agent(db, agent)?.ok_or_else(|| Problem::failed("the hook was not written"))
         })
+    }
+
+    /// Refuses what [`hook`](Self::hook) would refuse, and changes nothing.
+    pub fn check_hook(&self, agent: &str, id: &WorkId) -> Result<()> {
+        self.refresh_for(id)?;
+        match self.open_if_there()? {
+            Some(db) => check_free(&db, agent, id).map(drop),
+            None => Err(not_found(id)),
+        }
     }
 
     /// Takes the item off an agent's hook: it is open again.
@@ -213,6 +194,43 @@ pub(super) fn send_along(db: &Connection, agent: &str, id: &WorkId) -> Result<Op
     db.execute(statement, params![agent, id.as_str()])
         .map_err(problem)?;
     Ok(work)
+}
+
+/// Refuses an item that cannot be put on an agent's hook. Gives what hangs there: the item
+/// itself, or a letter that makes room for it.
+fn check_free(db: &Connection, agent: &str, id: &WorkId) -> Result<Option<Hooked>> {
+    let item = must_have(db, id)?;
+    let present = of_agent(db, agent)?;
+    if let Some(present) = &present {
+        if present.holds(id) {
+            return Ok(Some(present.clone()));
+        }
+        if !letters::is_note(db, &present.item.id)? {
+            return Err(
+                Problem::conflict(format!("{agent} has {} on its hook", present.item.id))
+                    .hint(format!("`gt unhook --agent {agent}` takes it off")),
+            );
+        }
+    }
+    if let Some(holder) = holder(db, id)? {
+        return Err(
+            Problem::conflict(format!("{id} is on the hook of {holder}"))
+                .hint(format!("`gt unhook {id}` takes it off")),
+        );
+    }
+    // Handed in, and waiting to be merged: whoever saw it open a moment ago is late.
+    let other = item.assignee.as_deref().filter(|other| *other != agent);
+    if let (Status::InProgress, Some(other)) = (item.status, other) {
+        return Err(
+            Problem::conflict(format!("{id} is in the hands of {other}"))
+                .hint(format!("`gt work update {id} --status open` frees it")),
+        );
+    }
+    if matches!(item.status, Status::Closed | Status::Pinned) {
+        return Err(Problem::conflict(format!("{id} is {}", item.status.word())));
+    }
+    letters::check_is_for(db, id, agent)?;
+    Ok(present)
 }
 
 /// Says of an item that it is on an agent's hook.

@@ -185,7 +185,7 @@ pub(super) fn must_have(db: &Connection, id: &WorkId) -> Result<Item> {
     by_id(db, id)?.ok_or_else(|| not_found(id))
 }
 
-fn not_found(id: &WorkId) -> Problem {
+pub(super) fn not_found(id: &WorkId) -> Problem {
     Problem::not_found(format!("there is no work item {id}")).hint("`gt work list` shows them")
 }
 
