@@ -15,6 +15,7 @@ mod contract;
 mod crowd;
 mod dev_servers;
 mod env;
+mod exchanged;
 mod faults;
 mod finishing;
 mod handing_over;

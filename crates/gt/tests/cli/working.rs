@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 use std::fs;
 use std::process::Child;
 
-fn create(env: &TestEnv, args: &[&str]) -> Value {
+pub(crate) fn create(env: &TestEnv, args: &[&str]) -> Value {
     env.json(&[&["work", "create"], args].concat())
 }
 
-fn id(item: &Value) -> &str {
+pub(crate) fn id(item: &Value) -> &str {
     item["id"].as_str().unwrap()
 }
 
-fn ids(env: &TestEnv, args: &[&str]) -> Vec<String> {
+pub(crate) fn ids(env: &TestEnv, args: &[&str]) -> Vec<String> {
     let items = env.json(&[&["work"], args].concat());
     let items = items.as_array().unwrap().iter();
     items.map(|item| id(item).to_owned()).collect()
@@ -208,40 +208,6 @@ fn a_store_that_cannot_be_read_is_never_shown_as_no_work() {
         assert!(answer.stderr.contains("hint:"), "{}", answer.stderr);
         assert_eq!(answer.stdout, "");
     }
-}
-
-#[test]
-fn items_of_beads_are_taken_over() {
-    let env = TestEnv::with_rig();
-    let file = env.path("issues.jsonl");
-    let lines = [
-        r#"{"id":"gt-aaa","title":"One","description":"d","status":"open","priority":1,"issue_type":"bug","created_at":"2026-01-17T01:00:00+01:00","updated_at":"2026-01-17T01:00:00Z","labels":["x"]}"#,
-        r#"{"id":"gt-aaa.1","title":"Part","status":"closed","priority":2,"issue_type":"task","created_at":"2026-01-17T01:00:00Z","updated_at":"2026-01-17T01:00:00Z","closed_at":"2026-01-18T01:00:00Z","dependencies":[{"issue_id":"gt-aaa.1","depends_on_id":"gt-aaa","type":"parent-child"}]}"#,
-        r#"{"id":"gt-bbb","title":"Two","status":"in_progress","priority":2,"issue_type":"task","assignee":"x","created_at":"2026-01-17T01:00:00Z","updated_at":"2026-01-17T01:00:00Z","dependencies":[{"issue_id":"gt-bbb","depends_on_id":"gt-aaa","type":"blocks"}]}"#,
-        "this is no JSON",
-        r#"{"id":"gt-ccc","title":"Gone","status":"tombstone","priority":2,"issue_type":"task"}"#,
-    ];
-    fs::write(&file, lines.join("\n")).unwrap();
-    let path = file.to_str().unwrap();
-    let imported = env.json(&["work", "import", path]);
-    assert_eq!(
-        imported,
-        json!({"new": 3, "updated": 0, "unchanged": 0, "skipped_lines": [4]})
-    );
-    let again = env.json(&["work", "import", path]);
-    assert_eq!(again["unchanged"], 3, "{again}");
-    let two = env.json(&["work", "show", "gt-bbb"]);
-    assert_eq!(two["deps"], json!(["gt-aaa"]), "{two}");
-    let part = env.json(&["work", "show", "gt-aaa.1"]);
-    assert_eq!(part["parent"], "gt-aaa", "{part}");
-    let exported = env.gt(&["work", "export", "--jsonl"]).ok().stdout;
-    assert_eq!(exported.lines().count(), 3);
-    // What is exported can be taken over elsewhere.
-    let other = TestEnv::with_rig();
-    fs::write(other.path("all.jsonl"), &exported).unwrap();
-    let there = other.json(&["work", "import", other.path("all.jsonl").to_str().unwrap()]);
-    assert_eq!(there["new"], 3, "{there}");
-    assert_eq!(other.gt(&["work", "export"]).ok().stdout, exported);
 }
 
 #[test]

@@ -45,21 +45,32 @@ impl Work {
 
 /// Adds one, unless both would wait for each other in the end.
 pub(super) fn add(db: &Connection, id: &WorkId, blocker: &WorkId) -> Result<()> {
+    if id == blocker {
+        return Err(Problem::conflict(format!("{id} cannot wait for itself")));
+    }
     must_have(db, blocker)?;
-    let circle: bool = db
-        .query_row(
-            "WITH RECURSIVE before (id) AS (
-                 SELECT ?2 UNION SELECT blocker FROM dependencies JOIN before ON item = before.id)
-             SELECT EXISTS (SELECT 1 FROM before WHERE id = ?1)",
-            params![id.as_str(), blocker.as_str()],
-            |row| row.get(0),
-        )
-        .map_err(problem)?;
-    if circle {
+    if waits_for(db, blocker, id)? {
         return Err(Problem::conflict(format!(
-            "{blocker} waits for {id} already, or is the same"
+            "{blocker} waits for {id} already"
         )));
     }
+    insert(db, id, blocker)
+}
+
+/// Whether an item waits for another in the end, or is the same.
+pub(super) fn waits_for(db: &Connection, id: &WorkId, other: &WorkId) -> Result<bool> {
+    db.query_row(
+        "WITH RECURSIVE before (id) AS (
+             SELECT ?1 UNION SELECT blocker FROM dependencies JOIN before ON item = before.id)
+         SELECT EXISTS (SELECT 1 FROM before WHERE id = ?2)",
+        params![id.as_str(), other.as_str()],
+        |row| row.get(0),
+    )
+    .map_err(problem)
+}
+
+/// Writes one that closes no circle.
+pub(super) fn insert(db: &Connection, id: &WorkId, blocker: &WorkId) -> Result<()> {
     db.execute(
         "INSERT OR IGNORE INTO dependencies (item, blocker) VALUES (?1, ?2)",
         params![id.as_str(), blocker.as_str()],

@@ -2,14 +2,15 @@
 //! beads writes its `issues.jsonl`.
 
 use super::store::problem;
-use super::{Query, Work};
+use super::{Query, Work, dependencies};
 use crate::Result;
 use crate::sessions::timestamp;
 use gt_core::Problem;
 use gt_core::beads::Bead;
-use gt_core::work::{Item, Status, WorkId, check_priority, check_title};
+use gt_core::work::{Item, WorkId, check_priority, check_title};
 use rusqlite::{Connection, params};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// What an import did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,53 +21,57 @@ pub struct Imported {
     pub unchanged: usize,
     /// Lines that could not be taken, by number, and why.
     pub skipped: Vec<(usize, String)>,
+    /// Items that were to wait for others which wait for them already.
+    pub circles: Vec<(WorkId, WorkId)>,
+}
+
+/// A line that could be read.
+struct Line {
+    item: Item,
+    /// It says when it was last changed; otherwise it is newer than nothing.
+    is_dated: bool,
+    /// It says all that the item waits for.
+    is_whole: bool,
 }
 
 impl Work {
     /// Takes items over, all that can be read or none. One that is there already is
-    /// replaced only by a newer one, and never one that is on an agent's hook.
+    /// replaced only by a newer one, and never one that is on an agent's hook or that is
+    /// an agent's record.
     pub fn import(&self, text: &str) -> Result<Imported> {
         let mut imported = Imported::default();
-        let mut items = Vec::new();
+        let mut lines = Vec::new();
         for (number, line) in text
             .lines()
             .enumerate()
             .filter(|(_, line)| !line.trim().is_empty())
         {
             match read(line) {
-                Ok(Some(item)) => items.push(item),
+                Ok(Some(line)) => lines.push(line),
                 Ok(None) => {}
                 Err(problem) => imported.skipped.push((number + 1, problem.to_string())),
             }
         }
+        self.refresh(None)?;
         self.change(|db| {
             // Parents and blockers may come after those that name them.
             db.pragma_update(None, "defer_foreign_keys", "ON")
                 .map_err(problem)?;
-            for item in &items {
-                match super::read::by_id(db, &item.id)? {
-                    Some(known)
-                        if known.updated_at >= item.updated_at
-                            || known.status == Status::Hooked =>
-                    {
+            let mut taken = BTreeMap::new();
+            for line in &lines {
+                let known = super::read::by_id(db, &line.item.id)?;
+                match &known {
+                    Some(known) if !replaces(db, line, known)? => {
                         imported.unchanged += 1;
                         continue;
                     }
                     Some(_) => imported.updated += 1,
                     None => imported.new += 1,
                 }
-                write(db, item)?;
+                write(db, &line.item)?;
+                taken.insert(&line.item.id, line);
             }
-            for item in &items {
-                for blocker in &item.deps {
-                    db.execute(
-                        "INSERT OR IGNORE INTO dependencies (item, blocker)
-                         SELECT ?1, id FROM items WHERE id = ?2 AND id <> ?1",
-                        params![item.id.as_str(), blocker.as_str()],
-                    )
-                    .map_err(problem)?;
-                }
-            }
+            imported.circles = write_dependencies(db, taken.values())?;
             // A parent that came with nobody is no parent.
             db.execute(
                 "UPDATE items SET parent = NULL WHERE parent IS NOT NULL
@@ -89,18 +94,60 @@ impl Work {
     }
 }
 
+/// Whether a line takes the place of what is known.
+fn replaces(db: &Connection, line: &Line, known: &Item) -> Result<bool> {
+    let is_newer = line.is_dated && line.item.updated_at > known.updated_at;
+    Ok(is_newer && super::hook::holder(db, &known.id)?.is_none())
+}
+
+/// Lets each wait for what its line says, and for nothing else. Those that would wait for
+/// each other in a circle are given, and do not.
+fn write_dependencies<'l>(
+    db: &Connection,
+    taken: impl Iterator<Item = &'l &'l Line> + Clone,
+) -> Result<Vec<(WorkId, WorkId)>> {
+    // All of the old ones go first: they could make circles that are none any more.
+    for line in taken.clone().filter(|line| line.is_whole) {
+        db.execute(
+            "DELETE FROM dependencies WHERE item = ?1",
+            [line.item.id.as_str()],
+        )
+        .map_err(problem)?;
+    }
+    let mut circles = Vec::new();
+    for line in taken {
+        let id = &line.item.id;
+        for blocker in &line.item.deps {
+            if super::read::by_id(db, blocker)?.is_none() {
+                continue;
+            }
+            match dependencies::waits_for(db, blocker, id)? {
+                true => circles.push((id.clone(), blocker.clone())),
+                false => dependencies::insert(db, id, blocker)?,
+            }
+        }
+    }
+    Ok(circles)
+}
+
 /// Reads a line; `None` for one that only says that an item is gone.
-fn read(line: &str) -> Result<Option<Item>> {
+fn read(line: &str) -> Result<Option<Line>> {
     let value: Value = serde_json::from_str(line)
         .map_err(|error| Problem::usage("it is no work item").caused_by(error))?;
-    let bead = Bead::read(value, &timestamp(None), our_time)?;
+    let is_dated = value["updated_at"].as_str().and_then(our_time).is_some();
+    let Some(bead) = Bead::read(value, &timestamp(None), our_time)? else {
+        return Ok(None);
+    };
+    let is_whole = !bead.is_short;
     // A hook of another town's means nothing here, and other words are theirs.
-    let item = bead.map(Bead::imported);
-    if let Some(item) = &item {
-        check_title(&item.title)?;
-        check_priority(item.priority)?;
-    }
-    Ok(item)
+    let item = bead.imported();
+    check_title(&item.title)?;
+    check_priority(item.priority)?;
+    Ok(Some(Line {
+        item,
+        is_dated,
+        is_whole,
+    }))
 }
 
 /// A time as we write it, so that two can be compared.

@@ -293,7 +293,8 @@ pub(super) fn take_off(db: &Connection, id: &WorkId) -> Result<()> {
     .map_err(problem)
 }
 
-fn holder(db: &Connection, id: &WorkId) -> Result<Option<String>> {
+/// The agent on whose hook an item is, whatever its status says.
+pub(super) fn holder(db: &Connection, id: &WorkId) -> Result<Option<String>> {
     db.query_row(
         "SELECT agent FROM hooks WHERE item = ?1 OR letter = ?1",
         [id.as_str()],

@@ -8,7 +8,7 @@ use gt_core::Problem;
 use gt_core::work::{Item, WorkId};
 use gt_town::work::{Draft, Patch, Work};
 use gt_town::{Town, rig, target};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io::Read;
 use std::path::PathBuf;
 
@@ -224,13 +224,27 @@ pub(super) fn import(args: &ImportArgs, town: &Town, context: &Context) -> Resul
     for (line, why) in &imported.skipped {
         output::warn(format!("line {line} was skipped: {why}"));
     }
+    for (item, blocker) in &imported.circles {
+        output::warn(match item == blocker {
+            true => format!("{item} was not made to wait for itself"),
+            false => {
+                format!("{item} was not made to wait for {blocker}, which waits for {item} already")
+            }
+        });
+    }
     if context.json {
         let skipped: Vec<usize> = imported.skipped.iter().map(|(line, _)| *line).collect();
+        let circles: Vec<Value> = imported
+            .circles
+            .iter()
+            .map(|(item, blocker)| json!({"item": item, "blocker": blocker}))
+            .collect();
         return output::json(&json!({
             "new": imported.new,
             "updated": imported.updated,
             "unchanged": imported.unchanged,
             "skipped_lines": skipped,
+            "circles": circles,
         }));
     }
     output::line(format!(

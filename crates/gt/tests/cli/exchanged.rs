@@ -1,0 +1,177 @@
+//! Work items from elsewhere, and for elsewhere.
+
+use crate::env::TestEnv;
+use crate::working::{create, id};
+use serde_json::{Value, json};
+use std::fs;
+
+/// Takes over these lines.
+#[track_caller]
+fn import(env: &TestEnv, lines: &[String]) -> Value {
+    let file = env.path("lines.jsonl");
+    fs::write(&file, lines.join("\n")).unwrap();
+    env.json(&["work", "import", file.to_str().unwrap()])
+}
+
+/// A line as beads writes it, of the item `gt-<name>`, with these fields besides.
+fn line(name: &str, more: Value) -> String {
+    let mut value = json!({
+        "id": format!("gt-{name}"), "title": name, "status": "open", "priority": 2,
+        "issue_type": "task", "created_at": "2026-01-17T01:00:00Z",
+        "updated_at": "2026-01-17T01:00:00Z",
+    });
+    for (field, other) in more.as_object().unwrap() {
+        value[field] = other.clone();
+    }
+    value.to_string()
+}
+
+/// Dependencies as beads writes them.
+fn on(blockers: &[&str]) -> Value {
+    let edge = |name: &&str| json!({"depends_on_id": format!("gt-{name}"), "type": "blocks"});
+    blockers.iter().map(edge).collect()
+}
+
+const LATER: &str = "2099-01-01T00:00:00Z";
+
+#[track_caller]
+fn shown(env: &TestEnv, item: &str) -> Value {
+    env.json(&["work", "show", item])
+}
+
+#[test]
+fn items_of_beads_are_taken_over() {
+    let env = TestEnv::with_rig();
+    let file = env.path("issues.jsonl");
+    let lines = [
+        r#"{"id":"gt-aaa","title":"One","description":"d","status":"open","priority":1,"issue_type":"bug","created_at":"2026-01-17T01:00:00+01:00","updated_at":"2026-01-17T01:00:00Z","labels":["x"]}"#,
+        r#"{"id":"gt-aaa.1","title":"Part","status":"closed","priority":2,"issue_type":"task","created_at":"2026-01-17T01:00:00Z","updated_at":"2026-01-17T01:00:00Z","closed_at":"2026-01-18T01:00:00Z","dependencies":[{"issue_id":"gt-aaa.1","depends_on_id":"gt-aaa","type":"parent-child"}]}"#,
+        r#"{"id":"gt-bbb","title":"Two","status":"in_progress","priority":2,"issue_type":"task","assignee":"x","created_at":"2026-01-17T01:00:00Z","updated_at":"2026-01-17T01:00:00Z","dependencies":[{"issue_id":"gt-bbb","depends_on_id":"gt-aaa","type":"blocks"}]}"#,
+        "this is no JSON",
+        r#"{"id":"gt-ccc","title":"Gone","status":"tombstone","priority":2,"issue_type":"task"}"#,
+    ];
+    fs::write(&file, lines.join("\n")).unwrap();
+    let path = file.to_str().unwrap();
+    let imported = env.json(&["work", "import", path]);
+    assert_eq!(
+        imported,
+        json!({"new": 3, "updated": 0, "unchanged": 0, "skipped_lines": [4], "circles": []})
+    );
+    let again = env.json(&["work", "import", path]);
+    assert_eq!(again["unchanged"], 3, "{again}");
+    let two = env.json(&["work", "show", "gt-bbb"]);
+    assert_eq!(two["deps"], json!(["gt-aaa"]), "{two}");
+    let part = env.json(&["work", "show", "gt-aaa.1"]);
+    assert_eq!(part["parent"], "gt-aaa", "{part}");
+    let exported = env.gt(&["work", "export", "--jsonl"]).ok().stdout;
+    assert_eq!(exported.lines().count(), 3);
+    // What is exported can be taken over elsewhere.
+    let other = TestEnv::with_rig();
+    fs::write(other.path("all.jsonl"), &exported).unwrap();
+    let there = other.json(&["work", "import", other.path("all.jsonl").to_str().unwrap()]);
+    assert_eq!(there["new"], 3, "{there}");
+    assert_eq!(other.gt(&["work", "export"]).ok().stdout, exported);
+}
+
+#[test]
+fn what_is_not_newer_changes_nothing() {
+    let env = TestEnv::with_rig();
+    let [a, b] = ["a", "b"].map(|title| id(&create(&env, &[title])).to_owned());
+    let dep = |what: &str, item: &str, on: &str| env.gt(&["work", "dep", what, item, on]).ok();
+    dep("add", &a, &b);
+    let old = env.gt(&["work", "export"]).ok().stdout;
+    dep("remove", &a, &b);
+    dep("add", &b, &a);
+    let imported = import(&env, &[old]);
+    assert_eq!(imported["unchanged"], 2, "{imported}");
+    assert_eq!(shown(&env, &a)["deps"], json!([]));
+    assert_eq!(shown(&env, &b)["deps"], json!([a]));
+}
+
+#[test]
+fn nobody_is_made_to_wait_in_a_circle() {
+    let env = TestEnv::with_rig();
+    let both = [
+        line("one", json!({"dependencies": on(&["two"])})),
+        line("two", json!({"dependencies": on(&["one", "two"])})),
+    ];
+    let file = env.path("both.jsonl");
+    fs::write(&file, both.join("\n")).unwrap();
+    let answer = env.gt(&["--json", "work", "import", file.to_str().unwrap()]);
+    let answer = answer.ok();
+    let circle = |item: &str| json!({"item": item, "blocker": "gt-one"});
+    assert_eq!(answer.json()["circles"][0], circle("gt-two"), "{answer:?}");
+    let warning = "gt-two was not made to wait for gt-one";
+    assert!(answer.stderr.contains(warning), "{answer:?}");
+    assert_eq!(shown(&env, "gt-one")["deps"], json!(["gt-two"]));
+    assert_eq!(shown(&env, "gt-two")["deps"], json!([]));
+    // With one that the file knows nothing of.
+    let own = id(&create(&env, &["own", "--dep", "gt-one"])).to_owned();
+    let name = own.strip_prefix("gt-").unwrap();
+    let newer = json!({"updated_at": LATER, "dependencies": on(&[name])});
+    let imported = import(&env, &[line("two", newer)]);
+    assert_eq!(imported["updated"], 1, "{imported}");
+    assert_eq!(imported["circles"][0]["blocker"], own, "{imported}");
+    assert_eq!(shown(&env, "gt-two")["deps"], json!([]));
+}
+
+#[test]
+fn a_newer_one_waits_for_what_it_says_and_nothing_else() {
+    let env = TestEnv::with_rig();
+    let names = ["one", "two"].map(|name| line(name, json!({})));
+    import(&env, &names);
+    import(
+        &env,
+        &[line("it", json!({"dependencies": on(&["one", "two"])}))],
+    );
+    let newer = |more: Value| {
+        let mut fields = more;
+        fields["updated_at"] = LATER.into();
+        import(&env, &[line("it", fields)])
+    };
+    // Short listings do not say for what it waits.
+    let listed = import(
+        &env,
+        &[line(
+            "it",
+            json!({"updated_at": "2026-02-01T00:00:00Z", "dependency_count": 2}),
+        )],
+    );
+    assert_eq!(listed["updated"], 1, "{listed}");
+    assert_eq!(shown(&env, "gt-it")["deps"].as_array().unwrap().len(), 2);
+    newer(json!({"dependencies": on(&["two"])}));
+    assert_eq!(shown(&env, "gt-it")["deps"], json!(["gt-two"]));
+}
+
+#[test]
+fn what_is_on_a_hook_is_left_alone() {
+    let env = TestEnv::with_crew(&["max"]);
+    import(&env, &[line("it", json!({}))]);
+    env.gt(&["hook", "gt-it", "--agent", "gastown/max"]).ok();
+    let newer = [line("it", json!({"updated_at": LATER, "title": "Other"}))];
+    for status in ["hooked", "in_progress"] {
+        if status == "in_progress" {
+            env.gt(&["work", "update", "gt-it", "--status", status])
+                .ok();
+        }
+        let imported = import(&env, &newer);
+        assert_eq!(imported["unchanged"], 1, "{status}: {imported}");
+        let found = shown(&env, "gt-it");
+        assert_eq!(
+            (&found["title"], &found["status"]),
+            (&json!("it"), &json!(status))
+        );
+    }
+    env.gt(&["unhook", "gt-it"]).ok();
+    assert_eq!(import(&env, &newer)["updated"], 1);
+}
+
+#[test]
+fn a_line_without_a_time_is_newer_than_nothing() {
+    let env = TestEnv::with_rig();
+    let lines = [line("it", json!({"updated_at": null}))];
+    assert_eq!(import(&env, &lines)["new"], 1);
+    env.gt(&["work", "close", "gt-it"]).ok();
+    assert_eq!(import(&env, &lines)["unchanged"], 1);
+    assert_eq!(shown(&env, "gt-it")["status"], "closed");
+}
