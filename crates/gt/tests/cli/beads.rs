@@ -499,6 +499,17 @@ fn a_claim_of_somebody_else_is_taken_back() {
         env.gt(&["work", "update", &id, "--status", "in_progress"])
             .ok();
         assert_eq!(beads.shown(&id)["status"], "in_progress");
+        env.gt(&["work", "update", &id, "--status", "open"])
+            .fails(4);
+        env.gt(&["work", "update", &id, "--status", "hooked"]).ok();
+        assert_eq!(beads.shown(&id)["status"], "hooked");
+        // Closed by somebody, and opened again, it is still on the hook.
+        beads.say(&["close", &id, "--reason=done", "--json"]);
+        let opened = env.json(&["work", "reopen", &id]);
+        assert_eq!(
+            (&opened["status"], &opened["assignee"]),
+            (&json!("hooked"), &json!("gastown/crew/max"))
+        );
         env.gt(&["unhook", "--agent", "gastown/max"]).ok();
         let shown = beads.shown(&id);
         assert_eq!(

@@ -327,3 +327,41 @@ fn a_kill_in_between_loses_nothing() {
     assert_eq!(mol(&env, &["detach"]), Value::Null);
     assert_eq!(points.next(), None);
 }
+
+#[test]
+fn the_record_of_an_agent_stays() {
+    let env = TestEnv::with_crew(&["max", "amy"]);
+    write_formula(&env);
+    mol(&env, &["attach", "three"]);
+    let status = mol(&env, &["status"]);
+    let (molecule, record) = (text(&status, "molecule"), text(&status, "handoff_bead"));
+    let other = item(&env, "Other");
+    let exported = env.gt(&["work", "export"]).ok().stdout;
+    for args in [
+        &["close", &other, record][..],
+        &["update", record, "--status", "open"],
+        &["update", record, "--assignee", "gastown/amy"],
+        &["update", record, "--remove-label", "gt:handoff"],
+        &["dep", "remove", record, molecule],
+    ] {
+        let refused = env.gt(&[&["work"], args].concat()).fails(4);
+        let hint = "`gt mol detach --agent gastown/crew/max`";
+        assert!(refused.stderr.contains(hint), "{args:?}: {refused:?}");
+    }
+    // Of several to be closed none is, if one cannot be.
+    assert_eq!(env.json(&["work", "show", &other])["status"], "open");
+    // Whatever another town says of it.
+    let mut lines = exported
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut line = lines.find(|line| line["id"] == record).unwrap();
+    line["updated_at"] = "2099-01-01T00:00:00Z".into();
+    line["status"] = "closed".into();
+    fs::write(env.path("one.jsonl"), line.to_string()).unwrap();
+    let path = env.path("one.jsonl");
+    let imported = env.json(&["work", "import", path.to_str().unwrap()]);
+    assert_eq!(imported["unchanged"], 1, "{imported}");
+    assert_eq!(text(&mol(&env, &["status"]), "molecule"), molecule);
+    env.gt(&["work", "update", record, "--append-notes", "seen"])
+        .ok();
+}

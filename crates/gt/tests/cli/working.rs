@@ -134,7 +134,7 @@ fn an_item_is_on_one_hook_and_a_hook_has_one_item() {
     env.gt(&["hook", &a, "--agent", "gastown/max"]).ok();
     env.gt(&["hook", &b, "--agent", "gastown/max"]).fails(4);
     env.gt(&["hook", &a, "--agent", "gastown/amy"]).fails(4);
-    env.gt(&["work", "update", &a, "--status", "open"]).fails(2);
+    env.gt(&["work", "update", &a, "--status", "open"]).fails(4);
     env.gt(&["work", "update", &b, "--status", "hooked"])
         .fails(2);
     assert_eq!(ids(&env, &["ready"]), [b.as_str()]);
@@ -160,6 +160,31 @@ fn an_item_is_on_one_hook_and_a_hook_has_one_item() {
     assert_eq!(told[0]["payload"]["bead"], json!(a));
     let feed = env.gt(&["feed"]).ok().stdout;
     assert!(feed.contains(&format!("took up {a}")), "{feed}");
+}
+
+#[test]
+fn what_is_on_a_hook_stays_its_holders() {
+    let env = TestEnv::with_crew(&["max", "amy"]);
+    let item = id(&create(&env, &["Work"])).to_owned();
+    env.gt(&["hook", &item, "--agent", "gastown/max"]).ok();
+    let update = |option: &str, value: &str| env.gt(&["work", "update", &item, option, value]);
+    for status in ["in_progress", "hooked", "in_progress"] {
+        update("--status", status).ok();
+        for other in ["open", "pinned", "blocked"] {
+            let refused = update("--status", other).fails(4);
+            let hint = format!("`gt unhook {item}`");
+            assert!(refused.stderr.contains(&hint), "{}", refused.stderr);
+        }
+        update("--assignee", "gastown/amy").fails(4);
+        update("--assignee", "").fails(4);
+        update("--assignee", "gastown/max").ok();
+        let found = env.json(&["work", "show", &item]);
+        assert_eq!(found["status"], status);
+        assert_eq!(found["assignee"], "gastown/crew/max");
+    }
+    env.gt(&["unhook", &item]).ok();
+    update("--status", "blocked").ok();
+    update("--assignee", "gastown/amy").ok();
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Changing and closing work items.
 
 use super::Work;
+use super::hook::{holder, on_hook};
+use super::molecules::{check_no_handoff, check_stays_handoff};
 use super::read::must_have;
 use super::store::problem;
 use crate::Result;
@@ -41,7 +43,10 @@ impl Work {
         }
         self.change(|db| {
             let item = must_have(db, id)?;
-            check_status(&item, patch.status)?;
+            check_stays_handoff(&item, patch)?;
+            let holder = holder(db, id)?;
+            check_status(&item, holder.as_deref(), patch.status)?;
+            check_assignee(id, holder.as_deref(), patch.assignee.as_deref())?;
             if patch.kind.is_some() {
                 check_no_letter(&item.kind)?;
             }
@@ -88,6 +93,12 @@ impl Work {
         self.change(|db| close(db, id, reason))
     }
 
+    /// Closes all of them, or none.
+    pub fn close_all(&self, ids: &[WorkId], reason: Option<&str>) -> Result<Vec<Item>> {
+        ids.iter().try_for_each(|id| self.refresh_for(id))?;
+        self.change(|db| ids.iter().map(|id| close(db, id, reason)).collect())
+    }
+
     pub fn reopen(&self, id: &WorkId) -> Result<Item> {
         self.refresh_for(id)?;
         self.change(|db| {
@@ -98,11 +109,17 @@ impl Work {
                     item.status.word()
                 )));
             }
+            // One that was closed in beads may still hang on a hook.
+            let holder = holder(db, id)?;
+            let status = match &holder {
+                Some(_) => Status::Hooked,
+                None => Status::Open,
+            };
             db.execute(
-                "UPDATE items SET status = 'open', closed_at = NULL, close_reason = NULL, updated_at = ?2,
-                 assignee = (SELECT recipient FROM letters WHERE item = items.id)
+                "UPDATE items SET status = ?3, closed_at = NULL, close_reason = NULL, updated_at = ?2,
+                 assignee = coalesce(?4, (SELECT recipient FROM letters WHERE item = items.id))
                  WHERE id = ?1",
-                params![id.as_str(), timestamp(None)],
+                params![id.as_str(), timestamp(None), status.word(), holder],
             )
             .map_err(problem)?;
             must_have(db, id)
@@ -124,6 +141,7 @@ pub(super) fn close(db: &Connection, id: &WorkId, reason: Option<&str>) -> Resul
     if item.status == Status::Closed {
         return Ok(item);
     }
+    check_no_handoff(&item)?;
     super::hook::take_off(db, id)?;
     let now = timestamp(None);
     db.execute(
@@ -136,25 +154,33 @@ pub(super) fn close(db: &Connection, id: &WorkId, reason: Option<&str>) -> Resul
 }
 
 /// Hooks and closings have commands of their own, which do more than set a word.
-fn check_status(item: &Item, wanted: Option<Status>) -> Result<()> {
+fn check_status(item: &Item, holder: Option<&str>, wanted: Option<Status>) -> Result<()> {
     let id = &item.id;
     let refuse = |words: &str, hint: String| Err(Problem::usage(words.to_owned()).hint(hint));
     match (item.status, wanted) {
         (_, None) => Ok(()),
         (now, Some(wanted)) if now == wanted => Ok(()),
-        (_, Some(Status::Hooked)) => {
-            refuse("an item is hooked by an agent", format!("`gt hook {id}`"))
-        }
         (_, Some(Status::Closed)) => refuse(
             "an item is closed with a reason",
             format!("`gt work close {id}`"),
         ),
         (Status::Closed, Some(_)) => refuse("it is closed", format!("`gt work reopen {id}`")),
-        // Whoever has it on its hook has begun with it.
-        (Status::Hooked, Some(Status::InProgress)) => Ok(()),
-        (Status::Hooked, Some(_)) => {
-            refuse("it is on an agent's hook", format!("`gt unhook {id}`"))
-        }
+        (_, Some(wanted)) => match (holder, wanted) {
+            // Whoever has it on its hook begins with it, and may put it off again.
+            (Some(_), Status::Hooked | Status::InProgress) => Ok(()),
+            (Some(holder), _) => Err(on_hook(id, holder)),
+            (None, Status::Hooked) => {
+                refuse("an item is hooked by an agent", format!("`gt hook {id}`"))
+            }
+            (None, _) => Ok(()),
+        },
+    }
+}
+
+/// What is on a hook belongs to whoever's hook that is.
+fn check_assignee(id: &WorkId, holder: Option<&str>, wanted: Option<&str>) -> Result<()> {
+    match (holder, wanted) {
+        (Some(holder), Some(wanted)) if holder != wanted => Err(on_hook(id, holder)),
         _ => Ok(()),
     }
 }

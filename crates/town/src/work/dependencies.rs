@@ -25,7 +25,8 @@ impl Work {
     pub fn remove_dependency(&self, id: &WorkId, blocker: &WorkId) -> Result<Item> {
         self.refresh_for(id)?;
         self.change(|db| {
-            must_have(db, id)?;
+            // A molecule hangs on it by this.
+            super::molecules::check_no_handoff(&must_have(db, id)?)?;
             let removed = db
                 .execute(
                     "DELETE FROM dependencies WHERE item = ?1 AND blocker = ?2",

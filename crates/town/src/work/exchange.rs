@@ -97,7 +97,8 @@ impl Work {
 /// Whether a line takes the place of what is known.
 fn replaces(db: &Connection, line: &Line, known: &Item) -> Result<bool> {
     let is_newer = line.is_dated && line.item.updated_at > known.updated_at;
-    Ok(is_newer && super::hook::holder(db, &known.id)?.is_none())
+    let is_free = !super::molecules::is_handoff(known);
+    Ok(is_newer && is_free && super::hook::holder(db, &known.id)?.is_none())
 }
 
 /// Lets each wait for what its line says, and for nothing else. Those that would wait for

@@ -213,10 +213,7 @@ fn check_free(db: &Connection, agent: &str, id: &WorkId) -> Result<Option<Hooked
         }
     }
     if let Some(holder) = holder(db, id)? {
-        return Err(
-            Problem::conflict(format!("{id} is on the hook of {holder}"))
-                .hint(format!("`gt unhook {id}` takes it off")),
-        );
+        return Err(on_hook(id, &holder));
     }
     // Handed in, and waiting to be merged: whoever saw it open a moment ago is late.
     let other = item.assignee.as_deref().filter(|other| *other != agent);
@@ -291,6 +288,12 @@ pub(super) fn take_off(db: &Connection, id: &WorkId) -> Result<()> {
     )
     .map(drop)
     .map_err(problem)
+}
+
+/// Why nobody else may have an item.
+pub(super) fn on_hook(id: &WorkId, holder: &str) -> Problem {
+    Problem::conflict(format!("{id} is on the hook of {holder}"))
+        .hint(format!("`gt unhook {id}` takes it off"))
 }
 
 /// The agent on whose hook an item is, whatever its status says.

@@ -8,6 +8,7 @@
 mod bead;
 mod found;
 
+pub(super) use bead::{check_no_handoff, check_stays_handoff, is_handoff};
 pub use found::Molecule;
 pub(crate) use found::step_id;
 

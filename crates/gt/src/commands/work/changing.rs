@@ -166,16 +166,7 @@ pub(super) fn update(args: UpdateArgs, town: &Town, context: &Context) -> Result
 }
 
 pub(super) fn close(args: &CloseArgs, town: &Town, context: &Context) -> Result<(), Problem> {
-    let work = Work::of(town);
-    let ids = ids(&args.items)?;
-    // All must be there before one is closed.
-    for id in &ids {
-        work.get(id)?;
-    }
-    let mut closed = Vec::new();
-    for id in &ids {
-        closed.push(work.close(id, args.reason.as_deref())?);
-    }
+    let closed = Work::of(town).close_all(&ids(&args.items)?, args.reason.as_deref())?;
     if context.json {
         let documents: Vec<_> = closed.iter().map(document).collect();
         return output::json(&documents);

@@ -4,9 +4,11 @@
 use super::{set_notes, set_status, with_line};
 use crate::Result;
 use crate::sessions::timestamp;
+use crate::work::Patch;
 use crate::work::create::{Draft, insert};
 use crate::work::read::{must_have, select};
 use crate::work::store::problem;
+use gt_core::Problem;
 use gt_core::work::{Item, Status, WorkId};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
@@ -25,6 +27,38 @@ pub(super) fn handoff(db: &Connection, agent: &str) -> Result<Option<Item>> {
         [agent, LABEL].map(|text| Value::from(text.to_owned())),
     )?;
     Ok(found.into_iter().next())
+}
+
+/// Whether an item is the record of an agent.
+pub(in crate::work) fn is_handoff(item: &Item) -> bool {
+    item.status == Status::Pinned && item.labels.iter().any(|label| label == LABEL)
+}
+
+/// Refuses what would end the record of an agent: the molecule that hangs on it would be
+/// nobody's.
+pub(in crate::work) fn check_no_handoff(item: &Item) -> Result<()> {
+    if !is_handoff(item) {
+        return Ok(());
+    }
+    let agent = item.assignee.as_deref().unwrap_or_default();
+    Err(Problem::conflict(format!(
+        "{} is the handoff bead of {agent}, and stays",
+        item.id
+    ))
+    .hint(format!(
+        "`gt mol detach --agent {agent}` gives up the molecule that hangs on it"
+    )))
+}
+
+/// Refuses a change after which it would not be found as the record of its agent.
+pub(in crate::work) fn check_stays_handoff(item: &Item, patch: &Patch) -> Result<()> {
+    let is_other = patch.status.is_some_and(|status| status != item.status)
+        || patch.assignee.is_some() && patch.assignee != item.assignee
+        || patch.remove_labels.iter().any(|label| label == LABEL);
+    match is_other {
+        true => check_no_handoff(item),
+        false => Ok(()),
+    }
 }
 
 /// The same, made when it is first needed.
