@@ -15,8 +15,8 @@ mod tests;
 pub use commands::{changes, create, list, show};
 
 use crate::problem::Problem;
-use crate::work::{Item, Status, WorkId};
-use serde_json::Value;
+use crate::work::{Item, Status, WorkId, appended};
+use serde_json::{Value, json};
 
 /// Which of the two programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +50,8 @@ pub struct Bead {
     pub word: String,
     /// It waits for others, but was listed without saying for which.
     pub is_short: bool,
+    /// What was said about it, each with who and when. Listings leave it out.
+    pub comments: Vec<String>,
 }
 
 impl Bead {
@@ -82,6 +84,9 @@ impl Bead {
             value[field] = given.or(otherwise.map(str::to_owned)).into();
         }
         let dependencies = value["dependencies"].take();
+        let comments = value["comments"].take();
+        let comments = comments.as_array().into_iter().flatten();
+        let comments = comments.filter_map(|said| comment(said, &time)).collect();
         let count = value["dependency_count"].as_u64().unwrap_or(0);
         let is_id = |value: &Value| {
             value
@@ -119,10 +124,12 @@ impl Bead {
             item,
             word,
             is_short: count > 0 && !dependencies.is_array(),
+            comments,
         }))
     }
 
-    /// The same for a town that does not share it: an unknown status says nothing there.
+    /// The same for a town that does not share it: an unknown status says nothing there, and
+    /// comments become notes.
     #[must_use]
     pub fn imported(self) -> Item {
         let mut item = self.item;
@@ -130,6 +137,12 @@ impl Bead {
             item.status = Status::Open;
         }
         item.labels.retain(|label| !label.starts_with(OWN_LABEL));
+        for comment in self.comments {
+            // A file of ours that came back has it there already.
+            if !item.notes.contains(&comment) {
+                item.notes = appended(&item.notes, &comment);
+            }
+        }
         item
     }
 
@@ -144,6 +157,45 @@ impl Bead {
             }
         }
     }
+}
+
+/// What somebody said, and who and when.
+fn comment(said: &Value, time: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let text = said["text"].as_str()?.trim();
+    let when = said["created_at"].as_str().and_then(time);
+    let who = said["author"].as_str().filter(|who| !who.is_empty());
+    let head: Vec<&str> = when.as_deref().into_iter().chain(who).collect();
+    match head.as_slice() {
+        _ if text.is_empty() => None,
+        [] => Some(text.to_owned()),
+        head => Some(format!("{}: {text}", head.join(" "))),
+    }
+}
+
+/// An item as a line of a file of beads, which its programs can import. What it is a part of
+/// stands among what it waits for, and must have a time there.
+pub fn exported(item: &Item) -> Value {
+    let edge = |on: &WorkId, kind: &str| {
+        json!({
+            "issue_id": item.id,
+            "depends_on_id": on,
+            "type": kind,
+            "created_at": item.created_at,
+        })
+    };
+    let parent = item.parent.iter().map(|on| edge(on, "parent-child"));
+    let deps = item.deps.iter().map(|on| edge(on, "blocks"));
+    let dependencies: Vec<Value> = parent.chain(deps).collect();
+    let mut value = json!(item);
+    value["issue_type"] = value["type"].take();
+    value["labels"] = commands::written(&item.labels).into();
+    value["dependencies"] = dependencies.into();
+    if let Some(fields) = value.as_object_mut() {
+        let ours = ["type", "deps", "parent"];
+        let empty = |value: &Value| *value == "" || *value == json!([]);
+        fields.retain(|name, value| !ours.contains(&name.as_str()) && !empty(value));
+    }
+    value
 }
 
 /// What an item waits for, and how: as an edge, or as the other item itself.

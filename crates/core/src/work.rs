@@ -143,6 +143,11 @@ pub struct Item {
     pub title: String,
     #[serde(default)]
     pub description: String,
+    /// What only beads can say, apart from the description.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub design: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub acceptance_criteria: String,
     #[serde(rename = "type", alias = "issue_type", default = "usual_kind")]
     pub kind: String,
     #[serde(default = "usual_priority")]
@@ -170,12 +175,42 @@ pub struct Item {
     pub close_reason: Option<String>,
 }
 
+impl Item {
+    /// All that is said of what is to be done: the description, and what beads says apart
+    /// from it.
+    pub fn body(&self) -> String {
+        let mut text = self.description.clone();
+        for (heading, words) in [
+            ("Design", &self.design),
+            ("Acceptance criteria", &self.acceptance_criteria),
+        ] {
+            if words.trim().is_empty() {
+                continue;
+            }
+            text.truncate(text.trim_end().len());
+            if !text.is_empty() {
+                text.push_str("\n\n");
+            }
+            text.push_str(&format!("{heading}:\n{}", words.trim_end()));
+        }
+        text
+    }
+}
+
 fn usual_kind() -> String {
     USUAL_KIND.to_owned()
 }
 
 fn usual_priority() -> u8 {
     USUAL_PRIORITY
+}
+
+/// Notes with a line more.
+pub fn appended(notes: &str, more: &str) -> String {
+    match notes {
+        "" => more.to_owned(),
+        notes => format!("{notes}\n{more}"),
+    }
 }
 
 /// Checks what somebody wants an item to say.
@@ -247,6 +282,17 @@ mod tests {
         assert_eq!(item.status, Status::InProgress);
         assert_eq!("in-progress".parse::<Status>().unwrap(), Status::InProgress);
         assert!("done".parse::<Status>().is_err());
+        assert_eq!(item.body(), "");
+        let said = Item {
+            description: "Do it.\n".into(),
+            design: "So.".into(),
+            acceptance_criteria: "- it works\n".into(),
+            ..item
+        };
+        assert_eq!(
+            said.body(),
+            "Do it.\n\nDesign:\nSo.\n\nAcceptance criteria:\n- it works"
+        );
     }
 
     #[test]

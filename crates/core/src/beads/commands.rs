@@ -106,7 +106,8 @@ pub fn changes(dialect: Dialect, seen: &Item, now: &Item) -> Vec<Vec<String>> {
     commands
 }
 
-fn written(labels: &[String]) -> Vec<&str> {
+/// The labels that beads is told.
+pub(super) fn written(labels: &[String]) -> Vec<&str> {
     let labels = labels.iter().map(String::as_str);
     labels
         .filter(|label| !label.starts_with(OWN_LABEL))

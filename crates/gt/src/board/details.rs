@@ -15,7 +15,7 @@ use jiff::tz::TimeZone;
 pub(super) fn task(town: &Town, id: &WorkId) -> Result<Detail, Problem> {
     let item = Work::of(town).get(id)?;
     Ok(Detail::Task {
-        description: item.description,
+        description: item.body(),
         notes: item.notes,
     })
 }

@@ -92,7 +92,7 @@ pub(crate) fn run_unhook(args: &UnhookArgs, context: &Context) -> Answer {
 
 fn show(hooked: &Hooked) -> Result<(), Problem> {
     output::line(output::clean(&line_of(&hooked.item)))?;
-    for line in hooked.item.description.lines() {
+    for line in hooked.item.body().lines() {
         output::line(output::clean(line))?;
     }
     let Some(letter) = &hooked.letter else {

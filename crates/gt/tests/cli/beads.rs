@@ -233,6 +233,29 @@ fn what_changes_in_beads_is_seen() {
 }
 
 #[test]
+fn acceptance_criteria_are_shown_and_stay_in_beads() {
+    each(|beads| {
+        let env = &beads.env;
+        let id = beads.make("The work");
+        let update = ["update", &id, "--json", "--description=Do it."];
+        beads.say(&[&update[..], &["--acceptance=- it works"]].concat());
+        let text = env.gt(&["work", "show", &id]).ok().stdout;
+        let body = "Do it.\n\nAcceptance criteria:\n- it works\n";
+        assert!(text.contains(body), "{text}");
+        // What is written back is the description alone.
+        env.gt(&["work", "update", &id, "--description", "Do it soon."])
+            .ok();
+        let shown = beads.shown(&id);
+        assert_eq!(shown["description"], "Do it soon.");
+        assert_eq!(shown["acceptance_criteria"], "- it works");
+        beads.say(&["update", &id, "--json", "--acceptance=- it works well"]);
+        let found = env.json(&["work", "show", &id]);
+        assert_eq!(found["acceptance_criteria"], "- it works well");
+        assert_eq!(found["description"], "Do it soon.");
+    });
+}
+
+#[test]
 fn a_bead_goes_all_the_way_to_the_base() {
     each(|beads| {
         let env = &beads.env;
@@ -538,4 +561,41 @@ fn molecules_and_letters_stay_in_the_town() {
         let part = item(env, &["A part", "--parent", &id]);
         assert_eq!(part, format!("{id}.1"));
     });
+}
+
+/// The stand-in imports nothing.
+#[test]
+fn the_real_program_imports_what_is_exported() {
+    let Some(real) = std::env::var_os("GT_TEST_BR") else {
+        return;
+    };
+    let env = TestEnv::with_rig();
+    let whole = item(&env, &["Whole", "--label", "ui", "--type", "epic"]);
+    let part = item(&env, &["Part", "--parent", &whole]);
+    let last = item(&env, &["Last", "--dep", &part]);
+    env.gt(&["hook", &last, "--agent", "mayor"]).ok();
+    env.gt(&["work", "close", &part, "--reason", "no need"])
+        .ok();
+    let folder = env.path("elsewhere");
+    fs::create_dir_all(&folder).unwrap();
+    let br = |words: &[&str]| {
+        let mut command = env.command(Path::new(&real).to_str().unwrap());
+        run(command.args(words).current_dir(&folder)).ok()
+    };
+    br(&["init", "--prefix", "gt"]);
+    let exported = env.gt(&["work", "export"]).ok().stdout;
+    fs::write(folder.join(".beads/issues.jsonl"), exported).unwrap();
+    br(&["sync", "--import-only", "--json"]);
+    let shown = br(&["show", &whole, &part, &last, "--json"]).json();
+    assert_eq!(
+        (&shown[0]["issue_type"], &shown[0]["labels"][0]),
+        (&json!("epic"), &json!("ui"))
+    );
+    let edge = |place: usize| &shown[place]["dependencies"][0];
+    assert_eq!(edge(1)["id"], whole, "{shown}");
+    assert_eq!(edge(1)["dependency_type"], "parent-child", "{shown}");
+    assert_eq!(shown[1]["close_reason"], "no need", "{shown}");
+    assert_eq!(edge(2)["id"], part, "{shown}");
+    assert_eq!(edge(2)["dependency_type"], "blocks", "{shown}");
+    assert_eq!(shown[2]["status"], "hooked", "{shown}");
 }

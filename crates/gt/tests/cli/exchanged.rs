@@ -175,3 +175,88 @@ fn a_line_without_a_time_is_newer_than_nothing() {
     assert_eq!(import(&env, &lines)["unchanged"], 1);
     assert_eq!(shown(&env, "gt-it")["status"], "closed");
 }
+
+#[test]
+fn an_export_is_what_beads_writes() {
+    let env = TestEnv::with_rig();
+    let whole = id(&create(
+        &env,
+        &["Whole", "-d", "All of it", "--label", "ui"],
+    ))
+    .to_owned();
+    let part = id(&create(
+        &env,
+        &["Part", "--parent", &whole, "--type", "bug"],
+    ))
+    .to_owned();
+    let last = id(&create(&env, &["Last", "--dep", &part, "--ephemeral"])).to_owned();
+    env.gt(&["work", "update", &part, "--notes", "a\nb"]).ok();
+    env.gt(&["work", "update", &whole, "--status", "blocked"])
+        .ok();
+    env.gt(&["work", "close", &last, "--reason", "no"]).ok();
+    let exported = env.gt(&["work", "export"]).ok().stdout;
+    let lines: Vec<Value> = exported
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let line = |id: &str| lines.iter().find(|line| line["id"] == id).unwrap();
+    assert_eq!(line(&part)["issue_type"], "bug");
+    for (item, on, kind) in [(&part, &whole, "parent-child"), (&last, &part, "blocks")] {
+        let edge = &line(item)["dependencies"][0];
+        assert_eq!(edge["issue_id"], *item, "{edge}");
+        assert_eq!(edge["depends_on_id"], *on, "{edge}");
+        assert_eq!(edge["type"], kind, "{edge}");
+        assert!(edge["created_at"].is_string(), "{edge}");
+    }
+    for ours in ["type", "deps", "parent"] {
+        assert!(line(&part).get(ours).is_none(), "{ours}");
+    }
+    // All of it comes back.
+    let other = TestEnv::with_rig();
+    assert_eq!(import(&other, &[exported])["new"], 3);
+    for item in [&whole, &part, &last] {
+        assert_eq!(shown(&other, item), shown(&env, item));
+    }
+}
+
+#[test]
+fn what_beads_says_apart_from_the_description_is_kept() {
+    let env = TestEnv::with_crew(&["max"]);
+    let said = json!({
+        "description": "Mend it.", "design": "With glue.", "notes": "seen",
+        "acceptance_criteria": "- [ ] it holds",
+        "comments": [
+            {"author": "amy", "text": "Which glue?", "created_at": "2026-01-17T02:00:00+01:00"},
+            {"author": "max", "text": "- any\n- other", "created_at": "2026-01-17T01:30:00Z"},
+        ],
+    });
+    let lines = [line("it", said)];
+    import(&env, &lines);
+    let notes = "seen\n2026-01-17T01:00:00.000Z amy: Which glue?\n\
+                 2026-01-17T01:30:00.000Z max: - any\n- other";
+    let found = shown(&env, "gt-it");
+    assert_eq!(found["notes"], notes, "{found}");
+    assert_eq!(found["acceptance_criteria"], "- [ ] it holds");
+    let body = "Mend it.\n\nDesign:\nWith glue.\n\nAcceptance criteria:\n- [ ] it holds\n";
+    env.gt(&["hook", "gt-it", "--agent", "gastown/max"]).ok();
+    for args in [
+        &["work", "show", "gt-it"][..],
+        &["hook", "--agent", "gastown/max"],
+        &["prime", "--agent", "gastown/max"],
+    ] {
+        let answer = env.gt(args).ok().stdout;
+        assert!(answer.contains(body), "{args:?}: {answer}");
+    }
+    env.gt(&["unhook", "gt-it"]).ok();
+    // Neither the same file nor what was exported doubles anything.
+    import(&env, &lines);
+    assert_eq!(shown(&env, "gt-it")["notes"], notes);
+    let exported = env.gt(&["work", "export"]).ok().stdout;
+    let mut back: Value = serde_json::from_str(&exported).unwrap();
+    assert_eq!(back["design"], "With glue.");
+    back["updated_at"] = LATER.into();
+    back["comments"] = serde_json::from_str::<Value>(&lines[0]).unwrap()["comments"].take();
+    assert_eq!(import(&env, &[back.to_string()])["updated"], 1);
+    assert_eq!(shown(&env, "gt-it")["notes"], notes);
+    assert_eq!(shown(&env, "gt-it")["description"], "Mend it.");
+}

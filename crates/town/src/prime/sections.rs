@@ -126,7 +126,7 @@ fn work(item: &Item) -> Section {
         "## Your work: {} {}\n({}, priority {})\n",
         item.id, item.title, item.kind, item.priority
     );
-    for (what, words) in [("", &item.description), ("Notes:\n", &item.notes)] {
+    for (what, words) in [("", &item.body()), ("Notes:\n", &item.notes)] {
         if !words.trim().is_empty() {
             let _ = write!(text, "\n{what}{}\n", words.trim_end());
         }

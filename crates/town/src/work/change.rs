@@ -7,7 +7,7 @@ use super::read::must_have;
 use super::store::problem;
 use crate::Result;
 use crate::sessions::timestamp;
-use gt_core::work::{Item, Status, WorkId, check_priority, check_title, check_word};
+use gt_core::work::{Item, Status, WorkId, appended, check_priority, check_title, check_word};
 use gt_core::{Problem, mail};
 use rusqlite::{Connection, params};
 
@@ -195,12 +195,4 @@ pub(super) fn add_labels(db: &Connection, id: &WorkId, labels: &[String]) -> Res
             .map_err(problem)?;
     }
     Ok(())
-}
-
-/// Notes with a line more.
-pub(super) fn appended(notes: &str, more: &str) -> String {
-    match notes {
-        "" => more.to_owned(),
-        notes => format!("{notes}\n{more}"),
-    }
 }

@@ -75,6 +75,8 @@ fn as_item(db: &Connection, draft: &Draft) -> Result<Item> {
         id: random_id("new")?,
         title: draft.title.clone(),
         description: draft.description.clone(),
+        design: String::new(),
+        acceptance_criteria: String::new(),
         kind: kind.to_owned(),
         priority,
         status: Status::Open,

@@ -161,11 +161,13 @@ pub(super) fn our_time(text: &str) -> Option<String> {
 pub(super) fn write(db: &Connection, item: &Item) -> Result<()> {
     db.execute(
         "INSERT INTO items (id, title, description, type, priority, status, assignee, parent,
-         notes, ephemeral, created_at, updated_at, closed_at, close_reason)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+         notes, ephemeral, created_at, updated_at, closed_at, close_reason,
+         design, acceptance_criteria)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
          ON CONFLICT (id) DO UPDATE SET title = ?2, description = ?3, type = ?4, priority = ?5,
          status = ?6, assignee = ?7, parent = ?8, notes = ?9, ephemeral = ?10, created_at = ?11,
-         updated_at = ?12, closed_at = ?13, close_reason = ?14",
+         updated_at = ?12, closed_at = ?13, close_reason = ?14, design = ?15,
+         acceptance_criteria = ?16",
         params![
             item.id.as_str(),
             item.title,
@@ -181,6 +183,8 @@ pub(super) fn write(db: &Connection, item: &Item) -> Result<()> {
             item.updated_at,
             item.closed_at,
             item.close_reason,
+            item.design,
+            item.acceptance_criteria,
         ],
     )
     .map_err(problem)?;

@@ -1,7 +1,7 @@
 //! What a worker's `gt done` changes: all of it at once.
 
 use super::Work;
-use super::change::{add_labels, appended, close};
+use super::change::{add_labels, close};
 use super::merges::{Handed, enqueue, must_find};
 use super::merging::try_again;
 use super::molecules::{self, Molecule};
@@ -11,7 +11,7 @@ use crate::Result;
 use crate::sessions::timestamp;
 use gt_core::Problem;
 use gt_core::merge::Leaving;
-use gt_core::work::{Item, WorkId};
+use gt_core::work::{Item, WorkId, appended};
 use rusqlite::{Connection, OptionalExtension, params};
 
 /// The label of items that wait for somebody's help.

@@ -8,7 +8,7 @@ mod help;
 
 pub(super) use help::try_again;
 
-use super::change::{appended, close};
+use super::change::close;
 use super::merges::{find, must_find, set_queued};
 use super::read::{by_id, must_have, select};
 use super::store::problem;
@@ -17,7 +17,7 @@ use crate::Result;
 use crate::sessions::timestamp;
 use gt_core::Problem;
 use gt_core::merge::{Merge, Refusal, Status};
-use gt_core::work::{self, Item, WorkId};
+use gt_core::work::{self, Item, WorkId, appended};
 use help::has_been_helped;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};

@@ -22,7 +22,7 @@ use crate::sessions::timestamp;
 use found::{attached, is_open, last_done, must_be_attached};
 use gt_core::Problem;
 use gt_core::formula::Step;
-use gt_core::work::{Item, Status, WorkId};
+use gt_core::work::{Item, Status, WorkId, appended};
 use rusqlite::{Connection, params};
 
 const MOLECULE: &str = "molecule";
@@ -291,14 +291,7 @@ fn set_status(db: &Connection, id: &WorkId, status: Status) -> Result<()> {
 
 fn add_note(db: &Connection, item: &Item, note: &str) -> Result<()> {
     let line = format!("{} {note}", timestamp(None));
-    set_notes(db, &item.id, &with_line(&item.notes, &line))
-}
-
-fn with_line(notes: &str, line: &str) -> String {
-    match notes {
-        "" => line.to_owned(),
-        notes => format!("{notes}\n{line}"),
-    }
+    set_notes(db, &item.id, &appended(&item.notes, &line))
 }
 
 fn set_notes(db: &Connection, id: &WorkId, notes: &str) -> Result<()> {

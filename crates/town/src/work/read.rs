@@ -32,7 +32,8 @@ const COLUMNS: &str =
     "id, title, description, type, priority, status, assignee, parent, notes, ephemeral,
     created_at, updated_at, closed_at, close_reason,
     (SELECT json_group_array(label ORDER BY label) FROM labels WHERE item = items.id),
-    (SELECT json_group_array(blocker ORDER BY blocker) FROM dependencies WHERE item = items.id)";
+    (SELECT json_group_array(blocker ORDER BY blocker) FROM dependencies WHERE item = items.id),
+    design, acceptance_criteria";
 
 impl Work {
     /// The items that fit, the most urgent and oldest first.
@@ -201,6 +202,8 @@ fn item(row: &Row<'_>) -> Result<Item> {
         id: text(0)?.parse()?,
         title: text(1)?,
         description: text(2)?,
+        design: text(16)?,
+        acceptance_criteria: text(17)?,
         kind: text(3)?,
         priority: row.get(4).map_err(problem)?,
         status: text(5)?.parse()?,

@@ -91,6 +91,12 @@ CREATE TRIGGER bead_waits AFTER INSERT ON dependencies BEGIN
 CREATE TRIGGER bead_waits_no_more AFTER DELETE ON dependencies BEGIN
     UPDATE beads SET touched = 1 WHERE item = OLD.item; END;
 ",
+    // What mirrored items say in these is not known before the next look.
+    "
+ALTER TABLE items ADD COLUMN design TEXT NOT NULL DEFAULT '';
+ALTER TABLE items ADD COLUMN acceptance_criteria TEXT NOT NULL DEFAULT '';
+DELETE FROM beads_looks;
+",
 ];
 
 impl Work {

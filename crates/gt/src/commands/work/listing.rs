@@ -5,6 +5,7 @@ use crate::output::table::Table;
 use crate::output::{self, Paint};
 use clap::Args;
 use gt_core::Problem;
+use gt_core::beads::exported;
 use gt_core::work::{Item, Status, WorkId};
 use gt_town::work::{Query, Work};
 use gt_town::{Town, rig, target};
@@ -71,7 +72,7 @@ pub(crate) struct ShowArgs {
     item: String,
 }
 
-/// Print every work item as a line of JSON
+/// Print every work item as a line of JSON, as beads writes them
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
     /// One JSON document in each line; the only form there is
@@ -172,7 +173,7 @@ pub(super) fn show(args: &ShowArgs, town: &Town, context: &Context) -> Result<()
             output::line(format!("{name} {}", output::clean(&value)))?;
         }
     }
-    for text in [&item.description, &item.notes] {
+    for text in [&item.body(), &item.notes] {
         if !text.is_empty() {
             output::line("")?;
         }
@@ -184,7 +185,7 @@ pub(super) fn show(args: &ShowArgs, town: &Town, context: &Context) -> Result<()
 }
 
 pub(super) fn export(town: &Town) -> Result<(), Problem> {
-    Work::of(town).export(|item| output::line(document(item).to_string()))
+    Work::of(town).export(|item| output::line(exported(item).to_string()))
 }
 
 /// An item as scripts get it.

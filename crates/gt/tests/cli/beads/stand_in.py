@@ -23,7 +23,7 @@ OPTIONS = {
     "list": {"limit"},
     "show": set(),
     "update": {"status", "assignee", "title", "description", "notes", "type", "priority",
-               "add-label", "remove-label"},
+               "add-label", "remove-label", "acceptance"},
     "close": {"reason"},
     "reopen": set(),
     "dep": {"type"},
@@ -133,6 +133,8 @@ def main():
                 fail(f"{issue['id']} is claimed by {holder}")
             for name in ["status", "assignee", "title", "description", "notes"]:
                 issue[name] = one.get(name, issue.get(name, ""))
+            criteria = issue.get("acceptance_criteria", "")
+            issue["acceptance_criteria"] = one.get("acceptance", criteria)
             issue["issue_type"] = one.get("type", issue["issue_type"])
             issue["priority"] = int(one.get("priority", issue["priority"]))
             labels = [l for l in issue["labels"] if l not in options.get("remove-label", [])]

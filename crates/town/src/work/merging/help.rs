@@ -3,13 +3,13 @@
 
 use crate::Result;
 use crate::sessions::timestamp;
-use crate::work::change::{add_labels, appended};
+use crate::work::change::add_labels;
 use crate::work::finish::ESCALATED;
 use crate::work::merges::{broken_of, set_queued};
 use crate::work::read::must_have;
 use crate::work::store::problem;
 use gt_core::merge::Merge;
-use gt_core::work::{self, WorkId};
+use gt_core::work::{self, WorkId, appended};
 use rusqlite::{Connection, params};
 
 /// So often a branch is tried, if those who repair it change nothing.

@@ -1,7 +1,7 @@
 //! The handoff bead of an agent: a pinned item that stays, to which molecules are
 //! attached.
 
-use super::{set_notes, set_status, with_line};
+use super::{set_notes, set_status};
 use crate::Result;
 use crate::sessions::timestamp;
 use crate::work::Patch;
@@ -9,7 +9,7 @@ use crate::work::create::{Draft, insert};
 use crate::work::read::{must_have, select};
 use crate::work::store::problem;
 use gt_core::Problem;
-use gt_core::work::{Item, Status, WorkId};
+use gt_core::work::{Item, Status, WorkId, appended};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 
@@ -93,7 +93,7 @@ pub(super) fn unlink(db: &Connection, handoff: &WorkId, molecule: &WorkId) -> Re
 /// Adds a line to a handoff bead, and drops the oldest of very many.
 pub(super) fn add_history(db: &Connection, handoff: &Item, line: &str) -> Result<()> {
     let line = format!("{} {line}", timestamp(None));
-    let notes = with_line(&handoff.notes, &line);
+    let notes = appended(&handoff.notes, &line);
     let too_many = notes.lines().count().saturating_sub(MOST_LINES);
     let kept: Vec<&str> = notes.lines().skip(too_many).collect();
     set_notes(db, &handoff.id, &kept.join("\n"))
