@@ -213,7 +213,7 @@ pub fn work_prefix_here(town: &Town) -> String {
 }
 
 /// The prefix of what belongs to the town itself.
-const TOWN_PREFIX: &str = "hq";
+pub const TOWN_PREFIX: &str = "hq";
 
 /// The rig when none is named: the one of this folder, or the only one.
 pub fn named_or_only(town: &Town, given: Option<&str>) -> Result<String> {

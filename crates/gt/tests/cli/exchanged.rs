@@ -247,6 +247,7 @@ fn what_beads_says_apart_from_the_description_is_kept() {
         let answer = env.gt(args).ok().stdout;
         assert!(answer.contains(body), "{args:?}: {answer}");
     }
+    assert_eq!(env.json(&["work", "search", "it HOLDS"])[0]["id"], "gt-it");
     env.gt(&["unhook", "gt-it"]).ok();
     // Neither the same file nor what was exported doubles anything.
     import(&env, &lines);

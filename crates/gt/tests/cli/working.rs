@@ -103,6 +103,64 @@ fn work_is_made_found_changed_and_closed() {
 }
 
 #[test]
+fn a_search_ignores_the_case_of_every_letter() {
+    let env = TestEnv::with_rig();
+    let item = create(&env, &["Ünï straße", "-d", "ΟΔΟΣ"]);
+    create(&env, &["Uni strasse"]);
+    for text in ["ÜNÏ", "üNÏ STRA", "οδοσ"] {
+        assert_eq!(ids(&env, &["search", text]), [id(&item)], "{text}");
+    }
+    env.gt(&["mail", "send", "human", "-s", "Größe", "-m", "x"])
+        .ok();
+    let found = env.json(&["mail", "search", "GRÖß"]);
+    assert_eq!(found[0]["subject"], "Größe", "{found}");
+}
+
+#[test]
+fn texts_may_begin_with_a_dash() {
+    let env = TestEnv::with_rig();
+    let item = id(&create(&env, &["x", "-d", "- one\n- two"])).to_owned();
+    let changed = env.json(&[
+        "work",
+        "update",
+        &item,
+        "--title",
+        "-t",
+        "--notes",
+        "- three",
+        "--description",
+        "--four",
+    ]);
+    for (field, text) in [
+        ("title", "-t"),
+        ("notes", "- three"),
+        ("description", "--four"),
+    ] {
+        assert_eq!(changed[field], text, "{field}");
+    }
+    let closed = env.json(&["work", "close", &item, "--reason", "-1"]);
+    assert_eq!(closed[0]["close_reason"], "-1");
+    let sent = env.json(&["mail", "send", "human", "-s", "-s", "-m", "- a\n- b"]);
+    let letter = id(&sent[0]);
+    assert_eq!(sent[0]["subject"], "-s", "{sent}");
+    let answer = env.json(&["mail", "reply", letter, "-s", "- c", "-m", "--d"]);
+    assert_eq!(answer["subject"], "- c", "{answer}");
+}
+
+#[test]
+fn a_part_is_in_the_rig_of_the_whole() {
+    let env = TestEnv::with_rig();
+    let own = id(&create(&env, &["own"])).to_owned();
+    let town = id(&create(&env, &["town", "--rig", "hq"])).to_owned();
+    for (parent, right, wrong) in [(&own, "gastown", "hq"), (&town, "hq", "gastown")] {
+        create(&env, &["part", "--parent", parent, "--rig", right]);
+        env.gt(&["work", "create", "part", "--parent", parent, "--rig", wrong])
+            .fails(2);
+        assert_eq!(ids(&env, &["list", "--parent", parent]).len(), 1);
+    }
+}
+
+#[test]
 fn what_waits_for_others_is_not_ready() {
     let env = TestEnv::with_rig();
     let [a, b, c] = ["a", "b", "c"].map(|title| id(&create(&env, &[title])).to_owned());
@@ -112,7 +170,9 @@ fn what_waits_for_others_is_not_ready() {
     assert_eq!(env.json(&["work", "show", &c])["blocked_by"], json!([b]));
     // No circles.
     env.gt(&["work", "dep", "add", &a, &c]).fails(4);
-    env.gt(&["work", "dep", "add", &a, &a]).fails(4);
+    let itself = env.gt(&["work", "dep", "add", &a, &a]).fails(4);
+    let words = format!("{a} cannot wait for itself");
+    assert!(itself.stderr.contains(&words), "{}", itself.stderr);
     env.gt(&["work", "close", &a]).ok();
     assert_eq!(ids(&env, &["ready"]), [b.as_str()]);
     env.gt(&["work", "dep", "remove", &c, &b]).ok();

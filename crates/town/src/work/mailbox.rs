@@ -1,7 +1,7 @@
 //! Reading letters, and putting them away.
 
 use super::Work;
-use super::read::escaped;
+use super::read::can_search;
 use super::store::problem;
 use crate::Result;
 use crate::sessions::timestamp;
@@ -112,6 +112,9 @@ fn find(db: &Connection, query: &LetterQuery) -> Result<Vec<Letter>> {
         "{} WHERE {conditions} ORDER BY {order} LIMIT {limit}",
         select(query.body)
     );
+    if query.text.is_some() {
+        can_search(db)?;
+    }
     let mut statement = db.prepare(&statement).map_err(problem)?;
     let rows = statement
         .query_map(named(&values).as_slice(), |row| Ok(letter(row)))
@@ -142,11 +145,10 @@ fn filter(query: &LetterQuery) -> (String, Named) {
         ":thread",
         query.thread.as_ref().map(WorkId::to_string),
     );
-    let pattern = query.text.as_ref();
     must(
-        "(title LIKE :text ESCAPE '\\' OR description LIKE :text ESCAPE '\\')",
+        "(mentions(title, :text) OR mentions(description, :text))",
         ":text",
-        pattern.map(|text| format!("%{}%", escaped(text))),
+        query.text.clone(),
     );
     if !query.archived {
         conditions.push("status <> 'closed'");

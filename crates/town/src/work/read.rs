@@ -5,6 +5,7 @@ use super::store::problem;
 use crate::Result;
 use gt_core::work::{Item, Status, WorkId};
 use gt_core::{Problem, mail};
+use rusqlite::functions::FunctionFlags;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row};
 
@@ -21,7 +22,7 @@ pub struct Query {
     pub label: Option<String>,
     pub parent: Option<WorkId>,
     pub priority: Option<u8>,
-    /// Somewhere in its title, description or notes.
+    /// Somewhere in what it says, or in its id.
     pub text: Option<String>,
     /// Only what is open and has no open blocker.
     pub ready: bool,
@@ -110,11 +111,9 @@ fn find(db: &Connection, query: &Query, beads: Option<&str>) -> Result<Vec<Item>
         text(&query.label),
     );
     must(
-        "(title LIKE ? ESCAPE '\\' OR description LIKE ? ESCAPE '\\' OR notes LIKE ? ESCAPE '\\' OR id LIKE ? ESCAPE '\\')",
-        query
-            .text
-            .as_ref()
-            .map(|text| Value::from(format!("%{}%", escaped(text)))),
+        "(mentions(title, ?) OR mentions(description, ?) OR mentions(notes, ?) OR mentions(id, ?)
+          OR mentions(design, ?) OR mentions(acceptance_criteria, ?))",
+        text(&query.text),
     );
     if let Some(prefix) = &query.prefix {
         values.push(Value::from(format!("{}-%", escaped(prefix))));
@@ -149,6 +148,9 @@ fn find(db: &Connection, query: &Query, beads: Option<&str>) -> Result<Vec<Item>
     let limit = query
         .limit
         .map_or(-1, |limit| i64::try_from(limit).unwrap_or(-1));
+    if query.text.is_some() {
+        can_search(db)?;
+    }
     let rest = format!("{filter} ORDER BY priority, created_at, id LIMIT {limit}");
     select(db, &rest, values)
 }
@@ -169,8 +171,22 @@ pub(super) fn select(
     rows.map(|row| row.map_err(problem)?).collect()
 }
 
+/// Lets a query ask whether one text mentions another, in whatever case: SQLite itself knows
+/// the case of ASCII alone.
+pub(super) fn can_search(db: &Connection) -> Result<()> {
+    fn lower(text: &str) -> String {
+        text.chars().flat_map(char::to_lowercase).collect()
+    }
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
+    db.create_scalar_function("mentions", 2, flags, |given| {
+        let text = |place: usize| given.get_raw(place).as_str();
+        Ok(lower(text(0)?).contains(&lower(text(1)?)))
+    })
+    .map_err(problem)
+}
+
 /// A text that stands for itself in a pattern.
-pub(super) fn escaped(text: &str) -> String {
+fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\")
         .replace('%', "\\%")
         .replace('_', "\\_")

@@ -23,7 +23,7 @@ pub(crate) struct SendArgs {
     #[arg(value_name = "ADDRESS", required = true)]
     to: Vec<String>,
     /// What it is about, in one line
-    #[arg(long, short)]
+    #[arg(long, short, allow_hyphen_values = true)]
     subject: String,
     #[command(flatten)]
     letter: LetterFlags,
@@ -39,7 +39,7 @@ pub(crate) struct ReplyArgs {
     #[arg(value_name = "ID")]
     id: String,
     /// What it is about [default: `Re:` and what the letter was about]
-    #[arg(long, short)]
+    #[arg(long, short, allow_hyphen_values = true)]
     subject: Option<String>,
     #[command(flatten)]
     letter: LetterFlags,
@@ -48,7 +48,7 @@ pub(crate) struct ReplyArgs {
 #[derive(Debug, Args)]
 struct LetterFlags {
     /// What it says
-    #[arg(long, short, value_name = "BODY")]
+    #[arg(long, short, value_name = "BODY", allow_hyphen_values = true)]
     message: Option<String>,
     /// Read what it says from standard input
     #[arg(long, conflicts_with = "message")]

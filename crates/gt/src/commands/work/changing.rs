@@ -51,7 +51,7 @@ pub(crate) struct CreateArgs {
 pub(crate) struct UpdateArgs {
     #[arg(value_name = "ITEM")]
     item: String,
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     title: Option<String>,
     /// `-` reads it from standard input
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
@@ -128,7 +128,10 @@ pub(super) fn create(args: CreateArgs, town: &Town, context: &Context) -> Result
     let parent: Option<WorkId> = args.parent.as_deref().map(str::parse).transpose()?;
     let prefix = match (&parent, &args.rig) {
         // A part is named after the whole.
-        (Some(_), _) => String::new(),
+        (Some(parent), rig) => {
+            check_rig(town, parent, rig.as_deref())?;
+            String::new()
+        }
         (None, Some(rig)) => rig::work_prefix(town, rig)?,
         (None, None) => rig::work_prefix_here(town),
     };
@@ -146,6 +149,27 @@ pub(super) fn create(args: CreateArgs, town: &Town, context: &Context) -> Result
     };
     let item = Work::of(town).create(&draft)?;
     told(&item, &format!("Made {}: {}", item.id, item.title), context)
+}
+
+/// A part is where the whole is, whatever else somebody might want.
+fn check_rig(town: &Town, parent: &WorkId, wanted: Option<&str>) -> Result<(), Problem> {
+    let Some(wanted) = wanted else {
+        return Ok(());
+    };
+    let wanted_prefix = rig::work_prefix(town, wanted)?;
+    let by_prefix = || town.registry().split(parent.as_str());
+    let own = match Work::of(town).rig_in_beads(parent)? {
+        Some(rig) => Some(rig),
+        None => by_prefix().map(|(rig, _)| rig.to_owned()),
+    };
+    let own = own.as_deref().unwrap_or(rig::TOWN_PREFIX);
+    if rig::work_prefix(town, own)? == wanted_prefix {
+        return Ok(());
+    }
+    Err(
+        Problem::usage(format!("{parent} belongs to {own}, and so do its parts"))
+            .hint(format!("without `--rig {wanted}`, or without `--parent`")),
+    )
 }
 
 pub(super) fn update(args: UpdateArgs, town: &Town, context: &Context) -> Result<(), Problem> {
