@@ -556,7 +556,7 @@ fn molecules_and_letters_stay_in_the_town() {
             .ok();
         let status = env.json(&["mol", "status", agent[0], agent[1]]);
         assert_eq!(status["formula"], json!("shiny"), "{status}");
-        assert_eq!(beads.all(), [id.clone()]);
+        assert_eq!(beads.all(), [id.as_str()]);
         // What beads counts as its parts is not taken by ours.
         let part = item(env, &["A part", "--parent", &id]);
         assert_eq!(part, format!("{id}.1"));
