@@ -18,6 +18,7 @@ use crate::{Result, Town, directory, rig, roles, workspace};
 use gt_core::session::SessionId;
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, Role};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// What a polecat is at.
@@ -29,6 +30,8 @@ pub enum State {
     Stopped,
     /// It has no work, but something in its worktree is nowhere else.
     Dirty,
+    /// It has no work, and no worktree that git could read.
+    Broken,
     /// It is free.
     Idle,
 }
@@ -39,7 +42,27 @@ impl State {
             State::Working => "working",
             State::Stopped => "stopped",
             State::Dirty => "dirty",
+            State::Broken => "broken",
             State::Idle => "idle",
+        }
+    }
+}
+
+/// What there is of a polecat's worktree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Worktree {
+    Sound,
+    /// Its folder is there, and git does not know it.
+    Broken,
+    Missing,
+}
+
+impl Worktree {
+    pub fn word(self) -> &'static str {
+        match self {
+            Worktree::Sound => "sound",
+            Worktree::Broken => "broken",
+            Worktree::Missing => "missing",
         }
     }
 }
@@ -55,9 +78,10 @@ pub struct Polecat {
     /// Its container, where it has one.
     pub container: Option<String>,
     pub session: Option<SessionId>,
-    /// Commits that its rig's base has not.
-    pub ahead: usize,
-    pub changed_files: usize,
+    pub worktree: Worktree,
+    /// Commits that its rig's base has not; nobody knows without a worktree.
+    pub ahead: Option<usize>,
+    pub changed_files: Option<usize>,
     pub work_dir: PathBuf,
 }
 
@@ -69,9 +93,19 @@ pub fn list(town: &Town, only: Option<&str>) -> Result<Vec<Polecat>> {
     let house = House::look(town)?;
     let rigs = town.registry().rigs.keys();
     let rigs = rigs.filter(|rig| only.is_none_or(|only| only == rig.as_str()));
-    rigs.flat_map(|rig| directory::workers(town, rig, Role::Polecat))
+    rigs.flat_map(|rig| all_of(town, &house, rig))
         .map(|identity| view(town, &house, identity))
         .collect()
+}
+
+/// Everybody who is a polecat of a rig: by the folder, by the hook, or by the container.
+fn all_of(town: &Town, house: &House, rig: &str) -> BTreeSet<Identity> {
+    let mut all: BTreeSet<Identity> = directory::workers(town, rig, Role::Polecat)
+        .into_iter()
+        .collect();
+    let others = house.agents(town);
+    all.extend(others.filter(|agent| agent.role() == Role::Polecat && agent.rig() == Some(rig)));
+    all
 }
 
 /// One of them.
@@ -82,6 +116,14 @@ pub fn show(town: &Town, identity: &Identity) -> Result<Polecat> {
         return Ok(view);
     }
     Err(not_found(identity))
+}
+
+/// Those of this name, in all rigs.
+pub fn named(town: &Town, name: &str) -> Result<Vec<Identity>> {
+    let house = House::look(town)?;
+    let rigs = town.registry().rigs.keys();
+    let all = rigs.flat_map(|rig| all_of(town, &house, rig));
+    Ok(all.filter(|agent| agent.name() == Some(name)).collect())
 }
 
 /// Whether somebody still needs a branch of this agent, so that it must stay when the
@@ -103,21 +145,27 @@ fn view(town: &Town, house: &House, identity: Identity) -> Result<Polecat> {
     let work_dir = work_dir(town, &identity)?;
     let bead = house.bead(&identity);
     let container = house.container(&identity);
-    let is_there = work_dir.join(".git").exists();
+    let worktree = match work_dir.exists() {
+        true if workspace::is_usable(town, &work_dir) => Worktree::Sound,
+        true => Worktree::Broken,
+        false => Worktree::Missing,
+    };
+    let is_there = worktree == Worktree::Sound;
     let git = Git::at(&work_dir, town.around());
-    let (mut ahead, mut changed_files) = (0, 0);
+    let (mut ahead, mut changed_files) = (None, None);
     if is_there {
-        // A worktree that cannot be read is shown as what it is: not free.
         let base = workspace::base(town, identity.rig().unwrap_or_default());
         let count = git.run(["rev-list", "--count", "HEAD", "--not", &base]);
-        ahead = count.ok().and_then(|n| n.parse().ok()).unwrap_or(0);
+        ahead = count.ok().and_then(|n| n.parse().ok());
         let changes = git.run(["status", "--porcelain", "--untracked-files=all"]);
-        changed_files = changes.map_or(0, |changes| changes.lines().count());
+        changed_files = changes.ok().map(|changes| changes.lines().count());
     }
     let state = if house.lives(&identity) {
         State::Working
     } else if bead.is_some() {
         State::Stopped
+    } else if !is_there {
+        State::Broken
     } else if workspace::is_settled(town, &work_dir).unwrap_or(false) {
         State::Idle
     } else {
@@ -131,6 +179,7 @@ fn view(town: &Town, house: &House, identity: Identity) -> Result<Polecat> {
             .flatten(),
         container: container.map(|container| container.name().to_owned()),
         session: container.and_then(crate::containers::Container::life),
+        worktree,
         ahead,
         changed_files,
         work_dir,

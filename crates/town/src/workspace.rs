@@ -13,7 +13,10 @@ pub(crate) mod submodules;
 
 pub use branches::{branch, branches, current_branch, is_branch_of, work_branch};
 pub use place::{Placed, is_settled, place, take_back};
-pub use remove::{Removed, Unsaved, clean, is_unfinished, remove, save_uncommitted, unsaved};
+pub(crate) use place::{is_usable, mend};
+pub use remove::{
+    Removed, Unsaved, clean, is_broken, is_unfinished, remove, save_uncommitted, unsaved,
+};
 
 use crate::git::Git;
 use crate::lock::FileLock;
@@ -69,7 +72,7 @@ pub fn is_worktree(role: Role) -> bool {
 pub fn ensure(town: &Town, identity: &Identity, dir: &Path) -> Result<()> {
     match identity.rig() {
         Some(_) if is_worktree(identity.role()) => {
-            if place::is_usable(town, dir) {
+            if is_usable(town, dir) {
                 return Ok(());
             }
             let branch = branches::due(town, identity)?;

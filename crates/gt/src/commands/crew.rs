@@ -1,6 +1,8 @@
+use super::polecat::would_be_refused;
 use super::start_flags::StartFlags;
 use super::{Answer, agents, restart, start, stop};
 use crate::context::Context;
+use crate::error;
 use crate::output;
 use crate::output::progress::Progress;
 use clap::{Args, Subcommand};
@@ -250,7 +252,9 @@ fn remove(town: &Town, args: &RmArgs, context: &Context) -> Answer {
         let unsaved = workspace::unsaved(town, identity, &dir)?;
         if args.dry_run {
             let runs = running.contains(identity);
-            documents.push(json!({
+            let refusal = unsaved.refusal(identity).filter(|_| !args.force);
+            let refused = refusal.as_ref().map(error::as_json);
+            documents.push(output::without_nulls(json!({
                 "agent": identity,
                 "removed": false,
                 "running": runs,
@@ -258,17 +262,24 @@ fn remove(town: &Town, args: &RmArgs, context: &Context) -> Answer {
                 "branch": workspace::branch(identity),
                 "changed_files": unsaved.changed_files,
                 "commits": unsaved.commits,
-            }));
+                "refused": refused.map(|refused| refused["error"].clone()),
+            })));
             if context.json {
                 continue;
             }
+            if let Some(refusal) = &refusal {
+                would_be_refused(refusal)?;
+                continue;
+            }
             output::line(format!(
-                "Would remove {identity}: {}worktree {}, branch {}; unsaved: {} changed files, {} commits.",
+                "Would remove {identity}: {}worktree {}, branch {}{}.",
                 if runs { "its container, " } else { "" },
                 dir.display(),
                 workspace::branch(identity),
-                unsaved.changed_files,
-                unsaved.commits
+                match unsaved.is_nothing() {
+                    true => String::new(),
+                    false => format!("; and keep what is nowhere else: {}", unsaved.words()),
+                }
             ))?;
             continue;
         }

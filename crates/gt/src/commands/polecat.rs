@@ -5,7 +5,7 @@ use crate::output::table::Table;
 use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
 use gt_core::{Identity, Problem};
-use gt_town::polecat::{self, Nuked, Polecat, State};
+use gt_town::polecat::{self, Nuked, Polecat, State, Worktree};
 use gt_town::{Town, rig, when};
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -32,7 +32,7 @@ pub(crate) struct ListArgs {
 pub(crate) struct ShowArgs {
     /// NAME or RIG/NAME
     name: String,
-    /// The rig [default: the one of this folder, or the only one]
+    /// The rig [default: the one of this folder, or the only one that has it]
     #[arg(long)]
     rig: Option<String>,
 }
@@ -46,13 +46,14 @@ pub(crate) struct NukeArgs {
     /// NAME or RIG/NAME
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
-    /// Remove it all the same; unsaved work is kept under refs/gt/saved/
+    /// Remove it all the same; unsaved work is kept under refs/gt/saved/, and the folder of a
+    /// worktree that is broken under RIG/.saved/
     #[arg(long)]
     force: bool,
     /// Only say what would be done
     #[arg(long)]
     dry_run: bool,
-    /// The rig [default: the one of this folder, or the only one]
+    /// The rig [default: the one of this folder, or the only one that has it]
     #[arg(long)]
     rig: Option<String>,
 }
@@ -97,19 +98,20 @@ fn list(town: &Town, args: &ListArgs, context: &Context) -> Answer {
         return Ok(ExitCode::SUCCESS);
     }
     let mut table = Table::new(&["AGENT", "STATE", "ITEM", "BRANCH", "AHEAD", "CHANGED"]);
+    let count = |count: Option<usize>| count.map_or_else(|| "-".to_owned(), |n| n.to_string());
     for polecat in &polecats {
         let bead = polecat.bead.as_ref().map(ToString::to_string);
         table.row([
             polecat.identity.address().into(),
             polecat.state.word().into(),
             bead.unwrap_or_else(|| "-".to_owned()).into(),
-            polecat
-                .branch
-                .clone()
-                .unwrap_or_else(|| "-".to_owned())
-                .into(),
-            polecat.ahead.to_string().into(),
-            polecat.changed_files.to_string().into(),
+            match (&polecat.branch, polecat.worktree) {
+                (Some(branch), _) => branch.as_str().into(),
+                (None, Worktree::Sound) => "-".into(),
+                (None, worktree) => format!("({})", worktree.word()).into(),
+            },
+            count(polecat.ahead).into(),
+            count(polecat.changed_files).into(),
         ]);
     }
     output::print(&table.render(Paint::for_stdout()))?;
@@ -121,6 +123,15 @@ fn show(polecat: &Polecat, context: &Context) -> Answer {
         output::json(&document(polecat))?;
         return Ok(ExitCode::SUCCESS);
     }
+    let count = |count: Option<usize>, what: &str| match count {
+        Some(count) => format!("{count} {what}"),
+        None => "-".to_owned(),
+    };
+    let worktree = match polecat.worktree {
+        Worktree::Sound => "sound",
+        Worktree::Broken => "broken: the folder is there, and git does not know it",
+        Worktree::Missing => "missing",
+    };
     let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     for (name, value) in [
         ("agent", polecat.identity.address()),
@@ -130,8 +141,9 @@ fn show(polecat: &Polecat, context: &Context) -> Answer {
             or_none(polecat.bead.as_ref().map(ToString::to_string)),
         ),
         ("branch", or_none(polecat.branch.clone())),
-        ("ahead", format!("{} commits", polecat.ahead)),
-        ("changed", format!("{} files", polecat.changed_files)),
+        ("worktree", worktree.to_owned()),
+        ("ahead", count(polecat.ahead, "commits")),
+        ("changed", count(polecat.changed_files, "files")),
         ("container", or_none(polecat.container.clone())),
         ("session", or_none(polecat.session.map(|id| id.to_string()))),
         ("folder", polecat.work_dir.display().to_string()),
@@ -186,7 +198,7 @@ fn tell<'a>(
             Ok(nuked) => {
                 documents.push(removal(nuked, dry_run));
                 if !context.json {
-                    output::line(line(nuked, dry_run))?;
+                    tell_one(nuked, dry_run)?;
                 }
             }
             Err(problem) => {
@@ -205,6 +217,7 @@ fn tell<'a>(
 }
 
 fn removal(nuked: &Nuked, dry_run: bool) -> Value {
+    let refused = nuked.refusal.as_ref().map(error::as_json);
     output::without_nulls(json!({
         "agent": nuked.identity,
         "removed": !dry_run,
@@ -214,14 +227,37 @@ fn removal(nuked: &Nuked, dry_run: bool) -> Value {
         "kept_branches": nuked.kept,
         "changed_files": nuked.unsaved.changed_files,
         "commits": nuked.unsaved.commits,
+        "broken": nuked.unsaved.is_broken,
+        "refused": refused.map(|refused| refused["error"].clone()),
     }))
+}
+
+fn tell_one(nuked: &Nuked, dry_run: bool) -> Result<(), Problem> {
+    let Some(refusal) = &nuked.refusal else {
+        return output::line(line(nuked, dry_run));
+    };
+    would_be_refused(refusal)
+}
+
+/// Tells, where nothing is done, why it would not be.
+pub(super) fn would_be_refused(refusal: &Problem) -> Result<(), Problem> {
+    output::line(format!("Would be refused: {refusal}."))?;
+    for cause in refusal.causes() {
+        output::line(format!("  {}", output::clean(cause)))?;
+    }
+    for hint in refusal.hints() {
+        output::line(format!("  {hint}"))?;
+    }
+    Ok(())
 }
 
 fn line(nuked: &Nuked, dry_run: bool) -> String {
     let mut line = match dry_run {
+        true if nuked.unsaved.is_nothing() => format!("Would remove {}.", nuked.identity),
         true => format!(
-            "Would remove {}; unsaved: {} changed files, {} commits.",
-            nuked.identity, nuked.unsaved.changed_files, nuked.unsaved.commits
+            "Would remove {}, and keep what is nowhere else: {}.",
+            nuked.identity,
+            nuked.unsaved.words()
         ),
         false => format!("Removed {}.", nuked.identity),
     };
@@ -255,20 +291,38 @@ fn document(polecat: &Polecat) -> Value {
         "session": polecat.session,
         "ahead": polecat.ahead,
         "changed_files": polecat.changed_files,
+        "worktree": polecat.worktree.word(),
         "work_dir": polecat.work_dir,
     }))
 }
 
-/// NAME, RIG/NAME or a polecat's address.
+/// NAME, RIG/NAME or a polecat's address. Of a name alone the rig of this folder, the only
+/// one, or the only one that has it is meant.
 fn identity(town: &Town, text: &str, given: Option<&str>) -> Result<Identity, Problem> {
     let (rig, name) = match text.split_once('/') {
         Some((rig, rest)) => {
             let rest = rest.strip_prefix("polecats/").unwrap_or(rest);
             (rig.to_owned(), rest)
         }
-        None => (rig::named_or_only(town, given)?, text),
+        None => match rig::named_or_only(town, given) {
+            Ok(rig) => (rig, text),
+            Err(problem) => return only_one(town, text, problem),
+        },
     };
     rig::entry(town, &rig)?;
     gt_core::name::check_agent(name)?;
     Ok(Identity::polecat(rig, name))
+}
+
+/// The polecat of this name where it is not said which rig is meant.
+fn only_one(town: &Town, name: &str, unsaid: Problem) -> Result<Identity, Problem> {
+    let mut found = polecat::named(town, name)?;
+    match (found.pop(), found.is_empty()) {
+        (Some(only), true) => Ok(only),
+        (Some(_), false) => Err(unsaid),
+        (None, _) => Err(
+            Problem::not_found(format!("no rig has a polecat called {name:?}"))
+                .hint("`gt polecat list` shows them"),
+        ),
+    }
 }

@@ -10,6 +10,7 @@ mod accounts;
 mod attaching;
 mod beads;
 mod board;
+mod broken_worktrees;
 mod checkpoints;
 mod contract;
 mod crowd;

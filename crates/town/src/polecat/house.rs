@@ -31,6 +31,14 @@ impl House {
         self.containers.iter().find(is_its)
     }
 
+    /// Everybody with something on the hook, or with a container.
+    pub(crate) fn agents(&self, town: &Town) -> impl Iterator<Item = Identity> {
+        let hooked = self.hooks.keys();
+        let hooked = hooked.filter_map(|address| Identity::from_address(address, town.registry()));
+        let contained = self.containers.iter().filter_map(Container::identity);
+        hooked.chain(contained.cloned())
+    }
+
     /// Whether an agent's container is there and its process has not ended.
     pub(crate) fn lives(&self, identity: &Identity) -> bool {
         self.container(identity).is_some_and(is_alive)

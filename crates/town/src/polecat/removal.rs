@@ -25,16 +25,18 @@ pub struct Nuked {
     pub stopped: bool,
     /// What was on its hook, and is open again.
     pub released: Option<WorkId>,
-    /// The refs under which unsaved work was kept.
+    /// The refs under which unsaved work was kept, and the folder of a broken worktree.
     pub saved: Vec<String>,
     /// Branches that stay, because they wait to be merged.
     pub kept: Vec<String>,
     pub unsaved: workspace::Unsaved,
+    /// Why it would not be removed.
+    pub refusal: Option<Problem>,
 }
 
 /// Removes a polecat: container, hook, worktree and branches. One with work that is nowhere
 /// else is left alone; with `force` that work is kept under `refs/gt/saved/`. With `dry_run`
-/// it only says what there is.
+/// it only says what would be done, or why it would not be.
 pub fn nuke(town: &Town, identity: &Identity, force: bool, dry_run: bool) -> Result<Nuked> {
     let _claim = claim::agent(town, identity)?;
     nuke_claimed(town, identity, &House::look(town)?, force, dry_run)
@@ -57,6 +59,9 @@ fn nuke_claimed(
     }
     // Looked at before anything is ended: a refusal must change nothing.
     let unsaved = workspace::unsaved(town, identity, &dir)?;
+    let refusal = refuse_oneself(town, identity)
+        .err()
+        .or_else(|| unsaved.refusal(identity).filter(|_| !force));
     if dry_run {
         let kept = branches.into_iter().map(|(branch, _)| branch);
         let kept: Result<Vec<Option<String>>> = kept
@@ -69,12 +74,11 @@ fn nuke_claimed(
             saved: Vec::new(),
             kept: kept?.into_iter().flatten().collect(),
             unsaved,
+            refusal,
         });
     }
-    refuse_oneself(town, identity)?;
-    if !force && !unsaved.is_nothing() {
-        // It has the words for it.
-        workspace::remove(town, identity, &dir, false)?;
+    if let Some(refusal) = refusal {
+        return Err(refusal);
     }
     let stopped = end(town, identity, container.is_some())?;
     restore::forget(town, identity)?;
@@ -96,6 +100,7 @@ fn nuke_claimed(
         saved: removed.saved,
         kept: removed.kept,
         unsaved,
+        refusal: None,
     })
 }
 

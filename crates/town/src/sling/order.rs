@@ -99,17 +99,18 @@ impl Order<'_> {
     }
 
     /// Puts the worktree of a polecat that does not run on the branch of its item, where
-    /// that is not there, or on the branch of another item with nothing unsaved.
+    /// that is not there, or on the branch of another item with nothing unsaved. One that
+    /// is broken is linked again, or stays as it is with a refusal.
     fn repair(&self, agent: &Identity) -> Result<Option<Placed>> {
         let dir = work_dir(self.town, agent)?;
+        workspace::mend(self.town, agent, &dir)?;
         let due = workspace::work_branch(agent, &self.item.id);
         let is_own = |branch: &str| workspace::is_branch_of(agent, branch);
-        let is_elsewhere = match workspace::current_branch(self.town, &dir) {
-            Some(branch) => branch != due && is_own(&branch),
-            None => !dir.join(".git").exists(),
-        };
-        let may_move = !dir.exists() || workspace::is_settled(self.town, &dir)?;
-        if is_elsewhere && may_move {
+        // One that is not there, or an empty folder in its place.
+        let is_missing = !workspace::is_usable(self.town, &dir);
+        let branch = workspace::current_branch(self.town, &dir);
+        let is_elsewhere = branch.is_some_and(|branch| branch != due && is_own(&branch));
+        if is_missing || (is_elsewhere && workspace::is_settled(self.town, &dir)?) {
             return workspace::place(self.town, agent, &dir, &due).map(Some);
         }
         Ok(None)

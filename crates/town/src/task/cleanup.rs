@@ -148,7 +148,7 @@ pub fn cleanup_plan(town: &Town, id: &WorkId, options: CleanupOptions) -> Result
         plan.refusal = Some(refusal(id, &unsaved));
     }
     if !unsaved.is_nothing() && options.force {
-        step(Action::SaveWork, words_of(&unsaved));
+        step(Action::SaveWork, unsaved.words());
     }
     if let Some(dir) = &found {
         step(Action::RemoveWorktree, dir.display().to_string());
@@ -300,24 +300,10 @@ fn look_at_remote(
     }))
 }
 
-fn words_of(unsaved: &Unsaved) -> String {
-    let count = |number: usize, what: &str| match number {
-        1 => format!("1 {what}"),
-        number => format!("{number} {what}s"),
-    };
-    let files = count(unsaved.changed_files, "changed file");
-    let commits = count(unsaved.commits, "commit");
-    match (unsaved.changed_files, unsaved.commits) {
-        (0, _) => commits,
-        (_, 0) => files,
-        _ => format!("{files}, {commits}"),
-    }
-}
-
 fn refusal(id: &WorkId, unsaved: &Unsaved) -> Problem {
     let problem = Problem::conflict(format!(
         "{id} has work that is nowhere else: {}",
-        words_of(unsaved)
+        unsaved.words()
     ));
     let problem = unsaved.located(problem);
     problem

@@ -1,7 +1,7 @@
 //! Putting an agent's worktree on a branch, and taking exactly that back.
 
 use super::branches::{branch, current_branch, root};
-use super::{PATIENCE, base, is_unfinished, repository_lock};
+use super::{PATIENCE, base, is_broken, is_unfinished, repository_lock};
 use crate::git::Git;
 use crate::lock::FileLock;
 use crate::{Result, Town, files, rig};
@@ -35,10 +35,8 @@ pub fn place(town: &Town, identity: &Identity, dir: &Path, branch: &str) -> Resu
     }
     let _lock = FileLock::take(&repository_lock(town, rig), PATIENCE)?;
     let git = Git::at(&repository, town.around());
-    let target = dir.to_string_lossy().into_owned();
-    if dir.join(".git").exists() && !is_usable(town, dir) {
-        // A town that was moved. Where that is not it, the next look says so.
-        let _ = git.run(["worktree", "repair", "--", &target]);
+    if is_broken(town, dir) {
+        relink(git, dir);
     }
     make_room(git, identity)?;
     let result = match is_usable(town, dir) {
@@ -81,8 +79,39 @@ pub fn take_back(town: &Town, identity: &Identity, dir: &Path, placed: &Placed) 
     Ok(())
 }
 
+/// Links a worktree and its repository again: that of a town that was moved, or one whose
+/// own link is gone. No file of the work is touched. Where it does not help, the next look
+/// says so.
+pub(super) fn relink(git: Git<'_>, dir: &Path) {
+    let target = dir.to_string_lossy().into_owned();
+    let _ = git.run(["worktree", "repair", "--", &target]);
+}
+
+/// Links the worktree of an agent again, if it is broken; refuses where that does not help.
+pub(crate) fn mend(town: &Town, identity: &Identity, dir: &Path) -> Result<()> {
+    if !is_broken(town, dir) {
+        return Ok(());
+    }
+    let rig = identity.rig().unwrap_or_default();
+    let repository = rig::repository(town, rig);
+    let _lock = FileLock::take(&repository_lock(town, rig), PATIENCE)?;
+    relink(Git::at(&repository, town.around()), dir);
+    match is_broken(town, dir) {
+        true => Err(no_worktree(dir, rig)),
+        false => Ok(()),
+    }
+}
+
+fn no_worktree(dir: &Path, rig: &str) -> Problem {
+    Problem::conflict(format!(
+        "{} is not empty and not a worktree of {rig}",
+        dir.display()
+    ))
+    .hint("move it away; gt removes nothing that it did not make")
+}
+
 /// Whether a folder is a worktree that git knows.
-pub(super) fn is_usable(town: &Town, dir: &Path) -> bool {
+pub(crate) fn is_usable(town: &Town, dir: &Path) -> bool {
     dir.join(".git").exists() && Git::at(dir, town.around()).says(["rev-parse", "--git-dir"])
 }
 
@@ -158,11 +187,7 @@ fn add(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
             .read_dir()
             .is_ok_and(|mut entries| entries.next().is_some())
     {
-        return Err(Problem::conflict(format!(
-            "{} is not empty and not a worktree of {rig}",
-            dir.display()
-        ))
-        .hint("move it away; gt removes nothing that it did not make"));
+        return Err(no_worktree(dir, rig));
     }
     let repository = rig::repository(town, rig);
     let git = Git::at(&repository, town.around());

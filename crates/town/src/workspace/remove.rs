@@ -3,12 +3,13 @@
 //! git runs to its end here: a removal is often the answer to a Ctrl-C.
 
 use super::branches::{branches, root};
+use super::place::{is_usable, relink};
 use super::{lock_repository, snapshot, submodules};
 use crate::git::Git;
 use crate::{Result, Town, files, polecat, rig};
 use gt_core::{Identity, Problem};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// For `git rev-list`: all but what the remote has, or what was merged here.
 const ELSEWHERE: [&str; 3] = ["--not", "--remotes", "--glob=refs/gt/merged"];
@@ -20,11 +21,56 @@ pub struct Unsaved {
     pub commits: usize,
     /// The submodules that some of these are in.
     pub submodules: Vec<String>,
+    /// The folder has files and is no worktree any more: nobody can say which of them are
+    /// nowhere else.
+    pub is_broken: bool,
 }
 
 impl Unsaved {
     pub fn is_nothing(&self) -> bool {
         *self == Unsaved::default()
+    }
+
+    /// How much it is.
+    pub fn words(&self) -> String {
+        let count = |number: usize, what: &str| match number {
+            1 => format!("1 {what}"),
+            number => format!("{number} {what}s"),
+        };
+        let files = count(self.changed_files, "changed file");
+        let commits = count(self.commits, "commit");
+        let mut parts = Vec::new();
+        if self.is_broken {
+            parts.push("all files of a worktree that is broken".to_owned());
+        }
+        match (self.changed_files, self.commits) {
+            (0, 0) if self.is_broken => {}
+            (0, _) => parts.push(commits),
+            (_, 0) => parts.push(files),
+            _ => parts.extend([files, commits]),
+        }
+        parts.join(", ")
+    }
+
+    /// Why an agent is not removed without `force`.
+    pub fn refusal(&self, identity: &Identity) -> Option<Problem> {
+        if self.is_nothing() {
+            return None;
+        }
+        let problem = Problem::conflict(format!(
+            "{identity} has work that is nowhere else: {}",
+            self.words()
+        ));
+        let problem = self.located(problem);
+        Some(match self.is_broken {
+            true => problem
+                .hint("save what you need of its folder, or `--force`: the folder is then kept")
+                .hint(format!(
+                    "`gt start {identity}` repairs it, where git still knows of it"
+                )),
+            false => problem
+                .hint("commit and push it, or `--force`: it is then kept under refs/gt/saved/"),
+        })
     }
 
     /// Says where it is, if that is not where one looks first.
@@ -40,8 +86,11 @@ impl Unsaved {
 /// worktree as it stands and of the agent's branches, which may be elsewhere. A branch that
 /// somebody else still wants stays, so what is on it is not lost.
 pub fn unsaved(town: &Town, identity: &Identity, dir: &Path) -> Result<Unsaved> {
-    let mut unsaved = Unsaved::default();
-    if dir.join(".git").exists() && !is_unfinished(town, dir) {
+    let mut unsaved = Unsaved {
+        is_broken: is_broken(town, dir),
+        ..Unsaved::default()
+    };
+    if dir.join(".git").exists() && !unsaved.is_broken && !is_unfinished(town, dir) {
         let git = Git::at(dir, town.around()).to_the_end();
         let changes = git.run([
             "status",
@@ -72,6 +121,14 @@ pub fn unsaved(town: &Town, identity: &Identity, dir: &Path) -> Result<Unsaved> 
         unsaved.commits += commits.parse().unwrap_or(0);
     }
     Ok(unsaved)
+}
+
+/// Whether a folder has files and is no worktree any more.
+pub fn is_broken(town: &Town, dir: &Path) -> bool {
+    let has_files = dir
+        .read_dir()
+        .is_ok_and(|mut entries| entries.next().is_some());
+    has_files && !is_usable(town, dir)
 }
 
 /// Whether git was killed while it made the worktree: then nobody has worked in it.
@@ -105,14 +162,15 @@ fn tips(town: &Town, identity: &Identity, dir: &Path) -> Result<(Vec<String>, Ve
 /// What removing a worktree left behind on purpose.
 #[derive(Clone, Debug, Default)]
 pub struct Removed {
-    /// The refs under which unsaved work was kept.
+    /// The refs under which unsaved work was kept, and the folder of a broken worktree.
     pub saved: Vec<String>,
     /// The branches that stay, because somebody else still wants them.
     pub kept: Vec<String>,
 }
 
 /// Removes an agent's worktree and its branches. Work that is nowhere else is kept
-/// under `refs/gt/saved/`, and without `force` it is not removed at all.
+/// under `refs/gt/saved/`, and without `force` it is not removed at all. A worktree that
+/// is broken is linked again first; where that cannot be done, its folder is kept whole.
 pub fn remove(town: &Town, identity: &Identity, dir: &Path, force: bool) -> Result<Removed> {
     let Some(rig) = identity.rig() else {
         return Err(Problem::usage(format!("{identity} has no worktree")));
@@ -120,21 +178,22 @@ pub fn remove(town: &Town, identity: &Identity, dir: &Path, force: bool) -> Resu
     let repository = rig::repository(town, rig);
     let git = Git::at(&repository, town.around()).to_the_end();
     let mut removed = Removed::default();
-    let unsaved = unsaved(town, identity, dir)?;
-    if !unsaved.is_nothing() {
-        if !force {
-            let problem = Problem::conflict(format!(
-                "{identity} has work that is nowhere else: {} changed files, {} commits",
-                unsaved.changed_files, unsaved.commits
-            ));
-            return Err(unsaved
-                .located(problem)
-                .hint("commit and push it, or `--force`: it is then kept under refs/gt/saved/"));
-        }
+    let found = unsaved(town, identity, dir)?;
+    if !force && let Some(refusal) = found.refusal(identity) {
+        return Err(refusal);
+    }
+    if found.is_broken {
+        let _lock = lock_repository(town, rig)?;
+        relink(git, dir);
+    }
+    if !found.is_nothing() {
         removed.saved = save(town, identity, dir)?;
     }
     let _lock = lock_repository(town, rig)?;
-    if dir.join(".git").exists() {
+    if is_broken(town, dir) {
+        let place = put_aside(town, identity, dir)?;
+        removed.saved.push(place.to_string_lossy().into_owned());
+    } else if dir.join(".git").exists() {
         let target = dir.to_string_lossy().into_owned();
         let mut words = vec!["worktree", "remove", "--force"];
         if is_unfinished(town, dir) {
@@ -157,6 +216,18 @@ pub fn remove(town: &Town, identity: &Identity, dir: &Path, force: bool) -> Resu
     Ok(removed)
 }
 
+/// Keeps a folder that git knows nothing of, whole and out of the way.
+fn put_aside(town: &Town, identity: &Identity, dir: &Path) -> Result<PathBuf> {
+    let stamp = jiff::Timestamp::now().as_millisecond();
+    let folder = town.root().join(identity.rig().unwrap_or_default());
+    let folder = folder.join(".saved");
+    files::make_dir(&folder)?;
+    let name = format!("{}-{stamp}", root(identity).replace('/', "-"));
+    let place = folder.join(name);
+    fs::rename(dir, &place).map_err(|error| files::cannot("move away", dir, &error))?;
+    Ok(place)
+}
+
 /// Keeps every tip, and what is not committed, ignored files aside, under refs of their own.
 fn save(town: &Town, identity: &Identity, dir: &Path) -> Result<Vec<String>> {
     let stamp = jiff::Timestamp::now().as_millisecond();
@@ -176,7 +247,7 @@ fn save(town: &Town, identity: &Identity, dir: &Path) -> Result<Vec<String>> {
             saved.push(name);
         }
     }
-    if dir.join(".git").exists() {
+    if dir.join(".git").exists() && is_usable(town, dir) {
         saved.extend(save_changes(town, identity, dir, &name("changes"))?);
         let _lock = lock_repository(town, identity.rig().unwrap_or_default())?;
         for (number, submodule) in submodules::of(town, dir)?.iter().enumerate() {
