@@ -43,15 +43,23 @@ pub(crate) fn clean(text: &str) -> String {
     text.chars().map(clean).collect()
 }
 
-/// Prints a warning on stderr.
+/// Prints a warning on stderr: its lines below each other, without what could drive the
+/// terminal.
 pub(crate) fn warn(text: impl AsRef<str>) {
     let paint = Paint::for_stderr();
     let _ = writeln!(
         std::io::stderr(),
         "{} {}",
         paint.yellow("warning:"),
-        text.as_ref()
+        indented(text.as_ref(), "         ")
     );
+}
+
+/// A text of several lines, of which all but the first begin so.
+fn indented(text: &str, beginning: &str) -> String {
+    let lines = text.trim_end().lines();
+    let lines: Vec<String> = lines.map(|line| clean(&line.replace('\t', " "))).collect();
+    lines.join(&format!("\n{beginning}"))
 }
 
 /// Prints one JSON document on stdout.
@@ -152,4 +160,18 @@ impl Paint {
 fn wanted() -> bool {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warning_keeps_its_lines_and_nothing_that_drives_a_terminal() {
+        let text = "cannot push:\r\nfatal:\tno\u{1b}[31m remote\n";
+        assert_eq!(
+            indented(text, "  "),
+            "cannot push:\n  fatal: no\u{fffd}[31m remote"
+        );
+    }
 }

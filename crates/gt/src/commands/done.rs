@@ -70,7 +70,7 @@ pub(super) fn finish(
 ) -> Answer {
     let done = done::done(town, agent, options)?;
     for warning in &done.warnings {
-        output::warn(output::clean(warning));
+        output::warn(warning);
     }
     // Told before the end: an agent that ends itself hears nothing afterwards.
     show(town, &done, context)?;

@@ -58,7 +58,7 @@ fn list(town: &Town, rig: Option<&str>, context: &Context) -> Result<(), Problem
         let found = match formulas::resolve(town, &name, rig) {
             Ok(found) => found,
             Err(problem) => {
-                output::warn(output::clean(&format!("{problem}")));
+                output::warn(format!("{problem}"));
                 continue;
             }
         };

@@ -40,7 +40,7 @@ pub(super) fn run(args: &RunArgs, town: &Town, context: &Context) -> Answer {
     context.catch_interrupts();
     // Lines for people; where JSON is wanted, stdout is for that alone.
     let tell = |note: Note<'_>| match note {
-        Note::Warning(text) => output::warn(output::clean(text)),
+        Note::Warning(text) => output::warn(text),
         Note::Progress(_) if context.json => {}
         // Whoever does not read any more misses nothing that is not written down.
         Note::Progress(text) => drop(output::line(output::clean(text))),

@@ -52,7 +52,7 @@ pub(crate) struct PrArgs {
 pub(super) fn merge(town: &Town, args: &MergeArgs, context: &Context) -> Answer {
     context.catch_interrupts();
     let tell = |note: Note<'_>| match note {
-        Note::Warning(text) => output::warn(output::clean(text)),
+        Note::Warning(text) => output::warn(text),
         Note::Progress(_) if context.json => {}
         Note::Progress(text) => drop(output::line(output::clean(text))),
     };

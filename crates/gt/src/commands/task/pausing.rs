@@ -168,7 +168,7 @@ fn resumed_document(resumed: &Resumed) -> Value {
 
 pub(super) fn warn(warnings: &[String]) {
     for warning in warnings {
-        output::warn(output::clean(warning));
+        output::warn(warning);
     }
 }
 

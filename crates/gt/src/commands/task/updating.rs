@@ -61,7 +61,7 @@ pub(super) fn merged(
     let updated = task::update(town, id, continue_on_failure)?;
     if !context.json {
         for warning in &updated.warnings {
-            output::warn(output::clean(warning));
+            output::warn(warning);
         }
     }
     Ok(updated)
