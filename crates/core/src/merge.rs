@@ -26,16 +26,19 @@ pub enum Status {
     Failed,
     /// Somebody does not want it.
     Rejected,
+    /// Its item was taken up again before it was merged.
+    Withdrawn,
 }
 
 impl Status {
-    pub const ALL: [Status; 6] = [
+    pub const ALL: [Status; 7] = [
         Status::Queued,
         Status::Merging,
         Status::Merged,
         Status::Conflict,
         Status::Failed,
         Status::Rejected,
+        Status::Withdrawn,
     ];
 
     pub fn word(self) -> &'static str {
@@ -46,12 +49,18 @@ impl Status {
             Status::Conflict => "conflict",
             Status::Failed => "failed",
             Status::Rejected => "rejected",
+            Status::Withdrawn => "withdrawn",
         }
     }
 
     /// Whether nothing more will come of it.
     pub fn is_settled(self) -> bool {
-        matches!(self, Status::Merged | Status::Rejected)
+        matches!(self, Status::Merged | Status::Rejected | Status::Withdrawn)
+    }
+
+    /// Whether it is to be merged as it is.
+    pub fn is_waiting(self) -> bool {
+        matches!(self, Status::Queued | Status::Merging)
     }
 
     /// Whether it waits for a repair.
@@ -115,6 +124,16 @@ impl Merge {
     /// Who has its item while it waits.
     pub fn refinery(&self) -> String {
         format!("{}/refinery", self.rig)
+    }
+
+    /// What is said of one that was withdrawn.
+    pub fn withdrawal(&self) -> String {
+        format!(
+            "the merge {} of {} is withdrawn; its commit {} is kept",
+            self.id,
+            self.branch,
+            short(&self.commit)
+        )
     }
 
     /// Why its item is closed.

@@ -11,10 +11,12 @@ mod queue;
 mod repair;
 mod sweep;
 mod validate;
+mod withdrawal;
 
 pub(crate) use base::Base;
 pub(crate) use combine::{BEADS, Combined, Pair, combine, identity as committer};
 pub(crate) use sweep::queued_ref;
+pub use withdrawal::Waiting;
 
 use crate::events::Events;
 use crate::lock::{self, FileLock};
@@ -81,7 +83,7 @@ pub fn run(
     let mut seen: Vec<WorkId> = Vec::new();
     let result = loop {
         let next = work.merges(Some(rig), false)?.into_iter().find(|merge| {
-            matches!(merge.status, Status::Queued | Status::Merging)
+            merge.status.is_waiting()
                 && !seen.contains(&merge.id)
                 && (options.only.is_empty() || options.only.contains(&merge.id))
         });
@@ -109,7 +111,7 @@ pub fn foresee(town: &Town, rig: &str, only: &[WorkId]) -> Result<Vec<(Merge, Op
     let mut foreseen = Vec::new();
     for merge in Work::of(town).merges(Some(rig), false)? {
         let is_meant = only.is_empty() || only.contains(&merge.id);
-        if !is_meant || !matches!(merge.status, Status::Queued | Status::Merging) {
+        if !is_meant || !merge.status.is_waiting() {
             continue;
         }
         let refusal = match base.combine(&tip, &merge.commit, "foreseen")? {

@@ -52,4 +52,5 @@ mod told;
 mod towns;
 mod usage;
 mod watching;
+mod withdrawing;
 mod working;

@@ -160,6 +160,15 @@ impl Queue<'_> {
         fault::point(self.town, "mq.recorded");
         self.say(&merge, &format!("merged as {}", short(merged_as)));
         tell_of(self.town, &merge);
+        for item in [Some(&merge.item), merge.repair.as_ref()]
+            .into_iter()
+            .flatten()
+        {
+            if let Some(holder) = self.work.holder(item)? {
+                let text = format!("{item} stays on the hook of {holder}, and is not closed");
+                (self.tell)(Note::Warning(&text));
+            }
+        }
         Ok(merge)
     }
 

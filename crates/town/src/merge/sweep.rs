@@ -9,7 +9,7 @@ use crate::work::Work;
 use crate::workspace::{self, is_branch_of};
 use gt_core::Identity;
 use gt_core::merge::{Merge, Status};
-use gt_core::work::WorkId;
+use gt_core::work::{self, WorkId};
 
 /// Under this ref a queued commit is kept, whatever becomes of its branch.
 pub(crate) fn queued_ref(item: &WorkId) -> String {
@@ -18,10 +18,11 @@ pub(crate) fn queued_ref(item: &WorkId) -> String {
 
 /// Removes merged branches of workers, here and at the remote, if nobody works on them.
 pub(super) fn sweep(town: &Town, rig: &str, base: &Base<'_>) {
-    let Ok(merges) = Work::of(town).merges(Some(rig), true) else {
+    let work = Work::of(town);
+    let Ok(merges) = work.merges(Some(rig), true) else {
         return;
     };
-    let gone = sweep_here(town, rig, base, &merges);
+    let gone = sweep_here(town, rig, base, &work, &merges);
     // Without the lock: nobody waits for a remote that is slow.
     let _ = base.remove_remote(&gone);
 }
@@ -31,6 +32,7 @@ fn sweep_here<'m>(
     town: &Town,
     rig: &str,
     base: &Base<'_>,
+    work: &Work,
     merges: &'m [Merge],
 ) -> Vec<(&'m str, &'m str)> {
     let mut gone = Vec::new();
@@ -62,10 +64,16 @@ fn sweep_here<'m>(
             .flatten()
         {
             let kept = queued_ref(item);
+            let is_needed = |commit: &str| {
+                let mut its = merges.iter().filter(|other| other.commit == commit);
+                its.any(|other| match other.status {
+                    // Nobody knows better what was handed in until the item is done.
+                    Status::Withdrawn => !is_closed(work, &other.item),
+                    status => !status.is_settled(),
+                })
+            };
             if let Some((commit, _)) = find(&kept)
-                && !merges
-                    .iter()
-                    .any(|other| !other.status.is_settled() && other.commit == commit)
+                && !is_needed(commit)
             {
                 remove(&kept, commit);
             }
@@ -88,4 +96,9 @@ fn sweep_here<'m>(
         }
     }
     gone
+}
+
+fn is_closed(work: &Work, item: &WorkId) -> bool {
+    work.get(item)
+        .is_ok_and(|item| item.status == work::Status::Closed)
 }

@@ -2,6 +2,7 @@
 
 use super::Work;
 use super::hook::{holder, on_hook};
+use super::merging::withdraw;
 use super::molecules::{check_no_handoff, check_stays_handoff};
 use super::read::must_have;
 use super::store::problem;
@@ -47,6 +48,9 @@ impl Work {
             let holder = holder(db, id)?;
             check_status(&item, holder.as_deref(), patch.status)?;
             check_assignee(id, holder.as_deref(), patch.assignee.as_deref())?;
+            if patch.status == Some(Status::Open) {
+                withdraw(db, id)?;
+            }
             if patch.kind.is_some() {
                 check_no_letter(&item.kind)?;
             }
@@ -109,6 +113,7 @@ impl Work {
                     item.status.word()
                 )));
             }
+            withdraw(db, id)?;
             // One that was closed in beads may still hang on a hook.
             let holder = holder(db, id)?;
             let status = match &holder {

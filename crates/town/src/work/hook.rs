@@ -2,6 +2,8 @@
 
 use super::Work;
 use super::letters;
+use super::merges::of_item;
+use super::merging::{check_not_merging, handed_in, withdraw};
 use super::read::{by_id, must_have, not_found};
 use super::store::problem;
 use crate::Result;
@@ -63,7 +65,8 @@ impl Work {
     }
 
     /// Puts an item on an agent's hook. One that is there already stays; an agent's letter
-    /// to itself makes room for work, and travels with it.
+    /// to itself makes room for work, and travels with it. What waits to be merged for the item
+    /// is withdrawn.
     pub fn hook(&self, agent: &str, id: &WorkId) -> Result<Hooked> {
         self.refresh_for(id)?;
         self.change(|db| {
@@ -71,6 +74,7 @@ impl Work {
             if let Some(present) = present.as_ref().filter(|present| present.holds(id)) {
                 return Ok(present.clone());
             }
+            withdraw(db, id)?;
             if let Some(earlier) = present.and_then(|present| present.letter) {
                 letters::close(db, &earlier.id, SUPERSEDED)?;
             }
@@ -91,6 +95,19 @@ impl Work {
         match self.open_if_there()? {
             Some(db) => check_free(&db, agent, id).map(drop),
             None => Err(not_found(id)),
+        }
+    }
+
+    /// Why an item that nobody has on the hook is given to nobody: it was handed in.
+    pub(crate) fn check_not_handed_in(&self, item: &Item) -> Result<()> {
+        if item.status != Status::InProgress || self.holder(&item.id)?.is_some() {
+            return Ok(());
+        }
+        match self.merge_of(&item.id)? {
+            Some(merge) if item.assignee == Some(merge.refinery()) => {
+                Err(handed_in(&item.id, &merge))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -218,14 +235,17 @@ fn check_free(db: &Connection, agent: &str, id: &WorkId) -> Result<Option<Hooked
     // Handed in, and waiting to be merged: whoever saw it open a moment ago is late.
     let other = item.assignee.as_deref().filter(|other| *other != agent);
     if let (Status::InProgress, Some(other)) = (item.status, other) {
-        return Err(
-            Problem::conflict(format!("{id} is in the hands of {other}"))
+        let merge = of_item(db, id)?.filter(|merge| merge.refinery() == other);
+        return Err(match merge {
+            Some(merge) => handed_in(id, &merge),
+            None => Problem::conflict(format!("{id} is in the hands of {other}"))
                 .hint(format!("`gt work update {id} --status open` frees it")),
-        );
+        });
     }
     if matches!(item.status, Status::Closed | Status::Pinned) {
         return Err(Problem::conflict(format!("{id} is {}", item.status.word())));
     }
+    check_not_merging(db, id)?;
     letters::check_is_for(db, id, agent)?;
     Ok(present)
 }

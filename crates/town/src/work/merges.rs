@@ -34,8 +34,8 @@ impl Work {
         let statement = format!(
             "SELECT {COLUMNS} FROM merges JOIN items ON items.id = item
              WHERE (?1 IS NULL OR rig = ?1)
-             AND (?2 OR merges.status NOT IN ('merged', 'rejected'))
-             ORDER BY merges.status IN ('merged', 'rejected'), priority,
+             AND (?2 OR merges.status NOT IN ('merged', 'rejected', 'withdrawn'))
+             ORDER BY merges.status IN ('merged', 'rejected', 'withdrawn'), priority,
                  merges.created_at, merges.id"
         );
         let mut statement = db.prepare(&statement).map_err(problem)?;
@@ -52,6 +52,14 @@ impl Work {
             None => None,
         };
         found.ok_or_else(|| not_found(id))
+    }
+
+    /// The entry by which an item, or its repair, is in the queue.
+    pub fn merge_of(&self, item: &WorkId) -> Result<Option<Merge>> {
+        match self.open_if_there()? {
+            Some(db) => of_item(&db, item),
+            None => Ok(None),
+        }
     }
 
     /// An entry that waits is for a later commit of its branch. One that is being merged
@@ -154,6 +162,20 @@ pub(super) fn find(db: &Connection, id: &WorkId) -> Result<Option<Merge>> {
     let statement = format!("SELECT {COLUMNS} FROM merges WHERE id = ?1");
     let found = db
         .query_row(&statement, [id.as_str()], |row| Ok(merge(row)))
+        .optional()
+        .map_err(problem)?;
+    found.transpose()
+}
+
+/// The entry by which an item, or its repair, is in the queue.
+pub(super) fn of_item(db: &Connection, item: &WorkId) -> Result<Option<Merge>> {
+    let statement = format!(
+        "SELECT {COLUMNS} FROM merges WHERE (item = ?1 OR repair = ?1)
+         AND status NOT IN ('merged', 'rejected', 'withdrawn')
+         ORDER BY status = 'merging' DESC, created_at DESC LIMIT 1"
+    );
+    let found = db
+        .query_row(&statement, [item.as_str()], |row| Ok(merge(row)))
         .optional()
         .map_err(problem)?;
     found.transpose()

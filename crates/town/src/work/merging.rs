@@ -5,10 +5,13 @@
 //! only when its branch is in the base.
 
 mod help;
+mod withdrawal;
 
 pub(super) use help::try_again;
+pub(super) use withdrawal::{check_not_merging, handed_in, withdraw};
 
 use super::change::close;
+use super::hook::holder;
 use super::merges::{find, must_find, set_queued};
 use super::read::{by_id, must_have, select};
 use super::store::problem;
@@ -16,7 +19,7 @@ use super::{Draft, Work};
 use crate::Result;
 use crate::sessions::timestamp;
 use gt_core::Problem;
-use gt_core::merge::{Merge, Refusal, Status};
+use gt_core::merge::{Merge, Refusal};
 use gt_core::work::{self, Item, WorkId, appended};
 use help::has_been_helped;
 use rusqlite::types::Value;
@@ -35,7 +38,7 @@ impl Work {
     pub fn begin_merge(&self, id: &WorkId) -> Result<Option<Merge>> {
         self.change(|db| {
             let merge = must_find(db, id)?;
-            if !matches!(merge.status, Status::Queued | Status::Merging) {
+            if !merge.status.is_waiting() {
                 return Ok(None);
             }
             db.execute(
@@ -65,7 +68,8 @@ impl Work {
         self.change(|db| set_queued(db, id, Some(reason)))
     }
 
-    /// It is in the base: what it was made for is closed.
+    /// It is in the base: what it was made for is closed. What somebody has on the hook stays
+    /// there, whatever was merged of it.
     pub fn settle_merge(&self, id: &WorkId, merged_as: &str) -> Result<Merge> {
         self.change(|db| {
             let merge = must_find(db, id)?;
@@ -80,7 +84,9 @@ impl Work {
                 .into_iter()
                 .flatten()
             {
-                close(db, item, Some(&reason))?;
+                if holder(db, item)?.is_none() {
+                    close(db, item, Some(&reason))?;
+                }
             }
             must_find(db, id)
         })

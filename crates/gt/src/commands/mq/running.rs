@@ -102,7 +102,7 @@ fn wanted(args: &RunArgs, town: &Town) -> Result<BTreeMap<String, Vec<WorkId>>, 
             rig::entry(town, word)?;
         }
         let merge = Work::of(town).merge(&word.parse()?)?;
-        if !matches!(merge.status, Status::Queued | Status::Merging) {
+        if !merge.status.is_waiting() {
             return Err(Problem::new(
                 Kind::Conflict,
                 format!("{} is {}", merge.id, merge.status.word()),

@@ -33,7 +33,7 @@ fn status(status: Status) -> Cell {
         Status::Merged => Cell::painted(status.word(), Paint::green),
         Status::Conflict | Status::Failed => Cell::painted(status.word(), Paint::red),
         Status::Merging => Cell::painted(status.word(), Paint::yellow),
-        Status::Queued | Status::Rejected => status.word().into(),
+        Status::Queued | Status::Rejected | Status::Withdrawn => status.word().into(),
     }
 }
 

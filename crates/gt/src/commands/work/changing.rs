@@ -6,6 +6,7 @@ use crate::output;
 use clap::{Args, Subcommand};
 use gt_core::Problem;
 use gt_core::work::{Item, WorkId};
+use gt_town::merge::Waiting;
 use gt_town::work::{Draft, Patch, Work};
 use gt_town::{Town, rig, target};
 use serde_json::{Value, json};
@@ -185,8 +186,11 @@ pub(super) fn update(args: UpdateArgs, town: &Town, context: &Context) -> Result
         add_labels: args.add_label,
         remove_labels: args.remove_label,
     };
-    let item = Work::of(town).update(&args.item.parse()?, &patch)?;
-    told(&item, &format!("Changed {}.", item.id), context)
+    let id: WorkId = args.item.parse()?;
+    let waiting = Waiting::of(town, &id)?;
+    let item = Work::of(town).update(&id, &patch)?;
+    told(&item, &format!("Changed {}.", item.id), context)?;
+    tell_withdrawn(&waiting)
 }
 
 pub(super) fn close(args: &CloseArgs, town: &Town, context: &Context) -> Result<(), Problem> {
@@ -205,8 +209,19 @@ pub(super) fn close(args: &CloseArgs, town: &Town, context: &Context) -> Result<
 }
 
 pub(super) fn reopen(args: &ReopenArgs, town: &Town, context: &Context) -> Result<(), Problem> {
-    let item = Work::of(town).reopen(&args.item.parse()?)?;
-    told(&item, &format!("{} is open again.", item.id), context)
+    let id: WorkId = args.item.parse()?;
+    let waiting = Waiting::of(town, &id)?;
+    let item = Work::of(town).reopen(&id)?;
+    told(&item, &format!("{} is open again.", item.id), context)?;
+    tell_withdrawn(&waiting)
+}
+
+/// Says what is not merged now, because its item was taken up again.
+fn tell_withdrawn(waiting: &Waiting<'_>) -> Result<(), Problem> {
+    if let Some(merge) = waiting.tell_withdrawn()? {
+        output::warn(merge.withdrawal());
+    }
+    Ok(())
 }
 
 pub(super) fn dep(command: &DepCommand, town: &Town, context: &Context) -> Result<(), Problem> {

@@ -1,0 +1,159 @@
+//! Items that are taken up again while they wait to be merged: nothing is closed under those
+//! who work on them, and no commit is stranded.
+
+use crate::env::{PATIENCE, TestEnv};
+use crate::merging::{
+    MERGED, commit, files, finish, item, repository, status, validate_with, worktree,
+};
+use gt_tmux::testing::wait_until;
+use serde_json::{Value, json};
+use std::fs;
+
+const TOAST: &str = "gastown/polecats/Toast";
+
+fn queued_refs(env: &TestEnv) -> String {
+    env.git(&repository(env), &["for-each-ref", "refs/gt/queued"])
+}
+
+#[test]
+fn an_item_that_is_opened_again_is_not_merged_as_it_was() {
+    let env = TestEnv::with_rig();
+    let id = item(&env, &["Twice"]);
+    env.gt(&["sling", &id, "--no-start"]).ok();
+    let dir = env.town().join(TOAST);
+    let first = commit(&env, &dir, "a.txt", "a\n");
+    let merge = env.json(&["done", "--agent", TOAST])["merge"].clone();
+    let merge = merge.as_str().unwrap();
+    // Whoever comes late is told how to go on, before anything is made.
+    for late in [
+        &["sling", &id, "--no-start"][..],
+        &["hook", &id, "--agent", TOAST],
+    ] {
+        let refused = env.gt(late).fails(4).stderr;
+        assert!(refused.contains("waits to be merged"), "{refused}");
+        let hint = format!("`gt work update {id} --status open` frees it, and withdraws");
+        assert!(refused.contains(&hint), "{refused}");
+    }
+    let told = env.gt(&["work", "update", &id, "--status", "open"]).ok();
+    assert!(told.stderr.contains("is withdrawn"), "{told:?}");
+    let entry = env.json(&["mq", "status", merge]);
+    assert_eq!(entry["status"], "withdrawn", "{entry}");
+    assert_eq!(env.json(&["mq", "list"]), json!([]));
+    let events = env.json(&["events", "--type", "merge_withdrawn"]);
+    assert_eq!(events[0]["payload"]["merge"], json!(merge), "{events}");
+    // It goes on where it was, and the queue has nothing to do with it.
+    env.gt(&["sling", &id, "--no-start"]).ok();
+    let second = commit(&env, &dir, "b.txt", "b\n");
+    let told = env.gt(&["mq", "run"]).ok().stdout;
+    assert!(told.contains("Nothing waits"), "{told}");
+    assert_eq!(status(&env, &id), "hooked");
+    assert!(queued_refs(&env).contains(&first), "it is kept");
+    let again = env.json(&["done", "--agent", TOAST])["merge"].clone();
+    assert_ne!(again, json!(merge));
+    assert!(queued_refs(&env).contains(&second));
+    env.gt(&["mq", "run"]).ok();
+    assert_eq!(status(&env, &id), "closed");
+    assert_eq!(
+        files(&env, &repository(&env), MERGED),
+        ["README.md", "a.txt", "b.txt"]
+    );
+    assert_eq!(queued_refs(&env), "");
+    // The same for one that was closed by hand, and is to be done after all.
+    let (id, merge) = {
+        env.gt(&["crew", "add", "max"]).ok();
+        finish(&env, "max", "c.txt", "c\n")
+    };
+    env.gt(&["work", "close", &id]).ok();
+    env.gt(&["work", "reopen", &id]).ok();
+    assert_eq!(env.json(&["mq", "status", &merge])["status"], "withdrawn");
+    env.gt(&["mq", "run"]).ok();
+    assert_eq!(status(&env, &id), "open");
+}
+
+#[test]
+fn what_is_being_merged_cannot_be_opened() {
+    let env = TestEnv::with_crew(&["max"]);
+    let (begun, go) = (env.path("begun"), env.path("go"));
+    let line = format!(
+        "touch {}; while ! test -e {}; do sleep 0.02; done",
+        begun.display(),
+        go.display()
+    );
+    validate_with(&env, &line);
+    let (id, _) = finish(&env, "max", "a.txt", "a\n");
+    let run = env.spawn(&["mq", "run"]);
+    wait_until("its commands run", PATIENCE, || {
+        begun.exists().then_some(())
+    });
+    let open = ["work", "update", &id, "--status", "open"];
+    let refused = env.gt(&open).fails(4).stderr;
+    fs::write(&go, "").unwrap();
+    assert!(refused.contains("is being merged"), "{refused}");
+    assert!(run.wait_with_output().unwrap().status.success());
+    assert_eq!(status(&env, &id), "closed");
+}
+
+#[test]
+fn what_somebody_works_on_is_never_closed_by_a_merge() {
+    let env = TestEnv::with_crew(&["max", "amy"]);
+    let sound = env.path("sound");
+    validate_with(&env, &format!("test -e {}", sound.display()));
+    let (id, merge) = finish(&env, "max", "a.txt", "a\n");
+    let ran = env.gt(&["mq", "run", "--json"]).fails(1).json();
+    let repair = ran[0]["repair"].as_str().unwrap();
+    let refused = env.gt(&["hook", &id, "--agent", "gastown/amy"]).fails(4);
+    assert!(refused.stderr.contains(repair), "{refused:?}");
+    // Somebody takes the item itself up, another has its repair, and it is tried again.
+    env.gt(&["work", "update", &id, "--status", "open"]).ok();
+    env.gt(&["hook", &id, "--agent", "gastown/amy"]).ok();
+    fs::write(&sound, "").unwrap();
+    env.gt(&["mq", "retry", &merge]).ok();
+    let told = env.gt(&["mq", "run"]).ok().stderr;
+    assert_eq!(env.json(&["mq", "status", &merge])["status"], "merged");
+    for (item, agent) in [(id.as_str(), "gastown/crew/amy"), (repair, TOAST)] {
+        assert_eq!(status(&env, item), "hooked");
+        let words = format!("{item} stays on the hook of {agent}");
+        assert!(told.contains(&words), "{told}");
+    }
+    // Each ends as ever.
+    env.gt(&["done", "--agent", TOAST]).ok();
+    assert_eq!(status(&env, repair), "closed");
+    commit(&env, &worktree(&env, "amy"), "b.txt", "b\n");
+    env.gt(&["done", "--agent", "gastown/amy"]).ok();
+    env.gt(&["mq", "run"]).ok();
+    assert_eq!(status(&env, &id), "closed");
+    assert_eq!(
+        files(&env, &repository(&env), MERGED),
+        ["README.md", "a.txt", "b.txt"]
+    );
+}
+
+#[test]
+fn a_repair_that_is_opened_again_is_waited_for() {
+    let env = TestEnv::with_crew(&["max"]);
+    validate_with(&env, "test ! -e bad.txt");
+    let (id, merge) = finish(&env, "max", "bad.txt", "x\n");
+    let ran = env.gt(&["mq", "run", "--json"]).fails(1).json();
+    let repair = ran[0]["repair"].as_str().unwrap();
+    let dir = env.town().join(TOAST);
+    env.git(
+        &dir,
+        &["merge", "--quiet", ran[0]["commit"].as_str().unwrap()],
+    );
+    commit(&env, &dir, "half.txt", "x\n");
+    env.gt(&["done", "--agent", TOAST]).ok();
+    // It was not the whole of it.
+    env.gt(&["work", "update", repair, "--status", "open"]).ok();
+    let entry = env.json(&["mq", "status", &merge]);
+    assert_eq!(entry["status"], "failed", "{entry}");
+    env.gt(&["sling", repair, "--no-start"]).ok();
+    env.git(&dir, &["rm", "--quiet", "bad.txt"]);
+    commit(&env, &dir, "whole.txt", "x\n");
+    let done = env.json(&["done", "--agent", TOAST]);
+    assert_eq!(done["merge"], json!(merge), "{done}");
+    env.gt(&["mq", "run"]).ok();
+    for item in [id.as_str(), repair] {
+        assert_eq!(status(&env, item), "closed");
+    }
+    assert_eq!(env.json(&["hook", "--agent", TOAST]), Value::Null);
+}

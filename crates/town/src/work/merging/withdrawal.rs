@@ -1,0 +1,80 @@
+//! Items that are taken up again while they wait to be merged.
+//!
+//! What was handed in is then not the whole of it any more. If it were merged all the same,
+//! the item would be closed under whoever works on it.
+
+use crate::Result;
+use crate::sessions::timestamp;
+use crate::work::change::close;
+use crate::work::merges::of_item;
+use crate::work::store::problem;
+use gt_core::Problem;
+use gt_core::merge::{Merge, Status};
+use gt_core::work::WorkId;
+use rusqlite::{Connection, params};
+
+/// Takes what waits for an item out of the queue, as a part of what opens the item or puts
+/// it on a hook. A repair is repaired once more: its entry waits for that again. What is being
+/// merged at this moment cannot be held up.
+pub(crate) fn withdraw(db: &Connection, id: &WorkId) -> Result<()> {
+    let Some(merge) = waiting(db, id)? else {
+        return Ok(());
+    };
+    let (status, reason) = match merge.item == *id {
+        true => (Status::Withdrawn, format!("{id} was taken up again")),
+        false => (
+            Status::Failed,
+            format!("its repair {id} was taken up again"),
+        ),
+    };
+    db.execute(
+        "UPDATE merges SET status = ?2, reason = ?3, handed = 0, updated_at = ?4 WHERE id = ?1",
+        params![merge.id.as_str(), status.word(), reason, timestamp(None)],
+    )
+    .map_err(problem)?;
+    match &merge.repair {
+        Some(repair) if merge.item == *id => close(db, repair, Some(&reason)).map(drop),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses an item that is being merged at this moment.
+pub(crate) fn check_not_merging(db: &Connection, id: &WorkId) -> Result<()> {
+    waiting(db, id).map(drop)
+}
+
+/// What waits to be merged for an item, and may be withdrawn.
+fn waiting(db: &Connection, id: &WorkId) -> Result<Option<Merge>> {
+    let waiting = of_item(db, id)?.filter(|merge| merge.status.is_waiting());
+    match waiting {
+        Some(merge) if merge.status == Status::Merging => {
+            Err(
+                Problem::conflict(format!("{id} is being merged ({})", merge.id)).hint(format!(
+                    "try again when it is done; `gt mq run {}` ends what a killed run has left",
+                    merge.id
+                )),
+            )
+        }
+        waiting => Ok(waiting),
+    }
+}
+
+/// Why an item that was handed in is given to nobody.
+pub(crate) fn handed_in(id: &WorkId, merge: &Merge) -> Problem {
+    let entry = &merge.id;
+    let frees = format!("`gt work update {id} --status open` frees it");
+    match &merge.repair {
+        _ if merge.status.is_waiting() => {
+            Problem::conflict(format!("{id} waits to be merged ({entry})"))
+                .hint(format!("{frees}, and withdraws the merge"))
+        }
+        Some(repair) if repair != id => Problem::conflict(format!(
+            "{id} could not be merged ({entry}), and is repaired by {repair}"
+        ))
+        .hint(format!("`gt work show {repair}` tells who has it"))
+        .hint(frees),
+        _ => Problem::conflict(format!("{id} could not be merged ({entry})"))
+            .hint(format!("`gt mq retry {entry}` tries it once more"))
+            .hint(frees),
+    }
+}
