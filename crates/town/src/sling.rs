@@ -95,8 +95,25 @@ pub fn sling(town: &Town, id: &WorkId, to: &SlingTarget, options: &SlingOptions)
     }
 }
 
+/// Who is to do an item, where nobody is named: a polecat of its rig. One of the town's own
+/// belongs to no rig, but a polecat that has it goes on with it.
+pub fn target_of(town: &Town, id: &WorkId) -> Result<SlingTarget> {
+    Work::of(town).get(id)?;
+    let no_rig = match rig_of(town, id) {
+        Ok(rig) => return Ok(SlingTarget::Rig(rig)),
+        Err(problem) => problem,
+    };
+    let Some(holder) = Work::of(town).holder(id)? else {
+        return Err(no_rig);
+    };
+    match Identity::from_address(&holder, town.registry()) {
+        Some(agent) if agent.role() == Role::Polecat => Ok(SlingTarget::Agent(agent)),
+        _ => Err(held_by(id, &holder)),
+    }
+}
+
 /// The rig that an item belongs to: in whose beads it is, or by its prefix.
-pub fn rig_of(town: &Town, id: &WorkId) -> Result<String> {
+pub(crate) fn rig_of(town: &Town, id: &WorkId) -> Result<String> {
     if let Some(rig) = Work::of(town).rig_in_beads(id)? {
         return Ok(rig);
     }

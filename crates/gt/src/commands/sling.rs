@@ -45,7 +45,7 @@ pub(crate) fn run(args: SlingArgs, context: &Context) -> Answer {
     let orders = ids.into_iter().map(|id| {
         let to = match &target {
             Some(target) => Ok(target.clone()),
-            None => sling::rig_of(&town, &id).map(SlingTarget::Rig),
+            None => sling::target_of(&town, &id),
         };
         (id, to)
     });

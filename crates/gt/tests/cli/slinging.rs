@@ -562,3 +562,23 @@ fn a_branch_of_old_makes_room_for_those_of_items() {
     assert_eq!(branches(&env), expected);
     assert_eq!(current_branch(&env, "Toast"), expected[0]);
 }
+
+#[test]
+fn an_item_of_no_rig_is_gone_on_with_and_one_that_is_not_there_is_not_found() {
+    let env = TestEnv::with_crew(&["max"]);
+    let refused = env.gt(&["sling", "nope-12345"]).fails(3).stderr;
+    assert!(refused.contains("nope-12345"), "{refused}");
+    let items = ["a", "b"].map(|title| {
+        let item = env.json(&["work", "create", title, "--rig", "hq"]);
+        item["id"].as_str().unwrap().to_owned()
+    });
+    let [id, other] = &items;
+    env.gt(&["sling", id]).fails(2);
+    let first = env.json(&["sling", id, "gastown", "--no-start"]);
+    let again = env.json(&["sling", id]);
+    assert_eq!(again["agent"], first["agent"], "{again}");
+    assert_eq!(again["started"], true, "{again}");
+    env.gt(&["hook", other, "--agent", "gastown/max"]).ok();
+    let refused = env.gt(&["sling", other]).fails(4).stderr;
+    assert!(refused.contains("gastown/crew/max"), "{refused}");
+}
