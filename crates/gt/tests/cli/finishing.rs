@@ -1,7 +1,7 @@
 //! `gt done`: what is on the hook is handed in, and the life is over.
 
 use crate::env::{Answer, PATIENCE, TestEnv};
-use crate::merging::{commit, item, repository};
+use crate::merging::{commit, item, repository, with_bare_remote};
 use crate::remembered::lives;
 use gt_tmux::testing::wait_until;
 use serde_json::{Value, json};
@@ -310,4 +310,21 @@ fn a_done_that_is_killed_anywhere_is_finished_by_the_next() {
         env.gt(&["mq", "run"]).ok();
         assert_eq!(env.json(&["work", "show", &id])["status"], "closed");
     }
+}
+
+#[test]
+fn what_a_remote_says_is_shown_line_by_line() {
+    let (env, bare) = with_bare_remote(&["max"]);
+    let id = item(&env, &["a"]);
+    env.gt(&["hook", &id, "--agent", "gastown/max"]).ok();
+    commit(&env, &env.town().join("gastown/crew/max"), "a.txt", "a\n");
+    fs::rename(&bare, env.path("gone.git")).unwrap();
+    let told = env.gt(&["done", "--agent", "gastown/max"]).ok().stderr;
+    assert!(told.starts_with("warning: "), "{told}");
+    assert!(!told.contains('\u{fffd}'), "{told}");
+    assert!(told.lines().count() > 1, "{told}");
+    assert!(
+        told.lines().skip(1).all(|line| line.starts_with("  ")),
+        "{told}"
+    );
 }
