@@ -96,7 +96,7 @@ pub struct Merge {
     /// Why it is not merged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The files in conflict.
+    /// The files in conflict, or those that it changes, where a command has failed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
     /// What the commands said that failed.
@@ -141,6 +141,19 @@ impl Merge {
         format!("merged into {} as {}", self.base, short(merged_as))
     }
 }
+
+/// The first of these files, in one line, and how many more there are.
+pub fn some_of(files: &[String]) -> String {
+    let named = &files[..files.len().min(MOST_FILES)];
+    let mut text = named.join(", ");
+    if files.len() > named.len() {
+        let _ = write!(text, " and {} more", files.len() - named.len());
+    }
+    text
+}
+
+/// So many files are named where people read it.
+const MOST_FILES: usize = 20;
 
 /// The first digits of a commit's id.
 pub fn short(commit: &str) -> &str {
@@ -207,6 +220,7 @@ impl FromStr for Leaving {
 pub struct Refusal {
     pub status: Status,
     pub reason: String,
+    /// Those in conflict, or those that the branch changes, where a command has failed.
     pub files: Vec<String>,
     /// The file with what the commands said, and its end.
     pub log: Option<(String, String)>,
@@ -231,8 +245,14 @@ impl Refusal {
             short(base_commit),
             self.reason
         );
-        for file in &self.files {
+        if self.status == Status::Failed && !self.files.is_empty() {
+            text.push_str("What it changes:\n");
+        }
+        for file in self.files.iter().take(MOST_FILES) {
             let _ = writeln!(text, "- {file}");
+        }
+        if self.files.len() > MOST_FILES {
+            let _ = writeln!(text, "- and {} more", self.files.len() - MOST_FILES);
         }
         let _ = write!(
             text,
@@ -321,5 +341,21 @@ mod tests {
         ] {
             assert!(text.contains(expected), "{expected}: {text}");
         }
+    }
+
+    #[test]
+    fn so_many_files_are_named_and_the_rest_is_counted() {
+        let files: Vec<String> = (0..23).map(|number| format!("{number}.rs")).collect();
+        assert_eq!(some_of(&files[..2]), "0.rs, 1.rs");
+        assert!(some_of(&files).ends_with("18.rs, 19.rs and 3 more"));
+        let refusal = Refusal {
+            status: Status::Failed,
+            reason: "`make` failed".into(),
+            files,
+            log: None,
+        };
+        let text = refusal.description(&merge(), "fedcba9876543210");
+        assert!(text.contains("What it changes:\n- 0.rs\n"), "{text}");
+        assert!(text.contains("- 19.rs\n- and 3 more\n"), "{text}");
     }
 }

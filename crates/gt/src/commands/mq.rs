@@ -6,9 +6,10 @@ use crate::context::Context;
 use crate::output;
 use clap::{Args, Subcommand};
 use gt_core::Problem;
-use gt_core::merge::Merge;
+use gt_core::merge::{Merge, PREFIX};
+use gt_core::work::WorkId;
 use gt_town::work::{Rejection, Work};
-use gt_town::{merge, rig};
+use gt_town::{Town, merge, rig};
 use std::process::ExitCode;
 
 /// The merge queue: branches of finished work, on their way into the base
@@ -71,12 +72,12 @@ pub(crate) fn run(command: MqCommand, context: &Context) -> Answer {
             showing::list(&merges, context)?;
         }
         MqCommand::Status(args) => {
-            let merge = Work::of(&town).merge(&args.id.parse()?)?;
-            showing::one(&merge, context)?;
+            let merge = Work::of(&town).merge(&entry(&town, &args.id)?)?;
+            showing::one(&merge, &town, context)?;
         }
         MqCommand::Run(args) => return running::run(&args, &town, context),
         MqCommand::Retry(args) => {
-            let merge = merge::retry(&town, &args.id.parse()?)?;
+            let merge = merge::retry(&town, &entry(&town, &args.id)?)?;
             told(&merge, &format!("{} is queued again.", merge.id), context)?;
         }
         MqCommand::Reject(args) => {
@@ -84,13 +85,29 @@ pub(crate) fn run(command: MqCommand, context: &Context) -> Answer {
                 reason: &args.reason,
                 reopen: args.reopen,
             };
-            let merge = merge::reject(&town, &args.id.parse()?, &rejection)?;
+            let merge = merge::reject(&town, &entry(&town, &args.id)?, &rejection)?;
             let item = if args.reopen { "open again" } else { "closed" };
             let text = format!("{} is rejected; {} is {item}.", merge.id, merge.item);
             told(&merge, &text, context)?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The id of an entry. Whoever names its item is told which one it has.
+fn entry(town: &Town, text: &str) -> Result<WorkId, Problem> {
+    let id: WorkId = text.parse().map_err(|_| {
+        Problem::usage(format!("{text:?} is no id of a merge")).hint(format!(
+            "such as {PREFIX}-7x0ha: `gt mq list --all` shows them"
+        ))
+    })?;
+    match Work::of(town).merge_of(&id)? {
+        Some(merge) => Err(
+            Problem::not_found(format!("{id} is a work item, and no merge"))
+                .hint(format!("the merge of it is {}", merge.id)),
+        ),
+        None => Ok(id),
+    }
 }
 
 fn told(merge: &Merge, text: &str, context: &Context) -> Result<(), Problem> {

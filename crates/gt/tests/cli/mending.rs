@@ -102,7 +102,8 @@ fn what_fails_again_and_again_waits_for_help() {
     assert_eq!(events.as_array().unwrap().len(), 1, "{events}");
     assert_eq!(events[0]["payload"]["bead"], json!(id));
     assert_eq!(events[0]["payload"]["merge"], json!(merge));
-    env.gt(&["mq", "run"]).ok();
+    let told = env.gt(&["mq", "run"]).ok().stderr;
+    assert!(told.contains(&format!("gt mq retry {merge}")), "{told}");
     // A person has put right what was wrong with the commands.
     validate_with(&env, "true");
     env.gt(&["mq", "retry", &merge]).ok();
@@ -111,6 +112,38 @@ fn what_fails_again_and_again_waits_for_help() {
     assert_eq!(shown["labels"], json!([]), "{shown}");
     env.gt(&["mq", "run"]).ok();
     assert_eq!(status(&env, &id), "closed");
+}
+
+#[test]
+fn what_nobody_repairs_any_more_is_told() {
+    let env = TestEnv::with_crew(&["max"]);
+    validate_with(&env, "false");
+    let (id, merge) = finish(&env, "max", "a.txt", "a\n");
+    let answer = env.gt(&["mq", "run", "--json"]).fails(1);
+    assert!(!answer.stderr.contains("nobody is at it"), "{answer:?}");
+    let repair = answer.json()[0]["repair"].as_str().unwrap().to_owned();
+    assert_eq!(env.json(&["mq", "status", &merge])["stuck"], false);
+    env.gt(&["work", "close", &repair]).ok();
+    let words =
+        format!("{merge} of {id} has failed, and nobody is at it: its repair {repair} is closed\n");
+    let hint = format!("         `gt mq retry {merge}` tries it again");
+    let look = ["mq", "status", &merge];
+    for told in [&["mq", "run"][..], &["mq", "run", "--dry-run"], &look] {
+        let told = env.gt(told).ok().stderr;
+        assert!(told.contains(&words) && told.contains(&hint), "{told}");
+    }
+    assert_eq!(env.json(&look)["stuck"], true);
+    validate_with(&env, "true");
+    env.gt(&["mq", "retry", &merge]).ok();
+    let told = env.gt(&["mq", "run"]).ok();
+    assert_eq!(told.stderr, "");
+    assert_eq!(status(&env, &id), "closed");
+    // A merge has an id of its own.
+    let refused = env.gt(&["mq", "status", "nope"]).fails(2).stderr;
+    assert!(refused.contains("is no id of a merge"), "{refused}");
+    let (id, merge) = finish(&env, "max", "b.txt", "b\n");
+    let refused = env.gt(&["mq", "status", &id]).fails(3).stderr;
+    assert!(refused.contains(&merge), "{refused}");
 }
 
 #[test]

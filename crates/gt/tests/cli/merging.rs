@@ -278,6 +278,10 @@ fn what_the_rigs_commands_refuse_never_gets_into_the_base() {
     let repair = env.json(&["work", "show", ran[0]["repair"].as_str().unwrap()]);
     let text = repair["description"].as_str().unwrap();
     assert!(text.contains("it is bad"), "{text}");
+    assert!(text.contains("What it changes:\n- bad.txt\n"), "{text}");
+    assert_eq!(ran[0]["files"], json!(["bad.txt"]), "{ran}");
+    let shown = env.gt(&["mq", "status", &bad]).ok().stdout;
+    assert!(shown.contains("files      bad.txt"), "{shown}");
     let repository = repository(&env);
     assert_eq!(files(&env, &repository, MERGED), ["README.md", "good.txt"]);
     assert_validated(&env, &repository, MERGED, begin.trim(), &marks);

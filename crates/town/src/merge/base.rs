@@ -5,7 +5,7 @@
 //! must not move under its owner. Then the branch is kept in the rig's own copy, as
 //! `refs/gt/merged/<branch>`, and offered there as `gt/merged/<branch>`.
 
-use super::combine::{Combined, Pair, combine};
+use super::combine::{BEADS, Combined, Pair, combine};
 use crate::git::Git;
 use crate::settings::MergeInto;
 use crate::{Result, Town, rig, workspace};
@@ -147,6 +147,15 @@ impl<'a> Base<'a> {
             message,
         };
         combine(self.town, self.git(), pair)
+    }
+
+    /// The files that one commit has otherwise than another, those of beads aside.
+    pub(super) fn changes(&self, from: &str, to: &str) -> Result<Vec<String>> {
+        let words = ["diff", "--name-only", "--no-renames", "-z", from, to, "--"];
+        let names = self.git().run(words)?;
+        let names = names.split('\0').filter(|name| !name.is_empty());
+        let names = names.filter(|name| !name.starts_with(BEADS));
+        Ok(names.map(str::to_owned).collect())
     }
 
     /// Moves it from one commit to another, unless it is not there any more.

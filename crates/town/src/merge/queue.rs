@@ -133,10 +133,15 @@ impl Queue<'_> {
                 None => self.progress(text),
             };
             if let Verdict::Red { reason, log, tail } = validate(self.town, candidate, &say)? {
+                // Whoever repairs it begins with these.
+                let files = match merge {
+                    Some(_) => self.base.changes(&tip, &new)?,
+                    None => Vec::new(),
+                };
                 let refusal = Refusal {
                     status: Status::Failed,
                     reason,
-                    files: Vec::new(),
+                    files,
                     log: Some((log.display().to_string(), tail)),
                 };
                 return Ok(Landed::Refused(refusal, tip));

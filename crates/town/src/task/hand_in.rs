@@ -27,7 +27,7 @@ pub struct HandedIn {
     pub base: String,
     /// The entry of the queue; `None` where it was not queued, because of conflicts.
     pub merge: Option<Merge>,
-    /// What is in conflict.
+    /// What is in conflict, or what it changes, where a command has failed.
     pub files: Vec<String>,
 }
 

@@ -9,7 +9,7 @@ use crate::Result;
 use crate::sessions::timestamp;
 use gt_core::Problem;
 use gt_core::merge::{Merge, PREFIX};
-use gt_core::work::{self, WorkId};
+use gt_core::work::{self, Item, WorkId};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 const COLUMNS: &str = "merges.id, rig, item, branch, commit_id, base, worker, merges.status,
@@ -87,6 +87,25 @@ impl Work {
             .transpose()?
             .is_some_and(|item| item.status == work::Status::Blocked);
         Ok(broken.filter(|_| is_blocked))
+    }
+
+    /// The entries that could not be merged and that nobody repairs, with their repairs as
+    /// those are: closed, or blocked.
+    pub fn stuck_merges(&self, rig: Option<&str>) -> Result<Vec<(Merge, Option<Item>)>> {
+        let broken = self.merges(rig, false)?.into_iter();
+        let mut stuck = Vec::new();
+        for merge in broken.filter(|merge| merge.status.is_broken()) {
+            let repair = match &merge.repair {
+                Some(repair) => Some(self.get(repair)?),
+                None => None,
+            };
+            let is_done =
+                |item: &Item| matches!(item.status, work::Status::Closed | work::Status::Blocked);
+            if repair.as_ref().is_none_or(is_done) {
+                stuck.push((merge, repair));
+            }
+        }
+        Ok(stuck)
     }
 
     /// Whether the work on a branch is not in the base yet although it is to go there.

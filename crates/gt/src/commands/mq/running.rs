@@ -1,10 +1,11 @@
 //! `gt mq run`.
 
 use super::super::Answer;
+use super::showing;
 use crate::context::Context;
 use crate::output::{self, Paint};
 use clap::Args;
-use gt_core::merge::{Merge, Refusal, Status};
+use gt_core::merge::{Merge, Refusal, Status, some_of};
 use gt_core::problem::Kind;
 use gt_core::work::WorkId;
 use gt_core::{Problem, merge::PREFIX};
@@ -47,12 +48,12 @@ pub(super) fn run(args: &RunArgs, town: &Town, context: &Context) -> Answer {
     };
     let mut all: Vec<Merge> = Vec::new();
     let mut failed: Option<Problem> = None;
-    for (rig, only) in wanted {
+    for (rig, only) in &wanted {
         let options = RunOptions {
-            only,
+            only: only.clone(),
             once: args.once,
         };
-        let result = merge::run(town, &rig, &options, &tell, |merge| all.push(merge));
+        let result = merge::run(town, rig, &options, &tell, |merge| all.push(merge));
         if let Err(problem) = result {
             failed.get_or_insert(problem);
             if town.around().cancel.is_set() {
@@ -71,6 +72,7 @@ pub(super) fn run(args: &RunArgs, town: &Town, context: &Context) -> Answer {
         let merged = all.len() - broken;
         output::line(paint.bold(&format!("{merged} merged, {broken} not.")))?;
     }
+    tell_stuck(&wanted, town)?;
     match failed {
         Some(problem) => Err(problem),
         None if broken > 0 => Err(Problem::failed(format!(
@@ -80,6 +82,16 @@ pub(super) fn run(args: &RunArgs, town: &Town, context: &Context) -> Answer {
         .hint("`gt mq list` says why, and names the items of their repairs")),
         None => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// Says what no run will ever take up by itself, of those rigs that are meant whole.
+fn tell_stuck(wanted: &BTreeMap<String, Vec<WorkId>>, town: &Town) -> Result<(), Problem> {
+    for (rig, _) in wanted.iter().filter(|(_, only)| only.is_empty()) {
+        for (merge, repair) in Work::of(town).stuck_merges(Some(rig))? {
+            output::warn(showing::stuck(&merge, repair.as_ref()));
+        }
+    }
+    Ok(())
 }
 
 /// What is meant, by rig. Parked rigs are left out where none is named.
@@ -142,11 +154,12 @@ fn foresee(wanted: &BTreeMap<String, Vec<WorkId>>, town: &Town, context: &Contex
         for (merge, refusal) in &foreseen {
             let what = match refusal {
                 None => "would be validated and merged".to_owned(),
-                Some(refusal) => format!("{}: {}", refusal.reason, refusal.files.join(", ")),
+                Some(refusal) => format!("{}: {}", refusal.reason, some_of(&refusal.files)),
             };
             let line = format!("{} {}: {what}", merge.id, merge.branch);
             output::line(output::clean(&line))?;
         }
     }
+    tell_stuck(wanted, town)?;
     Ok(ExitCode::SUCCESS)
 }

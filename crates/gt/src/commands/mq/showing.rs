@@ -4,7 +4,11 @@ use crate::context::Context;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint};
 use gt_core::Problem;
-use gt_core::merge::{Merge, Status, short};
+use gt_core::merge::{Merge, Status, short, some_of};
+use gt_core::work::Item;
+use gt_town::Town;
+use gt_town::work::Work;
+use serde_json::json;
 
 pub(super) fn list(merges: &[Merge], context: &Context) -> Result<(), Problem> {
     if context.json {
@@ -37,9 +41,31 @@ fn status(status: Status) -> Cell {
     }
 }
 
-pub(super) fn one(merge: &Merge, context: &Context) -> Result<(), Problem> {
+/// That an entry waits for somebody, and how it goes on.
+pub(super) fn stuck(merge: &Merge, repair: Option<&Item>) -> String {
+    let Merge { id, item, .. } = merge;
+    let why = match repair {
+        Some(repair) => format!("its repair {} is {}", repair.id, repair.status.word()),
+        None => "it has no repair".to_owned(),
+    };
+    let status = match merge.status {
+        Status::Conflict => "is in conflict",
+        _ => "has failed",
+    };
+    format!(
+        "{id} of {item} {status}, and nobody is at it: {why}\n\
+         `gt mq retry {id}` tries it again, `gt mq reject {id} --reason TEXT` gives it up"
+    )
+}
+
+pub(super) fn one(merge: &Merge, town: &Town, context: &Context) -> Result<(), Problem> {
+    let stuck_ones = Work::of(town).stuck_merges(Some(&merge.rig))?;
+    let is_this = |(stuck, _): &&(Merge, Option<Item>)| stuck.id == merge.id;
+    let is_stuck = stuck_ones.iter().find(is_this);
     if context.json {
-        return output::json(merge);
+        let mut document = json!(merge);
+        document["stuck"] = json!(is_stuck.is_some());
+        return output::json(&document);
     }
     let repair = merge.repair.as_ref().map(ToString::to_string);
     let rows = [
@@ -54,7 +80,7 @@ pub(super) fn one(merge: &Merge, context: &Context) -> Result<(), Problem> {
         ("reason", merge.reason.clone()),
         (
             "files",
-            Some(merge.files.join(", ")).filter(|all| !all.is_empty()),
+            Some(some_of(&merge.files)).filter(|all| !all.is_empty()),
         ),
         ("log", merge.log.clone()),
         ("repair", repair),
@@ -70,6 +96,9 @@ pub(super) fn one(merge: &Merge, context: &Context) -> Result<(), Problem> {
         if let Some(value) = value {
             output::line(output::clean(&format!("  {name:<11}{value}")))?;
         }
+    }
+    if let Some((merge, repair)) = is_stuck {
+        output::warn(stuck(merge, repair.as_ref()));
     }
     Ok(())
 }

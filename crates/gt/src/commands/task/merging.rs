@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::output;
 use clap::Args;
 use gt_core::Problem;
-use gt_core::merge::{Status, short};
+use gt_core::merge::{Status, short, some_of};
 use gt_core::shell;
 use gt_core::work::WorkId;
 use gt_town::Town;
@@ -87,7 +87,7 @@ fn not_merged(handed: &HandedIn) -> Problem {
     let HandedIn {
         id, branch, base, ..
     } = handed;
-    let files = output::clean(&handed.files.join(", "));
+    let files = output::clean(&some_of(&handed.files));
     let with_files = |problem: Problem| match files.is_empty() {
         true => problem,
         false => problem.cause(files.clone()),
