@@ -361,18 +361,21 @@ fn an_interrupt_takes_back_what_was_made() {
     let demo = "[command]\nargs = ['demo-agent', '--startup-delay', '10000']\n";
     fs::write(env.town().join("harnesses/demo.toml"), demo).unwrap();
     let id = create(&env, "a");
-    let child = env.spawn(&["sling", &id]);
-    wait_until("it is being started", PATIENCE, || {
-        (!env.sessions().is_empty()).then_some(())
-    });
-    let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert_eq!(status(&env, &id), "open");
-    assert_eq!(polecats(&env), Vec::<Value>::new());
-    assert_eq!(branches(&env), [""; 0]);
-    assert_eq!(env.running(), [""; 0]);
+    let start = ["start", "--create", "gastown/polecats/Nux"];
+    for begin in [&["sling", &id][..], &start] {
+        let child = env.spawn(begin);
+        wait_until("it is being started", PATIENCE, || {
+            (!env.sessions().is_empty()).then_some(())
+        });
+        let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert_eq!(status(&env, &id), "open");
+        assert_eq!(polecats(&env), Vec::<Value>::new());
+        assert_eq!(branches(&env), [""; 0]);
+        assert_eq!(env.running(), [""; 0]);
+    }
 }
 
 #[test]

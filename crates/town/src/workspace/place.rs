@@ -112,7 +112,9 @@ fn no_worktree(dir: &Path, rig: &str) -> Problem {
 
 /// Whether a folder is a worktree that git knows.
 pub(crate) fn is_usable(town: &Town, dir: &Path) -> bool {
-    dir.join(".git").exists() && Git::at(dir, town.around()).says(["rev-parse", "--git-dir"])
+    // Asked to the end: a look that Ctrl-C cuts off would take it for a broken one.
+    let git = Git::at(dir, town.around()).to_the_end();
+    dir.join(".git").exists() && git.says(["rev-parse", "--git-dir"])
 }
 
 /// Whether a worktree can be put on another branch without losing anything: nothing is
