@@ -128,8 +128,12 @@ impl Merge {
 
     /// What is said of one that was withdrawn.
     pub fn withdrawal(&self) -> String {
+        let reason = self
+            .reason
+            .as_deref()
+            .unwrap_or("its item was taken up again");
         format!(
-            "the merge {} of {} is withdrawn; its commit {} is kept",
+            "the merge {} of {} is withdrawn: {reason}; its commit {} is kept",
             self.id,
             self.branch,
             short(&self.commit)

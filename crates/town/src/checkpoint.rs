@@ -65,16 +65,20 @@ pub(crate) fn refresh(
     let dir = PathBuf::from(life.cwd.clone().unwrap_or_default());
     let (seen, has_answered) = look(town, agent, Some(life), &dir)?;
     let _lock = lock(town)?;
-    if let Some(item) = about
-        && Work::of(town).holder(item)? != Some(agent.address())
-    {
+    let is_on_hook =
+        |item| -> Result<bool> { Ok(Work::of(town).holder(item)? == Some(agent.address())) };
+    let known = read(town, agent)?;
+    // The agent has said it itself while we looked, or the one after it has.
+    let is_late = known
+        .as_ref()
+        .is_some_and(|it| it.timestamp > seen.timestamp);
+    let running = running_life(town, agent)?.map(|running| running.id);
+    if is_late || running != seen.session_id || !about.map_or(Ok(true), is_on_hook)? {
         return Ok(());
     }
-    let known = read(town, agent)?.filter(|known| known.session_id == seen.session_id);
+    let known = known.filter(|known| known.session_id == seen.session_id);
     let checkpoint = match known {
         None => seen,
-        // The agent has said it itself while we looked.
-        Some(known) if known.timestamp > seen.timestamp => return Ok(()),
         Some(known) if has_answered => Checkpoint {
             notes: known.notes,
             ..seen

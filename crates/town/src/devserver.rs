@@ -263,7 +263,10 @@ pub(crate) fn tell_of_failure(town: &Town, agent: &Identity, row: &PaneRow) -> b
     true
 }
 
+const SILENT: &str = "silent";
+
 fn write_failure_down(town: &Town, agent: &Identity, row: &PaneRow) {
+    let what = if row.dead { "failed" } else { SILENT };
     let swap = vec![
         Command::new("display-message")
             .arg("-p")
@@ -272,11 +275,11 @@ fn write_failure_down(town: &Town, agent: &Identity, row: &PaneRow) {
         Command::new("set-option")
             .arg("-p")
             .target(row.pane)
-            .args([tag::BESIDE_TOLD, "failed"]),
+            .args([tag::BESIDE_TOLD, what]),
     ];
-    // A window that is gone was closed by somebody.
+    // A window that is gone was closed by somebody. One that was silent may die.
     let told = town.server().run(swap);
-    if told.is_ok_and(|told| told.trim().is_empty()) {
+    if told.is_ok_and(|told| told.trim().is_empty() || (row.dead && told.trim() == SILENT)) {
         let server = row.tag_window.strip_prefix(WINDOW).unwrap_or_default();
         let event = Event::new("server_failed", agent.address())
             .with("server", server)

@@ -599,3 +599,41 @@ fn the_real_program_imports_what_is_exported() {
     assert_eq!(edge(2)["dependency_type"], "blocks", "{shown}");
     assert_eq!(shown[2]["status"], "hooked", "{shown}");
 }
+
+#[test]
+fn a_record_of_an_agent_that_is_gone_from_beads_holds_up_nothing() {
+    let beads = Beads::new("bd");
+    let env = &beads.env;
+    let id = beads.make("The work");
+    let file = beads.folder().join("issues.jsonl");
+    let before = fs::read_to_string(&file).unwrap();
+    let mut record: Value = serde_json::from_str(before.lines().next().unwrap()).unwrap();
+    record["id"] = json!("demo-zzz");
+    record["status"] = json!("pinned");
+    record["labels"] = json!(["gt:handoff"]);
+    record["assignee"] = json!("mayor");
+    fs::write(&file, format!("{before}{record}\n")).unwrap();
+    assert_eq!(env.json(&["work", "show", "demo-zzz"])["status"], "pinned");
+    env.gt(&["work", "close", "demo-zzz"]).fails(4);
+    fs::write(&file, before).unwrap();
+    assert_eq!(env.json(&["work", "show", &id])["status"], "open");
+    assert_eq!(env.json(&["work", "show", "demo-zzz"])["status"], "closed");
+}
+
+#[test]
+fn what_beads_has_closed_is_closed_here_whatever_it_refuses_then() {
+    let beads = Beads::new("bd");
+    let env = &beads.env;
+    env.gt(&["crew", "add", "max"]).ok();
+    let [first, second] = ["First", "Second"].map(|title| beads.make(title));
+    env.gt(&["hook", &first, "--agent", "gastown/max"]).ok();
+    beads.trouble("fail", &format!("close {second}"));
+    let close = ["work", "close", &first, &second];
+    tells_of_beads(env.gt(&close), "database is locked");
+    assert_eq!(env.json(&["work", "show", &first])["status"], "closed");
+    assert_eq!(env.json(&["hook", "--agent", "gastown/max"]), Value::Null);
+    assert_eq!(env.json(&["work", "show", &second])["status"], "open");
+    beads.no_trouble();
+    env.gt(&close).ok();
+    assert_eq!(beads.shown(&second)["status"], "closed");
+}

@@ -89,6 +89,58 @@ fn a_broken_worktree_with_files_is_not_removed_and_by_force_they_are_kept() {
     }
 }
 
+/// As git leaves it that was killed while it made a worktree.
+fn lock_it(env: &TestEnv) {
+    let entry = env.town().join("gastown/.repo.git/worktrees/Toast");
+    for part in ["HEAD", "commondir", "index"] {
+        let _ = fs::remove_file(entry.join(part));
+    }
+    fs::write(entry.join("locked"), "initializing").unwrap();
+}
+
+#[test]
+fn what_git_has_left_locked_does_not_keep_its_name() {
+    for has_files in [false, true] {
+        let env = TestEnv::with_rig();
+        let id = create(&env, "a");
+        env.gt(&["sling", &id, "--no-start"]).ok();
+        let dir = env.town().join("gastown/polecats/Toast");
+        lock_it(&env);
+        if !has_files {
+            fs::remove_file(dir.join("README.md")).unwrap();
+        }
+        let nuke = ["polecat", "nuke", "Toast"];
+        // The link alone is nobody's work.
+        match has_files {
+            true => drop(env.gt(&nuke).fails(4)),
+            false => drop(env.gt(&nuke).ok()),
+        }
+        env.gt(&[&nuke[..], &["--force"]].concat());
+        assert!(!dir.exists());
+        let slung = env.json(&["sling", &id, "--no-start"]);
+        assert_eq!(slung["agent"], "gastown/polecats/Toast", "{slung}");
+    }
+}
+
+#[test]
+fn a_commit_on_no_branch_of_a_broken_worktree_is_kept() {
+    let env = TestEnv::with_rig();
+    let id = create(&env, "a");
+    env.gt(&["sling", &id, "--no-start"]).ok();
+    let dir = env.town().join("gastown/polecats/Toast");
+    env.git(&dir, &["checkout", "--quiet", "--detach"]);
+    fs::write(dir.join("new.txt"), "of Toast\n").unwrap();
+    env.git(&dir, &["add", "."]);
+    env.git(&dir, &["commit", "--quiet", "-m", "On no branch"]);
+    let commit = env.git(&dir, &["rev-parse", "HEAD"]);
+    fs::remove_file(dir.join(".git")).unwrap();
+    fs::create_dir(dir.join(".git")).unwrap();
+    env.gt(&["polecat", "nuke", "Toast", "--force"]).ok();
+    let repository = env.town().join("gastown/.repo.git");
+    let kept = env.git(&repository, &["for-each-ref", "refs/gt/saved"]);
+    assert!(kept.contains(commit.trim()), "{kept}");
+}
+
 #[test]
 fn one_without_a_folder_is_listed_as_long_as_it_has_work() {
     let env = TestEnv::with_rig();

@@ -142,18 +142,14 @@ fn what_another_life_left_stays_until_it_was_told() {
     let told = as_agent(&env, &["prime"], None).ok().stdout;
     assert!(told.contains(&id), "{told}");
     assert!(!told.contains("half the tiles are on"), "{told}");
+    age(&env);
+    timer(&env);
+    assert_eq!(read(&env)["hooked_bead"], id);
 }
 
-#[test]
-fn a_note_is_not_lost_to_a_look_that_began_before_it() {
-    let env = quiet_crew();
-    give_work(&env, "Mend the roof");
-    let note = |notes: &str| {
-        as_agent(&env, &["checkpoint", "write", "--notes", notes], None).ok();
-    };
-    note("first");
-    age(&env);
-    // A git that says that it was asked, and answers when it may.
+/// Lets the timer look while something else happens: git has been asked by then, and has not
+/// answered.
+fn while_it_looks(env: &TestEnv, what: impl FnOnce()) {
     let (bin, asked, may) = (env.path("bin"), env.path("asked"), env.path("may"));
     fs::create_dir(&bin).unwrap();
     let script = format!(
@@ -163,15 +159,59 @@ fn a_note_is_not_lost_to_a_look_that_began_before_it() {
     );
     fs::write(bin.join("git"), script).unwrap();
     fs::set_permissions(bin.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
-    let mut round = env.gt_command(&["save", "--auto", "--timer"]);
     let path = std::env::var("PATH").unwrap();
+    let mut round = env.gt_command(&["save", "--auto", "--timer"]);
     let mut round = round
         .env("PATH", format!("{}:{path}", bin.display()))
         .spawn()
         .unwrap();
     wait_until("git is asked", PATIENCE, || asked.exists().then_some(()));
-    note("second");
+    what();
     fs::write(may, "").unwrap();
     assert!(round.wait().unwrap().success());
+}
+
+fn note(env: &TestEnv, notes: &str) {
+    as_agent(env, &["checkpoint", "write", "--notes", notes], None).ok();
+}
+
+#[test]
+fn a_note_is_not_lost_to_a_look_that_began_before_it() {
+    let env = quiet_crew();
+    give_work(&env, "Mend the roof");
+    note(&env, "first");
+    age(&env);
+    while_it_looks(&env, || note(&env, "second"));
     assert_eq!(read(&env)["notes"], "second");
+}
+
+#[test]
+fn a_look_at_a_life_that_has_ended_meanwhile_says_nothing() {
+    let env = quiet_crew();
+    give_work(&env, "Mend the roof");
+    note(&env, "first");
+    age(&env);
+    let ended = life(&env);
+    while_it_looks(&env, || {
+        env.gt(&["stop", MAX, "--force"]).ok();
+        env.gt(&["start", MAX]).ok();
+        note(&env, "of the next life");
+    });
+    assert_ne!(life(&env), ended);
+    let noted = read(&env);
+    assert_eq!(
+        (&noted["notes"], &noted["session_id"]),
+        (&json!("of the next life"), &json!(life(&env)))
+    );
+    // Also where the next one has said nothing yet.
+    let dir = env.path("bin");
+    fs::remove_dir_all(dir).unwrap();
+    for name in ["asked", "may"] {
+        fs::remove_file(env.path(name)).unwrap();
+    }
+    age(&env);
+    while_it_looks(&env, || {
+        env.gt(&["stop", MAX, "--force"]).ok();
+    });
+    assert_eq!(read(&env)["timestamp"], noted["timestamp"]);
 }

@@ -8,6 +8,7 @@ use crate::merging::{
 use gt_tmux::testing::wait_until;
 use serde_json::{Value, json};
 use std::fs;
+use std::path::PathBuf;
 
 const TOAST: &str = "gastown/polecats/Toast";
 
@@ -93,39 +94,82 @@ fn what_is_being_merged_cannot_be_opened() {
     assert_eq!(status(&env, &id), "closed");
 }
 
-#[test]
-fn what_somebody_works_on_is_never_closed_by_a_merge() {
+/// A town in which the work of max could not be merged, and Toast has the repair. Gives the
+/// item, its entry, its repair, and the file that makes it sound.
+fn with_a_repair() -> (TestEnv, String, String, String, PathBuf) {
     let env = TestEnv::with_crew(&["max", "amy"]);
     let sound = env.path("sound");
     validate_with(&env, &format!("test -e {}", sound.display()));
     let (id, merge) = finish(&env, "max", "a.txt", "a\n");
     let ran = env.gt(&["mq", "run", "--json"]).fails(1).json();
-    let repair = ran[0]["repair"].as_str().unwrap();
-    let refused = env.gt(&["hook", &id, "--agent", "gastown/amy"]).fails(4);
-    assert!(refused.stderr.contains(repair), "{refused:?}");
-    // Somebody takes the item itself up, another has its repair, and it is tried again.
-    env.gt(&["work", "update", &id, "--status", "open"]).ok();
-    env.gt(&["hook", &id, "--agent", "gastown/amy"]).ok();
+    let repair = ran[0]["repair"].as_str().unwrap().to_owned();
+    let hooked = env.json(&["hook", "--agent", TOAST]);
+    assert_eq!(hooked["id"], repair.as_str(), "{hooked}");
+    (env, id, merge, repair, sound)
+}
+
+#[test]
+fn a_repair_that_somebody_has_stays_on_the_hook_when_its_entry_is_merged() {
+    let (env, id, merge, repair, sound) = with_a_repair();
     fs::write(&sound, "").unwrap();
     env.gt(&["mq", "retry", &merge]).ok();
     let told = env.gt(&["mq", "run"]).ok().stderr;
     assert_eq!(env.json(&["mq", "status", &merge])["status"], "merged");
-    for (item, agent) in [(id.as_str(), "gastown/crew/amy"), (repair, TOAST)] {
-        assert_eq!(status(&env, item), "hooked");
-        let words = format!("{item} stays on the hook of {agent}");
-        assert!(told.contains(&words), "{told}");
-    }
-    // Each ends as ever.
+    assert_eq!(status(&env, &id), "closed");
+    assert_eq!(status(&env, &repair), "hooked");
+    let words = format!("{repair} stays on the hook of {TOAST}");
+    assert!(told.contains(&words), "{told}");
+    // It ends as ever.
     env.gt(&["done", "--agent", TOAST]).ok();
-    assert_eq!(status(&env, repair), "closed");
+    assert_eq!(status(&env, &repair), "closed");
+}
+
+#[test]
+fn one_that_could_not_be_merged_is_withdrawn_as_well() {
+    let (env, id, merge, repair, sound) = with_a_repair();
+    let refused = env.gt(&["hook", &id, "--agent", "gastown/amy"]).fails(4);
+    assert!(refused.stderr.contains(&repair), "{refused:?}");
+    let told = env.gt(&["work", "update", &id, "--status", "open"]).ok();
+    let words = format!("its repair {repair} stays on the hook of {TOAST}");
+    assert!(told.stderr.contains(&words), "{told:?}");
+    assert_eq!(env.json(&["mq", "status", &merge])["status"], "withdrawn");
+    assert_eq!(status(&env, &repair), "hooked");
+    env.gt(&["hook", &id, "--agent", "gastown/amy"]).ok();
+    env.gt(&["mq", "retry", &merge]).fails(4);
+    // What was withdrawn closes nothing, whatever becomes of its repair.
+    fs::write(&sound, "").unwrap();
+    env.gt(&["done", "--agent", TOAST]).ok();
+    env.gt(&["mq", "run"]).ok();
+    assert_eq!(status(&env, &id), "hooked");
     commit(&env, &worktree(&env, "amy"), "b.txt", "b\n");
     env.gt(&["done", "--agent", "gastown/amy"]).ok();
     env.gt(&["mq", "run"]).ok();
     assert_eq!(status(&env, &id), "closed");
     assert_eq!(
         files(&env, &repository(&env), MERGED),
-        ["README.md", "a.txt", "b.txt"]
+        ["README.md", "b.txt"]
     );
+}
+
+#[test]
+fn a_change_that_takes_nothing_up_withdraws_nothing() {
+    let (env, id, merge, repair, _) = with_a_repair();
+    let told = env.gt(&["work", "update", &id, "--title", "Another"]).ok();
+    assert_eq!(told.stderr, "");
+    assert_eq!(env.json(&["mq", "status", &merge])["status"], "failed");
+    // Whoever repairs it may say that it has begun, and keeps it if that is tried meanwhile.
+    env.gt(&["work", "update", &repair, "--status", "in_progress"])
+        .ok();
+    env.gt(&["mq", "retry", &merge]).ok();
+    env.gt(&["mq", "run"]).fails(1);
+    assert_eq!(
+        env.json(&["hook", "--agent", TOAST])["status"],
+        "in_progress"
+    );
+    let told = env.gt(&["mq", "reject", &merge, "--reason", "no", "--reopen"]);
+    told.ok();
+    assert_eq!(status(&env, &id), "open");
+    assert_eq!(status(&env, &repair), "closed");
 }
 
 #[test]

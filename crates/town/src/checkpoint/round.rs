@@ -58,7 +58,7 @@ fn due(town: &Town) -> Result<Vec<Due>> {
         };
         if !container.pane().dead
             && written(town, agent).is_none_or(|at| has_gone_on(at, container.pane().activity))
-            && !is_yet_to_be_told(town, agent, &life)?
+            && !is_yet_to_be_told(town, agent, &life, &item)?
         {
             due.push(Due {
                 agent: agent.clone(),
@@ -84,8 +84,16 @@ fn has_gone_on(written: SystemTime, printed: i64) -> bool {
 }
 
 /// Whether the checkpoint is what an earlier life left for this one, which has not read it.
-fn is_yet_to_be_told(town: &Town, agent: &Identity, life: &str) -> Result<bool> {
-    let left = read(town, agent)?.filter(|left| !Checkpoint::is_stale(age(left)));
+/// What was about another item is told to nobody.
+fn is_yet_to_be_told(town: &Town, agent: &Identity, life: &str, item: &WorkId) -> Result<bool> {
+    let is_told_of = |left: &Checkpoint| {
+        let is_about = left
+            .hooked_bead
+            .as_deref()
+            .is_none_or(|it| it == item.as_str());
+        is_about && !Checkpoint::is_stale(age(left))
+    };
+    let left = read(town, agent)?.filter(is_told_of);
     Ok(left.is_some_and(|left| !left.is_known_to(life)))
 }
 

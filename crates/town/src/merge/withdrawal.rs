@@ -12,15 +12,23 @@ use gt_core::work::WorkId;
 pub struct Waiting<'a> {
     town: &'a Town,
     entry: Option<WorkId>,
+    /// What it becomes when it is withdrawn: that of a repair waits for it again.
+    after: Status,
 }
 
 impl<'a> Waiting<'a> {
     pub fn of(town: &'a Town, item: &WorkId) -> Result<Self> {
         let merge = Work::of(town).merge_of(item)?;
-        let waiting = merge.filter(|merge| merge.status.is_waiting());
+        let is_own = merge.as_ref().is_some_and(|merge| merge.item == *item);
+        let waiting = merge.filter(|merge| is_own || merge.status.is_waiting());
         Ok(Waiting {
             town,
             entry: waiting.map(|merge| merge.id),
+            after: if is_own {
+                Status::Withdrawn
+            } else {
+                Status::Failed
+            },
         })
     }
 
@@ -30,10 +38,7 @@ impl<'a> Waiting<'a> {
             return Ok(None);
         };
         let merge = Work::of(self.town).merge(entry)?;
-        Ok(Some(merge).filter(|merge| {
-            // A repair's entry waits for it again.
-            matches!(merge.status, Status::Withdrawn | Status::Failed)
-        }))
+        Ok(Some(merge).filter(|merge| merge.status == self.after))
     }
 
     /// The same, with an event of it.

@@ -70,7 +70,7 @@ pub(super) struct Rounds<F> {
     failures: u32,
     looked: Option<Instant>,
     /// The panes of servers of whose failure it was told.
-    failed: BTreeSet<PaneId>,
+    failed: BTreeSet<(PaneId, bool)>,
     /// When the agents were read last, in milliseconds since the epoch.
     read_at: i64,
 }
@@ -428,10 +428,11 @@ impl<F: Fn(Change)> Rounds<F> {
                 .own_windows()
                 .filter(|it| devserver::has_failed(it))
             {
-                if self.failed.contains(&row.pane)
-                    || devserver::tell_of_failure(&self.town, agent, row)
+                // One that answers no more may die afterwards.
+                let how = (row.pane, row.dead);
+                if self.failed.contains(&how) || devserver::tell_of_failure(&self.town, agent, row)
                 {
-                    failed.insert(row.pane);
+                    failed.insert(how);
                 }
             }
         }

@@ -34,7 +34,7 @@ pub(super) fn find(index: &Index, query: &Query) -> Result<Vec<Record>, Broken> 
         .map_or(-1, |limit| i64::try_from(limit).unwrap_or(-1));
     let text = format!(
         "SELECT record FROM lives JOIN records ON life = lives.rowid {filter}
-         ORDER BY started DESC LIMIT {limit}"
+         ORDER BY started DESC, id DESC LIMIT {limit}"
     );
     records(index.db(), &text, values)
 }
@@ -110,7 +110,7 @@ pub(super) fn chain(index: &Index, archive: &Archive, what: &str) -> Result<Vec<
     let of_work = records(
         index.db(),
         "SELECT record FROM lives JOIN records ON life = lives.rowid
-         WHERE work_unit = ?1 ORDER BY started DESC LIMIT 1",
+         WHERE work_unit = ?1 ORDER BY started DESC, id DESC LIMIT 1",
         [Value::from(what.to_owned())],
     )?;
     let life = match of_work.into_iter().next() {
@@ -133,7 +133,7 @@ pub(super) fn chain(index: &Index, archive: &Archive, what: &str) -> Result<Vec<
     found.extend(records(
         index.db(),
         "SELECT record FROM lives JOIN records ON life = lives.rowid
-         WHERE chain_id = ?1 ORDER BY started",
+         WHERE chain_id = ?1 ORDER BY started, id",
         [Value::from(chain.to_owned())],
     )?);
     found.sort_by(|a, b| a.started_at.cmp(&b.started_at));
@@ -199,7 +199,7 @@ pub(super) fn each(
 ) -> Result<(), Broken> {
     let mut query = index
         .db()
-        .prepare("SELECT record FROM lives JOIN records ON life = lives.rowid ORDER BY started")?;
+        .prepare("SELECT record FROM lives JOIN records ON life = lives.rowid ORDER BY started, id")?;
     let mut rows = query.query([])?;
     while let Some(row) = rows.next()? {
         let text: String = row.get(0)?;

@@ -94,13 +94,27 @@ impl Work {
     /// already stays as it is.
     pub fn close(&self, id: &WorkId, reason: Option<&str>) -> Result<Item> {
         self.refresh_for(id)?;
-        self.change(|db| close(db, id, reason))
+        self.change(|db| {
+            check_closing(db, id)?;
+            close(db, id, reason)
+        })
     }
 
-    /// Closes all of them, or none.
+    /// Closes all of them, or none. What beads has been told it does not take back, so its
+    /// items are closed one after the other, and those before one that it refuses stay closed.
     pub fn close_all(&self, ids: &[WorkId], reason: Option<&str>) -> Result<Vec<Item>> {
-        ids.iter().try_for_each(|id| self.refresh_for(id))?;
-        self.change(|db| ids.iter().map(|id| close(db, id, reason)).collect())
+        let is_in_beads = |id| self.rig_in_beads(id).map(|rig| rig.is_some());
+        let in_beads: Result<Vec<bool>> = ids.iter().map(is_in_beads).collect();
+        if in_beads?.contains(&true) {
+            if let Some(db) = self.open_if_there()? {
+                ids.iter().try_for_each(|id| check_closing(&db, id))?;
+            }
+            return ids.iter().map(|id| self.close(id, reason)).collect();
+        }
+        self.change(|db| {
+            ids.iter().try_for_each(|id| check_closing(db, id))?;
+            ids.iter().map(|id| close(db, id, reason)).collect()
+        })
     }
 
     pub fn reopen(&self, id: &WorkId) -> Result<Item> {
@@ -140,13 +154,21 @@ pub(super) fn check_no_letter(kind: &str) -> Result<()> {
     Err(Problem::usage("a letter is written, and stays a letter").hint("`gt mail send`"))
 }
 
+/// Refuses to close what stays for ever.
+fn check_closing(db: &Connection, id: &WorkId) -> Result<()> {
+    let item = must_have(db, id)?;
+    match item.status {
+        Status::Closed => Ok(()),
+        _ => check_no_handoff(&item),
+    }
+}
+
 /// Closes an item, as a part of a greater change.
 pub(super) fn close(db: &Connection, id: &WorkId, reason: Option<&str>) -> Result<Item> {
     let item = must_have(db, id)?;
     if item.status == Status::Closed {
         return Ok(item);
     }
-    check_no_handoff(&item)?;
     super::hook::take_off(db, id)?;
     let now = timestamp(None);
     db.execute(

@@ -122,7 +122,7 @@ fn write_dependencies<'l>(
             if super::read::by_id(db, blocker)?.is_none() {
                 continue;
             }
-            match dependencies::waits_for(db, blocker, id)? {
+            match dependencies::closes_circle(db, id, blocker)? {
                 true => circles.push((id.clone(), blocker.clone())),
                 false => dependencies::insert(db, id, blocker)?,
             }

@@ -204,11 +204,14 @@ impl Work {
                 close(db, repair, Some(&words))?;
             }
             let item = must_have(db, &merge.item)?;
+            let is_held = holder(db, &item.id)?.is_some();
             let waits = matches!(
                 item.status,
                 work::Status::InProgress | work::Status::Blocked
             );
             match rejection.reopen && waits {
+                // Somebody works on it, whatever becomes of what was handed in.
+                _ if is_held => {}
                 true => {
                     db.execute(
                         "UPDATE items SET status = 'open', assignee = NULL, notes = ?2,
@@ -260,15 +263,19 @@ impl Work {
             )?;
             return Ok(made.id);
         };
-        // Whoever has it on the hook goes on with it.
         db.execute(
-            "UPDATE items SET description = ?2, updated_at = ?3,
-         assignee = CASE WHEN status = 'in_progress' THEN NULL ELSE assignee END,
-         status = CASE WHEN status = 'in_progress' THEN 'open' ELSE status END
-         WHERE id = ?1",
+            "UPDATE items SET description = ?2, updated_at = ?3 WHERE id = ?1",
             params![before.id.as_str(), description, timestamp(None)],
         )
         .map_err(problem)?;
+        // Whoever has it on the hook goes on with it.
+        if before.status == work::Status::InProgress && holder(db, &before.id)?.is_none() {
+            db.execute(
+                "UPDATE items SET assignee = NULL, status = 'open' WHERE id = ?1",
+                [before.id.as_str()],
+            )
+            .map_err(problem)?;
+        }
         Ok(before.id)
     }
 }

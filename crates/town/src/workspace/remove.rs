@@ -90,7 +90,7 @@ pub fn unsaved(town: &Town, identity: &Identity, dir: &Path) -> Result<Unsaved> 
         is_broken: is_broken(town, dir),
         ..Unsaved::default()
     };
-    if dir.join(".git").exists() && !unsaved.is_broken && !is_unfinished(town, dir) {
+    if is_usable(town, dir) && !is_unfinished(town, dir) {
         let git = Git::at(dir, town.around()).to_the_end();
         let changes = git.run([
             "status",
@@ -123,11 +123,16 @@ pub fn unsaved(town: &Town, identity: &Identity, dir: &Path) -> Result<Unsaved> 
     Ok(unsaved)
 }
 
-/// Whether a folder has files and is no worktree any more.
+/// Whether a folder has files and is no worktree any more. The link that git has made alone
+/// is nobody's work.
 pub fn is_broken(town: &Town, dir: &Path) -> bool {
+    let is_work = |entry: fs::DirEntry| {
+        let is_link = entry.file_name() == ".git" && entry.path().is_file();
+        !is_link
+    };
     let has_files = dir
         .read_dir()
-        .is_ok_and(|mut entries| entries.next().is_some());
+        .is_ok_and(|mut entries| entries.any(|entry| entry.is_ok_and(is_work)));
     has_files && !is_usable(town, dir)
 }
 
@@ -190,11 +195,19 @@ pub fn remove(town: &Town, identity: &Identity, dir: &Path, force: bool) -> Resu
         removed.saved = save(town, identity, dir)?;
     }
     let _lock = lock_repository(town, rig)?;
+    let target = dir.to_string_lossy().into_owned();
     if is_broken(town, dir) {
+        removed.saved.extend(save_head(git, identity, dir)?);
         let place = put_aside(town, identity, dir)?;
         removed.saved.push(place.to_string_lossy().into_owned());
+        forget(git, &target);
+    } else if dir.join(".git").is_file() && !is_usable(town, dir) {
+        // git was killed when it had made no more than the link.
+        let link = dir.join(".git");
+        fs::remove_file(&link).map_err(|error| files::cannot("remove", &link, &error))?;
+        fs::remove_dir(dir).map_err(|error| files::cannot("remove", dir, &error))?;
+        forget(git, &target);
     } else if dir.join(".git").exists() {
-        let target = dir.to_string_lossy().into_owned();
         let mut words = vec!["worktree", "remove", "--force"];
         if is_unfinished(town, dir) {
             // git itself has locked it, and was killed before it could unlock it.
@@ -214,6 +227,44 @@ pub fn remove(town: &Town, identity: &Identity, dir: &Path, force: bool) -> Resu
         }
     }
     Ok(removed)
+}
+
+/// Lets git forget a worktree that is not there any more, also one that it has locked itself
+/// and was killed: its name would never be free again. What it does not know it need not forget.
+fn forget(git: Git<'_>, target: &str) {
+    let _ = git.run(["worktree", "remove", "--force", "--force", "--", target]);
+}
+
+/// Keeps what git has noted as checked out in a worktree that cannot be read: a commit that
+/// is on no branch would go with that note.
+fn save_head(git: Git<'_>, identity: &Identity, dir: &Path) -> Result<Option<String>> {
+    let known = git.run(["worktree", "list", "--porcelain", "-z"])?;
+    let is_it = |block: &&str| {
+        let path = block
+            .split('\0')
+            .find_map(|line| line.strip_prefix("worktree "));
+        path.is_some_and(|path| is_same(Path::new(path), dir))
+    };
+    let block = known.split("\0\0").find(is_it);
+    let head = block.and_then(|block| {
+        block
+            .split('\0')
+            .find_map(|line| line.strip_prefix("HEAD "))
+    });
+    let Some(head) = head.filter(|head| head.chars().any(|digit| digit != '0')) else {
+        return Ok(None);
+    };
+    let stamp = jiff::Timestamp::now().as_millisecond();
+    let name = format!("refs/gt/saved/{}/{stamp}-head", root(identity));
+    // A commit that is not there cannot be kept.
+    let saved = git.run(["update-ref", &name, head]).is_ok();
+    Ok(saved.then_some(name))
+}
+
+/// git names folders as they are, without links on the way.
+fn is_same(known: &Path, dir: &Path) -> bool {
+    let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    whole(known) == whole(dir)
 }
 
 /// Keeps a folder that git knows nothing of, whole and out of the way.

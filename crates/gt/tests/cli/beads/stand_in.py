@@ -1,8 +1,8 @@
 """Stands for `bd` or `br`, by the name it is called by.
 
 It keeps `.beads/issues.jsonl`, prints the JSON shapes that those programs document, and
-notes each call in `.beads/calls.log`. A file `.beads/fail.tmp` names a command that must
-fail, `.beads/hang.tmp` one that never ends. It takes no option that they do not have.
+notes each call in `.beads/calls.log`. A file `.beads/fail.tmp` says how a command begins that
+must fail, `.beads/hang.tmp` one that never ends. It takes no option that they do not have.
 """
 
 import datetime
@@ -71,7 +71,7 @@ def main():
         log.write(json.dumps([os.environ.get("BD_ACTOR")] + sys.argv[1:]) + "\n")
     for trouble in ["fail", "hang"]:
         path = FOLDER / f"{trouble}.tmp"
-        if path.exists() and path.read_text().strip() == command:
+        if path.exists() and " ".join(sys.argv[1:]).startswith(path.read_text().strip()):
             if trouble == "fail":
                 fail("database is locked")
             time.sleep(600)

@@ -5,6 +5,7 @@ use crate::Result;
 use crate::sessions::timestamp;
 use crate::work::change::add_labels;
 use crate::work::finish::ESCALATED;
+use crate::work::hook::holder;
 use crate::work::merges::{broken_of, set_queued};
 use crate::work::read::must_have;
 use crate::work::store::problem;
@@ -26,7 +27,7 @@ pub(crate) fn try_again(db: &Connection, repair: &WorkId) -> Result<Option<WorkI
         return set_queued(db, &merge.id, None).map(|merge| Some(merge.id));
     }
     let item = must_have(db, &merge.item)?;
-    if item.status == work::Status::InProgress {
+    if item.status == work::Status::InProgress && holder(db, &item.id)?.is_none() {
         let words = format!(
             "{} was tried {} times, and its repair changed nothing: {}",
             merge.branch,

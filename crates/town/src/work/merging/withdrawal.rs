@@ -6,6 +6,7 @@
 use crate::Result;
 use crate::sessions::timestamp;
 use crate::work::change::close;
+use crate::work::hook::holder;
 use crate::work::merges::of_item;
 use crate::work::store::problem;
 use gt_core::Problem;
@@ -13,16 +14,23 @@ use gt_core::merge::{Merge, Status};
 use gt_core::work::WorkId;
 use rusqlite::{Connection, params};
 
-/// Takes what waits for an item out of the queue, as a part of what opens the item or puts
-/// it on a hook. A repair is repaired once more: its entry waits for that again. What is being
-/// merged at this moment cannot be held up.
+/// Takes what waits for an item out of the queue, or could not be merged, as a part of what
+/// opens the item or puts it on a hook. A repair is repaired once more: its entry waits for
+/// that again. What is being merged at this moment cannot be held up.
 pub(crate) fn withdraw(db: &Connection, id: &WorkId) -> Result<()> {
     let Some(merge) = waiting(db, id)? else {
         return Ok(());
     };
-    let (status, reason) = match merge.item == *id {
-        true => (Status::Withdrawn, format!("{id} was taken up again")),
-        false => (
+    let is_own = merge.item == *id;
+    let repair = merge.repair.as_ref().filter(|_| is_own);
+    let holder = repair.map_or(Ok(None), |repair| holder(db, repair))?;
+    let (status, reason) = match (is_own, repair, &holder) {
+        (true, Some(repair), Some(holder)) => (
+            Status::Withdrawn,
+            format!("{id} was taken up again; its repair {repair} stays on the hook of {holder}"),
+        ),
+        (true, ..) => (Status::Withdrawn, format!("{id} was taken up again")),
+        (false, ..) => (
             Status::Failed,
             format!("its repair {id} was taken up again"),
         ),
@@ -32,8 +40,8 @@ pub(crate) fn withdraw(db: &Connection, id: &WorkId) -> Result<()> {
         params![merge.id.as_str(), status.word(), reason, timestamp(None)],
     )
     .map_err(problem)?;
-    match &merge.repair {
-        Some(repair) if merge.item == *id => close(db, repair, Some(&reason)).map(drop),
+    match repair {
+        Some(repair) if holder.is_none() => close(db, repair, Some(&reason)).map(drop),
         _ => Ok(()),
     }
 }
@@ -43,9 +51,11 @@ pub(crate) fn check_not_merging(db: &Connection, id: &WorkId) -> Result<()> {
     waiting(db, id).map(drop)
 }
 
-/// What waits to be merged for an item, and may be withdrawn.
+/// What waits to be merged for an item, or waits for its repair, and may be withdrawn.
 fn waiting(db: &Connection, id: &WorkId) -> Result<Option<Merge>> {
-    let waiting = of_item(db, id)?.filter(|merge| merge.status.is_waiting());
+    let waiting = of_item(db, id)?.filter(|merge| {
+        merge.status.is_waiting() || (merge.status.is_broken() && merge.item == *id)
+    });
     match waiting {
         Some(merge) if merge.status == Status::Merging => {
             Err(
