@@ -197,9 +197,9 @@ pub(super) fn each(
     index: &Index,
     mut give: impl FnMut(&Record) -> Result<()>,
 ) -> Result<(), Broken> {
-    let mut query = index
-        .db()
-        .prepare("SELECT record FROM lives JOIN records ON life = lives.rowid ORDER BY started, id")?;
+    let mut query = index.db().prepare(
+        "SELECT record FROM lives JOIN records ON life = lives.rowid ORDER BY started, id",
+    )?;
     let mut rows = query.query([])?;
     while let Some(row) = rows.next()? {
         let text: String = row.get(0)?;
