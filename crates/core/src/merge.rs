@@ -126,18 +126,20 @@ impl Merge {
         format!("{}/refinery", self.rig)
     }
 
-    /// What is said of one that was withdrawn.
+    /// What is said of one that was withdrawn, or waits for its repair again.
     pub fn withdrawal(&self) -> String {
+        let (id, branch) = (&self.id, &self.branch);
         let reason = self
             .reason
             .as_deref()
             .unwrap_or("its item was taken up again");
-        format!(
-            "the merge {} of {} is withdrawn: {reason}; its commit {} is kept",
-            self.id,
-            self.branch,
-            short(&self.commit)
-        )
+        match self.status {
+            Status::Withdrawn => format!(
+                "the merge {id} of {branch} is withdrawn: {reason}; its commit {} is kept",
+                short(&self.commit)
+            ),
+            _ => format!("the merge {id} of {branch} waits for its repair again: {reason}"),
+        }
     }
 
     /// Why its item is closed.

@@ -1,7 +1,6 @@
 //! Giving an agent its work: the hook, with what goes along with it.
 
 use crate::events::Events;
-use crate::merge::Waiting;
 use crate::sessions::{Query, Sessions};
 use crate::work::{Hooked, Work};
 use crate::{Result, Town};
@@ -17,11 +16,9 @@ pub fn put(town: &Town, agent: &Identity, id: &WorkId) -> Result<Hooked> {
     let was_there = work
         .hooked(&address)?
         .is_some_and(|present| present.item.id == *id);
-    let waiting = Waiting::of(town, id)?;
     let hooked = work.hook(&address, id)?;
     if !was_there {
         tell(town, "hook", &address, id);
-        waiting.tell_withdrawn()?;
     }
     let sessions = Sessions::of(town);
     let running = sessions.find(&Query {

@@ -11,12 +11,10 @@ mod queue;
 mod repair;
 mod sweep;
 mod validate;
-mod withdrawal;
 
 pub(crate) use base::Base;
 pub(crate) use combine::{BEADS, Combined, Pair, combine, identity as committer};
 pub(crate) use sweep::queued_ref;
-pub use withdrawal::Waiting;
 
 use crate::events::Events;
 use crate::lock::{self, FileLock};
@@ -227,8 +225,17 @@ fn take_turn(town: &Town, rig: &str, tell: Tell<'_>) -> Result<FileLock> {
 
 /// The event of an entry that has changed.
 fn tell_of(town: &Town, merge: &Merge) {
+    note(town, merge, merge.status);
+}
+
+/// An event of what is not merged as it was handed in, because its item was taken up again.
+pub fn tell_withdrawn(town: &Town, merge: &Merge) {
+    note(town, merge, Status::Withdrawn);
+}
+
+fn note(town: &Town, merge: &Merge, became: Status) {
     let actor = gt_core::Identity::of_rig(Role::Refinery, &merge.rig).address();
-    let event = Event::new(&format!("merge_{}", merge.status.word()), actor)
+    let event = Event::new(&format!("merge_{}", became.word()), actor)
         .with("merge", merge.id.to_string())
         .with("bead", merge.item.to_string())
         .with("branch", merge.branch.clone())

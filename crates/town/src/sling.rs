@@ -130,7 +130,7 @@ pub(crate) fn check(town: &Town, item: &Item, force: bool) -> Result<()> {
     if matches!(item.status, Status::Closed | Status::Pinned) {
         return Err(Problem::conflict(format!("{id} is {}", item.status.word())));
     }
-    Work::of(town).check_not_handed_in(item)?;
+    Work::of(town).check_not_handed_in(id)?;
     let blockers = Work::of(town).open_blockers(id)?;
     if force || (blockers.is_empty() && item.status != Status::Blocked) {
         return Ok(());

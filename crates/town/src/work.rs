@@ -23,7 +23,7 @@ mod store;
 pub use beads::{
     BeadsRig, FAULT_POINTS as BEADS_FAULT_POINTS, folder_of as beads_folder, of_town as beads_of,
 };
-pub use change::Patch;
+pub use change::{Changed, Patch};
 pub use create::Draft;
 pub use exchange::Imported;
 pub use finish::{Finish, Finished};

@@ -5,7 +5,6 @@ use crate::output;
 use clap::Args;
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, mail};
-use gt_town::merge::Waiting;
 use gt_town::work::{Hooked, Work};
 use gt_town::{Town, containers, directory, hook, target};
 use serde_json::{Value, json};
@@ -42,12 +41,7 @@ pub(crate) fn run(args: &HookArgs, context: &Context) -> Answer {
         Some(item) => {
             check_there(&town, &agent)?;
             let id: WorkId = item.parse()?;
-            let waiting = Waiting::of(&town, &id)?;
-            let hooked = hook::put(&town, &agent, &id)?;
-            if let Some(merge) = waiting.withdrawn()? {
-                output::warn(merge.withdrawal());
-            }
-            Some(hooked)
+            Some(hook::put(&town, &agent, &id)?)
         }
         None => Work::of(&town).hooked(&agent.address())?,
     };

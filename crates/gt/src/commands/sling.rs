@@ -5,7 +5,6 @@ use crate::output::{self, Paint};
 use clap::Args;
 use gt_core::work::WorkId;
 use gt_core::{Identity, Kind, Problem};
-use gt_town::merge::Waiting;
 use gt_town::sling::{SlingOptions, SlingTarget, Slung};
 use gt_town::work::Work;
 use gt_town::{Town, containers, directory, sling, target};
@@ -63,12 +62,8 @@ pub(crate) fn run(args: SlingArgs, context: &Context) -> Answer {
         output::warn(warning);
     }
     let results = start::in_parallel(&town, "slinging", &orders, |(id, to)| {
-        let waiting = Waiting::of(&town, id)?;
         let to = to.as_ref().map_err(Problem::clone)?;
-        let mut slung = sling::sling(&town, id, to, &options)?;
-        let withdrawn = waiting.withdrawn()?.map(|merge| merge.withdrawal());
-        slung.warnings.extend(withdrawn);
-        Ok(slung)
+        sling::sling(&town, id, to, &options)
     });
     tell(&orders, &results, context)
 }

@@ -72,6 +72,24 @@ fn an_item_that_is_opened_again_is_not_merged_as_it_was() {
 }
 
 #[test]
+fn whatever_its_status_says_what_was_handed_in_is_given_to_nobody() {
+    let env = TestEnv::with_crew(&["max", "amy"]);
+    let (id, merge) = finish(&env, "max", "a.txt", "a\n");
+    env.gt(&["work", "update", &id, "--status", "blocked"]).ok();
+    for late in [
+        &["sling", &id, "--force", "--no-start"][..],
+        &["sling", &id, "gastown/amy", "--force", "--no-start"],
+        &["hook", &id, "--agent", "gastown/amy"],
+        &["task", "start", &id, "--force"],
+    ] {
+        let refused = env.gt(late).fails(4).stderr;
+        assert!(refused.contains("waits to be merged"), "{refused}");
+    }
+    assert_eq!(env.json(&["mq", "status", &merge])["status"], "queued");
+    assert_eq!(status(&env, &id), "blocked");
+}
+
+#[test]
 fn what_is_being_merged_cannot_be_opened() {
     let env = TestEnv::with_crew(&["max"]);
     let (begun, go) = (env.path("begun"), env.path("go"));
@@ -187,7 +205,11 @@ fn a_repair_that_is_opened_again_is_waited_for() {
     commit(&env, &dir, "half.txt", "x\n");
     env.gt(&["done", "--agent", TOAST]).ok();
     // It was not the whole of it.
-    env.gt(&["work", "update", repair, "--status", "open"]).ok();
+    let told = env.gt(&["work", "update", repair, "--status", "open"]).ok();
+    let words = format!("the merge {merge} of polecat/Toast/{repair} waits for its repair again");
+    assert!(told.stderr.contains(&words), "{told:?}");
+    let events = env.json(&["events", "--type", "merge_withdrawn"]);
+    assert_eq!(events[0]["payload"]["merge"], json!(merge), "{events}");
     let entry = env.json(&["mq", "status", &merge]);
     assert_eq!(entry["status"], "failed", "{entry}");
     env.gt(&["sling", repair, "--no-start"]).ok();

@@ -8,6 +8,7 @@ use super::read::must_have;
 use super::store::problem;
 use crate::Result;
 use crate::sessions::timestamp;
+use gt_core::merge::Merge;
 use gt_core::work::{Item, Status, WorkId, appended, check_priority, check_title, check_word};
 use gt_core::{Problem, mail};
 use rusqlite::{Connection, params};
@@ -28,8 +29,16 @@ pub struct Patch {
     pub remove_labels: Vec<String>,
 }
 
+/// An item as it is now.
+#[derive(Clone, Debug)]
+pub struct Changed {
+    pub item: Item,
+    /// What is not merged as it was handed in, because the item was taken up again.
+    pub withdrawn: Option<Merge>,
+}
+
 impl Work {
-    pub fn update(&self, id: &WorkId, patch: &Patch) -> Result<Item> {
+    pub fn update(&self, id: &WorkId, patch: &Patch) -> Result<Changed> {
         self.refresh_for(id)?;
         if let Some(title) = &patch.title {
             check_title(title)?;
@@ -48,9 +57,10 @@ impl Work {
             let holder = holder(db, id)?;
             check_status(&item, holder.as_deref(), patch.status)?;
             check_assignee(id, holder.as_deref(), patch.assignee.as_deref())?;
-            if patch.status == Some(Status::Open) {
-                withdraw(db, id)?;
-            }
+            let withdrawn = match patch.status {
+                Some(Status::Open) => withdraw(db, id)?,
+                _ => None,
+            };
             if patch.kind.is_some() {
                 check_no_letter(&item.kind)?;
             }
@@ -86,7 +96,8 @@ impl Work {
                 )
                 .map_err(problem)?;
             }
-            must_have(db, id)
+            let item = must_have(db, id)?;
+            Ok(Changed { item, withdrawn })
         })
     }
 
@@ -117,7 +128,7 @@ impl Work {
         })
     }
 
-    pub fn reopen(&self, id: &WorkId) -> Result<Item> {
+    pub fn reopen(&self, id: &WorkId) -> Result<Changed> {
         self.refresh_for(id)?;
         self.change(|db| {
             let item = must_have(db, id)?;
@@ -127,7 +138,7 @@ impl Work {
                     item.status.word()
                 )));
             }
-            withdraw(db, id)?;
+            let withdrawn = withdraw(db, id)?;
             // One that was closed in beads may still hang on a hook.
             let holder = holder(db, id)?;
             let status = match &holder {
@@ -141,7 +152,8 @@ impl Work {
                 params![id.as_str(), timestamp(None), status.word(), holder],
             )
             .map_err(problem)?;
-            must_have(db, id)
+            let item = must_have(db, id)?;
+            Ok(Changed { item, withdrawn })
         })
     }
 }

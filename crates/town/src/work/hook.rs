@@ -2,8 +2,7 @@
 
 use super::Work;
 use super::letters;
-use super::merges::of_item;
-use super::merging::{check_not_merging, handed_in, withdraw};
+use super::merging::check_not_handed_in;
 use super::read::{by_id, must_have, not_found};
 use super::store::problem;
 use crate::Result;
@@ -65,8 +64,7 @@ impl Work {
     }
 
     /// Puts an item on an agent's hook. One that is there already stays; an agent's letter
-    /// to itself makes room for work, and travels with it. What waits to be merged for the item
-    /// is withdrawn.
+    /// to itself makes room for work, and travels with it.
     pub fn hook(&self, agent: &str, id: &WorkId) -> Result<Hooked> {
         self.refresh_for(id)?;
         self.change(|db| {
@@ -74,7 +72,6 @@ impl Work {
             if let Some(present) = present.as_ref().filter(|present| present.holds(id)) {
                 return Ok(present.clone());
             }
-            withdraw(db, id)?;
             if let Some(earlier) = present.and_then(|present| present.letter) {
                 letters::close(db, &earlier.id, SUPERSEDED)?;
             }
@@ -98,15 +95,10 @@ impl Work {
         }
     }
 
-    /// Why an item that nobody has on the hook is given to nobody: it was handed in.
-    pub(crate) fn check_not_handed_in(&self, item: &Item) -> Result<()> {
-        if item.status != Status::InProgress || self.holder(&item.id)?.is_some() {
-            return Ok(());
-        }
-        match self.merge_of(&item.id)? {
-            Some(merge) if item.assignee == Some(merge.refinery()) => {
-                Err(handed_in(&item.id, &merge))
-            }
+    /// Refuses an item that nobody has on the hook because it was handed in.
+    pub(crate) fn check_not_handed_in(&self, id: &WorkId) -> Result<()> {
+        match self.open_if_there()? {
+            Some(db) if holder(&db, id)?.is_none() => check_not_handed_in(&db, id),
             _ => Ok(()),
         }
     }
@@ -232,20 +224,18 @@ fn check_free(db: &Connection, agent: &str, id: &WorkId) -> Result<Option<Hooked
     if let Some(holder) = holder(db, id)? {
         return Err(on_hook(id, &holder));
     }
-    // Handed in, and waiting to be merged: whoever saw it open a moment ago is late.
+    // Whoever saw it open a moment ago is late.
+    check_not_handed_in(db, id)?;
     let other = item.assignee.as_deref().filter(|other| *other != agent);
     if let (Status::InProgress, Some(other)) = (item.status, other) {
-        let merge = of_item(db, id)?.filter(|merge| merge.refinery() == other);
-        return Err(match merge {
-            Some(merge) => handed_in(id, &merge),
-            None => Problem::conflict(format!("{id} is in the hands of {other}"))
+        return Err(
+            Problem::conflict(format!("{id} is in the hands of {other}"))
                 .hint(format!("`gt work update {id} --status open` frees it")),
-        });
+        );
     }
     if matches!(item.status, Status::Closed | Status::Pinned) {
         return Err(Problem::conflict(format!("{id} is {}", item.status.word())));
     }
-    check_not_merging(db, id)?;
     letters::check_is_for(db, id, agent)?;
     Ok(present)
 }

@@ -8,7 +8,7 @@ mod help;
 mod withdrawal;
 
 pub(super) use help::try_again;
-pub(super) use withdrawal::{check_not_merging, handed_in, withdraw};
+pub(super) use withdrawal::{check_not_handed_in, withdraw};
 
 use super::change::close;
 use super::hook::holder;

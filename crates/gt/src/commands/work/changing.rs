@@ -6,9 +6,8 @@ use crate::output;
 use clap::{Args, Subcommand};
 use gt_core::Problem;
 use gt_core::work::{Item, WorkId};
-use gt_town::merge::Waiting;
-use gt_town::work::{Draft, Patch, Work};
-use gt_town::{Town, rig, target};
+use gt_town::work::{Changed, Draft, Patch, Work};
+use gt_town::{Town, merge, rig, target};
 use serde_json::{Value, json};
 use std::io::Read;
 use std::path::PathBuf;
@@ -187,10 +186,9 @@ pub(super) fn update(args: UpdateArgs, town: &Town, context: &Context) -> Result
         remove_labels: args.remove_label,
     };
     let id: WorkId = args.item.parse()?;
-    let waiting = Waiting::of(town, &id)?;
-    let item = Work::of(town).update(&id, &patch)?;
-    told(&item, &format!("Changed {}.", item.id), context)?;
-    tell_withdrawn(&waiting)
+    let changed = Work::of(town).update(&id, &patch)?;
+    tell_withdrawn(town, &changed);
+    told(&changed.item, &format!("Changed {id}."), context)
 }
 
 pub(super) fn close(args: &CloseArgs, town: &Town, context: &Context) -> Result<(), Problem> {
@@ -210,18 +208,17 @@ pub(super) fn close(args: &CloseArgs, town: &Town, context: &Context) -> Result<
 
 pub(super) fn reopen(args: &ReopenArgs, town: &Town, context: &Context) -> Result<(), Problem> {
     let id: WorkId = args.item.parse()?;
-    let waiting = Waiting::of(town, &id)?;
-    let item = Work::of(town).reopen(&id)?;
-    told(&item, &format!("{} is open again.", item.id), context)?;
-    tell_withdrawn(&waiting)
+    let changed = Work::of(town).reopen(&id)?;
+    tell_withdrawn(town, &changed);
+    told(&changed.item, &format!("{id} is open again."), context)
 }
 
 /// Says what is not merged now, because its item was taken up again.
-fn tell_withdrawn(waiting: &Waiting<'_>) -> Result<(), Problem> {
-    if let Some(merge) = waiting.tell_withdrawn()? {
-        output::warn(merge.withdrawal());
+fn tell_withdrawn(town: &Town, changed: &Changed) {
+    if let Some(entry) = &changed.withdrawn {
+        merge::tell_withdrawn(town, entry);
+        output::warn(entry.withdrawal());
     }
-    Ok(())
 }
 
 pub(super) fn dep(command: &DepCommand, town: &Town, context: &Context) -> Result<(), Problem> {

@@ -7,7 +7,7 @@ use crate::Result;
 use crate::sessions::timestamp;
 use crate::work::change::close;
 use crate::work::hook::holder;
-use crate::work::merges::of_item;
+use crate::work::merges::{find, of_item};
 use crate::work::store::problem;
 use gt_core::Problem;
 use gt_core::merge::{Merge, Status};
@@ -15,11 +15,11 @@ use gt_core::work::WorkId;
 use rusqlite::{Connection, params};
 
 /// Takes what waits for an item out of the queue, or could not be merged, as a part of what
-/// opens the item or puts it on a hook. A repair is repaired once more: its entry waits for
+/// opens the item, and gives it. A repair is repaired once more: its entry waits for
 /// that again. What is being merged at this moment cannot be held up.
-pub(crate) fn withdraw(db: &Connection, id: &WorkId) -> Result<()> {
+pub(crate) fn withdraw(db: &Connection, id: &WorkId) -> Result<Option<Merge>> {
     let Some(merge) = waiting(db, id)? else {
-        return Ok(());
+        return Ok(None);
     };
     let is_own = merge.item == *id;
     let repair = merge.repair.as_ref().filter(|_| is_own);
@@ -40,15 +40,19 @@ pub(crate) fn withdraw(db: &Connection, id: &WorkId) -> Result<()> {
         params![merge.id.as_str(), status.word(), reason, timestamp(None)],
     )
     .map_err(problem)?;
-    match repair {
-        Some(repair) if holder.is_none() => close(db, repair, Some(&reason)).map(drop),
-        _ => Ok(()),
+    if let (Some(repair), None) = (repair, &holder) {
+        close(db, repair, Some(&reason))?;
     }
+    find(db, &merge.id)
 }
 
-/// Refuses an item that is being merged at this moment.
-pub(crate) fn check_not_merging(db: &Connection, id: &WorkId) -> Result<()> {
-    waiting(db, id).map(drop)
+/// Refuses an item that was handed in, and waits to be merged or to be repaired: whoever wants
+/// it says first that it is to be taken up again.
+pub(crate) fn check_not_handed_in(db: &Connection, id: &WorkId) -> Result<()> {
+    match waiting(db, id)? {
+        Some(merge) => Err(handed_in(id, &merge)),
+        None => Ok(()),
+    }
 }
 
 /// What waits to be merged for an item, or waits for its repair, and may be withdrawn.
@@ -70,7 +74,7 @@ fn waiting(db: &Connection, id: &WorkId) -> Result<Option<Merge>> {
 }
 
 /// Why an item that was handed in is given to nobody.
-pub(crate) fn handed_in(id: &WorkId, merge: &Merge) -> Problem {
+fn handed_in(id: &WorkId, merge: &Merge) -> Problem {
     let entry = &merge.id;
     let frees = format!("`gt work update {id} --status open` frees it");
     match &merge.repair {
