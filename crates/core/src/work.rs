@@ -213,6 +213,11 @@ pub fn appended(notes: &str, more: &str) -> String {
     }
 }
 
+/// Whether something stands in notes already, by itself and not as a part of other words.
+pub fn has_noted(notes: &str, words: &str) -> bool {
+    format!("\n{notes}\n").contains(&format!("\n{words}\n"))
+}
+
 /// Checks what somebody wants an item to say.
 pub fn check_title(title: &str) -> Result<(), Problem> {
     const LONGEST: usize = 500;

@@ -7,11 +7,11 @@ mod round;
 
 pub use round::refresh_all;
 
-use crate::git::{Git, Status as Worktree};
+use crate::git::Status as Worktree;
 use crate::lock::FileLock;
 use crate::sessions::{Query, Sessions, timestamp};
 use crate::work::{Hooked, Work};
-use crate::{Result, Town, files};
+use crate::{Result, Town, files, workspace};
 use gt_core::checkpoint::Checkpoint;
 use gt_core::record::{Record, Status};
 use gt_core::work::WorkId;
@@ -106,7 +106,7 @@ fn look(
 ) -> Result<(Checkpoint, bool)> {
     let timestamp = timestamp(None);
     let hooked = Work::of(town).hooked(&agent.address())?;
-    let worktree = Worktree::of(Git::at(dir, town.around()).within(LIMIT));
+    let worktree = Worktree::of(workspace::git_of(town, agent, dir).within(LIMIT));
     let has_answered = worktree.is_ok();
     let worktree = worktree.unwrap_or_default();
     let steps = life

@@ -158,6 +158,12 @@ impl Drop for Passing {
     }
 }
 
+/// Whether two paths name one thing, whatever links are on the way.
+pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
+    let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    whole(one) == whole(other)
+}
+
 /// The names of the folders in a folder, sorted; none if it is not there.
 pub fn folder_names(path: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(path)

@@ -22,6 +22,8 @@ pub struct Git<'a> {
     limit: Option<Duration>,
     to_the_end: bool,
     index: Option<&'a Path>,
+    without_hooks: bool,
+    own_alone: bool,
 }
 
 impl<'a> Git<'a> {
@@ -32,6 +34,27 @@ impl<'a> Git<'a> {
             limit: None,
             to_the_end: false,
             index: None,
+            without_hooks: false,
+            own_alone: false,
+        }
+    }
+
+    /// The same without the hooks of the repository: they are for those who work there, and
+    /// one that fails would leave half of what we do.
+    #[must_use]
+    pub fn without_hooks(self) -> Self {
+        Git {
+            without_hooks: true,
+            ..self
+        }
+    }
+
+    /// The same for the repository of this very folder: one around it is not asked.
+    #[must_use]
+    pub fn own_alone(self) -> Self {
+        Git {
+            own_alone: true,
+            ..self
         }
     }
 
@@ -104,9 +127,11 @@ impl<'a> Git<'a> {
         let mut command = Command::new("git");
         command.arg("-C").arg(self.dir);
         // Nothing of ours may go on in the background after we have answered.
-        command
-            .args(["-c", "maintenance.auto=false", "-c", "gc.auto=0"])
-            .args(args);
+        command.args(["-c", "maintenance.auto=false", "-c", "gc.auto=0"]);
+        if self.without_hooks {
+            command.args(["-c", "core.hooksPath=/dev/null"]);
+        }
+        command.args(args);
         command
             .env_clear()
             .envs(self.around.env.iter().filter(|(name, _)| passes(name)))
@@ -117,6 +142,9 @@ impl<'a> Git<'a> {
             .stdin(Stdio::null())
             // Ctrl-C at the terminal must not cut git off in the middle of a change.
             .process_group(0);
+        if let (true, Some(around)) = (self.own_alone, self.dir.parent()) {
+            command.env("GIT_CEILING_DIRECTORIES", around);
+        }
         if let Some(index) = self.index {
             command.env("GIT_INDEX_FILE", index);
         }

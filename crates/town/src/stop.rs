@@ -21,7 +21,7 @@ use gt_core::process::Table;
 use gt_core::record::{Outcome, Record};
 use gt_core::session::SessionId;
 use gt_core::startup::tag;
-use gt_core::{Identity, Problem};
+use gt_core::{Identity, Kind, Problem};
 use gt_tmux::{Batch, Command, ErrorKind, PaneId};
 use rustix::process::Signal;
 use std::collections::BTreeSet;
@@ -65,6 +65,17 @@ pub struct Stopped {
     pub killed: usize,
     /// Panes of the user's own, for whose sake the container stays.
     pub kept_panes: usize,
+}
+
+/// Stops one agent. It may have ended already.
+pub(crate) fn stop_one(town: &Town, identity: &Identity, options: StopOptions) -> Result<()> {
+    for (_, result) in stop_all(town, std::slice::from_ref(identity), options) {
+        match result {
+            Err(problem) if problem.kind() == Kind::NotFound => {}
+            result => drop(result?),
+        }
+    }
+    Ok(())
 }
 
 /// Stops these agents together. The answers come in the order of the question.

@@ -1,22 +1,23 @@
 //! The folder an agent works in: a worktree of its rig, or a plain folder.
 //!
-//! Which branches are an agent's is in `workspace/branches.rs`, how its worktree is put on
-//! one in `workspace/place.rs`, and how it goes without losing work in
+//! Which branches are an agent's is in `workspace/branches.rs`, how a worktree stands in
+//! `workspace/condition.rs`, how it is put on one in `workspace/place.rs`, and how it goes without losing work in
 //! `workspace/remove.rs`, by commits that `workspace/snapshot.rs` makes. What is inside
 //! of submodules would go with it: see `workspace/submodules.rs`.
 
 mod branches;
+mod condition;
 mod place;
 mod remove;
 pub(crate) mod snapshot;
 pub(crate) mod submodules;
 
 pub use branches::{branch, branches, current_branch, is_branch_of, work_branch};
-pub use place::{Placed, is_settled, place, take_back};
-pub(crate) use place::{is_usable, mend};
-pub use remove::{
-    Removed, Unsaved, clean, is_broken, is_unfinished, remove, save_uncommitted, unsaved,
-};
+pub(crate) use condition::{half_done, is_usable};
+pub use condition::{is_broken, is_settled, is_unfinished};
+pub(crate) use place::mend;
+pub use place::{Placed, place, take_back};
+pub use remove::{Removed, Unsaved, clean, remove, save_uncommitted, staying, unsaved};
 
 use crate::git::Git;
 use crate::lock::FileLock;
@@ -66,6 +67,16 @@ pub fn path(town: &Town, identity: &Identity, role: &RoleConfig) -> Result<PathB
 /// Whether the role's folder is a worktree of its rig.
 pub fn is_worktree(role: Role) -> bool {
     matches!(role, Role::Crew | Role::Polecat | Role::Refinery)
+}
+
+/// git for the folder of an agent. Where that is a worktree, a repository around it is not
+/// asked: what that one says is nothing of the agent's.
+pub(crate) fn git_of<'a>(town: &'a Town, agent: &Identity, dir: &'a Path) -> Git<'a> {
+    let git = Git::at(dir, town.around());
+    match is_worktree(agent.role()) || agent.role() == Role::Task {
+        true => git.own_alone(),
+        false => git,
+    }
 }
 
 /// Makes sure that the agent's folder is there and usable.

@@ -228,6 +228,8 @@ fn removal(nuked: &Nuked, dry_run: bool) -> Value {
         "changed_files": nuked.unsaved.changed_files,
         "commits": nuked.unsaved.commits,
         "broken": nuked.unsaved.is_broken,
+        "half_done": nuked.unsaved.half_done,
+        "locked": nuked.unsaved.locked,
         "refused": refused.map(|refused| refused["error"].clone()),
     }))
 }
@@ -269,7 +271,7 @@ fn line(nuked: &Nuked, dry_run: bool) -> String {
     }
     for (what, names) in [
         ("Its unsaved work is kept as", &nuked.saved),
-        ("What waits to be merged stays:", &nuked.kept),
+        ("What others have or wait for stays:", &nuked.kept),
     ] {
         if !names.is_empty() {
             line.push_str(&format!(" {what} {}.", names.join(", ")));

@@ -23,6 +23,7 @@ mod handing_over;
 mod happening;
 mod health;
 mod hostile;
+mod kept_work;
 mod left_behind;
 mod lifecycle;
 mod listing;

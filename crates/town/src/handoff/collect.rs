@@ -1,6 +1,6 @@
 //! How things stand when a life hands over.
 
-use crate::git::{Git, Status as Worktree};
+use crate::git::Status as Worktree;
 use crate::work::{Query, Work};
 use crate::{Result, Town, mail, molecule, workspace};
 use gt_core::Identity;
@@ -22,7 +22,7 @@ pub(super) fn state(town: &Town, agent: &Identity, life: &Record) -> Result<Coll
         let git = life
             .cwd
             .as_ref()
-            .map(|dir| scope.spawn(|| repository(town, Path::new(dir))));
+            .map(|dir| scope.spawn(|| repository(town, agent, Path::new(dir))));
         let collected = work_and_mail(town, agent)?;
         let found = git.and_then(|git| git.join().ok()).unwrap_or_default();
         Ok(Collected {
@@ -80,8 +80,8 @@ fn inbox(town: &Town, address: &str) -> Result<Vec<String>> {
 }
 
 /// Where there is no repository there is nothing to say of one.
-fn repository(town: &Town, dir: &Path) -> Collected {
-    let git = Git::at(dir, town.around()).within(LIMIT);
+fn repository(town: &Town, agent: &Identity, dir: &Path) -> Collected {
+    let git = workspace::git_of(town, agent, dir).within(LIMIT);
     let log = [
         "log",
         "--format=%h %s",

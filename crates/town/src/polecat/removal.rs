@@ -3,14 +3,14 @@
 //! Every step can be taken again: the container first, so that nobody works on; then the
 //! hook; then worktree and branches. A removal that was killed is finished by the next.
 
-use super::{House, State, claim, is_wanted, not_found, work_dir};
+use super::{House, State, claim, not_found, work_dir};
 use crate::git::Git;
 use crate::save;
 use crate::sessions::Sessions;
 use crate::stop::{self, StopOptions};
 use crate::{Result, Town, checkpoint, fault, hook, restore, roles, workspace};
 use gt_core::work::WorkId;
-use gt_core::{Identity, Kind, Problem};
+use gt_core::{Identity, Problem};
 use jiff::Timestamp;
 use std::path::Path;
 
@@ -27,7 +27,7 @@ pub struct Nuked {
     pub released: Option<WorkId>,
     /// The refs under which unsaved work was kept, and the folder of a broken worktree.
     pub saved: Vec<String>,
-    /// Branches that stay, because they wait to be merged.
+    /// Branches that stay: they wait to be merged, or are checked out elsewhere.
     pub kept: Vec<String>,
     pub unsaved: workspace::Unsaved,
     /// Why it would not be removed.
@@ -51,10 +51,11 @@ fn nuke_claimed(
     dry_run: bool,
 ) -> Result<Nuked> {
     let dir = work_dir(town, identity)?;
-    let branches = workspace::branches(town, identity)?;
+    let staying = workspace::staying(town, identity, &dir)?;
+    let has_branches = workspace::branches(town, identity)?.len() > staying.len();
     let container = house.container(identity);
     let released = house.bead(identity);
-    if !dir.exists() && branches.is_empty() && container.is_none() && released.is_none() {
+    if !dir.exists() && !has_branches && container.is_none() && released.is_none() {
         return Err(not_found(identity));
     }
     // Looked at before anything is ended: a refusal must change nothing.
@@ -63,16 +64,12 @@ fn nuke_claimed(
         .err()
         .or_else(|| unsaved.refusal(identity).filter(|_| !force));
     if dry_run {
-        let kept = branches.into_iter().map(|(branch, _)| branch);
-        let kept: Result<Vec<Option<String>>> = kept
-            .map(|branch| Ok(is_wanted(town, identity, &branch)?.then_some(branch)))
-            .collect();
         return Ok(Nuked {
             identity: identity.clone(),
             stopped: container.is_some(),
             released,
             saved: Vec::new(),
-            kept: kept?.into_iter().flatten().collect(),
+            kept: staying,
             unsaved,
             refusal,
         });
@@ -113,13 +110,7 @@ fn end(town: &Town, identity: &Identity, is_there: bool) -> Result<bool> {
         force: true,
         ..StopOptions::default()
     };
-    for (_, result) in stop::stop_all(town, std::slice::from_ref(identity), options) {
-        match result {
-            // It ended meanwhile.
-            Err(problem) if problem.kind() == Kind::NotFound => {}
-            result => drop(result?),
-        }
-    }
+    stop::stop_one(town, identity, options)?;
     Ok(true)
 }
 

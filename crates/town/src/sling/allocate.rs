@@ -60,7 +60,7 @@ impl Order<'_> {
                 force: true,
                 ..StopOptions::default()
             };
-            stop::stop_all(town, std::slice::from_ref(agent), options);
+            stop::stop_one(town, agent, options)?;
         }
         let dir = work_dir(town, agent)?;
         let branch = workspace::work_branch(agent, &self.item.id);
@@ -128,8 +128,8 @@ impl Order<'_> {
         let dir = work_dir(town, agent)?;
         // Where it has worked on this very item, what it left there is the item's.
         let due = workspace::work_branch(agent, &self.item.id);
-        let is_back = workspace::current_branch(town, &dir) == Some(due)
-            && !workspace::is_unfinished(town, &dir);
+        let is_back =
+            workspace::current_branch(town, &dir) == Some(due) && !workspace::is_unfinished(&dir);
         if !is_back && !workspace::is_settled(town, &dir)? {
             return Ok(None);
         }
@@ -184,8 +184,9 @@ impl Order<'_> {
             false => claim::try_agent(town, agent)?,
         };
         let claim = claim.ok_or_else(|| {
-            Problem::conflict(format!("{agent} is not free"))
-                .hint("`gt polecat show` tells what is in its worktree")
+            Problem::conflict(format!("{agent} is not free")).hint(
+                "`gt polecat show` tells what is in its worktree, if it is not given work just now",
+            )
         })?;
         Ok(Choice {
             agent: agent.clone(),

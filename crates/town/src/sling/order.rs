@@ -9,7 +9,7 @@ use crate::polecat::{House, claim, work_dir};
 use crate::start::{self, StartOptions};
 use crate::work::Work;
 use crate::workspace::{self, Placed};
-use crate::{Result, Town, fault, nudge, rig, roles};
+use crate::{Result, Town, directory, fault, nudge, rig, roles};
 use gt_core::nudge::Priority;
 use gt_core::work::Item;
 use gt_core::{Identity, Kind, Problem, Role};
@@ -143,14 +143,15 @@ impl Order<'_> {
 
     /// An agent that is no polecat: it has its folder, and may run.
     pub(super) fn to_other(&self, agent: &Identity) -> Result<Slung> {
-        let _claim = claim::agent(self.town, agent)?;
+        let claim = claim::agent(self.town, agent)?;
         let holder = Work::of(self.town).holder(&self.item.id)?;
         if let Some(holder) = holder.filter(|holder| *holder != agent.address()) {
             return Err(held_by(&self.item.id, &holder));
         }
         if House::look(self.town)?.lives(agent) {
-            return self.tell(agent);
+            return self.tell(agent, None);
         }
+        let is_known = directory::has(self.town, agent);
         let mut start = self.start.clone();
         // Whoever wants a crew worker makes it with `gt crew add`.
         start.create = agent.role() != Role::Crew;
@@ -163,7 +164,7 @@ impl Order<'_> {
             start: &start,
             ..*self
         };
-        order.finish(agent, made, true, _claim)
+        order.finish(agent, made, is_known, claim)
     }
 
     /// A polecat that runs with an empty hook.
@@ -175,16 +176,36 @@ impl Order<'_> {
             return Err(Problem::conflict(format!("{agent} is just leaving"))
                 .hint("in a moment it is free"));
         }
-        self.tell(agent)
+        let placed = self.change_branch(agent)?;
+        self.tell(agent, placed)
+    }
+
+    /// Puts the worktree of a polecat that runs on the branch of the item, where it is on that
+    /// of another one: what it commits now would be handed in as a part of that.
+    fn change_branch(&self, agent: &Identity) -> Result<Option<Placed>> {
+        let dir = work_dir(self.town, agent)?;
+        let due = workspace::work_branch(agent, &self.item.id);
+        if workspace::current_branch(self.town, &dir).as_ref() == Some(&due) {
+            return Ok(None);
+        }
+        if !workspace::is_settled(self.town, &dir)? {
+            return Err(Problem::conflict(format!(
+                "{agent} runs, and something in its worktree is nowhere else"
+            ))
+            .hint("`gt polecat show` tells what; let it commit, or give the item to another"));
+        }
+        workspace::place(self.town, agent, &dir, &due).map(Some)
     }
 
     /// Gives an agent that runs its work, and tells it.
-    fn tell(&self, agent: &Identity) -> Result<Slung> {
+    fn tell(&self, agent: &Identity, placed: Option<Placed>) -> Result<Slung> {
         let mut made = Made {
-            hooked: self.hook(agent)?,
+            placed,
             ..Made::default()
         };
-        let told = self.note(&mut made).and_then(|()| {
+        let hooked = self.hook(agent).map(|is_new| made.hooked = is_new);
+        let noted = hooked.and_then(|()| self.note(&mut made));
+        let told = noted.and_then(|()| {
             let more = self.options.args.as_deref().unwrap_or_default();
             let text = format!("You have new work on your hook: gt hook\n{more}");
             let order = nudge::Order {

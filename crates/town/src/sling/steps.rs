@@ -8,6 +8,7 @@ use crate::work::{Patch, Work};
 use crate::workspace::{self, Placed};
 use crate::{Result, checkpoint, fault, hook};
 use gt_core::event::Event;
+use gt_core::work::has_noted;
 use gt_core::{Identity, Problem};
 
 /// What was made on the way, and is taken back if it fails.
@@ -53,7 +54,7 @@ impl Order<'_> {
         };
         let work = Work::of(self.town);
         let before = work.get(&self.item.id)?.notes;
-        if !args.is_empty() && !before.contains(args) {
+        if !args.is_empty() && !has_noted(&before, args) {
             let patch = Patch {
                 append_notes: Some(args.to_owned()),
                 ..Patch::default()

@@ -93,23 +93,6 @@ pub fn is_merging(dir: &Path) -> bool {
     own_dir(dir).is_some_and(|own| own.join("MERGE_HEAD").exists())
 }
 
-/// What else may be half done in a worktree, in git's own words.
-pub(super) fn half_done(dir: &Path) -> Option<&'static str> {
-    const SIGNS: [(&str, &str); 6] = [
-        ("MERGE_HEAD", "merge"),
-        ("rebase-merge", "rebase"),
-        ("rebase-apply", "rebase"),
-        ("CHERRY_PICK_HEAD", "cherry-pick"),
-        ("REVERT_HEAD", "revert"),
-        ("BISECT_LOG", "bisect"),
-    ];
-    let own = own_dir(dir)?;
-    let mut signs = SIGNS.iter();
-    signs
-        .find(|(file, _)| own.join(file).exists())
-        .map(|(_, word)| *word)
-}
-
 /// What `git status` says of a worktree.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Status {

@@ -11,7 +11,7 @@ use super::{agent_of, event_of, project, step, wip, worktree};
 use crate::events::Events;
 use crate::git::Git;
 use crate::merge::Base;
-use crate::polecat::{claim, is_wanted, refuse_oneself};
+use crate::polecat::{claim, refuse_oneself};
 use crate::stop::{self, StopOptions};
 use crate::work::Work;
 use crate::workspace::{self, Unsaved};
@@ -153,11 +153,12 @@ pub fn cleanup_plan(town: &Town, id: &WorkId, options: CleanupOptions) -> Result
     if let Some(dir) = &found {
         step(Action::RemoveWorktree, dir.display().to_string());
     }
+    let staying = workspace::staying(town, &agent, &plan.dir)?;
     for (branch, _) in workspace::branches(town, &agent)? {
-        match is_wanted(town, &agent, &branch)? {
-            true => plan
-                .kept
-                .push(format!("the branch {branch}: it waits to be merged")),
+        match staying.contains(&branch) {
+            true => plan.kept.push(format!(
+                "the branch {branch}: it waits to be merged, or is checked out elsewhere"
+            )),
             false => step(Action::DeleteBranch, branch),
         }
     }
@@ -314,15 +315,7 @@ fn refusal(id: &WorkId, unsaved: &Unsaved) -> Problem {
 }
 
 fn end(town: &Town, agent: &Identity) -> Result<()> {
-    let options = StopOptions::default();
-    for (_, result) in stop::stop_all(town, std::slice::from_ref(agent), options) {
-        match result {
-            // There is none, or it ended meanwhile.
-            Err(problem) if problem.kind() == Kind::NotFound => {}
-            result => drop(result?),
-        }
-    }
-    Ok(())
+    stop::stop_one(town, agent, StopOptions::default())
 }
 
 /// Keeps what only the remote's branch has, before that goes.

@@ -4,13 +4,13 @@
 //! known to be in conflict is not queued: the queue would have another agent repair it,
 //! where the task's own worktree is at hand.
 
-use super::branch::half_done;
 use super::site::Site;
 use super::{event_of, wip};
 use crate::done::{self, DoneOptions};
 use crate::events::Events;
 use crate::merge::{self, Base, RunOptions, Tell, queued_ref};
 use crate::work::Work;
+use crate::workspace::half_done;
 use crate::{Result, Town, hook, sling};
 use gt_core::Problem;
 use gt_core::merge::{Leaving, Merge, Status};

@@ -20,7 +20,7 @@ pub(super) fn place(town: &Town, agent: &Identity, dir: &Path) -> Result<Place> 
     let rig = agent.rig().unwrap_or_default();
     if dir.join(".git").exists() {
         check_whose(town, rig, dir)?;
-        if workspace::is_unfinished(town, dir) {
+        if workspace::is_unfinished(dir) {
             let repository = rig::repository(town, rig);
             let target = dir.to_string_lossy().into_owned();
             // git was killed while it made it: nobody has worked there.

@@ -9,12 +9,13 @@
 //! What is under `.beads/` is beads' own, and `bd sync` brings it together: a conflict there
 //! does not count, and the branch keeps its own.
 
-use super::branch::{half_done, is_merging};
+use super::branch::is_merging;
 use super::site::Site;
 use super::{TaskOptions, event_of, is_initialized, resolver, wip};
 use crate::events::Events;
 use crate::git::Git;
 use crate::merge::{self, BEADS, Combined, Pair, committer};
+use crate::workspace::half_done;
 use crate::{Result, Town, fault, windows};
 use gt_core::Problem;
 use gt_core::work::WorkId;

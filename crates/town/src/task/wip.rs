@@ -5,19 +5,15 @@
 //! is killed leaves either the work as it was or a commit that is known for what it is. What
 //! was staged before is kept as well, and is staged again.
 
-use super::branch::half_done;
 use super::site::Site;
 use crate::git::Git;
-use crate::workspace::{snapshot, submodules};
+use crate::workspace::{half_done, snapshot, submodules};
 use crate::{Result, fault};
 use gt_core::Problem;
 use gt_core::merge::short;
 use std::path::Path;
 
 const MESSAGE: &str = "wip: paused session";
-
-/// Nothing of the user's own runs here.
-const QUIET: [&str; 2] = ["-c", "core.hooksPath=/dev/null"];
 
 /// What became of the commit of a pause.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,7 +133,7 @@ pub(super) fn commit(site: &Site<'_>, warnings: &mut Vec<String>) -> Result<Opti
         Some(wip) => git.run(["rev-parse", "--verify", &format!("{wip}^")])?,
         None => head.clone(),
     };
-    let wip = snapshot::commit(site.town, &site.dir, &tree, &parent, MESSAGE)?;
+    let wip = snapshot::commit(site.town, &site.dir, &tree, &[&parent], MESSAGE)?;
     if before.is_none() {
         let index = git.run(["write-tree"])?;
         git.run(["update-ref", &staged(&branch), &index])?;
@@ -145,7 +141,7 @@ pub(super) fn commit(site: &Site<'_>, warnings: &mut Vec<String>) -> Result<Opti
     git.run(["update-ref", &noted(&branch), &wip])?;
     fault::point(site.town, "pause.noted");
     let advance = ["update-ref", "-m", MESSAGE, "HEAD", &wip, &head];
-    git.run([&QUIET[..], &advance].concat())?;
+    git.without_hooks().run(advance)?;
     fault::point(site.town, "pause.committed");
     stage(git, &wip)?;
     Ok(Some(wip))
@@ -177,9 +173,10 @@ fn is_staged(git: Git<'_>, tree: &str) -> bool {
 
 /// Stages a tree, or that of a commit, and touches no file.
 fn stage(git: Git<'_>, tree: &str) -> Result<()> {
-    git.run([&QUIET[..], &["read-tree", "-i", "-m", tree]].concat())?;
+    let git = git.without_hooks();
+    git.run(["read-tree", "-i", "-m", tree])?;
     // Only times of files; it says by its exit code that there are changes.
-    let _ = git.run([&QUIET[..], &["update-index", "-q", "--refresh"]].concat());
+    let _ = git.run(["update-index", "-q", "--refresh"]);
     Ok(())
 }
 
@@ -217,7 +214,7 @@ pub(super) fn undo(site: &Site<'_>) -> Result<Undone> {
         return Ok(Undone::Kept(wip, reason));
     }
     let back = ["update-ref", "-m", "gt: resumed", "HEAD", &parent, &wip];
-    git.run([&QUIET[..], &back].concat())?;
+    git.without_hooks().run(back)?;
     fault::point(site.town, "resume.undone");
     restage(site, &branch, &wip, &parent)?;
     forget(site)?;

@@ -6,7 +6,7 @@
 
 use crate::git::{Git, own_dir};
 use crate::work::Work;
-use crate::{Result, Town, rig};
+use crate::{Result, Town, files, rig};
 use gt_core::work::WorkId;
 use gt_core::{Identity, Role};
 use std::fs;
@@ -106,4 +106,27 @@ pub fn branches(town: &Town, identity: &Identity) -> Result<Vec<(String, String)
         Some((name.to_owned(), commit.to_owned()))
     };
     Ok(found.lines().filter_map(branch).collect())
+}
+
+/// Those that are checked out in another worktree than the agent's own: git does not remove
+/// them.
+pub(super) fn checked_out_elsewhere(
+    town: &Town,
+    identity: &Identity,
+    dir: &Path,
+) -> Result<Vec<String>> {
+    let repository = rig::repository(town, identity.rig().unwrap_or_default());
+    let found = Git::at(&repository, town.around()).to_the_end().run([
+        "for-each-ref",
+        "--format=%(refname) %(worktreepath)",
+        &format!("refs/heads/{}", root(identity)),
+    ])?;
+    let elsewhere = found.lines().filter_map(|line| {
+        let (name, place) = line.strip_prefix("refs/heads/")?.split_once(' ')?;
+        let place = Path::new(place);
+        // A worktree whose folder was removed by hand has nothing checked out.
+        let is_elsewhere = place.exists() && !files::is_same(place, dir);
+        is_elsewhere.then(|| name.to_owned())
+    });
+    Ok(elsewhere.collect())
 }

@@ -1,13 +1,17 @@
 //! Putting an agent's worktree on a branch, and taking exactly that back.
 
 use super::branches::{branch, current_branch, root};
-use super::{PATIENCE, base, is_broken, is_unfinished, repository_lock};
+use super::condition::has_submodules;
+use super::{base, is_broken, is_usable, lock_repository};
 use crate::git::Git;
-use crate::lock::FileLock;
 use crate::{Result, Town, files, rig};
 use gt_core::{Identity, Problem, Role};
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
+
+/// A submodule may want a commit that only a remote has.
+const FOLLOW_LIMIT: Duration = Duration::from_secs(60);
 
 /// What was changed to put a worktree on its branch.
 #[derive(Clone, Debug, Default)]
@@ -33,8 +37,8 @@ pub fn place(town: &Town, identity: &Identity, dir: &Path, branch: &str) -> Resu
                 .hint("`gt doctor` looks at every rig"),
         );
     }
-    let _lock = FileLock::take(&repository_lock(town, rig), PATIENCE)?;
-    let git = Git::at(&repository, town.around());
+    let _lock = lock_repository(town, rig)?;
+    let git = Git::at(&repository, town.around()).without_hooks();
     if is_broken(town, dir) {
         relink(git, dir);
     }
@@ -54,14 +58,16 @@ pub fn place(town: &Town, identity: &Identity, dir: &Path, branch: &str) -> Resu
 pub fn take_back(town: &Town, identity: &Identity, dir: &Path, placed: &Placed) -> Result<()> {
     let rig = identity.rig().unwrap_or_default();
     let repository = rig::repository(town, rig);
-    let _lock = FileLock::take(&repository_lock(town, rig), PATIENCE)?;
-    let git = Git::at(&repository, town.around()).to_the_end();
+    let _lock = lock_repository(town, rig)?;
+    let git = Git::at(&repository, town.around())
+        .without_hooks()
+        .to_the_end();
     if placed.made_folder {
         let target = dir.to_string_lossy().into_owned();
         // git itself refuses where something was changed.
         git.run(["worktree", "remove", "--", &target])?;
     } else if let Some(left) = &placed.left {
-        let here = Git::at(dir, town.around()).to_the_end();
+        let here = Git::at(dir, town.around()).without_hooks().to_the_end();
         let changes = here.run(["status", "--porcelain", "--untracked-files=all"])?;
         if !changes.is_empty() {
             return Err(Problem::conflict(format!(
@@ -70,6 +76,7 @@ pub fn take_back(town: &Town, identity: &Identity, dir: &Path, placed: &Placed) 
             )));
         }
         here.run([&["switch".to_owned(), "--quiet".to_owned()], &left[..]].concat())?;
+        follow(here, dir);
     }
     if let Some(commit) = &placed.made_at {
         // Only if nothing was added to it.
@@ -94,7 +101,7 @@ pub(crate) fn mend(town: &Town, identity: &Identity, dir: &Path) -> Result<()> {
     }
     let rig = identity.rig().unwrap_or_default();
     let repository = rig::repository(town, rig);
-    let _lock = FileLock::take(&repository_lock(town, rig), PATIENCE)?;
+    let _lock = lock_repository(town, rig)?;
     relink(Git::at(&repository, town.around()), dir);
     match is_broken(town, dir) {
         true => Err(no_worktree(dir, rig)),
@@ -110,44 +117,6 @@ fn no_worktree(dir: &Path, rig: &str) -> Problem {
     .hint("move it away; gt removes nothing that it did not make")
 }
 
-/// Whether a folder is a worktree that git knows.
-pub(crate) fn is_usable(town: &Town, dir: &Path) -> bool {
-    // Asked to the end: a look that Ctrl-C cuts off would take it for a broken one.
-    let git = Git::at(dir, town.around()).to_the_end();
-    dir.join(".git").exists() && git.says(["rev-parse", "--git-dir"])
-}
-
-/// Whether a worktree can be put on another branch without losing anything: nothing is
-/// changed, nothing is half done, and every commit is on some branch.
-pub fn is_settled(town: &Town, dir: &Path) -> Result<bool> {
-    const HALF_DONE: &[&str] = &[
-        "rebase-merge",
-        "rebase-apply",
-        "MERGE_HEAD",
-        "CHERRY_PICK_HEAD",
-        "REVERT_HEAD",
-        "BISECT_LOG",
-    ];
-    if !is_usable(town, dir) || is_unfinished(town, dir) {
-        return Ok(false);
-    }
-    let git = Git::at(dir, town.around());
-    let own = dir.join(git.run(["rev-parse", "--git-dir"])?);
-    if HALF_DONE.iter().any(|name| own.join(name).exists()) {
-        return Ok(false);
-    }
-    let loose = [
-        "rev-list",
-        "--count",
-        "HEAD",
-        "--not",
-        "--branches",
-        "--remotes",
-    ];
-    let changes = git.run(["status", "--porcelain", "--untracked-files=all"])?;
-    Ok(changes.is_empty() && git.run(loose)? == "0")
-}
-
 /// Polecats once had one branch for everything. Its name is in the way of those that go
 /// on from it, so it gets the name of one without work.
 fn make_room(git: Git<'_>, identity: &Identity) -> Result<()> {
@@ -159,7 +128,7 @@ fn make_room(git: Git<'_>, identity: &Identity) -> Result<()> {
 }
 
 fn switch(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
-    let git = Git::at(dir, town.around());
+    let git = Git::at(dir, town.around()).without_hooks();
     let mut placed = Placed {
         branch: branch.to_owned(),
         ..Placed::default()
@@ -180,7 +149,17 @@ fn switch(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
         placed.made_at = Some(git.run(["rev-parse", "HEAD"])?);
     }
     placed.left = Some(left);
+    follow(git, dir);
     Ok(placed)
+}
+
+/// Lets the submodules that are checked out follow the branch: those of the branch before
+/// would look like a change. Where a commit cannot be had now, the agent sees that.
+fn follow(git: Git<'_>, dir: &Path) {
+    if has_submodules(dir) {
+        let git = git.within(FOLLOW_LIMIT);
+        let _ = git.run(["submodule", "--quiet", "update", "--recursive"]);
+    }
 }
 
 fn add(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
@@ -192,7 +171,7 @@ fn add(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
         return Err(no_worktree(dir, rig));
     }
     let repository = rig::repository(town, rig);
-    let git = Git::at(&repository, town.around());
+    let git = Git::at(&repository, town.around()).without_hooks();
     let target = dir.to_string_lossy().into_owned();
     // A worktree whose folder was removed by hand is still on git's list.
     git.run(["worktree", "prune"])?;

@@ -2,8 +2,11 @@
 //!
 //! git runs to its end here: a removal is often the answer to a Ctrl-C.
 
-use super::branches::{branches, root};
-use super::place::{is_usable, relink};
+use super::branches::{branches, checked_out_elsewhere, root};
+use super::condition::{
+    Lock, half_done, is_broken, is_unfinished, is_usable, lock_of, put_aside_by_git,
+};
+use super::place::relink;
 use super::{lock_repository, snapshot, submodules};
 use crate::git::Git;
 use crate::{Result, Town, files, polecat, rig};
@@ -24,6 +27,10 @@ pub struct Unsaved {
     /// The folder has files and is no worktree any more: nobody can say which of them are
     /// nowhere else.
     pub is_broken: bool,
+    /// What was begun there and is not over: a merge, a rebase or the like.
+    pub half_done: Option<&'static str>,
+    /// Somebody has told git to keep the worktree, in these words.
+    pub locked: Option<String>,
 }
 
 impl Unsaved {
@@ -43,11 +50,17 @@ impl Unsaved {
         if self.is_broken {
             parts.push("all files of a worktree that is broken".to_owned());
         }
-        match (self.changed_files, self.commits) {
-            (0, 0) if self.is_broken => {}
-            (0, _) => parts.push(commits),
-            (_, 0) => parts.push(files),
-            _ => parts.extend([files, commits]),
+        if self.changed_files > 0 {
+            parts.push(files);
+        }
+        if self.commits > 0 {
+            parts.push(commits);
+        }
+        if let Some(what) = self.half_done {
+            parts.push(format!("a {what} that is half done"));
+        }
+        if self.locked.is_some() {
+            parts.push("a worktree that is locked".to_owned());
         }
         parts.join(", ")
     }
@@ -62,6 +75,13 @@ impl Unsaved {
             self.words()
         ));
         let problem = self.located(problem);
+        if let Some(reason) = &self.locked {
+            let problem = match reason.as_str() {
+                "" => problem,
+                reason => problem.cause(format!("it was locked because of {reason:?}")),
+            };
+            return Some(problem.hint("`git worktree unlock` in it, or `--force`"));
+        }
         Some(match self.is_broken {
             true => problem
                 .hint("save what you need of its folder, or `--force`: the folder is then kept")
@@ -88,9 +108,14 @@ impl Unsaved {
 pub fn unsaved(town: &Town, identity: &Identity, dir: &Path) -> Result<Unsaved> {
     let mut unsaved = Unsaved {
         is_broken: is_broken(town, dir),
+        locked: match lock_of(dir) {
+            Some(Lock::Somebody(reason)) => Some(reason),
+            _ => None,
+        },
         ..Unsaved::default()
     };
-    if is_usable(town, dir) && !is_unfinished(town, dir) {
+    if is_usable(town, dir) && !is_unfinished(dir) {
+        unsaved.half_done = half_done(dir);
         let git = Git::at(dir, town.around()).to_the_end();
         let changes = git.run([
             "status",
@@ -123,38 +148,18 @@ pub fn unsaved(town: &Town, identity: &Identity, dir: &Path) -> Result<Unsaved> 
     Ok(unsaved)
 }
 
-/// Whether a folder has files and is no worktree any more. The link that git has made alone
-/// is nobody's work.
-pub fn is_broken(town: &Town, dir: &Path) -> bool {
-    let is_work = |entry: fs::DirEntry| {
-        let is_link = entry.file_name() == ".git" && entry.path().is_file();
-        !is_link
-    };
-    let has_files = dir
-        .read_dir()
-        .is_ok_and(|mut entries| entries.any(|entry| entry.is_ok_and(is_work)));
-    has_files && !is_usable(town, dir)
-}
-
-/// Whether git was killed while it made the worktree: then nobody has worked in it.
-pub fn is_unfinished(town: &Town, dir: &Path) -> bool {
-    let own = Git::at(dir, town.around())
-        .to_the_end()
-        .run(["rev-parse", "--git-dir"]);
-    // The index is what it writes last.
-    own.is_ok_and(|own| !dir.join(own).join("index").exists())
-}
-
 /// The commits that an agent's work ends in: its branches, and what is checked out. And
 /// those of branches that stay, because somebody else wants them.
 fn tips(town: &Town, identity: &Identity, dir: &Path) -> Result<(Vec<String>, Vec<String>)> {
+    let staying = staying(town, identity, dir)?;
     let (mut tips, mut kept) = (Vec::new(), Vec::new());
     for (branch, commit) in branches(town, identity)? {
-        match polecat::is_wanted(town, identity, &branch)? {
+        match staying.contains(&branch) {
             true => kept.push(commit),
             false => tips.push(commit),
         }
     }
+    tips.extend(put_aside_by_git(dir));
     if dir.join(".git").exists() {
         let head = ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"];
         tips.extend(Git::at(dir, town.around()).to_the_end().run(head).ok());
@@ -164,12 +169,25 @@ fn tips(town: &Town, identity: &Identity, dir: &Path) -> Result<(Vec<String>, Ve
     Ok((tips, kept))
 }
 
+/// The branches of an agent that stay when it goes: somebody waits for them to be merged, or
+/// has them checked out elsewhere.
+pub fn staying(town: &Town, identity: &Identity, dir: &Path) -> Result<Vec<String>> {
+    let elsewhere = checked_out_elsewhere(town, identity, dir)?;
+    let mut staying = Vec::new();
+    for (branch, _) in branches(town, identity)? {
+        if elsewhere.contains(&branch) || polecat::is_wanted(town, identity, &branch)? {
+            staying.push(branch);
+        }
+    }
+    Ok(staying)
+}
+
 /// What removing a worktree left behind on purpose.
 #[derive(Clone, Debug, Default)]
 pub struct Removed {
     /// The refs under which unsaved work was kept, and the folder of a broken worktree.
     pub saved: Vec<String>,
-    /// The branches that stay, because somebody else still wants them.
+    /// The branches that stay, because somebody else still wants or has them.
     pub kept: Vec<String>,
 }
 
@@ -209,8 +227,8 @@ pub fn remove(town: &Town, identity: &Identity, dir: &Path, force: bool) -> Resu
         forget(git, &target);
     } else if dir.join(".git").exists() {
         let mut words = vec!["worktree", "remove", "--force"];
-        if is_unfinished(town, dir) {
-            // git itself has locked it, and was killed before it could unlock it.
+        if lock_of(dir).is_some() {
+            // git has locked it itself, and was killed; or whoever forces it means that, too.
             words.push("--force");
         }
         words.extend(["--", &target]);
@@ -219,10 +237,9 @@ pub fn remove(town: &Town, identity: &Identity, dir: &Path, force: bool) -> Resu
         fs::remove_dir(dir).map_err(|error| files::cannot("remove", dir, &error))?;
     }
     git.run(["worktree", "prune"])?;
+    removed.kept = staying(town, identity, dir)?;
     for (branch, _) in branches(town, identity)? {
-        if polecat::is_wanted(town, identity, &branch)? {
-            removed.kept.push(branch);
-        } else {
+        if !removed.kept.contains(&branch) {
             git.run(["branch", "--quiet", "-D", "--", &branch])?;
         }
     }
@@ -243,7 +260,7 @@ fn save_head(git: Git<'_>, identity: &Identity, dir: &Path) -> Result<Option<Str
         let path = block
             .split('\0')
             .find_map(|line| line.strip_prefix("worktree "));
-        path.is_some_and(|path| is_same(Path::new(path), dir))
+        path.is_some_and(|path| files::is_same(Path::new(path), dir))
     };
     let block = known.split("\0\0").find(is_it);
     let head = block.and_then(|block| {
@@ -261,12 +278,6 @@ fn save_head(git: Git<'_>, identity: &Identity, dir: &Path) -> Result<Option<Str
     Ok(saved.then_some(name))
 }
 
-/// git names folders as they are, without links on the way.
-fn is_same(known: &Path, dir: &Path) -> bool {
-    let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    whole(known) == whole(dir)
-}
-
 /// Keeps a folder that git knows nothing of, whole and out of the way.
 fn put_aside(town: &Town, identity: &Identity, dir: &Path) -> Result<PathBuf> {
     let stamp = jiff::Timestamp::now().as_millisecond();
@@ -276,6 +287,12 @@ fn put_aside(town: &Town, identity: &Identity, dir: &Path) -> Result<PathBuf> {
     let name = format!("{}-{stamp}", root(identity).replace('/', "-"));
     let place = folder.join(name);
     fs::rename(dir, &place).map_err(|error| files::cannot("move away", dir, &error))?;
+    // Its link names what the next of this name will have: git would write there.
+    let link = place.join(".git");
+    if link.is_file() {
+        let apart = place.join(".git.broken");
+        fs::rename(&link, &apart).map_err(|error| files::cannot("rename", &link, &error))?;
+    }
     Ok(place)
 }
 
@@ -338,11 +355,10 @@ fn save_changes(
     dir: &Path,
     name: &str,
 ) -> Result<Option<String>> {
-    let Some(tree) = snapshot::tree(town, dir)? else {
+    let message = format!("Work of {identity} that it had not committed");
+    let Some(commit) = snapshot::of_changes(town, dir, &message)? else {
         return Ok(None);
     };
-    let message = format!("Work of {identity} that it had not committed");
-    let commit = snapshot::commit(town, dir, &tree, "HEAD", &message)?;
     let git = Git::at(dir, town.around()).to_the_end();
     git.run(["update-ref", name, &commit])?;
     Ok(Some(name.to_owned()))

@@ -52,20 +52,53 @@ pub(crate) fn tree(town: &Town, dir: &Path) -> Result<Option<String>> {
     let aside = git.with_index(&index.0);
     aside.run(["add", "--all"])?;
     let tree = aside.run(["write-tree"])?;
-    let last = git.run(["rev-parse", "--verify", "HEAD^{tree}"])?;
+    let last = last_tree(town, dir)?;
     Ok((tree != last).then_some(tree))
 }
 
-/// A commit of a tree that goes on from another, on no branch.
+/// A commit of all that is not committed, on no branch; `None` where that is nothing. What
+/// is staged and looks different by now is its second parent, as in a stash of git's.
+pub(crate) fn of_changes(town: &Town, dir: &Path, message: &str) -> Result<Option<String>> {
+    let now = tree(town, dir)?;
+    let staged = staged(town, dir)?.filter(|staged| now.as_ref() != Some(staged));
+    let (now, staged) = match (now, staged) {
+        (None, None) => return Ok(None),
+        // All that was changed is gone from the folder again.
+        (None, staged) => (last_tree(town, dir)?, staged),
+        (Some(now), staged) => (now, staged),
+    };
+    let staged = staged
+        .map(|tree| commit(town, dir, &tree, &["HEAD"], "What was staged"))
+        .transpose()?;
+    let parents: Vec<&str> = std::iter::once("HEAD").chain(staged.as_deref()).collect();
+    commit(town, dir, &now, &parents, message).map(Some)
+}
+
+/// The tree of what is staged, where it is not the last commit's. In a conflict there is none.
+fn staged(town: &Town, dir: &Path) -> Result<Option<String>> {
+    let index = copy_of_index(town, dir)?;
+    let git = Git::at(dir, town.around()).to_the_end();
+    let staged = git.with_index(&index.0).run(["write-tree"]).ok();
+    let last = last_tree(town, dir)?;
+    Ok(staged.filter(|staged| *staged != last))
+}
+
+fn last_tree(town: &Town, dir: &Path) -> Result<String> {
+    let git = Git::at(dir, town.around()).to_the_end();
+    git.run(["rev-parse", "--verify", "HEAD^{tree}"])
+}
+
+/// A commit of a tree that goes on from others, on no branch.
 pub(crate) fn commit(
     town: &Town,
     dir: &Path,
     tree: &str,
-    parent: &str,
+    parents: &[&str],
     message: &str,
 ) -> Result<String> {
     let git = Git::at(dir, town.around()).to_the_end();
     let mut words = committer(git);
-    words.extend(["commit-tree", tree, "-p", parent, "-m", message]);
+    words.extend(["commit-tree", tree, "-m", message]);
+    words.extend(parents.iter().flat_map(|parent| ["-p", parent]));
     git.run(words)
 }

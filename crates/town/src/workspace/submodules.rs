@@ -167,11 +167,12 @@ impl Submodule {
             }
         }
         if let Some(dir) = &self.dir
-            && let Some(tree) = snapshot::tree(town, dir)?
+            && let Some(commit) = {
+                let name = &self.name;
+                let message = format!("Work of {whose} in {name} that it had not committed");
+                snapshot::of_changes(town, dir, &message)?
+            }
         {
-            let name = &self.name;
-            let message = format!("Work of {whose} in {name} that it had not committed");
-            let commit = snapshot::commit(town, dir, &tree, "HEAD", &message)?;
             works.push(("changes".to_owned(), commit));
         }
         let target = repository.to_string_lossy();
