@@ -69,8 +69,12 @@ pub struct Collected {
     pub branch: Option<String>,
     /// What git calls changed.
     pub changed_files: Vec<String>,
-    /// Commits that no remote has, as one line each.
+    /// Commits that no remote has, as one line each. Of these and of all below there is one
+    /// more than is shown where there are more.
     pub unpushed: Vec<String>,
+    /// Why nobody can say how the worktree stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<String>,
     /// What it has on its hook, as one line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hooked: Option<String>,
@@ -82,19 +86,28 @@ pub struct Collected {
 }
 
 /// More lines of a kind than this only cost the reader's context.
-const MOST_LINES: usize = 20;
+pub const MOST_LINES: usize = 20;
 
 impl Collected {
     /// What a person should hear before it is handed over: work that is only here.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
-        if !self.changed_files.is_empty() {
-            warnings.push(format!("{} changed files", self.changed_files.len()));
+        match self.changed_files.len() {
+            0 => {}
+            1 => warnings.push("1 changed file".to_owned()),
+            number => warnings.push(format!("{number} changed files")),
         }
-        if !self.unpushed.is_empty() {
+        match self.unpushed.len() {
+            0 => {}
+            1 => warnings.push("1 commit that no remote has".to_owned()),
+            number if number > MOST_LINES => {
+                warnings.push(format!("more than {MOST_LINES} commits that no remote has"))
+            }
+            number => warnings.push(format!("{number} commits that no remote has")),
+        }
+        if let Some(why) = &self.unknown {
             warnings.push(format!(
-                "{} commits that no remote has",
-                self.unpushed.len()
+                "a worktree of which nobody knows how it stands: {why}"
             ));
         }
         warnings
@@ -111,20 +124,27 @@ impl Collected {
         one(&mut text, "Branch", &self.branch);
         one(&mut text, "On the hook", &self.hooked);
         one(&mut text, "Molecule", &self.molecule);
+        one(
+            &mut text,
+            "How the worktree stands is not known",
+            &self.unknown,
+        );
+        let count = self.changed_files.len().saturating_sub(MOST_LINES);
+        let more = format!("and {count} more");
+        list(&mut text, "Changed files", &self.changed_files, &more);
         for (what, lines) in [
-            ("Changed files", &self.changed_files),
             ("Commits that no remote has", &self.unpushed),
             ("In progress", &self.in_progress),
             ("Ready", &self.ready),
             ("Inbox", &self.inbox),
         ] {
-            list(&mut text, what, lines);
+            list(&mut text, what, lines, "and more");
         }
         text
     }
 }
 
-fn list(text: &mut String, what: &str, lines: &[String]) {
+fn list(text: &mut String, what: &str, lines: &[String], more: &str) {
     if lines.is_empty() {
         return;
     }
@@ -133,7 +153,27 @@ fn list(text: &mut String, what: &str, lines: &[String]) {
         let _ = writeln!(text, "- {line}");
     }
     if lines.len() > MOST_LINES {
-        let _ = writeln!(text, "- and {} more", lines.len() - MOST_LINES);
+        let _ = writeln!(text, "- {more}");
+    }
+}
+
+/// Above what an earlier life had to say, in a letter that takes the place of its own.
+const CARRIED: &str = "## The letter before this one";
+
+/// The body of a letter that takes another's place while the life goes on for which that one
+/// was written: what that says still holds. Of one that was carried already the same stays.
+pub fn carrying(body: &str, before: &str, is_own: bool) -> String {
+    let body = body.trim_end();
+    let earlier = match (before.split_once(CARRIED), is_own) {
+        (Some((_, carried)), true) => carried.trim(),
+        (None, true) => "",
+        // One letter back is enough: what the one before it carried is older than a life.
+        (Some((own, _)), false) => own.trim(),
+        (None, false) => before.trim(),
+    };
+    match earlier {
+        "" => body.to_owned(),
+        earlier => format!("{body}\n\n{CARRIED}\n\n{earlier}"),
     }
 }
 
@@ -163,6 +203,38 @@ mod tests {
         assert_eq!(too_soon(10, 60), Some(50));
         assert_eq!(too_soon(-5, 60), Some(60), "a clock that went back");
         assert_eq!(too_soon(0, 0), None);
+    }
+
+    #[test]
+    fn what_an_earlier_life_wrote_is_carried_once() {
+        let first = carrying("State 1\n", "The roof is open.", false);
+        assert_eq!(first, format!("State 1\n\n{CARRIED}\n\nThe roof is open."));
+        let second = carrying("State 2", &first, true);
+        assert_eq!(second, first.replace("State 1", "State 2"));
+        // The next life is told of the one before it, and not of all.
+        let third = carrying("State 3", &second, false);
+        assert_eq!(third, format!("State 3\n\n{CARRIED}\n\nState 2"));
+        assert_eq!(carrying("State", "Old state", true), "State");
+        assert_eq!(carrying("State", "", false), "State");
+    }
+
+    #[test]
+    fn more_than_is_shown_is_not_counted_as_if_it_were_all() {
+        let collected = Collected {
+            unpushed: vec!["c".to_owned(); MOST_LINES + 1],
+            unknown: Some("git was stopped".to_owned()),
+            ..Collected::default()
+        };
+        assert_eq!(
+            collected.warnings(),
+            [
+                "more than 20 commits that no remote has",
+                "a worktree of which nobody knows how it stands: git was stopped"
+            ]
+        );
+        let text = collected.text();
+        assert!(text.contains("- c\n- and more\n"), "{text}");
+        assert!(text.contains("is not known: git was stopped\n"), "{text}");
     }
 
     #[test]

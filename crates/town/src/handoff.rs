@@ -81,7 +81,9 @@ pub fn intend(town: &Town, agent: &Identity, options: &HandoffOptions) -> Result
     // What is asked next is opened while tmux answers.
     let open_ahead = || Work::of(town).open_ahead();
     let container = containers::of_agent_while(town, agent, open_ahead)?;
-    let container = container.filter(|container| container.life().is_some());
+    // One that has died in its pane is dealt with as a crash, and told as that.
+    let runs = |it: &Container| it.life().is_some() && !it.pane().dead && !it.lost_agent_pane();
+    let container = container.filter(runs);
     let container = container.ok_or_else(|| {
         Problem::not_found(format!(
             "{agent} is not running, so it has nothing to hand over"
@@ -202,7 +204,7 @@ pub fn take_over(town: &Town, agent: &Identity) -> Result<Started> {
         branch: marker.branch,
     };
     let wishes = wishes(town, &container, &life, marker.mode, before)?;
-    let prepared = Prepared::new(town, agent, &wishes)?;
+    let prepared = Prepared::new(town, agent, &wishes).inspect_err(|_| call_off(town, agent))?;
     let mut started = start::take_over(town, prepared, container, None)?;
     started.warnings.extend(cut_off(marker.mode, &wishes));
     Ok(started)
@@ -228,10 +230,18 @@ pub fn go_on(
         (leave(town, intent, options), prepared.join())
     });
     let prepared = prepared.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    let prepared = prepared.inspect_err(|_| call_off(town, &intent.agent));
     let handed = handed?;
     let mut started = start::take_over(town, prepared?, container.clone(), Some(&handed))?;
     started.warnings.extend(cut_off(options.mode, &wishes));
     Ok((handed.letter.id, started))
+}
+
+/// Takes the marker away of a handoff that cannot happen: the life goes on. The letter stays
+/// on its hook; it is for whoever comes next, whenever that is.
+fn call_off(town: &Town, agent: &Identity) {
+    // One that stays is seen through: the journal knows that the life has not handed over.
+    let _ = remove_marker(town, agent);
 }
 
 /// What a cycle has to say that could not be one.
@@ -280,15 +290,17 @@ fn wishes(
 }
 
 /// Asks tmux to let the next life take over, and waits. Where all goes well the caller,
-/// who lives in the pane, does not live to see the answer.
-pub fn ask_for_take_over(town: &Town, container: &Container) -> Result<()> {
+/// who lives in the pane, rarely lives to see the answer: whether there is a next life now.
+pub fn ask_for_take_over(town: &Town, intent: &Intent) -> Result<bool> {
+    let container = &intent.container;
     const TAKE_OVER: &str = "#{q:@gt_bin} --town #{q:@gt_town} handoff --take-over #{q:@gt_agent} >/dev/null 2>&1 || true";
     let target = SessionName::try_from(container.name())
         .map_err(|error| Problem::usage(error.to_string()))?;
     town.server()
         .run(Command::new("run-shell").target(target).arg(TAKE_OVER))
-        .map(drop)
-        .map_err(|error| tmux_problem("tmux could not be asked for the next life", error))
+        .map_err(|error| tmux_problem("tmux could not be asked for the next life", error))?;
+    let now = containers::of_agent(town, &intent.agent)?;
+    Ok(now.is_some_and(|now| now.pane().tag_session != intent.life.id))
 }
 
 /// The life that a container holds. What a handoff needs of it tmux has nearly always said

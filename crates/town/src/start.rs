@@ -126,6 +126,13 @@ fn begin(
             .takes_over
             .as_ref()
             .and_then(|life| life.known.as_ref());
+        if let Some(stray) = known.and_then(|life| life.child_id.as_ref()) {
+            // Its handoff was cut off before it had a process: it has never lived.
+            sessions.record(&[Record {
+                failed_start: Some(true),
+                ..Sessions::ending(stray.clone(), End::of(Outcome::Crash))
+            }])?;
+        }
         remember(&sessions, begin.clone(), previous.as_ref(), known)?;
         is_recorded = true;
         fault::point(town, "handoff.recorded");

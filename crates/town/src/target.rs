@@ -19,17 +19,23 @@ pub fn resolve(town: &Town, text: &str) -> Result<Identity> {
 /// a slip, and not for one that has no work. One that is gone may have left something.
 pub fn known(town: &Town, text: &str) -> Result<Identity> {
     let agent = resolve(town, text)?;
+    check_known(town, &agent)?;
+    Ok(agent)
+}
+
+/// Refuses an agent of which nobody knows anything.
+pub fn check_known(town: &Town, agent: &Identity) -> Result<()> {
     let query = Query {
         agent: Some(agent.address()),
         limit: Some(1),
         ..Query::default()
     };
-    let is_known = directory::has(town, &agent)
+    let is_known = directory::has(town, agent)
         || Work::of(town).hooked(&agent.address())?.is_some()
         || !Sessions::of(town).find(&query)?.is_empty()
-        || containers::of_agent(town, &agent)?.is_some();
+        || containers::of_agent(town, agent)?.is_some();
     match is_known {
-        true => Ok(agent),
+        true => Ok(()),
         false => Err(Problem::not_found(format!("there is no agent {agent}"))
             .hint("`gt agents --all --stopped` shows who there is")),
     }

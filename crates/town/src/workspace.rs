@@ -73,10 +73,15 @@ pub fn is_worktree(role: Role) -> bool {
 /// asked: what that one says is nothing of the agent's.
 pub(crate) fn git_of<'a>(town: &'a Town, agent: &Identity, dir: &'a Path) -> Git<'a> {
     let git = Git::at(dir, town.around());
-    match is_worktree(agent.role()) || agent.role() == Role::Task {
+    match has_worktree(agent) {
         true => git.own_alone(),
         false => git,
     }
+}
+
+/// Whether the agent's folder should be a worktree.
+pub(crate) fn has_worktree(agent: &Identity) -> bool {
+    is_worktree(agent.role()) || agent.role() == Role::Task
 }
 
 /// Makes sure that the agent's folder is there and usable.

@@ -2,11 +2,12 @@ use super::{Answer, attach, done};
 use crate::context::Context;
 use crate::output;
 use clap::Args;
-use gt_core::handoff::Mode;
+use gt_core::handoff::{COMPACTION, Mode};
 use gt_core::merge::Leaving;
 use gt_core::prime::plain;
 use gt_core::work::WorkId;
-use gt_core::{Identity, Problem, Role};
+use gt_core::{Identity, Kind, Problem, Role};
+use gt_town::containers::Container;
 use gt_town::done::DoneOptions;
 use gt_town::handoff::{self, HandoffOptions, Intent};
 use gt_town::work::Work;
@@ -68,10 +69,21 @@ pub(crate) fn run(args: HandoffArgs, context: &Context) -> Answer {
     if let Some(agent) = &args.take_over {
         return take_over(&town, agent);
     }
-    let own = prime::who(&town).ok();
-    let (agent, item) = meaning(&town, args.what.as_deref(), own.as_ref())?;
+    let is_by_hook = args.reason.as_deref() == Some(COMPACTION);
+    hand_over(args, &town, context).inspect_err(|problem| {
+        // A program's hook has nobody to tell.
+        if is_by_hook {
+            hook_log::note(&town, "handoff", problem);
+        }
+    })
+}
+
+fn hand_over(args: HandoffArgs, town: &Town, context: &Context) -> Answer {
+    let own = prime::who(town).ok();
+    let (agent, item) = meaning(town, args.what.as_deref(), own.as_ref())?;
     // One that hands over runs us in the pane that is going to be replaced.
-    let is_self = own.as_ref() == Some(&agent) && context.around().var("TMUX_PANE").is_some();
+    let is_in_a_pane = context.around().var("TMUX_PANE").is_some();
+    let may_be_self = own.as_ref() == Some(&agent) && is_in_a_pane;
     let message = match args.stdin {
         true => Some(read_message()?),
         false => args.message.clone(),
@@ -99,15 +111,31 @@ pub(crate) fn run(args: HandoffArgs, context: &Context) -> Answer {
             );
         }
         return match args.dry_run {
-            true => would_put_back(&town, &agent, context),
-            false => put_back(&town, &agent, options, context),
+            true => would_put_back(town, &agent, context),
+            false => put_back(town, &agent, options, context),
         };
     }
-    let held = match args.auto || args.dry_run || is_self {
+    let is_only_said = args.auto || args.dry_run;
+    let mut held = match is_only_said || may_be_self {
         true => None,
-        false => Some(handoff::hold(&town, &agent)?),
+        false => Some(handoff::hold(town, &agent)?),
     };
-    let intent = handoff::intend(&town, &agent, &options)?;
+    let mut options = options;
+    let mut intent = match handoff::intend(town, &agent, &options) {
+        // The context is compacted in any case: what can be saved is saved.
+        Err(problem) if may_save_instead(&problem, &options) => {
+            options.mode = Mode::Auto;
+            output::warn(format!("{problem}: only its state is saved"));
+            held = None;
+            handoff::intend(town, &agent, &options)?
+        }
+        intent => intent?,
+    };
+    let is_self = may_be_self && is_in(&intent.container, town, context);
+    if may_be_self && !is_self && !is_only_said && options.mode != Mode::Auto {
+        held = Some(handoff::hold(town, &agent)?);
+        intent = handoff::intend(town, &agent, &options)?;
+    }
     if args.watch {
         attach::check(intent.container.name(), context)?;
     }
@@ -120,7 +148,7 @@ pub(crate) fn run(args: HandoffArgs, context: &Context) -> Answer {
         return dry_run(&intent, &options, context);
     }
     let Some(held) = held else {
-        let letter = handoff::leave(&town, &intent, &options)?.letter.id;
+        let letter = handoff::leave(town, &intent, &options)?.letter.id;
         let answer = answer(&intent, &options, &letter);
         if options.mode == Mode::Auto {
             let words = format!("The state of {agent} is saved in {letter}.");
@@ -129,11 +157,13 @@ pub(crate) fn run(args: HandoffArgs, context: &Context) -> Answer {
         // What comes now ends this very process: it is said before.
         let words = format!("{agent} hands over; {letter} is on its hook.");
         told(&answer, &words, context)?;
-        handoff::ask_for_take_over(&town, &intent.container)?;
-        return Err(Problem::failed("the next life has not taken over")
-            .hint("why stands in the town's .runtime/hooks.log; the letter is on the hook"));
+        return match handoff::ask_for_take_over(town, &intent)? {
+            true => Ok(ExitCode::SUCCESS),
+            false => Err(Problem::failed("the next life has not taken over")
+                .hint("why stands in the town's .runtime/hooks.log; the letter is on the hook")),
+        };
     };
-    let (letter, started) = handoff::go_on(&town, held, &intent, &options)?;
+    let (letter, started) = handoff::go_on(town, held, &intent, &options)?;
     for warning in &started.warnings {
         output::warn(warning);
     }
@@ -142,9 +172,25 @@ pub(crate) fn run(args: HandoffArgs, context: &Context) -> Answer {
     let words = format!("{agent} was handed over: {} goes on.", started.session);
     told(&answer, &words, context)?;
     match args.watch {
-        true => attach::go(&town, &started.container, false, context),
+        true => attach::go(town, &started.container, false, context),
         false => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// Whether this is the pane of the agent itself, and not one beside it.
+fn is_in(container: &Container, town: &Town, context: &Context) -> bool {
+    let around = context.around();
+    let pane = container.pane().pane.to_string();
+    around.var("TMUX_PANE") == Some(pane.as_str())
+        && attach::inside(around).is_none_or(|socket| socket == town.server().socket_path())
+}
+
+/// Whether a cycle before a compaction that is refused because it is too soon can at least
+/// save the state.
+fn may_save_instead(problem: &Problem, options: &HandoffOptions) -> bool {
+    problem.kind() == Kind::Conflict
+        && options.mode == Mode::Cycle
+        && options.reason.as_deref() == Some(COMPACTION)
 }
 
 fn answer(intent: &Intent, options: &HandoffOptions, letter: &WorkId) -> Value {
@@ -188,6 +234,7 @@ fn would_put_back(town: &Town, agent: &Identity, context: &Context) -> Answer {
         None => format!("{agent} has nothing on its hook to put back; its session would end."),
     };
     let answer = json!({"agent": agent.address(), "mode": "deferred", "item": item});
+    let answer = output::without_nulls(answer);
     told(&answer, &words, context)
 }
 
@@ -212,8 +259,10 @@ fn meaning(
     if let Some(agent) = own().ok().and_then(|own| of_the_same_rig(what, &own)) {
         return Ok((agent, None));
     }
-    let item = what.parse::<WorkId>().ok();
-    let item = item.filter(|item| Work::of(town).get(item).is_ok());
+    let item = match what.parse::<WorkId>() {
+        Ok(id) => existing(town, id)?,
+        Err(_) => None,
+    };
     match (target::resolve(town, what), item) {
         // An item is also the name of the task's agent, where it has one.
         (Ok(agent), Some(item)) if agent.role() == Role::Task => {
@@ -222,9 +271,22 @@ fn meaning(
                 None => Ok((own()?, Some(item))),
             }
         }
-        (Ok(agent), _) => Ok((agent, None)),
+        (Ok(agent), _) => {
+            // A slip is not to end the session of somebody who never was.
+            target::check_known(town, &agent)?;
+            Ok((agent, None))
+        }
         (Err(_), Some(item)) => Ok((own()?, Some(item))),
         (Err(problem), None) => Err(problem),
+    }
+}
+
+/// An item, if there is such a one. A store that cannot be read says nothing of it.
+fn existing(town: &Town, id: WorkId) -> Result<Option<WorkId>, Problem> {
+    match Work::of(town).get(&id) {
+        Ok(_) => Ok(Some(id)),
+        Err(problem) if problem.kind() == Kind::NotFound => Ok(None),
+        Err(problem) => Err(problem),
     }
 }
 
@@ -244,7 +306,7 @@ fn read_message() -> Result<String, Problem> {
 }
 
 fn dry_run(intent: &Intent, options: &HandoffOptions, context: &Context) -> Answer {
-    let answer = json!({
+    let answer = output::without_nulls(json!({
         "agent": intent.agent.address(),
         "session": intent.life.id,
         "container": intent.container.name(),
@@ -253,7 +315,7 @@ fn dry_run(intent: &Intent, options: &HandoffOptions, context: &Context) -> Answ
         "body": intent.body,
         "item": options.item,
         "state": intent.collected,
-    });
+    }));
     let with = match &options.item {
         Some(item) => format!(" with {item} on its hook"),
         None => String::new(),

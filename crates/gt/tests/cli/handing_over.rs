@@ -102,7 +102,7 @@ fn somebody_hands_an_agent_over() {
         "{}",
         told.stdout
     );
-    assert!(told.stderr.contains("1 changed files"), "{}", told.stderr);
+    assert!(told.stderr.contains("1 changed file"), "{}", told.stderr);
     assert_eq!(lives(&env, &[]).len(), 1, "it was only told");
     assert!(hooked(&env).get("letter").is_none());
     let answer = env.json(&[

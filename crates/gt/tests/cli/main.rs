@@ -32,6 +32,7 @@ mod mailing;
 mod mending;
 mod merging;
 mod molecules;
+mod not_handed_over;
 mod notified;
 mod operations;
 mod outside;

@@ -4,7 +4,7 @@ use crate::git::Status as Worktree;
 use crate::work::{Query, Work};
 use crate::{Result, Town, mail, molecule, workspace};
 use gt_core::Identity;
-use gt_core::handoff::Collected;
+use gt_core::handoff::{Collected, MOST_LINES};
 use gt_core::mail::Letter;
 use gt_core::record::Record;
 use gt_core::work::{Item, Status};
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// A repository that does not answer must hold up nobody.
 const LIMIT: Duration = Duration::from_secs(10);
 /// As much as is shown of each, and one more to know that there is more.
-const MOST: usize = 21;
+const MOST: usize = MOST_LINES + 1;
 
 pub(super) fn state(town: &Town, agent: &Identity, life: &Record) -> Result<Collected> {
     // git answers while the rest is read.
@@ -29,6 +29,7 @@ pub(super) fn state(town: &Town, agent: &Identity, life: &Record) -> Result<Coll
             branch: found.branch,
             changed_files: found.changed_files,
             unpushed: found.unpushed,
+            unknown: found.unknown,
             ..collected
         })
     })
@@ -79,31 +80,30 @@ fn inbox(town: &Town, address: &str) -> Result<Vec<String>> {
     Ok(unread.iter().map(line).collect())
 }
 
-/// Where there is no repository there is nothing to say of one.
+/// Where there is no repository there is nothing to say of one, unless there should be.
 fn repository(town: &Town, agent: &Identity, dir: &Path) -> Collected {
     let git = workspace::git_of(town, agent, dir).within(LIMIT);
-    let log = [
-        "log",
-        "--format=%h %s",
-        "--max-count=21",
-        "HEAD",
-        "--not",
-        "--remotes",
-    ];
+    let most = format!("--max-count={MOST}");
+    let log = ["log", "--format=%h %s", &most, "HEAD", "--not", "--remotes"];
     // Each is a process, and they do not need each other.
     let (worktree, log) = std::thread::scope(|scope| {
         let log = scope.spawn(|| git.run(log));
         (Worktree::of(git), log.join())
     });
-    let Ok(worktree) = worktree else {
-        return Collected::default();
-    };
-    let log = log.map(Result::unwrap_or_default).unwrap_or_default();
+    let log = log.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    let unknown = worktree.as_ref().err().or(log.as_ref().err());
+    let unknown = unknown.filter(|_| workspace::has_worktree(agent));
     Collected {
-        branch: worktree.branch,
-        changed_files: worktree.changed,
-        unpushed: log.lines().map(str::to_owned).collect(),
-        ..Collected::default()
+        unknown: unknown.map(|problem| problem.to_string()),
+        unpushed: log.unwrap_or_default().lines().map(str::to_owned).collect(),
+        ..worktree.map_or_else(
+            |_| Collected::default(),
+            |worktree| Collected {
+                branch: worktree.branch,
+                changed_files: worktree.changed,
+                ..Collected::default()
+            },
+        )
     }
 }
 

@@ -205,6 +205,18 @@ pub(super) fn send_along(db: &Connection, agent: &str, id: &WorkId) -> Result<Op
     Ok(work)
 }
 
+/// What an agent's last life wrote to it, as it hangs on the hook.
+pub(super) fn note_of(db: &Connection, agent: &str) -> Result<Option<Item>> {
+    let Some(present) = of_agent(db, agent)? else {
+        return Ok(None);
+    };
+    match present.letter {
+        Some(letter) => Ok(Some(letter)),
+        None if letters::is_note(db, &present.item.id)? => Ok(Some(present.item)),
+        None => Ok(None),
+    }
+}
+
 /// Refuses an item that cannot be put on an agent's hook. Gives what hangs there: the item
 /// itself, or a letter that makes room for it.
 fn check_free(db: &Connection, agent: &str, id: &WorkId) -> Result<Option<Hooked>> {

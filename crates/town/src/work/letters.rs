@@ -9,6 +9,7 @@ use super::store::problem;
 use crate::Result;
 use crate::sessions::timestamp;
 use gt_core::Problem;
+use gt_core::handoff::carrying;
 use gt_core::mail::{self, KIND, LABEL, Letter, PREFIX};
 use gt_core::work::{Item, Status, USUAL_PRIORITY, WorkId, check_priority, check_word};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -90,7 +91,14 @@ impl Work {
                 true => super::molecules::hand_over(db, agent)?,
                 false => None,
             };
-            let id = match unfinished(db, agent, &label)? {
+            let mut draft = draft.clone();
+            let own = unfinished(db, agent, &label)?;
+            // A life that goes on has not answered what was left to it.
+            if let (false, Some(before)) = (ends, super::hook::note_of(db, agent)?) {
+                let is_own = own.as_ref() == Some(&before.id);
+                draft.body = carrying(&draft.body, &before.description, is_own);
+            }
+            let id = match own {
                 Some(id) => {
                     rewrite(db, &id, &draft)?;
                     id

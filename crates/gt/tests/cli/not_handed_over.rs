@@ -1,0 +1,124 @@
+//! Handoffs that cannot be, or are not what they look like: nothing is pretended, and no
+//! word is lost.
+
+use crate::env::{PATIENCE, TestEnv, run, signal};
+use crate::remembered::lives;
+use gt_tmux::testing::wait_until;
+use rustix::process::Signal;
+use serde_json::Value;
+use std::fs;
+
+const MAX: &str = "gastown/crew/max";
+
+fn with_max() -> TestEnv {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["start", MAX]).ok();
+    env
+}
+
+/// Runs it as the agent does, in this pane.
+fn as_max(env: &TestEnv, args: &[&str], pane: &str) -> crate::env::Answer {
+    let mut command = env.gt_command(args);
+    run(command.env("GT_ROLE", MAX).env("TMUX_PANE", pane))
+}
+
+fn letter(env: &TestEnv) -> Value {
+    env.json(&["hook", "--agent", MAX])
+}
+
+#[test]
+fn a_slip_is_no_polecat_that_puts_its_work_back() {
+    let env = with_max();
+    let words = ["handoff", "gt-zzzzz", "--force", "-m", "important"];
+    for more in [&[][..], &["--dry-run"]] {
+        let refused = as_max(&env, &[&words[..], more].concat(), "%0").fails(3);
+        assert_eq!(refused.stdout, "", "{refused:?}");
+    }
+    assert_eq!(lives(&env, &["--agent", MAX]).len(), 1);
+}
+
+#[test]
+fn one_that_has_died_does_not_hand_over() {
+    let env = TestEnv::with_crew(&["max"]);
+    let role = env.town().join("roles/crew.toml");
+    fs::create_dir_all(role.parent().unwrap()).unwrap();
+    fs::write(role, "[start]\nauto_respawn = false\n").unwrap();
+    env.gt(&["start", MAX]).ok();
+    signal(env.pid(MAX), Signal::KILL);
+    wait_until("it is dead", PATIENCE, || {
+        (env.format("gt-crew-max", "#{pane_dead}") == "1").then_some(())
+    });
+    let refused = env.gt(&["handoff", MAX, "--force", "-m", "x"]).fails(3);
+    assert!(refused.stderr.contains("gt start"), "{refused:?}");
+    env.gt(&["sync"]).ok();
+    assert_eq!(lives(&env, &[])[0]["outcome"], "crash");
+}
+
+#[test]
+fn from_another_pane_it_is_told_how_it_went() {
+    let env = with_max();
+    let told = as_max(&env, &["handoff", "--force", "-m", "x", "--json"], "%99").ok();
+    assert_eq!(told.json()["successor"], env.agent(MAX)["session"]);
+    assert_eq!(lives(&env, &["--agent", MAX]).len(), 2);
+    // And from its own, by somebody who outlives it.
+    let pane = env.agent(MAX)["pane"].as_str().unwrap().to_owned();
+    as_max(&env, &["handoff", "--force", "-m", "y"], &pane).ok();
+    assert_eq!(lives(&env, &["--agent", MAX]).len(), 3);
+}
+
+#[test]
+fn what_was_left_to_a_life_survives_its_compactions() {
+    let env = with_max();
+    env.gt(&["handoff", MAX, "--force", "-m", "The north side is open."])
+        .ok();
+    for _ in 0..2 {
+        env.gt(&["handoff", MAX, "--auto", "--reason", "compaction"])
+            .ok();
+        let text = letter(&env)["description"].as_str().unwrap().to_owned();
+        assert!(text.contains("State at the handoff"), "{text}");
+        assert_eq!(text.matches("The north side is open.").count(), 1, "{text}");
+    }
+}
+
+#[test]
+fn a_cycle_that_comes_too_soon_before_a_compaction_saves_the_state() {
+    let env = with_max();
+    env.gt(&["handoff", MAX, "--cycle"]).fails(4);
+    let told = env
+        .gt(&["handoff", MAX, "--cycle", "--reason", "compaction"])
+        .ok();
+    assert!(told.stderr.contains("only its state is saved"), "{told:?}");
+    assert_eq!(lives(&env, &["--agent", MAX]).len(), 1);
+    assert_eq!(letter(&env)["title"], "Handoff: compaction");
+    // What fails there is written down: a program's hook has nobody to tell.
+    env.gt(&["handoff", "amy", "--auto", "--reason", "compaction"])
+        .fails(3);
+    let log = fs::read_to_string(env.town().join(".runtime/hooks.log")).unwrap();
+    assert!(log.contains("amy"), "{log}");
+}
+
+#[test]
+fn a_handoff_that_cannot_be_leaves_no_marker() {
+    let env = with_max();
+    let preset = env.town().join("harnesses/demo.toml");
+    fs::create_dir_all(preset.parent().unwrap()).unwrap();
+    fs::write(preset, "[command]\nprogram = 'not-there'\n").unwrap();
+    env.gt(&["handoff", MAX, "--force", "-m", "x"]).fails(5);
+    let marker = env.town().join(".runtime/handoffs");
+    let left = fs::read_dir(marker).unwrap().flatten();
+    let left: Vec<_> = left.map(|entry| entry.file_name()).collect();
+    assert!(left.is_empty(), "{left:?}");
+    assert_eq!(lives(&env, &["--status", "running"]).len(), 1);
+}
+
+#[test]
+fn a_life_that_never_came_is_not_told_as_running() {
+    let env = with_max();
+    let mut command = env.gt_command(&["handoff", MAX, "--force", "-m", "Go on"]);
+    let killed = run(command.env("GT_FAULT", "handoff.recorded"));
+    assert_eq!(killed.code, -9, "{killed:?}");
+    env.gt(&["handoff", MAX, "--force", "-m", "Go on"]).ok();
+    let running = lives(&env, &["--status", "running"]);
+    assert_eq!(running.len(), 1, "{running:?}");
+    assert_eq!(running[0]["id"], env.agent(MAX)["session"]);
+}
