@@ -3,11 +3,11 @@
 use crate::events::Events;
 use crate::sessions::{Query, Sessions};
 use crate::work::{Hooked, Work};
-use crate::{Result, Town};
+use crate::{Result, Town, hook_log};
+use gt_core::Identity;
 use gt_core::event::Event;
 use gt_core::record::{Record, Status};
 use gt_core::work::WorkId;
-use gt_core::{Identity, mail};
 
 /// Puts an item on an agent's hook. A life of it that runs now works on this.
 pub fn put(town: &Town, agent: &Identity, id: &WorkId) -> Result<Hooked> {
@@ -20,27 +20,38 @@ pub fn put(town: &Town, agent: &Identity, id: &WorkId) -> Result<Hooked> {
     if !was_there {
         tell(town, "hook", &address, id);
     }
+    // It hangs there, whatever becomes of the note: nobody may take it for a failure.
+    if let Err(problem) = note_unit(town, &address, &hooked) {
+        hook_log::note(town, "hook", &problem);
+    }
+    Ok(hooked)
+}
+
+/// Notes with the life that runs now what it works on.
+fn note_unit(town: &Town, address: &str, hooked: &Hooked) -> Result<()> {
+    // A letter on the hook says how to go on, and is no unit of work.
+    let Some(unit) = hooked.unit() else {
+        return Ok(());
+    };
     let sessions = Sessions::of(town);
     let running = sessions.find(&Query {
-        agent: Some(address),
+        agent: Some(address.to_owned()),
         status: Some(Status::Running.word().to_owned()),
         limit: Some(1),
         ..Query::default()
     })?;
     let lines: Vec<Record> = running
         .iter()
-        // A letter on the hook says how to go on, and is no unit of work.
-        .filter(|_| hooked.item.kind != mail::KIND)
-        .filter(|life| life.work_unit.as_deref() != Some(id.as_str()))
+        .filter(|life| life.work_unit.as_deref() != Some(unit.as_str()))
         .map(|life| Record {
-            work_unit: Some(id.to_string()),
+            work_unit: Some(unit.to_string()),
             ..Record::about(&life.id)
         })
         .collect();
-    if !lines.is_empty() {
-        sessions.record(&lines)?;
+    match lines.is_empty() {
+        true => Ok(()),
+        false => sessions.record(&lines),
     }
-    Ok(hooked)
 }
 
 /// Takes off what an agent has on its hook.

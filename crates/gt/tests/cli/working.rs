@@ -361,3 +361,20 @@ fn a_checkpoint_says_where_the_work_stood() {
     assert_eq!(read(), Value::Null);
     env.gt(&["checkpoint", "read"]).fails(2);
 }
+
+#[test]
+fn what_hangs_on_a_hook_hangs_there_whatever_the_journal_says() {
+    let env = TestEnv::with_crew(&["max"]);
+    let item = env.json(&["work", "create", "Mend the roof", "--rig", "gastown"]);
+    let id = item["id"].as_str().unwrap();
+    env.gt(&["start", "gastown/max"]).ok();
+    let journal = env.town().join(".sessions");
+    fs::rename(&journal, env.path("away")).unwrap();
+    fs::write(&journal, "in the way").unwrap();
+    env.gt(&["hook", id, "--agent", "gastown/max"]).ok();
+    let log = fs::read_to_string(env.town().join(".runtime/hooks.log")).unwrap();
+    assert!(log.contains("hook: "), "{log}");
+    fs::remove_file(&journal).unwrap();
+    fs::rename(env.path("away"), &journal).unwrap();
+    assert_eq!(env.json(&["hook", "--agent", "gastown/max"])["id"], id);
+}
