@@ -86,17 +86,15 @@ pub fn default_for(town: &Town, preset: &Preset) -> Result<Option<PathBuf>> {
 }
 
 pub fn list(town: &Town) -> Result<Vec<Account>> {
-    let accounts = Accounts::read(town)?;
-    let names = accounts.accounts.keys();
-    Ok(names.map(|name| accounts.shown(town, name)).collect())
+    Ok(Accounts::read(town)?.all_shown(town))
 }
 
-/// The account whose folder this is.
-pub fn named_by(town: &Town, folder: &Path) -> Result<Option<String>> {
-    let found = list(town)?
-        .into_iter()
-        .find(|account| account.folders.values().any(|known| known == folder));
-    Ok(found.map(|account| account.account))
+impl Account {
+    /// The one whose folder this is.
+    pub fn with_folder<'a>(accounts: &'a [Account], folder: &Path) -> Option<&'a Account> {
+        let has = |account: &&Account| account.folders.values().any(|known| known == folder);
+        accounts.iter().find(has)
+    }
 }
 
 /// Makes an account, or adds a program to one.
@@ -112,7 +110,7 @@ pub fn add(town: &Town, account: &str, preset: &Preset, folder: Option<&Path>) -
             ))
             .hint("`gt account list` shows it"));
         }
-        let own = Path::new(OWN_FOLDERS).join(account).join(&preset.name);
+        let own = own_folder(account, &preset.name);
         let folder = folder.map_or(own, |given| plain(&town.around().current_dir.join(given)));
         files::make_dir(&town.root().join(&folder))?;
         folders.insert(preset.name.clone(), folder);
@@ -138,22 +136,36 @@ pub fn make_default(town: &Town, account: &str, harness: Option<&str>) -> Result
     })
 }
 
+/// Lets new agents use the programs' own folders again: those of this harness, or all.
+pub fn use_none(town: &Town, harness: Option<&str>) -> Result<Vec<Account>> {
+    if let Some(harness) = harness {
+        harnesses::resolve(town, harness)?;
+    }
+    Accounts::change(town, |accounts| {
+        let is_other = |name: &String| harness.is_some_and(|harness| harness != name);
+        accounts.defaults.retain(|name, _| is_other(name));
+        Ok(accounts.all_shown(town))
+    })
+}
+
 /// Forgets an account. Its folders stay unless they are to be purged, and those that
 /// somebody has chosen stay in any case: we did not make them.
 pub fn remove(town: &Town, account: &str, purge: bool, dry_run: bool) -> Result<Removed> {
-    let own = town.root().join(OWN_FOLDERS).join(account);
     let remove = |accounts: &mut Accounts| {
-        let shown = accounts
-            .get(account)
-            .map(|_| accounts.shown(town, account))?;
-        let all = shown.folders.into_values();
-        let (purged, kept): (Vec<_>, Vec<_>) =
-            all.partition(|folder| purge && folder.starts_with(&own));
-        if !purged.is_empty() {
-            check_unused(town, &purged)?;
+        let (mut purged, mut kept) = (Vec::new(), Vec::new());
+        for (harness, folder) in accounts.get(account)? {
+            let place = town.root().join(folder);
+            match purge && *folder == own_folder(account, harness) {
+                true => purged.push(place),
+                false => kept.push(place),
+            }
         }
         accounts.accounts.remove(account);
         accounts.defaults.retain(|_, name| name != account);
+        if !purged.is_empty() {
+            check_unnamed(&accounts.all_shown(town), &kept, &purged)?;
+            check_unused(town, &purged)?;
+        }
         Ok(Removed {
             account: account.to_owned(),
             purged,
@@ -163,11 +175,20 @@ pub fn remove(town: &Town, account: &str, purge: bool, dry_run: bool) -> Result<
     if dry_run {
         return remove(&mut Accounts::read(town)?);
     }
-    let removed = Accounts::change(town, remove)?;
-    if !removed.purged.is_empty() {
+    // Held to the end: a new account of this name would get the folder that is deleted.
+    let _lock = Accounts::lock(town)?;
+    let removed = Accounts::change_locked(town, remove)?;
+    for folder in &removed.purged {
         // Nothing names it any more: what a kill leaves of it is only a folder.
-        std::fs::remove_dir_all(&own).map_err(|error| files::cannot("remove", &own, &error))?;
+        match std::fs::remove_dir_all(folder) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(files::cannot("remove", folder, &error));
+            }
+            _ => {}
+        }
     }
+    // What else is below it is not ours to delete: then it is not empty, and stays.
+    let _ = std::fs::remove_dir(town.root().join(OWN_FOLDERS).join(account));
     Ok(removed)
 }
 
@@ -183,8 +204,15 @@ impl Accounts {
 
     /// Changes the file, whole or not at all, and one at a time.
     fn change<T>(town: &Town, change: impl FnOnce(&mut Accounts) -> Result<T>) -> Result<T> {
-        let lock = town.runtime_dir().join("locks/accounts.lock");
-        let _lock = FileLock::take(&lock, PATIENCE)?;
+        let _lock = Accounts::lock(town)?;
+        Accounts::change_locked(town, change)
+    }
+
+    fn lock(town: &Town) -> Result<FileLock> {
+        FileLock::take(&town.runtime_dir().join("locks/accounts.lock"), PATIENCE)
+    }
+
+    fn change_locked<T>(town: &Town, change: impl FnOnce(&mut Accounts) -> Result<T>) -> Result<T> {
         let mut accounts = Accounts::read(town)?;
         let answer = change(&mut accounts)?;
         let text = toml::to_string(&accounts)
@@ -204,6 +232,11 @@ impl Accounts {
         })
     }
 
+    fn all_shown(&self, town: &Town) -> Vec<Account> {
+        let names = self.accounts.keys();
+        names.map(|name| self.shown(town, name)).collect()
+    }
+
     fn shown(&self, town: &Town, account: &str) -> Account {
         let folders = self.accounts.get(account).into_iter().flatten();
         let defaults = self.defaults.iter().filter(|(_, name)| *name == account);
@@ -219,6 +252,12 @@ impl Accounts {
 
 fn path(town: &Town) -> PathBuf {
     town.root().join("accounts.toml")
+}
+
+/// The folder that we make, from the town's root on. One that somebody gave is written from
+/// the root of all, so that it is told from ours wherever it is.
+fn own_folder(account: &str, harness: &str) -> PathBuf {
+    Path::new(OWN_FOLDERS).join(account).join(harness)
 }
 
 /// A path without `.` and `..`, by its text alone: two names of one folder would be two.
@@ -252,6 +291,24 @@ fn check_takes_a_folder(town: &Town, preset: &Preset) -> Result<()> {
     .hint(format!("these do: {}", able.join(", "))))
 }
 
+/// A folder that another account has, or a part of it, is not deleted.
+fn check_unnamed(others: &[Account], kept: &[PathBuf], purged: &[PathBuf]) -> Result<()> {
+    let of_others = others.iter().flat_map(|account| {
+        let folders = account.folders.values();
+        folders.map(move |folder| (format!("the account {}", account.account), folder))
+    });
+    let chosen = kept
+        .iter()
+        .map(|folder| ("somebody's choice".to_owned(), folder));
+    for (who, folder) in of_others.chain(chosen) {
+        if let Some(hit) = purged.iter().find(|purged| is_below(folder, purged)) {
+            let problem = Problem::conflict(format!("{} holds a folder of {who}", hit.display()));
+            return Err(problem.hint("without `--purge` all folders stay"));
+        }
+    }
+    Ok(())
+}
+
 /// A folder in which an agent works now is not deleted.
 fn check_unused(town: &Town, folders: &[PathBuf]) -> Result<()> {
     let running = Sessions::of(town).find(&Query {
@@ -260,12 +317,20 @@ fn check_unused(town: &Town, folders: &[PathBuf]) -> Result<()> {
     })?;
     for life in running {
         let start = StartOptions::from_tag(life.start.as_deref().unwrap_or_default());
-        let used = start.config_dir.map(PathBuf::from);
-        if used.is_some_and(|used| folders.contains(&used)) {
+        let Some(used) = start.config_dir.map(PathBuf::from) else {
+            continue;
+        };
+        if folders.iter().any(|folder| is_below(&used, folder)) {
             let agent = life.agent.unwrap_or(life.id);
             return Err(Problem::conflict(format!("{agent} runs with this account"))
                 .hint(format!("`gt stop {agent}` first")));
         }
     }
     Ok(())
+}
+
+/// Whether a folder is another or a part of it, by whatever names.
+fn is_below(inner: &Path, outer: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    inner.starts_with(outer) || real(inner).starts_with(real(outer))
 }

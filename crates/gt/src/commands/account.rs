@@ -27,6 +27,7 @@ pub(crate) enum AccountCommand {
 /// Log in by starting an agent with it: `gt start TARGET --account NAME`.
 #[derive(Debug, Args)]
 pub(crate) struct AddArgs {
+    /// What the account is called
     name: String,
     /// A folder that the program uses already [default: one in the town]
     #[arg(long, value_name = "DIR")]
@@ -39,8 +40,13 @@ pub(crate) struct AddArgs {
 /// Let new agents use an account
 #[derive(Debug, Args)]
 pub(crate) struct UseArgs {
-    name: String,
-    /// Only agents of this program [default: of all that the account is for]
+    /// The account; `gt account list` shows which there are
+    #[arg(required_unless_present = "none")]
+    name: Option<String>,
+    /// None any more: new agents use their programs' own folders
+    #[arg(long, conflicts_with = "name")]
+    none: bool,
+    /// Only agents of this program [default: of all that the account is for, or of all]
     #[arg(long, value_name = "NAME")]
     harness: Option<String>,
 }
@@ -48,8 +54,9 @@ pub(crate) struct UseArgs {
 /// Forget an account; its folders stay
 #[derive(Debug, Args)]
 pub(crate) struct RemoveArgs {
+    /// The account; `gt account list` shows which there are
     name: String,
-    /// Delete its folders in the town too, with login and conversations
+    /// Delete the folders too that gt made for it, with login and conversations
     #[arg(long)]
     purge: bool,
     /// Only say what would be removed
@@ -71,8 +78,17 @@ pub(crate) fn run(command: AccountCommand, context: &Context) -> Answer {
         }
         AccountCommand::List => list(&account::list(&town)?, context)?,
         AccountCommand::Use(args) => {
-            let account = account::make_default(&town, &args.name, args.harness.as_deref())?;
-            told(&account, &format!("New agents use {}", args.name), context)?;
+            let harness = args.harness.as_deref();
+            match &args.name {
+                Some(name) => {
+                    let account = account::make_default(&town, name, harness)?;
+                    told(&account, &format!("New agents use {name}"), context)?;
+                }
+                None => {
+                    let accounts = account::use_none(&town, harness)?;
+                    told_none(&accounts, harness, context)?;
+                }
+            }
         }
         AccountCommand::Remove(args) => remove(&args, &town, context)?,
     }
@@ -121,6 +137,18 @@ fn told(account: &Account, words: &str, context: &Context) -> Result<(), Problem
         )))?;
     }
     Ok(())
+}
+
+fn told_none(
+    accounts: &[Account],
+    harness: Option<&str>,
+    context: &Context,
+) -> Result<(), Problem> {
+    if context.json {
+        return output::json(&accounts);
+    }
+    let of = harness.map_or_else(String::new, |harness| format!(" of {harness}"));
+    output::line(format!("New agents{of} use no account."))
 }
 
 fn list(accounts: &[Account], context: &Context) -> Result<(), Problem> {

@@ -136,3 +136,41 @@ fn an_agent_starts_with_an_account_and_comes_back_with_it() {
     env.gt(&["crew", "start", "max", "--account", "nosuch"])
         .fails(3);
 }
+
+#[test]
+fn a_purge_deletes_what_gt_made_for_the_account_and_nothing_else() {
+    let env = TestEnv::with_crew(&["amy"]);
+    let add = |args: &[&str]| env.gt(&[&["account", "add"], args].concat()).ok();
+    let purge = |name: &str| env.gt(&["account", "remove", name, "--purge"]);
+    let of = |name: &str| env.town().join(".accounts").join(name);
+    add(&["work"]);
+    env.gt(&["crew", "start", "amy", "--account", "work"]).ok();
+    // Forgotten, and the agent goes on in its folder: a later account has not got that.
+    env.gt(&["account", "remove", "work"]).ok();
+    add(&["work", "--harness", "codex"]);
+    purge("work").ok();
+    assert!(of("work/demo/sessions").is_dir() && !of("work/codex").exists());
+    // Named again, it is what an agent runs with.
+    add(&["work"]);
+    let refused = purge("work").fails(4).stderr;
+    assert!(refused.contains("gastown/crew/amy"), "{refused}");
+    env.gt(&["stop", "gastown/amy"]).ok();
+    // What another account names stays, and so does what somebody chose, wherever it is.
+    let within = of("work/demo/deep");
+    add(&["other", "--config-dir", within.to_str().unwrap()]);
+    let refused = purge("work").fails(4).stderr;
+    assert!(refused.contains("the account other"), "{refused}");
+    env.gt(&["account", "remove", "work", "--purge", "--dry-run"])
+        .fails(4);
+    env.gt(&["account", "remove", "other"]).ok();
+    let chosen = of("mine/chosen");
+    add(&["mine", "--config-dir", chosen.to_str().unwrap()]);
+    let look = env.json(&["account", "remove", "mine", "--purge", "--dry-run"]);
+    assert_eq!(
+        (&look["purged"], &look["kept"]),
+        (&json!([]), &json!([chosen]))
+    );
+    purge("mine").ok();
+    purge("work").ok();
+    assert!(chosen.is_dir() && !of("work").exists());
+}
