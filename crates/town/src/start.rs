@@ -31,8 +31,8 @@ use crate::sessions::{End, Sessions};
 use crate::stop::Leaving;
 use crate::work::HandedOver;
 use crate::{
-    Result, Town, epilogue, fault, hooks, look, monitor, neighbours, pidfile, processes, rig,
-    roles, save, stop, usage, workspace,
+    Result, Town, epilogue, fault, hooks, look, monitor, neighbours, pidfile, processes, respawn,
+    rig, roles, save, stop, usage, workspace,
 };
 use container::Made;
 use gt_core::problem::Kind;
@@ -296,6 +296,34 @@ pub fn check(town: &Town, identity: &Identity, options: &StartOptions) -> Result
         return Ok(());
     }
     Err(prepared.no_folder())
+}
+
+/// The wishes for starting an agent anew that has a container: where they name no folder,
+/// its program gets the one that it has, because its conversations are there. That of
+/// another program is none of its.
+pub fn wishes_again(
+    town: &Town,
+    identity: &Identity,
+    options: &StartOptions,
+) -> Result<StartOptions> {
+    let is_named = options.config_dir.is_some() || options.account.is_some();
+    let container = match is_named {
+        true => None,
+        false => containers::of_agent(town, identity)?,
+    };
+    let Some(container) = container else {
+        return Ok(options.clone());
+    };
+    let before = respawn::first_wishes(town, &container)?;
+    let prepared = Prepared::new(town, identity, options)?;
+    if before.harness.as_deref() != Some(prepared.preset.name.as_str()) {
+        return Ok(options.clone());
+    }
+    Ok(StartOptions {
+        config_dir: before.config_dir,
+        keeps_folder: true,
+        ..options.clone()
+    })
 }
 
 /// Refuses a tmux that lacks what a start needs, before anything is made.

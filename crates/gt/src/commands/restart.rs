@@ -6,6 +6,7 @@ use gt_core::{Identity, Problem};
 use gt_town::agents::{self as engine, Wanted};
 use gt_town::start::StartOptions;
 use gt_town::{Town, roles};
+use std::borrow::Cow;
 
 /// Stops those that run and starts them all.
 pub(crate) fn restart(
@@ -29,16 +30,13 @@ pub(crate) fn restart(
         }
     }
     // What could not be started again is not stopped.
+    let mut again: Vec<start::Wanted<'_>> = Vec::new();
     for identity in wanted {
-        gt_town::start::check(town, identity, options)?;
+        let options = gt_town::start::wishes_again(town, identity, options)?;
+        gt_town::start::check(town, identity, &options)?;
+        again.push((identity, Cow::Owned(options)));
     }
     // The JSON answer is that of the start.
     stop::stop_into(town, &running, false, context, &mut Vec::new())?;
-    start::start_many(
-        town,
-        wanted,
-        options,
-        context,
-        start::RunningAlready::IsAProblem,
-    )
+    start::start_each(town, &again, context, start::RunningAlready::IsAProblem)
 }

@@ -9,6 +9,7 @@ use gt_core::{Identity, Kind, Problem};
 use gt_town::start::{StartOptions, Started};
 use gt_town::{Town, start, target};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -58,17 +59,35 @@ pub(crate) fn start_many(
     context: &Context,
     running_already: RunningAlready,
 ) -> Answer {
+    let each: Vec<Wanted<'_>> = identities
+        .iter()
+        .map(|identity| (identity, Cow::Borrowed(options)))
+        .collect();
+    start_each(town, &each, context, running_already)
+}
+
+/// An agent, and how it is to be started.
+pub(crate) type Wanted<'a> = (&'a Identity, Cow<'a, StartOptions>);
+
+/// The same where each has wishes of its own.
+pub(crate) fn start_each(
+    town: &Town,
+    all: &[Wanted<'_>],
+    context: &Context,
+    running_already: RunningAlready,
+) -> Answer {
     context.catch_interrupts();
-    let mut wanted: Vec<Identity> = Vec::new();
-    for identity in identities {
-        if !wanted.contains(identity) {
-            wanted.push(identity.clone());
+    let mut wanted: Vec<&Wanted<'_>> = Vec::new();
+    for one in all {
+        if !wanted.iter().any(|(identity, _)| *identity == one.0) {
+            wanted.push(one);
         }
     }
-    for warning in start::pre_sync(town, &wanted) {
+    let identities: Vec<Identity> = wanted.iter().map(|(agent, _)| (*agent).clone()).collect();
+    for warning in start::pre_sync(town, &identities) {
         output::warn(warning);
     }
-    let results = start_in_parallel(town, &wanted, options);
+    let results = start_in_parallel(town, &wanted);
     let mut failures: Vec<(&Identity, &Problem)> = Vec::new();
     let mut documents: Vec<Value> = Vec::new();
     let paint = Paint::for_stdout();
@@ -152,15 +171,12 @@ pub(crate) fn finish_as<T: Display>(
 
 type StartResult = (Identity, Result<Started, Problem>);
 
-fn start_in_parallel(
-    town: &Town,
-    identities: &[Identity],
-    options: &StartOptions,
-) -> Vec<StartResult> {
-    let results = in_parallel(town, "starting", identities, |identity| {
+fn start_in_parallel(town: &Town, wanted: &[&Wanted<'_>]) -> Vec<StartResult> {
+    let results = in_parallel(town, "starting", wanted, |(identity, options)| {
         start::start(town, identity, options)
     });
-    identities.iter().cloned().zip(results).collect()
+    let identities = wanted.iter().map(|(identity, _)| (*identity).clone());
+    identities.zip(results).collect()
 }
 
 /// As many at a time as the town allows; the answers in the order of the question.

@@ -129,6 +129,7 @@ impl StartFlags {
             extra_env: self.extra_env(context)?,
             config_dir: self.config_dir.clone(),
             account: self.account.clone(),
+            keeps_folder: false,
             theme: self.theme.clone(),
             wait_for_agent: off(self.no_wait),
             keep_on_timeout: self.keep_on_timeout,

@@ -174,3 +174,34 @@ fn a_purge_deletes_what_gt_made_for_the_account_and_nothing_else() {
     purge("work").ok();
     assert!(chosen.is_dir() && !of("work").exists());
 }
+
+#[test]
+fn what_is_in_use_changes_no_agent_that_has_begun() {
+    let env = TestEnv::with_crew(&["max"]);
+    for name in ["work", "home"] {
+        env.gt(&["account", "add", name]).ok();
+    }
+    let of = |name: &str| json!(env.town().join(format!(".accounts/{name}/demo")));
+    let restart = |args: &[&str]| {
+        env.gt(&[&["crew", "restart", "max"], args].concat()).ok();
+        folder(&env)
+    };
+    env.gt(&["crew", "start", "max"]).ok();
+    env.gt(&["account", "use", "home"]).ok();
+    assert_eq!(restart(&[]), Value::Null, "it had none");
+    assert_eq!(restart(&["--account", "work"]), of("work"));
+    assert_eq!(restart(&[]), of("work"));
+    env.gt(&["stop", "gastown/max"]).ok();
+    env.gt(&["crew", "start", "max"]).ok();
+    assert_eq!(folder(&env), of("home"), "a start is a new one");
+    env.gt(&["stop", "gastown/max"]).ok();
+    env.gt(&["account", "use"]).fails(2);
+    env.gt(&["account", "use", "--none", "--harness", "nosuch"])
+        .fails(3);
+    let other = env.json(&["account", "use", "--none", "--harness", "codex"]);
+    assert_eq!(other[0]["default_for"], json!(["demo"]));
+    let none = env.json(&["account", "use", "--none"]);
+    assert_eq!(none[0]["default_for"], json!([]));
+    env.gt(&["crew", "start", "max"]).ok();
+    assert_eq!(folder(&env), Value::Null);
+}

@@ -41,6 +41,9 @@ pub struct StartOptions {
     pub config_dir: Option<String>,
     /// The account whose folder it is; where both are set, the folder counts.
     pub account: Option<String>,
+    /// It goes on with the folder that it had, and where that was none, with none.
+    #[serde(skip)]
+    pub keeps_folder: bool,
     /// Another theme than the role's.
     pub theme: Option<String>,
     pub wait_for_agent: Option<bool>,
@@ -96,9 +99,14 @@ impl StartOptions {
         value.to_string()
     }
 
-    /// Reads the tag; one that is missing or damaged wishes for nothing.
+    /// Reads the tag; one that is missing or damaged wishes for nothing. Whoever starts by
+    /// it goes on with what was begun, and that is in the folder which it names.
     pub fn from_tag(text: &str) -> Self {
-        serde_json::from_str(text).unwrap_or_default()
+        let wishes = serde_json::from_str(text).ok();
+        wishes.map_or_else(Self::default, |wishes| StartOptions {
+            keeps_folder: true,
+            ..wishes
+        })
     }
 
     pub(super) fn apply_to(&self, role: &mut RoleConfig) {

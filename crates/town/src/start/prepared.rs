@@ -274,14 +274,15 @@ fn beads(town: &Town, identity: &Identity) -> Option<(String, String)> {
     Some(("BEADS_DIR".to_owned(), folder.to_str()?.to_owned()))
 }
 
-/// The program's configuration folder: as given, the account's, that of the account for
-/// new starts, the one that is set here.
+/// The program's configuration folder: as given, the account's, the one it had, that of the
+/// account for new starts, the one that is set here.
 fn config_dir(town: &Town, options: &StartOptions, preset: &Preset) -> Result<Option<String>> {
     if options.config_dir.is_some() {
         return Ok(options.config_dir.clone());
     }
     let folder = match &options.account {
         Some(name) => Some(account::dir(town, name, preset)?),
+        None if options.keeps_folder => return Ok(None),
         None => account::default_for(town, preset)?,
     };
     if let Some(folder) = folder {
