@@ -22,6 +22,8 @@ pub struct Beacon<'a> {
     pub must_ask: bool,
 }
 
+/// What a beacon begins with.
+const MARK: &str = "[GAS TOWN]";
 const ASK: &str = "Begin with `gt prime`: it says who you are and what there is to do.";
 
 /// Topics after which the agent looks for its work by itself.
@@ -58,12 +60,20 @@ impl Beacon<'_> {
             .molecule
             .map_or_else(String::new, |id| format!(":{id}"));
         format!(
-            "[GAS TOWN] {} <- {} • {} • {}{molecule}",
+            "{MARK} {} <- {} • {} • {}{molecule}",
             recipient(self.recipient),
             self.sender,
             self.time,
             self.topic,
         )
+    }
+}
+
+/// What the first line of a prompt is about: the topic of a beacon, and of any other all.
+pub fn topic(line: &str) -> &str {
+    match line.starts_with(MARK) {
+        true => line.splitn(3, " • ").nth(2).unwrap_or(line),
+        false => line,
     }
 }
 
@@ -115,6 +125,16 @@ mod tests {
             None,
             "[GAS TOWN] mayor <- self • 2025-12-30T15:42 • handoff",
         );
+    }
+
+    #[test]
+    fn a_topic_is_found_again() {
+        let line = "[GAS TOWN] crew max (rig: gastown) <- mayor • 2025-12-30T15:42 • assigned:m-7";
+        assert_eq!(topic(line), "assigned:m-7");
+        assert_eq!(topic("[GAS TOWN] mayor <- self • t • a • b"), "a • b");
+        for other in ["Fix it • then • now", "[GAS TOWN] hello", ""] {
+            assert_eq!(topic(other), other);
+        }
     }
 
     #[test]

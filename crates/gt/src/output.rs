@@ -105,6 +105,15 @@ pub(crate) fn age(seconds: i64) -> String {
     }
 }
 
+/// A moment as it is called here, to the minute.
+pub(crate) fn minute(text: Option<&str>) -> String {
+    let at = text.and_then(|at| at.parse().ok());
+    at.map_or_else(String::new, |at: jiff::Timestamp| {
+        let here = at.to_zoned(jiff::tz::TimeZone::system());
+        here.strftime("%Y-%m-%d %H:%M").to_string()
+    })
+}
+
 /// Colours, where a terminal shows them and nobody said `NO_COLOR`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Paint {

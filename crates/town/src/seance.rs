@@ -10,10 +10,11 @@ mod across;
 
 pub use across::{FAULT_POINTS, Lent};
 
+use crate::account::{self, Account};
 use crate::harnesses::{self, Presets};
 use crate::sessions::{Query, Sessions};
 use crate::start::StartOptions;
-use crate::{Result, Town, account, usage};
+use crate::{Result, Town, usage};
 use gt_core::Problem;
 use gt_core::environment::belongs_to_an_agent;
 use gt_core::harness::Preset;
@@ -86,12 +87,7 @@ pub fn list(town: &Town, wanted: Wanted) -> Result<Vec<Offered>> {
             Some(preset) => conversation(town, &life, preset).err(),
             None => Some(Problem::not_found("its harness is not known any more")),
         };
-        let named = accounts.iter().find(|account| {
-            let mut folders = account.folders.values();
-            folder
-                .as_ref()
-                .is_some_and(|own| folders.any(|one| one == own))
-        });
+        let named = folder.and_then(|own| Account::with_folder(&accounts, &own));
         Offered {
             account: named.map(|account| account.account.clone()),
             topic: topic(&life),
@@ -138,19 +134,19 @@ pub struct Talk {
 /// a prompt it is for a person at a terminal.
 pub fn prepare(
     town: &Town,
-    id: &str,
+    given: &str,
     other_account: Option<&str>,
     prompt: Option<&str>,
 ) -> Result<Talk> {
     across::clean_up(town)?;
-    let life = find(town, id)?;
+    let life = find(town, given)?;
     let harness = life.harness.as_deref().unwrap_or_default();
     let preset = harnesses::resolve(town, harness)?.value;
-    let conversation = conversation(town, &life, &preset)?;
+    let Conversation { id, files } = conversation(town, &life, &preset)?;
     let command = &preset.command;
     let mut args = command.args.clone();
     let fork = command.fork.iter();
-    args.extend(fork.map(|word| word.replace("{id}", &conversation)));
+    args.extend(fork.map(|word| word.replace("{id}", &id)));
     if let Some(prompt) = prompt {
         if command.print.is_empty() {
             return Err(unable(
@@ -166,14 +162,6 @@ pub fn prepare(
         let filled = command.print.iter();
         args.extend(filled.map(|word| word.replace("{prompt}", &format!("{dash}{prompt}"))));
     }
-    let cwd = PathBuf::from(life.cwd.as_deref().unwrap_or_default());
-    if !cwd.is_dir() {
-        return Err(Problem::not_found(format!(
-            "the folder of that life is gone: {}",
-            cwd.display()
-        ))
-        .hint("the program looks for a conversation by its folder"));
-    }
     let own = config_dir(&life);
     let wanted = match other_account {
         Some(name) => Some(account::dir(town, name, &preset)?),
@@ -181,7 +169,6 @@ pub fn prepare(
     };
     let lent = match &wanted {
         Some(folder) if wanted != own => {
-            let files = transcripts(town, &life, &preset, &conversation);
             let from = usage::folder_of(town, &preset, own.as_deref());
             across::lend(town, &preset, &files, from.as_deref(), folder)?
         }
@@ -189,12 +176,12 @@ pub fn prepare(
     };
     let (unset, set) = environment(town, &preset, wanted.as_deref());
     Ok(Talk {
+        cwd: folder(&life),
         life: life.id,
         agent: life.agent,
-        conversation,
+        conversation: id,
         program: harnesses::locate(town, &preset)?,
         args,
-        cwd,
         unset,
         set,
         lent,
@@ -249,8 +236,15 @@ fn find(town: &Town, id: &str) -> Result<Record> {
     Ok((*newest).clone())
 }
 
+/// A conversation that can be forked.
+struct Conversation {
+    id: String,
+    /// Where the program has written it down, as far as that is known.
+    files: Vec<PathBuf>,
+}
+
 /// The conversation of a life, if a fork of it can be asked.
-fn conversation(town: &Town, life: &Record, preset: &Preset) -> Result<String> {
+fn conversation(town: &Town, life: &Record, preset: &Preset) -> Result<Conversation> {
     if preset.command.fork.is_empty() {
         return Err(unable(town, preset, "cannot fork a conversation", |able| {
             !able.command.fork.is_empty()
@@ -266,12 +260,28 @@ fn conversation(town: &Town, life: &Record, preset: &Preset) -> Result<String> {
         return Err(Problem::not_found("its conversation is not known"));
     };
     let has_files = preset.usage.files.iter().any(|file| file.contains("{id}"));
-    if has_files && transcripts(town, life, preset, id).is_empty() {
+    let files = transcripts(town, life, preset, id);
+    if has_files && files.is_empty() {
         return Err(Problem::not_found(
             "it has said nothing, or its conversation is gone",
         ));
     }
-    Ok(id.clone())
+    let cwd = folder(life);
+    if !cwd.is_dir() {
+        return Err(
+            Problem::not_found(format!("its folder is gone: {}", cwd.display()))
+                .hint("the program looks for a conversation by its folder"),
+        );
+    }
+    Ok(Conversation {
+        id: id.clone(),
+        files,
+    })
+}
+
+/// The folder in which a life was held.
+fn folder(life: &Record) -> PathBuf {
+    PathBuf::from(life.cwd.as_deref().unwrap_or_default())
 }
 
 fn transcripts(town: &Town, life: &Record, preset: &Preset, id: &str) -> Vec<PathBuf> {

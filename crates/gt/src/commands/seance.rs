@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::output::table::Table;
 use crate::output::{self, Paint};
 use clap::Args;
-use gt_core::Problem;
+use gt_core::{Problem, beacon};
 use gt_town::rig;
 use gt_town::seance::{self, Offered, Talk, Wanted};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
@@ -30,7 +30,7 @@ pub(crate) struct SeanceArgs {
     #[arg(long, conflicts_with = "talk")]
     rig: Option<String>,
     /// At most so many
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", default_value_t = 20, conflicts_with = "talk")]
     recent: usize,
     /// Talk to this one: the beginning of the id of a life, or of a conversation
     #[arg(long, value_name = "ID")]
@@ -171,11 +171,12 @@ fn show(lives: &[Offered], context: &Context) -> Result<(), Problem> {
     ]);
     for life in lives {
         let text = |value: &Option<String>| value.clone().unwrap_or_default();
-        let topic: String = text(&life.topic).chars().take(60).collect();
+        let topic = text(&life.topic);
+        let topic: String = beacon::topic(&topic).chars().take(60).collect();
         table.row([
             life.id.clone().into(),
             text(&life.agent).into(),
-            text(&life.started_at).into(),
+            output::minute(life.started_at.as_deref()).into(),
             life.outcome
                 .map_or("running", |outcome| outcome.word())
                 .into(),

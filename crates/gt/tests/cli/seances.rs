@@ -105,8 +105,13 @@ fn a_fork_is_asked_and_the_original_stays() {
         .gt(&["seance", "--role", "crew", "--rig", "gastown"])
         .ok()
         .stdout;
-    assert!(shown.contains(id(&life)), "{shown}");
+    let row = shown.lines().find(|line| line.contains(id(&life))).unwrap();
+    assert!(row.ends_with("  patrol"), "{shown}");
+    let began = life["started_at"].as_str().unwrap();
+    assert!(!row.contains(began), "a time as people read it: {shown}");
     assert_eq!(env.json(&["seance", "--role", "mayor"]), json!([]));
+    env.gt(&["seance", "--recent", "3", "--talk", id(&life)])
+        .fails(2);
 }
 
 #[test]
@@ -143,6 +148,17 @@ fn who_cannot_be_talked_to_says_why() {
         refused.stderr
     );
     fs::remove_file(&preset).unwrap();
+    // A folder that is gone.
+    let folder = env.town().join("gastown/crew/max");
+    let away = env.path("away");
+    fs::rename(&folder, &away).unwrap();
+    let listed = &env.json(&["seance"])[0];
+    assert_eq!(listed["can_talk"], false);
+    let reason = listed["reason"].as_str().unwrap();
+    assert!(reason.contains("its folder is gone"), "{reason}");
+    let refused = talk(id(&life)).fails(3).stderr;
+    assert!(refused.contains("its folder is gone"), "{refused}");
+    fs::rename(&away, &folder).unwrap();
     // A conversation that is gone.
     let file = env
         .town()

@@ -91,7 +91,7 @@ pub(super) fn show(
         .flatten()
         .map(|entry| {
             let word = |name: &str| entry[name].as_str().unwrap_or_default();
-            format!("{}  {}", time(Some(word("at"))), word("text"))
+            format!("{}  {}", output::minute(Some(word("at"))), word("text"))
         })
         .collect();
     if !entries.is_empty() {
@@ -133,7 +133,7 @@ fn commits(hashes: &[Value], detail: Option<&Value>) -> String {
 fn steps(life: &Record) -> String {
     let lines = life.steps.iter().flatten().map(|step| {
         let state = match &step.completed_at {
-            Some(at) => format!("done {}", time(Some(at))),
+            Some(at) => format!("done {}", output::minute(Some(at))),
             None => "not done".to_owned(),
         };
         format!("{} ({state})", step.name)
@@ -224,16 +224,7 @@ fn cost(life: &Record) -> Option<String> {
 }
 
 fn started(life: &Record) -> String {
-    time(life.started_at.as_deref())
-}
-
-/// A time as it is here.
-fn time(text: Option<&str>) -> String {
-    let at = text.and_then(|at| at.parse().ok());
-    at.map_or_else(String::new, |at: jiff::Timestamp| {
-        let here = at.to_zoned(jiff::tz::TimeZone::system());
-        here.strftime("%Y-%m-%d %H:%M").to_string()
-    })
+    output::minute(life.started_at.as_deref())
 }
 
 /// How long it lasted, or has lasted so far, in seconds.
