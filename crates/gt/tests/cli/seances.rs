@@ -269,6 +269,46 @@ fn another_account_is_lent_the_conversation_for_the_time_of_the_talk() {
 }
 
 #[test]
+fn many_talk_to_one_conversation_at_once() {
+    let env = TestEnv::with_crew(&["max"]);
+    let folder = |name: &str| env.town().join(format!(".accounts/{name}/demo"));
+    for name in ["work", "home"] {
+        env.gt(&["account", "add", name]).ok();
+    }
+    let life = ended(&env, &["--account", "work"]);
+    let talk = |words: &str| {
+        let args = ["seance", "--talk", id(&life), "--account", "home"];
+        env.spawn(&[&args[..], &["--prompt", words]].concat())
+    };
+    let shown = folder("home").join(format!("sessions/{}.jsonl", id(&life)));
+    // One goes on while others come and go.
+    let long = talk("[[delay=60]]");
+    wait_until("the copy", PATIENCE, || shown.exists().then_some(()));
+    let many: Vec<_> = (0..8).map(|_| talk("[[text=hello]]")).collect();
+    for child in many {
+        let end = child.wait_with_output().unwrap();
+        assert!(end.status.success(), "{end:?}");
+    }
+    assert!(shown.exists(), "the copy is not taken away from the first");
+    signal(long.id(), Signal::TERM);
+    long.wait_with_output().unwrap();
+    assert!(!shown.exists(), "the last gives it back");
+    let all: Vec<_> = (0..8).map(|_| talk("[[text=hello]]")).collect();
+    for child in all {
+        let end = child.wait_with_output().unwrap();
+        assert!(end.status.success(), "{end:?}");
+    }
+    let left = conversations(&folder("home"));
+    let is_lent = |path: &&PathBuf| {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        **path == shown || name.starts_with('.')
+    };
+    assert_eq!(left.iter().filter(is_lent).count(), 0, "{left:?}");
+    let notes = fs::read_dir(env.town().join(".runtime/seance")).unwrap();
+    assert_eq!(notes.count(), 0);
+}
+
+#[test]
 fn a_person_talks_at_a_terminal() {
     let env = TestEnv::with_crew(&["max"]);
     let life = ended(&env, &[]);

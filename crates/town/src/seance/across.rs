@@ -5,27 +5,36 @@
 //! the copy away. What stood there before is never replaced, and never taken for ours: a
 //! copy is made under a name of its own and linked to where the program looks, and only
 //! what is still the same file is removed.
+//!
+//! Several may talk to one conversation at once, for hours. They share the copy: each holds
+//! the lock of its note together with the others, and whoever can take it alone is the last,
+//! and takes the copy away. Lending and taking away are done by one at a time.
 
 use crate::lock::FileLock;
 use crate::{Result, Town, fault, files};
 use gt_core::Problem;
 use gt_core::harness::Preset;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long others may lend and take away before we.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Where a test can kill us: the next seance clears up.
 pub const FAULT_POINTS: &[&str] = &["seance.noted", "seance.copied", "seance.lent"];
 
-/// Copies that are taken away when this is dropped.
+/// Copies that are taken away when the last who has them is dropped.
 #[derive(Debug)]
 pub struct Lent {
+    town: Town,
     note: PathBuf,
-    copies: Vec<Loan>,
-    /// Whoever can take it knows that nobody talks any more.
-    _lock: FileLock,
+    /// Whoever can take it alone knows that nobody talks any more.
+    shared: Option<FileLock>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -56,37 +65,59 @@ pub(super) fn lend(
     if originals.is_empty() {
         return Err(unknown());
     }
-    let id = uuid::Uuid::now_v7().simple().to_string();
-    let mut copies = Vec::new();
-    let mut sources = Vec::new();
+    let mut places = Vec::new();
     for original in originals {
         let rest = original.strip_prefix(from).map_err(|_| unknown())?;
-        let shown = to.join(rest);
-        // The account has it already: it is that one's own.
-        if shown.symlink_metadata().is_ok() {
-            continue;
+        places.push((original, to.join(rest)));
+    }
+    let note = folder(town).join(format!("{}.json", name_of(&places)));
+    let _turn = turn(town)?;
+    take_away_unless_shared(&note)?;
+    // What another lends just now is still there, and all of it.
+    if !note.exists() {
+        let copies = copies(&places);
+        if copies.is_empty() {
+            return Ok(None);
         }
-        let copy = shown.with_file_name(format!(".gt-seance-{id}-{}", copies.len()));
-        copies.push(Loan { copy, shown });
-        sources.push(original);
+        let text = serde_json::to_vec(&copies)
+            .map_err(|error| Problem::failed("cannot write a note").caused_by(error))?;
+        files::make_dir(&folder(town))?;
+        files::write_whole(&note, &text)?;
+        fault::point(town, "seance.noted");
+        if let Err(problem) = make(town, &copies, &places) {
+            // Nobody has them yet.
+            let _ = take_away(&note);
+            return Err(problem);
+        }
     }
-    if copies.is_empty() {
-        return Ok(None);
-    }
-    let note = folder(town).join(format!("{id}.json"));
-    files::make_dir(&folder(town))?;
-    let lock = FileLock::try_take(&lock_of(&note))?
-        .ok_or_else(|| Problem::failed("somebody clears up: try again"))?;
-    let text = serde_json::to_vec(&copies)
-        .map_err(|error| Problem::failed("cannot write a note").caused_by(error))?;
-    files::write_whole(&note, &text)?;
-    fault::point(town, "seance.noted");
-    let lent = Lent {
+    let shared = FileLock::share(&lock_of(&note), PATIENCE)?;
+    fault::point(town, "seance.lent");
+    Ok(Some(Lent {
+        town: town.clone(),
         note,
-        copies,
-        _lock: lock,
-    };
-    for (loan, original) in lent.copies.iter().zip(sources) {
+        shared: Some(shared),
+    }))
+}
+
+/// The copies of what the account does not have: what it has is its own.
+fn copies(places: &[(&PathBuf, PathBuf)]) -> Vec<Loan> {
+    let id = uuid::Uuid::now_v7().simple().to_string();
+    let missing = places
+        .iter()
+        .filter(|(_, shown)| shown.symlink_metadata().is_err());
+    let copies = missing.enumerate().map(|(number, (_, shown))| Loan {
+        copy: shown.with_file_name(format!(".gt-seance-{id}-{number}")),
+        shown: shown.clone(),
+    });
+    copies.collect()
+}
+
+fn make(town: &Town, copies: &[Loan], places: &[(&PathBuf, PathBuf)]) -> Result<()> {
+    for loan in copies {
+        let place = places.iter().find(|(_, shown)| *shown == loan.shown);
+        let Some((original, _)) = place else {
+            continue;
+        };
         if let Some(parent) = loan.shown.parent() {
             files::make_dir(parent)?;
         }
@@ -97,14 +128,16 @@ pub(super) fn lend(
         // Fails where another has put something meanwhile.
         fs::hard_link(&loan.copy, &loan.shown).map_err(|error| cannot(&error))?;
     }
-    fault::point(town, "seance.lent");
-    Ok(Some(lent))
+    Ok(())
 }
 
 impl Drop for Lent {
     fn drop(&mut self) {
         // What cannot be taken away now is taken away by the next seance.
-        let _ = take_away(&self.note, &self.copies);
+        let _ = turn(&self.town).and_then(|_turn| {
+            drop(self.shared.take());
+            take_away_unless_shared(&self.note)
+        });
     }
 }
 
@@ -112,22 +145,39 @@ impl Drop for Lent {
 pub(super) fn clean_up(town: &Town) -> Result<()> {
     let entries = fs::read_dir(folder(town)).into_iter().flatten().flatten();
     let notes = entries.map(|entry| entry.path());
-    for note in notes.filter(|path| path.extension().is_some_and(|end| end == "json")) {
-        let Some(_lock) = FileLock::try_take(&lock_of(&note))? else {
-            continue;
-        };
-        let Some(text) = files::read_if_there(&note)? else {
-            continue;
-        };
-        // One that says nothing was never acted upon.
-        let copies: Vec<Loan> = serde_json::from_str(&text).unwrap_or_default();
-        take_away(&note, &copies)?;
+    let is_note = |path: &PathBuf| path.extension().is_some_and(|end| end == "json");
+    let notes: Vec<PathBuf> = notes.filter(is_note).collect();
+    if notes.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let _turn = turn(town)?;
+    notes
+        .iter()
+        .try_for_each(|note| take_away_unless_shared(note))
 }
 
-fn take_away(note: &Path, copies: &[Loan]) -> Result<()> {
-    for loan in copies {
+/// One at a time lends and takes away; the locks of notes are opened and removed by nobody
+/// else.
+fn turn(town: &Town) -> Result<FileLock> {
+    FileLock::take(&town.runtime_dir().join("locks/seance.lock"), PATIENCE)
+}
+
+/// Takes away what nobody has any more.
+fn take_away_unless_shared(note: &Path) -> Result<()> {
+    if !note.exists() {
+        return Ok(());
+    }
+    match FileLock::try_take(&lock_of(note))? {
+        Some(_alone) => take_away(note),
+        None => Ok(()),
+    }
+}
+
+fn take_away(note: &Path) -> Result<()> {
+    let text = files::read_if_there(note)?.unwrap_or_default();
+    // One that says nothing was never acted upon.
+    let copies: Vec<Loan> = serde_json::from_str(&text).unwrap_or_default();
+    for loan in &copies {
         if is_same(&loan.copy, &loan.shown) {
             files::remove_if_there(&loan.shown)?;
         }
@@ -153,6 +203,21 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
         .mode(0o600)
         .open(to)?;
     io::copy(&mut source, &mut target).map(drop)
+}
+
+/// The same places have the same note.
+fn name_of(places: &[(&PathBuf, PathBuf)]) -> String {
+    let mut hash = Sha256::new();
+    for (_, shown) in places {
+        hash.update(shown.as_os_str().as_encoded_bytes());
+        hash.update([0]);
+    }
+    let bytes = hash.finalize();
+    bytes
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 fn folder(town: &Town) -> PathBuf {
