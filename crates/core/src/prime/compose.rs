@@ -30,6 +30,9 @@ pub struct Cut {
     pub section: &'static str,
     pub characters: usize,
     pub whole: String,
+    /// Nothing of it is told.
+    #[serde(skip)]
+    pub is_all: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -40,39 +43,62 @@ pub struct Composed {
 
 /// Less of a part than this is not worth its place.
 const LEAST: usize = 60;
+/// Each weight keeps this part of the room from those that are heavier, if it needs it: a
+/// role's text and some steps fit into it.
+const KEPT: usize = 8;
+/// The line that names the cuts.
+const NAMING: usize = 280;
 
-/// The parts in their order, at most `budget` characters in all: what weighs least is
-/// cut first, at the end of a line or of a word, and what was cut is named. Only what must
-/// be there can take more than that.
+/// The parts in their order, at most `budget` characters in all. What weighs more has the
+/// first choice, but leaves each that weighs less its eighth. Parts of one weight share: what
+/// is short stays whole, what is long is cut, at the end of a line or of a word. What was cut
+/// is named. Only what must be there can take more than that.
 pub fn compose(sections: &[Section], budget: usize) -> Composed {
-    let mut order: Vec<usize> = (0..sections.len()).collect();
-    order.sort_by_key(|index| sections[*index].weight);
-    // A blank line after each, and the line that names the cuts.
-    const NAMING: usize = 240;
-    let mut left = budget.saturating_sub(NAMING);
-    let mut texts: Vec<Option<String>> = vec![None; sections.len()];
+    let texts: Vec<String> = sections
+        .iter()
+        .map(|section| plain(&section.text).trim_end().to_owned())
+        .collect();
+    // A blank line after each.
+    let lengths: Vec<usize> = texts.iter().map(|text| text.chars().count() + 2).collect();
+    let of = |weight: Weight| -> Vec<usize> {
+        let all = 0..sections.len();
+        all.filter(|index| sections[*index].weight == weight)
+            .collect()
+    };
+    let need = |weight: Weight| -> usize { of(weight).iter().map(|index| lengths[*index]).sum() };
+    let room = budget.saturating_sub(NAMING + need(Weight::Must));
+    let mut left = room;
+    let mut parts: Vec<Option<String>> = texts.iter().cloned().map(Some).collect();
     let mut cuts = Vec::new();
-    for index in order {
-        let section = &sections[index];
-        let text = plain(&section.text);
-        let text = text.trim_end();
-        let length = text.chars().count() + 2;
-        if section.weight == Weight::Must || length <= left {
-            left = left.saturating_sub(length);
-            texts[index] = Some(text.to_owned());
-            continue;
+    let weights = [Weight::High, Weight::Middle, Weight::Low];
+    for (place, weight) in weights.into_iter().enumerate() {
+        let lighter = weights[place + 1..].iter().map(|it| need(*it));
+        let kept = lighter.map(|need| (need.min(room / KEPT), need));
+        let kept = kept.filter(|(kept, need)| kept == need || *kept >= LEAST);
+        let kept: usize = kept.map(|(kept, _)| kept).sum();
+        let chosen = of(weight);
+        let wanted: Vec<usize> = chosen.iter().map(|index| lengths[*index]).collect();
+        for (index, share) in chosen
+            .into_iter()
+            .zip(shares(&wanted, left.saturating_sub(kept)))
+        {
+            let (text, length) = (&texts[index], lengths[index]);
+            if share < length {
+                parts[index] = (share > 0).then(|| head(text, share - 2));
+                let kept = parts[index].as_ref().map(|part| part.chars().count());
+                left -= kept.map_or(0, |kept| kept + 2);
+                cuts.push(Cut {
+                    section: sections[index].name,
+                    characters: length - 2 - kept.unwrap_or(0),
+                    whole: sections[index].whole.clone(),
+                    is_all: kept.is_none(),
+                });
+            } else {
+                left -= length;
+            }
         }
-        let kept = (left >= LEAST).then(|| head(text, left - 2));
-        let characters = length - 2 - kept.as_ref().map_or(0, |kept| kept.chars().count());
-        left -= kept.as_ref().map_or(0, |kept| kept.chars().count() + 2);
-        texts[index] = kept;
-        cuts.push(Cut {
-            section: section.name,
-            characters,
-            whole: section.whole.clone(),
-        });
     }
-    let mut parts: Vec<String> = texts.into_iter().flatten().collect();
+    let mut parts: Vec<String> = parts.into_iter().flatten().collect();
     if !cuts.is_empty() {
         let named: Vec<String> = cuts
             .iter()
@@ -83,6 +109,32 @@ pub fn compose(sections: &[Section], budget: usize) -> Composed {
     Composed {
         text: parts.join("\n\n"),
         cuts,
+    }
+}
+
+/// How much of the room each of these lengths gets: those that are shorter than an equal
+/// share are whole, and the others share what is left. Where so little is left that nobody
+/// could say anything, the last of them goes without.
+fn shares(lengths: &[usize], room: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..lengths.len()).collect();
+    order.sort_by_key(|index| lengths[*index]);
+    loop {
+        let mut shares = vec![0; lengths.len()];
+        let mut left = room;
+        for (place, index) in order.iter().enumerate() {
+            shares[*index] = lengths[*index].min(left / (order.len() - place));
+            left -= shares[*index];
+        }
+        let is_nothing = |index: &usize| shares[*index] < lengths[*index].min(LEAST);
+        match order
+            .iter()
+            .copied()
+            .filter(|index| is_nothing(index))
+            .max()
+        {
+            Some(last) => order.retain(|index| *index != last),
+            None => return shares,
+        }
     }
 }
 
@@ -127,6 +179,10 @@ mod tests {
         assert!(composed.cuts.is_empty());
     }
 
+    fn named(composed: &Composed) -> Vec<&str> {
+        composed.cuts.iter().map(|cut| cut.section).collect()
+    }
+
     #[test]
     fn what_weighs_least_goes_first_and_is_named() {
         let long = |sign: &str| format!("{}\n", sign.repeat(50)).repeat(20);
@@ -136,18 +192,59 @@ mod tests {
             section("work", Weight::High, long("wü")),
             section("mail", Weight::Middle, long("m")),
         ];
-        let composed = compose(&parts, 3_000);
+        let composed = compose(&parts, 3_500);
         let length = composed.text.chars().count();
-        assert!((2_500..=3_000).contains(&length), "{length}");
+        assert!((3_000..=3_500).contains(&length), "{length}");
         let at = |sign: &str| composed.text.find(sign);
-        assert!(at("xxx") < at("wü"), "in their order");
-        assert!(composed.text.contains(&"wü".repeat(50)));
-        assert!(!composed.text.contains("rrr"));
-        let names: Vec<&str> = composed.cuts.iter().map(|cut| cut.section).collect();
-        assert_eq!(names, ["mail", "role"]);
+        assert!(at("xxx") < at("rrr") && at("rrr") < at("wü"), "in order");
+        assert!(composed.text.contains(&long("wü")), "all of it");
+        assert_eq!(named(&composed), ["mail", "role"]);
         assert!(composed.text.ends_with("of role (`gt role`)."));
         assert!(composed.text.contains(&format!("{}…", "m".repeat(50))));
-        assert_eq!(composed.cuts[1].characters, 20 * 51 - 1);
+        let kept = composed.text.matches(&"r".repeat(50)).count();
+        assert_eq!(composed.cuts[1].characters, 20 * 51 - 1 - (kept * 51));
+    }
+
+    #[test]
+    fn a_long_part_pushes_out_no_short_one() {
+        let parts = [
+            section("role", Weight::Low, "r".repeat(630)),
+            section("work", Weight::High, "work ".repeat(2_500)),
+            section("letter", Weight::High, "l".repeat(46)),
+            section("checkpoint", Weight::High, "c".repeat(264)),
+            section("molecule", Weight::Middle, "m".repeat(700)),
+        ];
+        let composed = compose(&parts, 9_500);
+        assert_eq!(named(&composed), ["work"]);
+        let length = composed.text.chars().count();
+        assert!((9_000..=9_500).contains(&length), "{length}");
+        for part in [&parts[0], &parts[2], &parts[3], &parts[4]] {
+            assert!(composed.text.contains(&part.text), "{}", part.name);
+        }
+        // However small: what weighs more is told first, and never too much.
+        for budget in 0..1_500 {
+            let composed = compose(&parts, budget);
+            let length = composed.text.chars().count();
+            assert!(length <= budget.max(NAMING), "{length} of {budget}");
+            let has_letter = composed.text.contains(&parts[2].text);
+            assert!(has_letter || !composed.text.contains("mm"), "{budget}");
+        }
+    }
+
+    #[test]
+    fn what_is_short_stays_whole_and_the_rest_is_shared() {
+        for (lengths, room, expected) in [
+            (&[100, 50][..], 200, &[100, 50][..]),
+            (&[1_000, 50, 300], 850, &[500, 50, 300]),
+            (&[1_000, 50, 900], 850, &[400, 50, 400]),
+            // Too little for all of them: the last goes without.
+            (&[1_000, 1_000, 1_000], 150, &[75, 75, 0]),
+            (&[1_000, 1_000, 40], 70, &[70, 0, 0]),
+            (&[1_000], 59, &[0]),
+            (&[], 100, &[]),
+        ] {
+            assert_eq!(shares(lengths, room), expected, "{lengths:?} in {room}");
+        }
     }
 
     #[test]
@@ -163,9 +260,9 @@ mod tests {
         let composed = compose(&parts, 3_000);
         let length = composed.text.chars().count();
         assert!((2_700..=3_000).contains(&length), "{length}");
-        assert!(composed.text.starts_with("## Work\nword "));
+        assert!(composed.text.contains("## Work\nword "));
         assert!(composed.text.contains(" word…\n"), "at the end of a word");
-        assert!(!composed.text.contains("r r"));
+        assert!(composed.text.contains("r r…\n"), "its eighth");
         // One without blanks, too.
         let parts = [section("work", Weight::High, "ü".repeat(5_000))];
         let composed = compose(&parts, 3_000);
