@@ -1,5 +1,6 @@
 //! What an agent was at when it last said so, for the one that comes after a crash.
 
+use crate::record::Outcome;
 use serde::{Deserialize, Serialize};
 
 /// After so long a checkpoint says nothing about the work any more.
@@ -52,6 +53,23 @@ impl Checkpoint {
             .any(|knows| knows.as_deref() == Some(life))
     }
 
+    /// Whether it says what was in flight when this life began, by how lives ended: that of
+    /// `before`, which was the last, and those that it names. What a life has noted for itself
+    /// is no crash; and where one that knew of it, or that came later, ended well, it is over.
+    pub fn is_left_to(
+        &self,
+        life: Option<&str>,
+        before: Option<&str>,
+        outcome: impl Fn(&str) -> Option<Outcome>,
+    ) -> bool {
+        let writer = self.session_id.as_deref();
+        // By nobody that is known: then it may be younger than the life before.
+        let before = before.filter(|_| writer.is_some());
+        let ends = [writer, self.told_to.as_deref(), before];
+        let mut ends = ends.into_iter().flatten().filter_map(outcome);
+        (writer.is_none() || writer != life) && !ends.any(Outcome::is_well)
+    }
+
     /// What it says, in one line.
     pub fn summary(&self, age: &str) -> String {
         let mut parts = Vec::new();
@@ -74,6 +92,48 @@ impl Checkpoint {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn it_is_left_until_a_life_ends_well() {
+        let left = |told_to: Option<&str>, before: Option<&str>| {
+            let checkpoint = Checkpoint {
+                session_id: Some("crash-1".into()),
+                told_to: told_to.map(str::to_owned),
+                ..Checkpoint::default()
+            };
+            checkpoint.is_left_to(Some("now"), before, outcome)
+        };
+        assert!(left(None, None));
+        assert!(left(None, Some("crash-1")));
+        assert!(left(Some("now"), Some("crash-1")), "told, and not yet done");
+        assert!(left(Some("killed-2"), Some("crash-3")));
+        assert!(!left(Some("handoff-2"), Some("crash-3")));
+        assert!(!left(Some("done-2"), Some("crash-3")));
+        assert!(!left(None, Some("handoff-2")), "never told, and over");
+        for (writer, expected) in [
+            (Some("now"), false),
+            (Some("handoff-1"), false),
+            (Some("done-1"), false),
+            (Some("killed-1"), true),
+            (Some("unknown"), true),
+            (None, true),
+        ] {
+            let checkpoint = Checkpoint {
+                session_id: writer.map(str::to_owned),
+                ..Checkpoint::default()
+            };
+            let is_left = checkpoint.is_left_to(Some("now"), Some("crash-2"), outcome);
+            assert_eq!(is_left, expected, "{writer:?}");
+        }
+        let by_nobody = Checkpoint::default();
+        assert!(by_nobody.is_left_to(None, None, outcome));
+        assert!(by_nobody.is_left_to(Some("now"), Some("done-2"), outcome));
+    }
+
+    /// Lives are called by how they ended.
+    fn outcome(life: &str) -> Option<Outcome> {
+        Outcome::from_word(life.split('-').next()?)
+    }
 
     #[test]
     fn it_says_what_was_in_flight() {

@@ -46,7 +46,8 @@ pub struct Marker {
 }
 
 impl Marker {
-    /// Whether another life than this one left it: then the handoff has happened.
+    /// Whether another life than this one left it to end: where that one ended as handed over,
+    /// the handoff has happened.
     pub fn is_from_before(&self, life: Option<&str>) -> bool {
         self.mode != Mode::Auto && life != Some(self.session.as_str())
     }

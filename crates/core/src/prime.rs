@@ -44,8 +44,10 @@ pub struct Situation<'a> {
     /// The life that asks.
     pub life: Option<&'a str>,
     pub marker: Option<&'a Marker>,
-    /// A checkpoint that is not stale: which life wrote it, and how that one ended.
-    pub checkpoint: Option<(Option<&'a str>, Option<Outcome>)>,
+    /// How the life ended that left the marker.
+    pub marked: Option<Outcome>,
+    /// A checkpoint says what another life was at.
+    pub is_left: bool,
     /// How the life before this one ended.
     pub before: Option<Outcome>,
     pub has_work: bool,
@@ -56,20 +58,18 @@ pub fn state(situation: &Situation<'_>) -> State {
     let Situation {
         life,
         marker,
-        checkpoint,
+        marked,
+        is_left,
         before,
         has_work,
     } = *situation;
-    if marker.is_some_and(|marker| marker.is_from_before(life)) {
+    // A handoff may have come no further than its marker, and its life gone on and crashed.
+    let is_done = marked == Some(Outcome::Handoff);
+    if is_done && marker.is_some_and(|marker| marker.is_from_before(life)) {
         return State::PostHandoff;
     }
-    let ended_well = |outcome| matches!(outcome, Some(Outcome::Handoff | Outcome::Done));
-    // What a life has noted for itself says nothing about a crash.
-    let left_in_flight = checkpoint.is_some_and(|(writer, outcome)| {
-        (writer.is_none() || writer != life) && !ended_well(outcome)
-    });
     let died_at_work = has_work && before == Some(Outcome::Crash);
-    if left_in_flight || died_at_work {
+    if is_left || died_at_work {
         State::CrashRecovery
     } else if has_work {
         State::Autonomous
@@ -180,34 +180,31 @@ mod tests {
         };
         let saved = Marker {
             mode: Mode::Auto,
-            ..of_mine.clone()
+            ..marker.clone()
         };
         check(|_| {}, State::Normal);
         check(|it| it.has_work = true, State::Autonomous);
-        check(
-            |it| {
-                it.marker = Some(&marker);
-                it.has_work = true;
-                it.checkpoint = Some((Some("before"), Some(Outcome::Handoff)));
-            },
-            State::PostHandoff,
-        );
-        // One that did not get further than its marker has handed nothing over.
-        check(|it| it.marker = Some(&of_mine), State::Normal);
-        check(|it| it.marker = Some(&saved), State::Normal);
-        for (checkpoint, expected) in [
-            ((Some("before"), Some(Outcome::Crash)), State::CrashRecovery),
-            (
-                (Some("before"), Some(Outcome::Killed)),
-                State::CrashRecovery,
-            ),
-            ((None, None), State::CrashRecovery),
-            ((Some("before"), Some(Outcome::Handoff)), State::Normal),
-            ((Some("before"), Some(Outcome::Done)), State::Normal),
-            ((Some("now"), None), State::Normal),
+        check(|it| it.is_left = true, State::CrashRecovery);
+        for (marker, marked, expected) in [
+            (&marker, Some(Outcome::Handoff), State::PostHandoff),
+            // One that did not get further than its marker has handed nothing over.
+            (&marker, Some(Outcome::Crash), State::CrashRecovery),
+            (&marker, Some(Outcome::Killed), State::CrashRecovery),
+            (&marker, None, State::CrashRecovery),
+            (&of_mine, None, State::CrashRecovery),
+            // The life went on after it.
+            (&saved, Some(Outcome::Handoff), State::CrashRecovery),
         ] {
-            check(|it| it.checkpoint = Some(checkpoint), expected);
+            check(
+                |it| {
+                    it.marker = Some(marker);
+                    it.marked = marked;
+                    it.is_left = true;
+                },
+                expected,
+            );
         }
+        check(|it| it.marker = Some(&of_mine), State::Normal);
         check(|it| it.before = Some(Outcome::Crash), State::Normal);
         check(
             |it| {

@@ -40,6 +40,11 @@ impl Outcome {
     pub fn from_word(word: &str) -> Option<Outcome> {
         Self::ALL.into_iter().find(|outcome| outcome.word() == word)
     }
+
+    /// Whether it left nothing in the middle: another went on with it, or it was finished.
+    pub fn is_well(self) -> bool {
+        matches!(self, Outcome::Handoff | Outcome::Done)
+    }
 }
 
 /// Whether a life goes on.

@@ -3,8 +3,10 @@
 //! They are in `.runtime/checkpoints/<address>.json`, and not in the agent's folder,
 //! where they would be a change that git shows.
 
+mod lives;
 mod round;
 
+pub(crate) use lives::Lives;
 pub use round::refresh_all;
 
 use crate::git::Status as Worktree;
@@ -149,6 +151,14 @@ fn lock(town: &Town) -> Result<FileLock> {
 pub fn read(town: &Town, agent: &Identity) -> Result<Option<Checkpoint>> {
     let text = files::read_if_there(&path(town, agent))?;
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+}
+
+/// Whether a checkpoint can say anything about this work: it is young, and was not written
+/// about an item that is on the hook no more.
+pub(crate) fn is_about(left: &Checkpoint, work: Option<&WorkId>) -> bool {
+    let bead = left.hooked_bead.as_deref();
+    let is_over = bead.is_some() && bead != work.map(WorkId::as_str);
+    !is_over && !Checkpoint::is_stale(age(left))
 }
 
 /// Notes that a life was told what another has left: from now on its own may take the place.

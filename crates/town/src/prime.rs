@@ -6,22 +6,20 @@
 
 mod sections;
 
+use crate::checkpoint::{self, Lives};
 use crate::containers::tmux_problem;
 use crate::events::Events;
 use crate::handoff;
-use crate::sessions::Sessions;
 use crate::work::{Hooked, Work};
-use crate::{Result, Town, checkpoint, directory};
+use crate::{Result, Town, directory};
 use gt_core::checkpoint::Checkpoint;
 use gt_core::event::Event;
 use gt_core::handoff::Marker;
 use gt_core::prime::{self, Composed, Section, Situation, Source, State};
 use gt_core::record::Record;
 use gt_core::startup::tag;
-use gt_core::work::WorkId;
 use gt_core::{Identity, Problem};
 use gt_tmux::{Batch, Command, SessionName};
-use std::collections::HashMap;
 
 /// How things stand for an agent.
 #[derive(Debug)]
@@ -33,7 +31,7 @@ pub struct Primed {
     pub before: Option<Record>,
     pub state: State,
     pub hooked: Option<Hooked>,
-    /// A checkpoint that is not stale, and its age in seconds.
+    /// The life's own checkpoint, or one that was left to it; and its age in seconds.
     pub checkpoint: Option<(Checkpoint, i64)>,
     /// The marker of a handoff that has happened.
     pub marker: Option<Marker>,
@@ -59,38 +57,31 @@ pub fn who(town: &Town) -> Result<Identity> {
 /// Reads how things stand.
 pub fn gather(town: &Town, agent: &Identity, source: Source) -> Result<Primed> {
     let hooked = Work::of(town).hooked(&agent.address())?;
-    let found = checkpoint::read(town, agent)?.map(|found| {
-        let age = checkpoint::age(&found);
-        (found, age)
-    });
     let work = hooked.as_ref().and_then(Hooked::unit);
-    let checkpoint = found.filter(|(left, age)| {
-        let bead = left.hooked_bead.as_deref();
-        let is_over = bead.is_some() && bead != work.as_ref().map(WorkId::as_str);
-        !is_over && !Checkpoint::is_stale(*age)
-    });
+    let found = checkpoint::read(town, agent)?;
+    let found = found.filter(|left| checkpoint::is_about(left, work.as_ref()));
     let marker = handoff::read_marker(town, agent)?;
-    let writer = checkpoint
-        .as_ref()
-        .and_then(|(checkpoint, _)| checkpoint.session_id.as_deref());
     let own = life_of(town, agent)?;
-    let mut lives = lives(town, own.iter().map(String::as_str).chain(writer))?;
-    let life = own.as_ref().and_then(|id| lives.get(id)).cloned();
-    let parent = life.as_ref().and_then(|life| life.parent_id.clone());
-    if let Some(parent) = parent.as_deref().filter(|id| !lives.contains_key(*id)) {
-        lives.extend(self::lives(town, [parent].into_iter())?);
-    }
-    let before = parent.and_then(|id| lives.get(&id)).cloned();
+    let named = marker.as_ref().map(|marker| marker.session.as_str());
+    let lives = Lives::around(town, own.as_deref(), found.as_ref(), named)?;
+    let checkpoint = found.filter(|left| {
+        let is_own = own.is_some() && left.session_id == own;
+        is_own || lives.have_left(left)
+    });
+    let life = own.as_deref().and_then(|id| lives.get(id)).cloned();
+    let before = lives.before().cloned();
+    let is_left = checkpoint.as_ref().is_some_and(|it| lives.have_left(it));
     let state = prime::state(&Situation {
         life: own.as_deref(),
         marker: marker.as_ref(),
-        checkpoint: checkpoint.as_ref().map(|(checkpoint, _)| {
-            let writer = checkpoint.session_id.as_deref();
-            let outcome = writer.and_then(|id| lives.get(id)?.outcome);
-            (writer, outcome)
-        }),
+        marked: named.and_then(|id| lives.get(id)?.outcome),
+        is_left,
         before: before.as_ref().and_then(|before| before.outcome),
         has_work: hooked.is_some(),
+    });
+    let checkpoint = checkpoint.map(|left| {
+        let age = checkpoint::age(&left);
+        (left, age)
     });
     // Left by this very life: one that began since knows nothing of it.
     let compacted = marker.as_ref().is_some_and(|marker| {
@@ -148,6 +139,12 @@ pub fn settle(town: &Town, primed: &Primed) -> Result<()> {
         handoff::remove_marker(town, &primed.agent)?;
     }
     let left = primed.checkpoint.as_ref().map(|(left, _)| left);
+    let cuts = &primed.composed.cuts;
+    let is_told = primed.state == State::CrashRecovery
+        && !cuts
+            .iter()
+            .any(|cut| cut.section == "checkpoint" && cut.is_all);
+    let left = left.filter(|_| is_told);
     let life = primed.life.as_ref().map(|life| life.id.as_str());
     if let Some(life) = life.filter(|life| left.is_some_and(|left| !left.is_known_to(life))) {
         checkpoint::note_told(town, &primed.agent, life)?;
@@ -169,12 +166,4 @@ fn life_of(town: &Town, agent: &Identity) -> Result<Option<String>> {
         return Ok(Some(life.to_owned()));
     }
     Ok(checkpoint::running_life(town, agent)?.map(|life| life.id))
-}
-
-fn lives<'a>(town: &Town, ids: impl Iterator<Item = &'a str>) -> Result<HashMap<String, Record>> {
-    let ids: Vec<&str> = ids.collect();
-    if ids.is_empty() {
-        return Ok(HashMap::new());
-    }
-    Sessions::of(town).known(ids.into_iter())
 }

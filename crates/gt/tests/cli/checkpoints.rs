@@ -20,7 +20,7 @@ fn read(env: &TestEnv) -> Value {
 }
 
 /// Lets the checkpoint be as old as one is that is written anew.
-fn age(env: &TestEnv) {
+pub(crate) fn age(env: &TestEnv) {
     let old = SystemTime::now() - Duration::from_secs(5 * 60);
     let file = fs::File::options().append(true).open(file(env)).unwrap();
     file.set_modified(old).unwrap();
@@ -31,7 +31,7 @@ fn timer(env: &TestEnv) {
     env.gt(&["save", "--auto", "--timer"]).ok();
 }
 
-fn life(env: &TestEnv) -> String {
+pub(crate) fn life(env: &TestEnv) -> String {
     let lives = lives(env, &["--agent", MAX, "--limit", "1"]);
     lives[0]["id"].as_str().unwrap().to_owned()
 }

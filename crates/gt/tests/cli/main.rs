@@ -9,6 +9,7 @@
 mod accounts;
 mod attaching;
 mod beads;
+mod beginning;
 mod board;
 mod broken_worktrees;
 mod checkpoints;

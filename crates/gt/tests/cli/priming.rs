@@ -36,7 +36,7 @@ pub(crate) fn as_agent(env: &TestEnv, args: &[&str], report: Option<&Value>) -> 
     Answer::of(child.wait_with_output().unwrap())
 }
 
-fn state(env: &TestEnv) -> String {
+pub(crate) fn state(env: &TestEnv) -> String {
     let said = as_agent(env, &["prime", "--state", "--json"], None)
         .ok()
         .json();

@@ -3,12 +3,11 @@
 //! Nobody of ours is awake who could look at the clock. But tmux calls `gt save` every few
 //! minutes while anything runs, and when it does, we look who has done something.
 
-use super::{age, path, read, refresh};
+use super::{Lives, is_about, path, read, refresh};
 use crate::containers;
 use crate::lock::FileLock;
 use crate::work::Work;
 use crate::{Result, Town};
-use gt_core::checkpoint::Checkpoint;
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem};
 use std::collections::HashMap;
@@ -86,15 +85,12 @@ fn has_gone_on(written: SystemTime, printed: i64) -> bool {
 /// Whether the checkpoint is what an earlier life left for this one, which has not read it.
 /// What was about another item is told to nobody.
 fn is_yet_to_be_told(town: &Town, agent: &Identity, life: &str, item: &WorkId) -> Result<bool> {
-    let is_told_of = |left: &Checkpoint| {
-        let is_about = left
-            .hooked_bead
-            .as_deref()
-            .is_none_or(|it| it == item.as_str());
-        is_about && !Checkpoint::is_stale(age(left))
+    let left = read(town, agent)?.filter(|left| is_about(left, Some(item)));
+    let Some(left) = left.filter(|left| !left.is_known_to(life)) else {
+        return Ok(false);
     };
-    let left = read(town, agent)?.filter(is_told_of);
-    Ok(left.is_some_and(|left| !left.is_known_to(life)))
+    let lives = Lives::around(town, Some(life), Some(&left), None)?;
+    Ok(lives.have_left(&left))
 }
 
 #[cfg(test)]

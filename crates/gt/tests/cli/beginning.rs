@@ -1,0 +1,80 @@
+//! How a life begins, by how those before it ended.
+
+use crate::checkpoints::{age, life};
+use crate::env::{PATIENCE, TestEnv, run, signal};
+use crate::priming::{MAX, as_agent, give_work, state};
+use gt_tmux::testing::wait_until;
+use rustix::process::Signal;
+
+fn kill(env: &TestEnv) {
+    signal(env.pid(MAX), Signal::KILL);
+    wait_until("it is dead", PATIENCE, || {
+        (env.agent(MAX)["state"] == "crashed").then_some(())
+    });
+}
+
+/// The timer of saves is off, so that only the test writes checkpoints.
+fn crew_at_work() -> TestEnv {
+    let env = TestEnv::with_crew(&["max"]);
+    let path = env.town().join("town.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(path, format!("{text}\n[save]\nauto = false\n")).unwrap();
+    give_work(&env, "Mend the roof");
+    start(&env);
+    env
+}
+
+fn start(env: &TestEnv) {
+    env.gt(&["start", MAX, "--no-auto-respawn"]).ok();
+    env.wait_screen(MAX, "Begin now");
+}
+
+fn note(env: &TestEnv, notes: &str) {
+    as_agent(env, &["checkpoint", "write", "--notes", notes], None).ok();
+}
+
+#[test]
+fn a_handoff_that_got_no_further_than_its_marker_hides_no_crash() {
+    let env = crew_at_work();
+    let mut handoff = env.gt_command(&["handoff", MAX, "--force", "-m", "The north side is open."]);
+    let killed = run(handoff.env("GT_FAULT", "handoff.marked"));
+    assert_eq!(killed.code, -9, "{}", killed.stderr);
+    note(&env, "hours later");
+    kill(&env);
+    start(&env);
+    let screen = env.gt(&["peek", MAX]).ok().stdout;
+    for words in [
+        "## What was in flight",
+        "The life before you ended by a crash",
+        "It noted: hours later",
+        "The north side is open.",
+    ] {
+        assert!(screen.contains(words), "{words}: {screen}");
+    }
+    assert!(!screen.contains("The handoff is DONE"), "{screen}");
+    assert_eq!(state(&env), "crash-recovery");
+}
+
+#[test]
+fn what_was_left_is_over_once_a_life_has_ended_well() {
+    let env = crew_at_work();
+    note(&env, "half the tiles are on");
+    kill(&env);
+    start(&env);
+    assert_eq!(state(&env), "crash-recovery");
+    env.gt(&["handoff", MAX, "--force", "-m", "Go on"]).ok();
+    env.wait_screen(MAX, "The handoff is DONE");
+    assert_eq!(state(&env), "autonomous");
+    // Also after a crash that left nothing itself.
+    kill(&env);
+    start(&env);
+    assert_eq!(state(&env), "crash-recovery");
+    let told = as_agent(&env, &["prime"], None).ok().stdout;
+    assert!(told.contains("It left no checkpoint"), "{told}");
+    assert!(!told.contains("half the tiles are on"), "{told}");
+    // And it is in nobody's way.
+    age(&env);
+    env.gt(&["save", "--auto", "--timer"]).ok();
+    let read = env.json(&["checkpoint", "read", "--agent", MAX]);
+    assert_eq!(read["session_id"], life(&env), "{read}");
+}
