@@ -105,9 +105,33 @@ impl Source {
         }
     }
 
-    /// Whether the agent still knows who it is, and needs only to be reminded.
-    pub fn goes_on(self) -> bool {
-        matches!(self, Source::Resume | Source::Compact)
+    /// Whether the agent still knows who it is, and why it is only reminded. It may have been
+    /// compacted without its program saying so, as its life has noted; but who was emptied or
+    /// copied since knows nothing of that.
+    pub fn reminder(self, compacted: bool) -> Option<Reminder> {
+        match self {
+            Source::Compact => Some(Reminder::Compacted),
+            Source::Startup | Source::Resume if compacted => Some(Reminder::Compacted),
+            Source::Resume => Some(Reminder::Resumed),
+            Source::Startup | Source::Clear | Source::Fork => None,
+        }
+    }
+}
+
+/// Why an agent is told only what it has on its hook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reminder {
+    Compacted,
+    Resumed,
+}
+
+impl Reminder {
+    /// What it does now.
+    pub fn directive(self) -> &'static str {
+        match self {
+            Reminder::Compacted => "Context compacted. Continue your previous task.",
+            Reminder::Resumed => "Conversation resumed. Continue your previous task.",
+        }
     }
 }
 
@@ -213,6 +237,22 @@ mod tests {
             },
             State::CrashRecovery,
         );
+    }
+
+    #[test]
+    fn who_knows_what_it_was_about_is_only_reminded() {
+        use Reminder::{Compacted, Resumed};
+        for (word, told, noted) in [
+            ("startup", None, Some(Compacted)),
+            ("resume", Some(Resumed), Some(Compacted)),
+            ("compact", Some(Compacted), Some(Compacted)),
+            ("clear", None, None),
+            ("fork", None, None),
+        ] {
+            let source = Source::from_word(word);
+            assert_eq!(source.reminder(false), told, "{word}");
+            assert_eq!(source.reminder(true), noted, "{word}, compacted");
+        }
     }
 
     #[test]

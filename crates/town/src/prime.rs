@@ -15,7 +15,7 @@ use crate::{Result, Town, directory};
 use gt_core::checkpoint::Checkpoint;
 use gt_core::event::Event;
 use gt_core::handoff::Marker;
-use gt_core::prime::{self, Composed, Section, Situation, Source, State};
+use gt_core::prime::{self, Composed, Reminder, Section, Situation, Source, State};
 use gt_core::record::Record;
 use gt_core::startup::tag;
 use gt_core::{Identity, Problem};
@@ -36,7 +36,7 @@ pub struct Primed {
     /// The marker of a handoff that has happened.
     pub marker: Option<Marker>,
     /// It knows who it is, and is only reminded.
-    pub is_brief: bool,
+    pub reminder: Option<Reminder>,
     pub sections: Vec<Section>,
     pub composed: Composed,
 }
@@ -95,7 +95,7 @@ pub fn gather(town: &Town, agent: &Identity, source: Source) -> Result<Primed> {
         hooked,
         checkpoint,
         marker,
-        is_brief: source.goes_on() || compacted,
+        reminder: source.reminder(compacted),
         sections: Vec::new(),
         composed: Composed::default(),
     };

@@ -187,7 +187,7 @@ fn state_document(primed: &Primed) -> Value {
 fn document(primed: &Primed) -> Value {
     let mut document = state_document(primed);
     document["text"] = json!(primed.composed.text);
-    document["brief"] = json!(primed.is_brief);
+    document["brief"] = json!(primed.reminder.is_some());
     document["cuts"] = json!(primed.composed.cuts);
     let sections = primed.sections.iter().map(|section| {
         json!({

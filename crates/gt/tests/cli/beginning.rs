@@ -5,6 +5,7 @@ use crate::env::{PATIENCE, TestEnv, run, signal};
 use crate::priming::{MAX, as_agent, give_work, state};
 use gt_tmux::testing::wait_until;
 use rustix::process::Signal;
+use serde_json::json;
 
 fn kill(env: &TestEnv) {
     signal(env.pid(MAX), Signal::KILL);
@@ -77,4 +78,17 @@ fn what_was_left_is_over_once_a_life_has_ended_well() {
     env.gt(&["save", "--auto", "--timer"]).ok();
     let read = env.json(&["checkpoint", "read", "--agent", MAX]);
     assert_eq!(read["session_id"], life(&env), "{read}");
+}
+
+#[test]
+fn who_was_emptied_after_a_compaction_that_did_not_happen_is_told_all() {
+    let env = crew_at_work();
+    as_agent(&env, &["handoff", "--auto", "--reason", "compaction"], None).ok();
+    let report = json!({"source": "clear", "hook_event_name": "SessionStart"});
+    let told = as_agent(&env, &["prime", "--hook"], Some(&report)).ok();
+    assert!(told.stdout.contains("## Your role"), "{}", told.stdout);
+    let report = json!({"source": "resume", "hook_event_name": "SessionStart"});
+    let told = as_agent(&env, &["prime", "--hook"], Some(&report)).ok();
+    let words = "Conversation resumed. Continue your previous task.";
+    assert!(told.stdout.contains(words), "{}", told.stdout);
 }

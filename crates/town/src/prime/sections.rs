@@ -12,16 +12,17 @@ use gt_core::work::Item;
 use std::fmt::Write;
 
 pub(super) fn of(town: &Town, primed: &Primed) -> Result<Vec<Section>> {
+    let is_brief = primed.reminder.is_some();
     let mut sections = vec![who(primed)];
     if let Some(marker) = &primed.marker {
         let is_over = primed.state == State::PostHandoff;
         sections.extend(is_over.then(|| handed_over(marker)));
     }
-    if !primed.is_brief {
+    if !is_brief {
         sections.push(role(town, primed)?);
     }
     if let Some(hooked) = &primed.hooked {
-        sections.push(match (primed.is_brief, hooked.item.kind == KIND) {
+        sections.push(match (is_brief, hooked.item.kind == KIND) {
             (_, true) => letter_of_before(&hooked.item),
             (true, false) => reminder(&hooked.item),
             (false, false) => work(&hooked.item),
@@ -36,7 +37,7 @@ pub(super) fn of(town: &Town, primed: &Primed) -> Result<Vec<Section>> {
         sections.push(in_flight(primed));
     }
     let molecule = molecule::status(town, &primed.agent)?;
-    sections.extend(molecule.map(|status| steps(&status, primed.is_brief)));
+    sections.extend(molecule.map(|status| steps(&status, is_brief)));
     sections.extend(letters(town, primed)?);
     sections.push(directive(primed));
     Ok(sections)
@@ -257,8 +258,8 @@ fn letters(town: &Town, primed: &Primed) -> Result<Option<Section>> {
 
 /// What to do now.
 fn directive(primed: &Primed) -> Section {
-    let text = match (primed.is_brief, primed.state, primed.hooked.is_some()) {
-        (true, _, _) => "Context compacted. Continue your previous task.",
+    let text = match (primed.reminder, primed.state, primed.hooked.is_some()) {
+        (Some(reminder), _, _) => reminder.directive(),
         (_, State::CrashRecovery, _) => {
             "## Begin now\nLook at `git status` and `git log` first: what is there is your own work. Then go on from \
              where it stopped, without asking and without waiting."

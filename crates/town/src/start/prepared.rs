@@ -310,7 +310,8 @@ pub(crate) fn host() -> String {
     name.nodename().to_string_lossy().into_owned()
 }
 
-const GO_ON: &str = "Context compacted. Continue your previous task.";
+const GO_ON: &str =
+    "This is your next life, with the same conversation. Continue your previous task.";
 
 fn prompt(
     town: &Town,
