@@ -5,6 +5,7 @@
 //! item: the table of hooks cannot hold it otherwise.
 
 mod beads;
+mod bound;
 mod change;
 mod create;
 mod dependencies;

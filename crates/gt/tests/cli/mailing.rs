@@ -134,7 +134,7 @@ fn a_letter_is_sent_read_answered_and_put_away() {
     env.gt(&["work", "create", "x", "--type", "message"])
         .fails(2);
     env.gt(&["work", "update", id(&letter), "--type", "task"])
-        .fails(2);
+        .fails(4);
     let told = env.json(&["events", "--type", "mail"]);
     assert_eq!(told.as_array().unwrap().len(), 3, "{told}");
     let feed = env.gt(&["feed"]).ok().stdout;

@@ -1,9 +1,9 @@
 //! Changing and closing work items.
 
 use super::Work;
+use super::bound::{self, Wish, check_closing};
 use super::hook::{holder, on_hook};
 use super::merging::withdraw;
-use super::molecules::{check_no_handoff, check_stays_handoff};
 use super::read::must_have;
 use super::store::problem;
 use crate::Result;
@@ -53,7 +53,7 @@ impl Work {
         }
         self.change(|db| {
             let item = must_have(db, id)?;
-            check_stays_handoff(&item, patch)?;
+            bound::check_item(db, &item, Wish::Update(patch))?;
             let holder = holder(db, id)?;
             check_status(&item, holder.as_deref(), patch.status)?;
             check_assignee(id, holder.as_deref(), patch.assignee.as_deref())?;
@@ -61,9 +61,6 @@ impl Work {
                 Some(Status::Open) => withdraw(db, id)?,
                 _ => None,
             };
-            if patch.kind.is_some() {
-                check_no_letter(&item.kind)?;
-            }
             let notes = match (&patch.notes, &patch.append_notes) {
                 (Some(notes), _) => Some(notes.clone()),
                 (None, Some(more)) => Some(appended(&item.notes, more)),
@@ -138,6 +135,11 @@ impl Work {
                     item.status.word()
                 )));
             }
+            bound::check_item(db, &item, Wish::Reopen)?;
+            let kept = match bound::keeps_assignee(db, &item)? {
+                true => item.assignee,
+                false => None,
+            };
             let withdrawn = withdraw(db, id)?;
             // One that was closed in beads may still hang on a hook.
             let holder = holder(db, id)?;
@@ -147,9 +149,9 @@ impl Work {
             };
             db.execute(
                 "UPDATE items SET status = ?3, closed_at = NULL, close_reason = NULL, updated_at = ?2,
-                 assignee = coalesce(?4, (SELECT recipient FROM letters WHERE item = items.id))
+                 assignee = coalesce(?4, ?5, (SELECT recipient FROM letters WHERE item = items.id))
                  WHERE id = ?1",
-                params![id.as_str(), timestamp(None), status.word(), holder],
+                params![id.as_str(), timestamp(None), status.word(), holder, kept],
             )
             .map_err(problem)?;
             let item = must_have(db, id)?;
@@ -158,21 +160,12 @@ impl Work {
     }
 }
 
-/// A letter is more than an item of this type.
+/// A letter is more than an item of this type, and made by nobody but who sends one.
 pub(super) fn check_no_letter(kind: &str) -> Result<()> {
     if kind != mail::KIND {
         return Ok(());
     }
     Err(Problem::usage("a letter is written, and stays a letter").hint("`gt mail send`"))
-}
-
-/// Refuses to close what stays for ever.
-fn check_closing(db: &Connection, id: &WorkId) -> Result<()> {
-    let item = must_have(db, id)?;
-    match item.status {
-        Status::Closed => Ok(()),
-        _ => check_no_handoff(&item),
-    }
 }
 
 /// Closes an item, as a part of a greater change.

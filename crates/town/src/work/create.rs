@@ -1,6 +1,7 @@
 //! Making work items: in the town's own tables, or in the beads of their rig.
 
 use super::Work;
+use super::bound::{self, Wish};
 use super::change::{add_labels, check_no_letter};
 use super::read::{by_id, must_have};
 use super::store::problem;
@@ -52,7 +53,13 @@ impl Work {
 }
 
 /// Checks a draft, and gives its type and priority.
-fn check(draft: &Draft) -> Result<(&str, u8)> {
+fn check<'d>(db: &Connection, draft: &'d Draft) -> Result<(&'d str, u8)> {
+    if let Some(parent) = &draft.parent {
+        bound::check(db, parent, Wish::Part)?;
+    }
+    for blocker in &draft.deps {
+        bound::check(db, blocker, Wish::Await)?;
+    }
     check_title(&draft.title)?;
     let kind = draft.kind.as_deref().unwrap_or(USUAL_KIND);
     check_word("type", kind)?;
@@ -67,10 +74,7 @@ fn check(draft: &Draft) -> Result<(&str, u8)> {
 
 /// A draft as the item that beads is to make; the id is beads' own in the end.
 fn as_item(db: &Connection, draft: &Draft) -> Result<Item> {
-    let (kind, priority) = check(draft)?;
-    for blocker in &draft.deps {
-        must_have(db, blocker)?;
-    }
+    let (kind, priority) = check(db, draft)?;
     Ok(Item {
         id: random_id("new")?,
         title: draft.title.clone(),
@@ -95,7 +99,7 @@ fn as_item(db: &Connection, draft: &Draft) -> Result<Item> {
 
 /// Makes an item in the town's own tables, as a part of a greater change.
 pub(super) fn insert(db: &Connection, draft: &Draft) -> Result<Item> {
-    let (kind, priority) = check(draft)?;
+    let (kind, priority) = check(db, draft)?;
     let id = match &draft.parent {
         // The numbers of its parts are given by beads.
         Some(parent) if super::beads::rig_of(db, parent)?.is_some() => {

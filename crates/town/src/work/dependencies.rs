@@ -1,6 +1,7 @@
 //! What must be done before what.
 
 use super::Work;
+use super::bound::{self, Wish};
 use super::read::must_have;
 use super::store::problem;
 use crate::Result;
@@ -15,7 +16,7 @@ impl Work {
         self.refresh_for(id)?;
         self.refresh_for(blocker)?;
         self.change(|db| {
-            must_have(db, id)?;
+            bound::check(db, id, Wish::Wait)?;
             add(db, id, blocker)?;
             touch(db, id)?;
             must_have(db, id)
@@ -25,8 +26,7 @@ impl Work {
     pub fn remove_dependency(&self, id: &WorkId, blocker: &WorkId) -> Result<Item> {
         self.refresh_for(id)?;
         self.change(|db| {
-            // A molecule hangs on it by this.
-            super::molecules::check_no_handoff(&must_have(db, id)?)?;
+            bound::check(db, id, Wish::Wait)?;
             let removed = db
                 .execute(
                     "DELETE FROM dependencies WHERE item = ?1 AND blocker = ?2",
@@ -49,7 +49,7 @@ pub(super) fn add(db: &Connection, id: &WorkId, blocker: &WorkId) -> Result<()> 
     if id == blocker {
         return Err(Problem::conflict(format!("{id} cannot wait for itself")));
     }
-    must_have(db, blocker)?;
+    bound::check(db, blocker, Wish::Await)?;
     if waits_for(db, blocker, id)? {
         return Err(Problem::conflict(format!(
             "{blocker} waits for {id} already"

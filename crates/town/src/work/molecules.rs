@@ -8,7 +8,7 @@
 mod bead;
 mod found;
 
-pub(super) use bead::{check_no_handoff, check_stays_handoff, is_handoff};
+pub(super) use bead::is_handoff;
 pub use found::Molecule;
 pub(crate) use found::step_id;
 
@@ -177,6 +177,27 @@ impl Work {
         }
         self.change(|db| give_up(db, agent, |_| true))
     }
+}
+
+/// Whether an item is a molecule of ours, and not only called so.
+pub(super) fn is_molecule(item: &Item) -> bool {
+    item.kind == MOLECULE && item.labels.iter().any(|label| label == LABEL)
+}
+
+/// Whether a molecule goes on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Membership {
+    GoesOn,
+    Over,
+}
+
+/// What a molecule is to its agent; nothing where it is open and nobody's, as one that was
+/// imported.
+pub(super) fn membership(db: &Connection, molecule: &Item) -> Result<Option<Membership>> {
+    Ok(match is_open(molecule) {
+        false => Some(Membership::Over),
+        true => bead::is_attached(db, &molecule.id)?.then_some(Membership::GoesOn),
+    })
 }
 
 /// What a life that ends leaves of its molecule, as a part of its handoff: steps that were

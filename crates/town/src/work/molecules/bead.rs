@@ -4,11 +4,9 @@
 use super::{set_notes, set_status};
 use crate::Result;
 use crate::sessions::timestamp;
-use crate::work::Patch;
 use crate::work::create::{Draft, insert};
 use crate::work::read::{must_have, select};
 use crate::work::store::problem;
-use gt_core::Problem;
 use gt_core::work::{Item, Status, WorkId, appended};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
@@ -34,33 +32,6 @@ pub(in crate::work) fn is_handoff(item: &Item) -> bool {
     item.status == Status::Pinned && item.labels.iter().any(|label| label == LABEL)
 }
 
-/// Refuses what would end the record of an agent: the molecule that hangs on it would be
-/// nobody's.
-pub(in crate::work) fn check_no_handoff(item: &Item) -> Result<()> {
-    if !is_handoff(item) {
-        return Ok(());
-    }
-    let agent = item.assignee.as_deref().unwrap_or_default();
-    Err(Problem::conflict(format!(
-        "{} is the handoff bead of {agent}, and stays",
-        item.id
-    ))
-    .hint(format!(
-        "`gt mol detach --agent {agent}` gives up the molecule that hangs on it"
-    )))
-}
-
-/// Refuses a change after which it would not be found as the record of its agent.
-pub(in crate::work) fn check_stays_handoff(item: &Item, patch: &Patch) -> Result<()> {
-    let is_other = patch.status.is_some_and(|status| status != item.status)
-        || patch.assignee.is_some() && patch.assignee != item.assignee
-        || patch.remove_labels.iter().any(|label| label == LABEL);
-    match is_other {
-        true => check_no_handoff(item),
-        false => Ok(()),
-    }
-}
-
 /// The same, made when it is first needed.
 pub(super) fn get_or_create(db: &Connection, agent: &str, prefix: &str) -> Result<Item> {
     if let Some(present) = handoff(db, agent)? {
@@ -78,6 +49,18 @@ pub(super) fn get_or_create(db: &Connection, agent: &str, prefix: &str) -> Resul
     let item = insert(db, &draft)?;
     set_status(db, &item.id, Status::Pinned)?;
     must_have(db, &item.id)
+}
+
+/// Whether a molecule hangs on a record.
+pub(super) fn is_attached(db: &Connection, molecule: &WorkId) -> Result<bool> {
+    db.query_row(
+        "SELECT EXISTS (SELECT 1 FROM dependencies JOIN items ON id = dependencies.item
+         JOIN labels ON labels.item = id
+         WHERE blocker = ?1 AND status = 'pinned' AND label = ?2)",
+        params![molecule.as_str(), LABEL],
+        |row| row.get(0),
+    )
+    .map_err(problem)
 }
 
 /// Takes a molecule off it.

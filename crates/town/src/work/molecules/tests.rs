@@ -50,8 +50,9 @@ fn a_handoff_opens_what_was_begun() {
     assert_eq!(again.steps[1].notes, left.steps[1].notes);
     // The successor begins it anew.
     work.start_step("mayor", "b").unwrap();
-    // Closed by hand instead of by `gt mol`: nobody has ended the molecule yet.
-    work.close(&left.steps[1].id, None).unwrap();
+    // Closed by something else than `gt mol`: nobody has ended the molecule yet.
+    work.change(|db| close(db, &left.steps[1].id, None))
+        .unwrap();
     assert!(work.molecule("mayor").unwrap().is_some());
     assert!(hand_over().is_none());
     let ended = work.get(&left.item.id).unwrap();
