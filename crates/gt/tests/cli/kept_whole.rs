@@ -114,3 +114,27 @@ fn a_molecule_is_moved_by_its_own_commands() {
         refused(&env, &["reopen", over], "`gt mol attach FORMULA`");
     }
 }
+
+#[test]
+fn the_way_through_work_is_no_work_by_itself() {
+    let env = TestEnv::with_crew(&["max"]);
+    let item = env.json(&["work", "create", "Work"]);
+    let own = env.json(&["work", "create", "Mine", "--type", "step"]);
+    let status = mol(&env, &["attach", "shiny", "--on", id(&item)]);
+    let work = [id(&item), id(&own)];
+    let list = |args: &[&str]| env.json(&[&["work", "list"], args].concat());
+    assert_eq!(ids(&list(&[])), work);
+    assert_eq!(ids(&env.json(&["work", "ready"])), work);
+    mol(&env, &["step", "start", "design"]);
+    assert_eq!(list(&["--status", "in_progress"]), json!([]));
+    let record = &status["handoff_bead"];
+    assert_eq!(list(&["--status", "pinned"])[0]["id"], *record);
+    assert_eq!(list(&["--all"]).as_array().unwrap().len(), 9);
+    assert_eq!(list(&["--type", "molecule"])[0]["id"], status["molecule"]);
+    let steps = list(&["--parent", status["molecule"].as_str().unwrap()]);
+    assert_eq!(steps.as_array().unwrap().len(), 5);
+    let board = env.json(&["board"]);
+    let cards = board["cards"].as_array().unwrap();
+    let cards: Vec<&str> = cards.iter().map(id).collect();
+    assert_eq!(cards, work);
+}

@@ -28,6 +28,10 @@ use rusqlite::{Connection, params};
 const MOLECULE: &str = "molecule";
 pub(super) const STEP: &str = "step";
 const LABEL: &str = "gt:molecule";
+/// What is work by itself, in SQL: a molecule and its steps are the way through a piece of
+/// work, and belong to one agent, as its handoff bead does.
+pub(super) const IS_WORK: &str = "NOT (type IN ('molecule', 'step') AND ephemeral)
+    AND NOT (type = 'handoff' AND status = 'pinned')";
 
 /// A formula that is to be poured.
 #[derive(Clone, Debug)]

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 /// What [`Work::overview`] finds.
 #[derive(Clone, Debug, Default)]
 pub struct Overview {
-    /// What is not closed, and what was closed lately. No letters, no steps of molecules,
+    /// What is not closed, and what was closed lately. No letters, no molecules,
     /// and no records that are never done.
     pub items: Vec<Item>,
     /// By agent.
@@ -34,10 +34,10 @@ impl Work {
             return Ok(Overview::default());
         };
         let rest = format!(
-            "WHERE type NOT IN ('{}', '{}') AND status <> 'pinned'
+            "WHERE type <> '{}' AND status <> 'pinned' AND {}
              AND (status <> 'closed' OR closed_at >= ?1) ORDER BY priority, created_at, id",
             mail::KIND,
-            molecules::STEP
+            molecules::IS_WORK
         );
         Ok(Overview {
             items: select(&db, &rest, [Value::from(closed_since.to_owned())])?,
@@ -54,8 +54,8 @@ impl Work {
 fn parts(db: &Connection) -> Result<HashMap<WorkId, Parts>> {
     let text = format!(
         "SELECT parent, sum(status = 'closed'), count(*) FROM items
-         WHERE parent IS NOT NULL AND type <> '{}' GROUP BY parent",
-        molecules::STEP
+         WHERE parent IS NOT NULL AND {} GROUP BY parent",
+        molecules::IS_WORK
     );
     let mut query = db.prepare(&text).map_err(problem)?;
     let rows = query

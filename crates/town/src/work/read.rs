@@ -17,7 +17,8 @@ pub struct Query {
     pub all: bool,
     pub assignee: Option<String>,
     pub prefix: Option<String>,
-    /// None means all but letters.
+    /// None means all but letters. Molecules and what belongs to them are found only by
+    /// who asks for a type, a label, the parts of one, what is pinned, a text, or all.
     pub kind: Option<String>,
     pub label: Option<String>,
     pub parent: Option<WorkId>,
@@ -27,6 +28,15 @@ pub struct Query {
     /// Only what is open and has no open blocker.
     pub ready: bool,
     pub limit: Option<usize>,
+}
+
+impl Query {
+    /// Whether it may mean what is no work by itself.
+    fn names_no_work(&self) -> bool {
+        let is_named = self.kind.is_some() || self.label.is_some() || self.parent.is_some();
+        let is_pinned = self.status == Some(Status::Pinned);
+        is_named || is_pinned || self.all || self.text.is_some()
+    }
 }
 
 const COLUMNS: &str =
@@ -124,9 +134,8 @@ fn find(db: &Connection, query: &Query, beads: Option<&str>) -> Result<Vec<Item>
              OR id IN (SELECT item FROM beads WHERE beads.rig = ?{rig}))"
         ));
     }
-    if query.ready && query.kind.is_none() && query.parent.is_none() {
-        // The steps of a molecule belong to the agent that it was poured for.
-        conditions.push(format!("type <> '{}'", super::molecules::STEP));
+    if !query.names_no_work() {
+        conditions.push(super::molecules::IS_WORK.to_owned());
     }
     if query.ready {
         conditions.push(

@@ -12,6 +12,9 @@ use gt_town::{Town, rig, target};
 use serde_json::{Value, json};
 
 /// List work items, the most urgent first
+///
+/// Molecules, their steps and handoff beads are only among them if a type, a label, a parent,
+/// what is pinned or `--all` is asked for.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
     #[command(flatten)]
