@@ -112,7 +112,7 @@ pub fn done(town: &Town, agent: &Identity, options: &DoneOptions) -> Result<Done
         .as_ref()
         .filter(|_| options.leaving == Leaving::Completed)
         .and_then(Worktree::handed);
-    let (finished, molecule) = work.finish(&Finish {
+    let (finished, left) = work.finish(&Finish {
         agent: &address,
         life: life.as_deref(),
         item: hooked.as_ref(),
@@ -123,8 +123,8 @@ pub fn done(town: &Town, agent: &Identity, options: &DoneOptions) -> Result<Done
         begins_anew: agent.role() == Role::Polecat,
     })?;
     fault::point(town, "done.queued");
-    if let Some(molecule) = &molecule {
-        molecule::tell_end(town, "molecule_detached", molecule);
+    if let Some(left) = &left {
+        molecule::tell_left(town, agent, left)?;
     }
     after(town, agent, &finished, options)?;
     Ok(Done {

@@ -11,7 +11,7 @@ pub use status::{MoleculeStatus, StepState, StepStatus};
 use crate::checkpoint::running_life;
 use crate::events::Events;
 use crate::sessions::Sessions;
-use crate::work::{Molecule, Moved, Pour, Work, step_id};
+use crate::work::{Left, Molecule, Moved, Pour, Work, step_id};
 use crate::{Result, Town, fault, formulas, rig, steps};
 use gt_core::event::Event;
 use gt_core::mail::KIND;
@@ -197,7 +197,19 @@ fn note_on_life(town: &Town, agent: &Identity, molecule: &WorkId) -> Result<()> 
     }
 }
 
-pub(crate) fn tell_end(town: &Town, kind: &str, molecule: &Molecule) {
+/// Tells what became of a molecule whose work was left.
+pub(crate) fn tell_left(town: &Town, agent: &Identity, left: &Left) -> Result<()> {
+    match left {
+        Left::GivenUp(molecule) => tell_end(town, "molecule_detached", molecule),
+        Left::Done(moved) => {
+            tell_step(town, agent, moved, What::Ends)?;
+            tell_end(town, "molecule_done", &moved.molecule);
+        }
+    }
+    Ok(())
+}
+
+fn tell_end(town: &Town, kind: &str, molecule: &Molecule) {
     let event = Event::new(kind, molecule.agent.clone())
         .with("molecule", molecule.item.id.to_string())
         .with("formula", molecule.formula.clone())

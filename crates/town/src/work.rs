@@ -34,7 +34,7 @@ pub use mailbox::LetterQuery;
 pub use merges::Handed;
 pub use merging::Rejection;
 pub(crate) use molecules::step_id;
-pub use molecules::{Molecule, Moved, Pour};
+pub use molecules::{Left, Molecule, Moved, Pour};
 pub use overview::Overview;
 pub use read::Query;
 

@@ -202,6 +202,31 @@ fn a_molecule_ends_with_the_work_it_was_poured_for() {
 }
 
 #[test]
+fn the_last_step_ends_with_the_work() {
+    let (env, dir, id) = with_polecat();
+    let mol = |args: &[&str]| env.gt(&[&["mol"], args, &["--agent", TOAST]].concat()).ok();
+    mol(&["attach", "shiny"]);
+    for step in ["design", "implement", "review", "test"] {
+        mol(&["step", "done", step]);
+    }
+    mol(&["step", "start", "submit"]);
+    commit(&env, &dir, "a.txt", "a\n");
+    env.gt(&["done", "--agent", TOAST]).ok();
+    let molecule = env.json(&["work", "show", &format!("{id}.1")]);
+    assert_eq!(molecule["close_reason"], "done", "{molecule}");
+    let told = env.json(&["events", "--type", "molecule_done,molecule_detached"]);
+    assert_eq!(told.as_array().unwrap().len(), 1, "{told}");
+    assert_eq!(told[0]["type"], "molecule_done");
+    let life = &env.json(&["sessions", "list"])[0];
+    let steps = env.json(&["step", "list", life["id"].as_str().unwrap()]);
+    let last = steps.as_array().unwrap().last().unwrap();
+    assert_eq!(last["name"], "submit");
+    assert!(last["completed_at"].is_string(), "{last}");
+    let feed = env.gt(&["feed"]).ok().stdout;
+    assert!(feed.contains("is through with the molecule"), "{feed}");
+}
+
+#[test]
 fn work_can_be_left_for_others_or_for_help() {
     let (env, dir, id) = with_polecat();
     commit(&env, &dir, "a.txt", "a\n");

@@ -4,7 +4,7 @@ use super::Work;
 use super::change::{add_labels, close};
 use super::merges::{Handed, enqueue, must_find};
 use super::merging::try_again;
-use super::molecules::{self, Molecule};
+use super::molecules::{self, Left, Molecule};
 use super::read::must_have;
 use super::store::problem;
 use crate::Result;
@@ -47,8 +47,8 @@ pub struct Finished {
 
 impl Work {
     /// Queues the branch, takes the item off the hook and gives it its new status. A
-    /// molecule that was poured for it ends with it, and is given as it was.
-    pub fn finish(&self, finish: &Finish<'_>) -> Result<(Finished, Option<Molecule>)> {
+    /// molecule that was poured for it ends with it.
+    pub fn finish(&self, finish: &Finish<'_>) -> Result<(Finished, Option<Left>)> {
         if let Some(id) = finish.item {
             self.refresh_for(id)?;
         }
@@ -75,9 +75,14 @@ impl Work {
                 ],
             )
             .map_err(problem)?;
-            let molecule = molecules::give_up(db, finish.agent, |molecule| {
-                let is_its = finish.item.is_some() && molecule.item.parent.as_ref() == finish.item;
-                finish.begins_anew || (finish.leaving == Leaving::Completed && is_its)
+            let is_completed = finish.leaving == Leaving::Completed;
+            let is_its = |molecule: &Molecule| {
+                is_completed
+                    && finish.item.is_some()
+                    && molecule.item.parent.as_ref() == finish.item
+            };
+            let molecule = molecules::leave(db, finish.agent, is_its, |molecule| {
+                finish.begins_anew || is_its(molecule)
             })?;
             let finished = last(db, finish.agent)?;
             let finished = finished.ok_or_else(|| Problem::failed("it was not written"))?;

@@ -223,6 +223,40 @@ pub(super) fn hand_over(db: &Connection, agent: &str) -> Result<Option<WorkId>> 
     Ok(Some(molecule.item.id))
 }
 
+/// What became of a molecule whose work was left.
+#[derive(Clone, Debug)]
+pub enum Left {
+    /// Its last step had been begun, and ended with the work.
+    Done(Moved),
+    /// As it was.
+    GivenUp(Molecule),
+}
+
+/// Ends an agent's molecule with its work: the last step of many a formula is to hand that
+/// in, after which nobody is there to say that it is done.
+pub(super) fn leave(
+    db: &Connection,
+    agent: &str,
+    is_completed: impl FnOnce(&Molecule) -> bool,
+    is_meant: impl FnOnce(&Molecule) -> bool,
+) -> Result<Option<Left>> {
+    let Some(molecule) = attached(db, agent)? else {
+        return Ok(None);
+    };
+    let mut open = molecule.steps.iter().filter(|step| is_open(step));
+    if let (Some(last), None) = (open.next(), open.next())
+        && last.status == Status::InProgress
+        && is_completed(&molecule)
+    {
+        let id = last.id.clone();
+        close(db, &id, Some("done"))?;
+        let molecule = Molecule::read(db, agent, &molecule.handoff, molecule.item)?;
+        let molecule = end(db, molecule, "done")?;
+        return moved(db, molecule, &id, true).map(|moved| Some(Left::Done(moved)));
+    }
+    Ok(give_up(db, agent, is_meant)?.map(Left::GivenUp))
+}
+
 /// Gives up an agent's molecule, if it is one that is meant, as a part of a greater change.
 pub(super) fn give_up(
     db: &Connection,
