@@ -64,13 +64,22 @@ impl Work {
     }
 
     /// Puts an item on an agent's hook. One that is there already stays; an agent's letter
-    /// to itself makes room for work, and travels with it.
+    /// to itself makes room for work, and travels with it, whichever came first.
     pub fn hook(&self, agent: &str, id: &WorkId) -> Result<Hooked> {
         self.refresh_for(id)?;
         self.change(|db| {
             let present = check_free(db, agent, id)?;
             if let Some(present) = present.as_ref().filter(|present| present.holds(id)) {
                 return Ok(present.clone());
+            }
+            let hooked = || {
+                let hooked = of_agent(db, agent)?;
+                hooked.ok_or_else(|| Problem::failed("the hook was not written"))
+            };
+            if letters::is_note(db, id)? {
+                mark(db, agent, id)?;
+                send_along(db, agent, id)?;
+                return hooked();
             }
             if let Some(earlier) = present.and_then(|present| present.letter) {
                 letters::close(db, &earlier.id, SUPERSEDED)?;
@@ -82,7 +91,7 @@ impl Work {
             )
             .map_err(problem)?;
             mark(db, agent, id)?;
-            of_agent(db, agent)?.ok_or_else(|| Problem::failed("the hook was not written"))
+            hooked()
         })
     }
 
@@ -218,7 +227,7 @@ pub(super) fn note_of(db: &Connection, agent: &str) -> Result<Option<Item>> {
 }
 
 /// Refuses an item that cannot be put on an agent's hook. Gives what hangs there: the item
-/// itself, or a letter that makes room for it.
+/// itself, a letter that makes room for it, or the work that a letter goes beside.
 fn check_free(db: &Connection, agent: &str, id: &WorkId) -> Result<Option<Hooked>> {
     let item = must_have(db, id)?;
     let present = of_agent(db, agent)?;
@@ -226,7 +235,8 @@ fn check_free(db: &Connection, agent: &str, id: &WorkId) -> Result<Option<Hooked
         if present.holds(id) {
             return Ok(Some(present.clone()));
         }
-        if !letters::is_note(db, &present.item.id)? {
+        // Notes go beside the work, and work beside them.
+        if !letters::is_note(db, &present.item.id)? && !letters::is_note(db, id)? {
             return Err(
                 Problem::conflict(format!("{agent} has {} on its hook", present.item.id))
                     .hint(format!("`gt unhook --agent {agent}` takes it off")),
