@@ -110,18 +110,10 @@ impl Formula {
         if let Some(odd) = self.vars.keys().find(|name| !is_variable(name)) {
             return Err(format!("{odd:?} cannot be the name of a variable"));
         }
+        self.check_variables("its description", &self.description)?;
         for step in &self.steps {
             for text in [&step.title, &step.description] {
-                let mut names = pieces(text).filter_map(|piece| match piece {
-                    Piece::Variable(name) => Some(name),
-                    Piece::Text(_) => None,
-                });
-                if let Some(name) = names.find(|name| !self.vars.contains_key(*name)) {
-                    return Err(format!(
-                        "the step {} uses {{{{{name}}}}}, which is not under [vars]",
-                        step.id
-                    ));
-                }
+                self.check_variables(&format!("the step {}", step.id), text)?;
             }
         }
         let in_order = self.order();
@@ -140,6 +132,19 @@ impl Formula {
         }
     }
 
+    fn check_variables(&self, what: &str, text: &str) -> Result<(), String> {
+        let mut names = pieces(text).filter_map(|piece| match piece {
+            Piece::Variable(name) => Some(name),
+            Piece::Text(_) => None,
+        });
+        match names.find(|name| !self.vars.contains_key(*name)) {
+            None => Ok(()),
+            Some(name) => Err(format!(
+                "{what} uses {{{{{name}}}}}, which is not under [vars]"
+            )),
+        }
+    }
+
     /// The steps in an order in which they can be done: as they are written, as far as
     /// their needs let them. Those of a circle are left out; a formula that was read has
     /// none.
@@ -154,9 +159,9 @@ impl Formula {
         ordered
     }
 
-    /// Its steps in order, with the variables filled in. What is filled in is not looked
-    /// through for variables again.
-    pub fn fill(&self, given: &BTreeMap<String, String>) -> Result<Vec<Step>, Problem> {
+    /// Itself with the variables filled in, and its steps in order. What is filled in is not
+    /// looked through for variables again.
+    pub fn fill(&self, given: &BTreeMap<String, String>) -> Result<Formula, Problem> {
         if let Some(unknown) = given.keys().find(|name| !self.vars.contains_key(*name)) {
             let known: Vec<&str> = self.vars.keys().map(String::as_str).collect();
             let problem = Problem::usage(format!(
@@ -204,7 +209,12 @@ impl Formula {
                 ..step.clone()
             })
         });
-        filled.collect()
+        let steps: Result<Vec<Step>, Problem> = filled.collect();
+        Ok(Formula {
+            description: fill(&self.description),
+            steps: steps?,
+            ..self.clone()
+        })
     }
 }
 
@@ -277,7 +287,7 @@ mod tests {
             assert!(!formula.description.is_empty(), "{name}");
             let required = formula.vars.iter().filter(|(_, var)| var.required);
             let values = required.map(|(name, _)| (name.clone(), "value".to_owned()));
-            let steps = formula.fill(&values.collect()).unwrap();
+            let steps = formula.fill(&values.collect()).unwrap().steps;
             assert_eq!(steps.len(), formula.steps.len(), "{name}");
         }
     }
@@ -324,6 +334,10 @@ mod tests {
             "in a circle: a, b",
         );
         check(&step("a", "description = 'do {{what}}'"), "{{what}}");
+        check(
+            &format!("description = 'do {{{{what}}}}'\n{}", step("a", "")),
+            "its description uses {{what}}",
+        );
         check(&step("a", "need = []"), "unknown field `need`");
         check("[[steps]]\nid = 'a'\ntitle = ''\n", "needs a title");
         check(
@@ -340,13 +354,16 @@ mod tests {
     #[test]
     fn variables_are_filled_in_once() {
         let formula = read(
-            "[vars.what]\nrequired = true\ndescription = 'the thing'\n[vars.how]\ndefault = 'well'\n\
+            "description = 'On {{what}}'\n\
+             [vars.what]\nrequired = true\ndescription = 'the thing'\n[vars.how]\ndefault = 'well'\n\
              [vars.why]\n\
              [[steps]]\nid = 'a'\ntitle = 'Do {{what}} {{ how }}'\n\
              description = 'ü{{why}}{{{what}} {{not this}} {{ {{how}}'\n",
         )
         .unwrap();
-        let steps = formula.fill(&given(&[("what", "{{how}} now")])).unwrap();
+        let filled = formula.fill(&given(&[("what", "{{how}} now")])).unwrap();
+        assert_eq!(filled.description, "On {{how}} now");
+        let steps = filled.steps;
         assert_eq!(steps[0].title, "Do {{how}} now well");
         assert_eq!(steps[0].description, "ü{{{how}} now {{not this}} {{ well");
         let problem = formula.fill(&given(&[])).unwrap_err();

@@ -8,7 +8,7 @@ use crate::identity::{Identity, unknown_rig};
 use crate::problem::Problem;
 use crate::registry::Registry;
 use crate::role::Role;
-use crate::work::{Status, WorkId, check_priority};
+use crate::work::{LONGEST_TITLE, Status, WorkId, check_priority};
 use serde::Serialize;
 
 /// The type of a work item that is a letter.
@@ -40,7 +40,7 @@ const NO_RIGS: &[&str] = &["agent", "deacon", "task"];
 
 /// More than this is no letter but a file, which can be named in one.
 pub const LONGEST_BODY: usize = 1_000_000;
-const LONGEST_SUBJECT: usize = 500;
+const LONGEST_SUBJECT: usize = LONGEST_TITLE;
 
 /// A letter. Times are RFC 3339, in UTC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -218,15 +218,17 @@ pub fn has_noted(notes: &str, words: &str) -> bool {
     format!("\n{notes}\n").contains(&format!("\n{words}\n"))
 }
 
+/// So many characters has a title at most; that of a letter is its subject.
+pub const LONGEST_TITLE: usize = 500;
+
 /// Checks what somebody wants an item to say.
 pub fn check_title(title: &str) -> Result<(), Problem> {
-    const LONGEST: usize = 500;
     if title.trim().is_empty() {
         return Err(Problem::usage("a work item needs a title"));
     }
-    if title.chars().count() > LONGEST || title.chars().any(char::is_control) {
+    if title.chars().count() > LONGEST_TITLE || title.chars().any(char::is_control) {
         return Err(Problem::usage(format!(
-            "a title is one line of at most {LONGEST} characters"
+            "a title is one line of at most {LONGEST_TITLE} characters"
         ))
         .hint("the rest belongs into `--description`"));
     }

@@ -16,7 +16,7 @@ use crate::{Result, Town, fault, formulas, rig, steps};
 use gt_core::event::Event;
 use gt_core::mail::KIND;
 use gt_core::record::Record;
-use gt_core::work::{Item, WorkId};
+use gt_core::work::{Item, LONGEST_TITLE, WorkId};
 use gt_core::{Identity, Problem};
 use std::collections::BTreeMap;
 
@@ -56,13 +56,15 @@ pub fn attach(town: &Town, agent: &Identity, wish: Wish<'_>) -> Result<MoleculeS
             }
         }
     }
+    let filled = formula.fill(&vars)?;
     let molecule = work.pour(&Pour {
         agent: agent.address(),
         prefix: prefix(town, agent)?,
+        // The title of an item and the name before it may be longer than a title.
         title: title.chars().take(LONGEST_TITLE).collect(),
-        description: formula.description.clone(),
-        steps: formula.fill(&vars)?,
-        formula: formula.name,
+        description: filled.description,
+        steps: filled.steps,
+        formula: filled.name,
         on: on.clone(),
     })?;
     fault::point(town, "mol.poured");
@@ -74,9 +76,6 @@ pub fn attach(town: &Town, agent: &Identity, wish: Wish<'_>) -> Result<MoleculeS
     Events::of(town).note(vec![event]);
     Ok(MoleculeStatus::of(&molecule))
 }
-
-/// A title of an item and the name before it may be longer than a title.
-const LONGEST_TITLE: usize = 500;
 
 /// The molecule of an agent, if it has one.
 pub fn status(town: &Town, agent: &Identity) -> Result<Option<MoleculeStatus>> {
@@ -218,10 +217,17 @@ fn tell_end(town: &Town, kind: &str, molecule: &Molecule) {
     Events::of(town).note(vec![event]);
 }
 
-/// A pair such as `name=value`.
-pub fn variable(text: &str) -> Result<(String, String)> {
-    let (name, value) = text
-        .split_once('=')
-        .ok_or_else(|| Problem::usage(format!("{text:?} is not NAME=VALUE")))?;
-    Ok((name.trim().to_owned(), value.to_owned()))
+/// Pairs such as `name=value`, each name once.
+pub fn variables(texts: &[String]) -> Result<BTreeMap<String, String>> {
+    let mut vars = BTreeMap::new();
+    for text in texts {
+        let (name, value) = text
+            .split_once('=')
+            .ok_or_else(|| Problem::usage(format!("{text:?} is not NAME=VALUE")))?;
+        let name = name.trim();
+        if vars.insert(name.to_owned(), value.to_owned()).is_some() {
+            return Err(Problem::usage(format!("{name:?} is given twice")));
+        }
+    }
+    Ok(vars)
 }

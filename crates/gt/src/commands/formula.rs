@@ -1,5 +1,6 @@
 use super::Answer;
 use crate::context::Context;
+use crate::error;
 use crate::output::table::Table;
 use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
@@ -31,6 +32,7 @@ pub(crate) struct ListArgs {
 /// built-in formula.
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
+    /// Its name; `gt formula list` shows which there are
     name: String,
     /// As this rig has it
     #[arg(long)]
@@ -58,7 +60,11 @@ fn list(town: &Town, rig: Option<&str>, context: &Context) -> Result<(), Problem
         let found = match formulas::resolve(town, &name, rig) {
             Ok(found) => found,
             Err(problem) => {
-                output::warn(format!("{problem}"));
+                let because = problem.causes().iter().map(|cause| format!(": {cause}"));
+                output::warn(format!("{problem}{}", because.collect::<String>()));
+                let mut document = error::as_json(&problem);
+                document["formula"] = json!(name);
+                documents.push(document);
                 continue;
             }
         };

@@ -32,10 +32,11 @@ pub(crate) enum MolCommand {
 pub(crate) struct AttachArgs {
     /// Its name; `gt formula list` shows which there are
     formula: String,
-    /// A variable of the formula; may be given several times
+    /// A variable of the formula; several of them may be given
     #[arg(long = "var", value_name = "NAME=VALUE")]
     vars: Vec<String>,
     /// The work item that it is about; fills in the variables `bead` and `title`
+    /// [default: what is on the agent's hook]
     #[arg(long, value_name = "ITEM")]
     on: Option<String>,
     #[command(flatten)]
@@ -126,14 +127,9 @@ pub(crate) fn run(command: MolCommand, context: &Context) -> Answer {
 
 fn attach(args: &AttachArgs, town: &Town, context: &Context) -> Result<(), Problem> {
     let agent = whose(town, args.whose.agent.as_deref(), context)?;
-    let vars: Result<_, Problem> = args
-        .vars
-        .iter()
-        .map(|text| molecule::variable(text))
-        .collect();
     let wish = Wish {
         formula: &args.formula,
-        vars: vars?,
+        vars: molecule::variables(&args.vars)?,
         on: args.on.as_deref().map(str::parse).transpose()?,
     };
     show(&molecule::attach(town, &agent, wish)?, context)

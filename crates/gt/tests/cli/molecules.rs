@@ -90,6 +90,14 @@ fn formulas_are_listed_and_a_file_replaces_them() {
     let listed = env.gt(&["formula", "list", "--rig", "gastown"]).ok();
     assert!(listed.stdout.contains("shiny"), "{}", listed.stdout);
     assert!(listed.stderr.contains("bad.toml"), "{}", listed.stderr);
+    let why = env.json(&["formula", "list", "--rig", "gastown"]);
+    let bad = why
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|found| found["formula"] == "bad");
+    let why = bad.unwrap()["error"]["causes"][0].as_str().unwrap();
+    assert!(listed.stderr.contains(why), "{why}: {}", listed.stderr);
     let broken = env
         .gt(&["formula", "show", "bad", "--rig", "gastown"])
         .fails(2);
@@ -257,6 +265,9 @@ fn a_molecule_is_given_up_and_its_steps_with_it() {
         .fails(2);
     env.gt(&[&["mol", "attach", "three", "--var", "what"][..], &MAX].concat())
         .fails(2);
+    let twice = ["--var", "what=a", "--var", "what=b"];
+    let twice = env.gt(&[&["mol", "attach", "three"], &twice[..], &MAX].concat());
+    assert!(twice.fails(2).stderr.contains("given twice"));
     env.gt(&[&["mol", "attach", "three", "--on", "gt-nosuch"][..], &MAX].concat())
         .fails(3);
     env.gt(&["mol", "attach", "three"]).fails(2);
