@@ -22,7 +22,7 @@ pub const PREFIX: &str = "hq";
 pub const PERSON: &str = "human";
 
 /// Priorities as people say them, from 0 on.
-const PRIORITY_WORDS: [&str; 5] = ["urgent", "high", "normal", "low", "lowest"];
+pub const PRIORITY_WORDS: [&str; 5] = ["urgent", "high", "normal", "low", "lowest"];
 
 /// Groups by role. Everybody is `@all` or `@town`, and `gastown/*` who is below an address.
 const GROUPS: &[(&str, Role)] = &[
@@ -60,6 +60,14 @@ pub struct Letter {
     pub sent_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_at: Option<String>,
+}
+
+impl Letter {
+    /// Whether its reader is told of it, if it runs: people look by themselves, and who
+    /// writes to itself knows.
+    pub fn is_told(&self) -> bool {
+        self.recipient != PERSON && self.recipient != self.sender
+    }
 }
 
 /// Many that are written to at once.

@@ -14,7 +14,7 @@ const LONGEST: usize = 64;
 
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum NameError {
-    #[error("a {what} cannot be empty")]
+    #[error("the {what} cannot be empty")]
     Empty { what: &'static str },
     #[error("the {what} {name:?} is longer than {LONGEST} characters")]
     TooLong { what: &'static str, name: String },

@@ -6,6 +6,7 @@
 //! commonest calls cost nothing; see [`read_exact`].
 
 use crate::identity::{Identity, unknown_rig};
+use crate::name;
 use crate::problem::Problem;
 use crate::registry::Registry;
 use crate::role::Scope;
@@ -87,12 +88,14 @@ fn short(rig: &str, name: &str, known: &[Known]) -> Result<Identity, Problem> {
         .or_else(|| choices.iter().find(|identity| exists(identity, false)))
         .cloned()
         .ok_or_else(|| {
-            Problem::not_found(format!(
+            let problem = Problem::not_found(format!(
                 "the rig {rig} has no crew worker or polecat called {name:?}"
-            ))
-            .hint(format!(
-                "`gt crew list {rig}` shows them; `gt crew add {rig}/{name}` makes one"
-            ))
+            ));
+            let shows = format!("`gt crew list {rig}` shows them");
+            match name::check_agent(name) {
+                Ok(()) => problem.hint(format!("{shows}; `gt crew add {rig}/{name}` makes one")),
+                Err(_) => problem.hint(shows),
+            }
         })
 }
 

@@ -28,7 +28,7 @@ pub struct Sent {
     pub letter: Letter,
     /// Whether its reader runs and will be told.
     pub nudged: bool,
-    /// Why a reader that runs could not be told.
+    /// Why a reader that runs, or may run, could not be told.
     pub problem: Option<Problem>,
 }
 
@@ -36,21 +36,38 @@ pub struct Sent {
 pub fn send(town: &Town, draft: &LetterDraft, to: &[String], nudge: bool) -> Result<Vec<Sent>> {
     let running = containers::list(town);
     let recipients = recipients(town, to, &draft.sender, running.as_deref().unwrap_or(&[]));
-    let (recipients, running) = match (recipients, running) {
-        (Ok(recipients), running) => (recipients, running.unwrap_or_default()),
-        // One that only runs could not be seen.
-        (Err(_), Err(problem)) => return Err(problem),
-        (Err(problem), Ok(_)) => return Err(problem),
+    let recipients = match (recipients, &running) {
+        // One that only runs could not be seen, and of a group nobody knows whether it is whole.
+        (Err(_), Err(problem)) => return Err(problem.clone()),
+        (Ok(_), Err(problem)) if names_a_group(town, to)? => return Err(problem.clone()),
+        (recipients, _) => recipients?,
     };
     let letters = Work::of(town).send(draft, &recipients)?;
     fault::point(town, "mail.written");
     tell(town, &letters);
     fault::point(town, "mail.told");
     let mut sent: Vec<Sent> = letters.into_iter().map(Sent::untold).collect();
-    if nudge {
-        nudge_readers(town, &mut sent, running);
+    match running {
+        _ if !nudge => {}
+        Ok(running) => nudge_readers(town, &mut sent, running),
+        // Whether they run is not known; their letters are sent.
+        Err(problem) => {
+            let is_told = |sent: &&mut Sent| sent.letter.is_told();
+            for sent in sent.iter_mut().filter(is_told) {
+                sent.problem = Some(problem.clone());
+            }
+        }
     }
     Ok(sent)
+}
+
+fn names_a_group(town: &Town, to: &[String]) -> Result<bool> {
+    for text in to {
+        if Group::read(text, town.registry())?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Answers a letter: to whoever wrote it, or, for its own writer, to whoever got it. To
@@ -140,10 +157,13 @@ fn recipients(
             _ if text == PERSON => vec![PERSON.to_owned()],
             Some(group) => {
                 let members = known.iter().filter(|agent| group.has(&agent.identity));
-                let addresses = members.map(|agent| agent.identity.address());
-                let others: Vec<String> = addresses.filter(|to| to != sender).collect();
+                let mut others: Vec<String> =
+                    members.map(|agent| agent.identity.address()).collect();
+                let count = others.len();
+                others.retain(|to| to != sender);
                 if others.is_empty() {
-                    return Err(Problem::not_found(format!("nobody else is in {text}"))
+                    let nobody = if count == 0 { "nobody" } else { "nobody else" };
+                    return Err(Problem::not_found(format!("{nobody} is in {text}"))
                         .hint("`gt agents --all --stopped` shows who there is"));
                 }
                 others
@@ -208,7 +228,7 @@ fn nudge_readers(town: &Town, sent: &mut [Sent], mut running: Vec<Container>) {
             identity.is_some_and(|identity| identity.address() == letter.recipient)
         };
         let place = running.iter().position(reads);
-        let Some(container) = place.filter(|_| letter.sender != letter.recipient) else {
+        let Some(container) = place.filter(|_| letter.is_told()) else {
             continue;
         };
         let container = running.swap_remove(container);

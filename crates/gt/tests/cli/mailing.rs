@@ -204,7 +204,7 @@ fn to_a_group_each_gets_a_letter_of_its_own() {
     assert_eq!(all.as_array().unwrap().len(), 3 + 4 + 2, "{all}");
     for (to, text) in [
         ("@nobody", "no group"),
-        ("@polecats", "nobody else"),
+        ("@polecats", "nobody is in"),
         ("nowhere/*", "no rig"),
         ("nowhere/max", "no rig"),
         ("gastown/zed", "no crew worker"),

@@ -80,8 +80,11 @@ impl Work {
     /// one that is on the hook comes off.
     pub fn archive(&self, reader: &str, ids: &[WorkId]) -> Result<Vec<Letter>> {
         self.change(|db| {
-            let mut archived = Vec::new();
+            let mut archived: Vec<Letter> = Vec::new();
             for id in ids {
+                if archived.iter().any(|letter| letter.id == *id) {
+                    continue;
+                }
                 let letter = by_id(db, id)?;
                 if letter.recipient != reader {
                     return Err(Problem::conflict(format!(

@@ -26,6 +26,15 @@ pub(crate) struct InboxArgs {
     /// Only those that are not read
     #[arg(long, conflicts_with = "all")]
     unread: bool,
+    #[command(flatten)]
+    shown: Shown,
+}
+
+#[derive(Debug, Args)]
+struct Shown {
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    limit: usize,
 }
 
 /// Read a letter
@@ -69,6 +78,8 @@ pub(crate) struct SearchArgs {
     /// Everybody's
     #[arg(long, conflicts_with = "agent")]
     everybody: bool,
+    #[command(flatten)]
+    shown: Shown,
 }
 
 pub(super) fn inbox(args: &InboxArgs, town: &Town, context: &Context) -> Result<(), Problem> {
@@ -76,6 +87,7 @@ pub(super) fn inbox(args: &InboxArgs, town: &Town, context: &Context) -> Result<
         recipient: Some(whose(town, args.agent.as_deref(), context)?),
         archived: args.all,
         unread: args.unread,
+        limit: Some(args.shown.limit),
         ..LetterQuery::default()
     };
     list(query, town, context)
@@ -89,6 +101,7 @@ pub(super) fn search(args: SearchArgs, town: &Town, context: &Context) -> Result
         },
         text: Some(args.text),
         archived: true,
+        limit: Some(args.shown.limit),
         ..LetterQuery::default()
     };
     list(query, town, context)
@@ -187,7 +200,7 @@ fn list(query: LetterQuery, town: &Town, context: &Context) -> Result<(), Proble
         body: (!context.json).then_some(0),
         ..query
     };
-    let letters = Work::of(town).letters(&query)?;
+    let (count, letters) = Work::of(town).count_and_letters(&query)?;
     let lives = Lives::of(&letters, town);
     if context.json {
         let documents: Vec<Value> = letters
@@ -196,7 +209,7 @@ fn list(query: LetterQuery, town: &Town, context: &Context) -> Result<(), Proble
             .collect();
         return output::json(&documents);
     }
-    if letters.is_empty() {
+    if count == 0 {
         return output::line("There are no such letters.");
     }
     let mut table = Table::new(&["ID", "STATUS", "PRIORITY", "AGE", "FROM", "TO", "SUBJECT"]);
@@ -220,7 +233,11 @@ fn list(query: LetterQuery, town: &Town, context: &Context) -> Result<(), Proble
             paint(&letter.subject),
         ]);
     }
-    output::print(&table.render(Paint::for_stdout()))
+    output::print(&table.render(Paint::for_stdout()))?;
+    match count - letters.len() {
+        0 => Ok(()),
+        more => output::line(format!("And {more} more: `--limit {count}` shows all.")),
+    }
 }
 
 fn status(letter: &Letter) -> &'static str {

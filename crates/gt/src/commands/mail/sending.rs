@@ -113,13 +113,24 @@ impl LetterFlags {
 fn sent_document(sent: &Sent) -> Value {
     let mut document = document(&sent.letter, None);
     document["nudged"] = json!(sent.nudged);
-    document
+    document["problem"] = json!(sent.problem.as_ref().map(why));
+    output::without_nulls(document)
+}
+
+/// A problem with what is behind it, in one line.
+fn why(problem: &Problem) -> String {
+    let causes = problem.causes().iter().map(|cause| format!(": {cause}"));
+    format!("{problem}{}", causes.collect::<String>())
 }
 
 fn told(sent: &Sent) -> Result<(), Problem> {
     let letter = &sent.letter;
     if let Some(problem) = &sent.problem {
-        output::warn(format!("{} was not told: {problem}", letter.recipient));
+        output::warn(format!(
+            "{} was not told: {}",
+            letter.recipient,
+            why(problem)
+        ));
     }
     output::line(output::clean(&format!(
         "Sent {} to {}.",
