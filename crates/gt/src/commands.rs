@@ -53,6 +53,7 @@ pub(crate) mod start;
 pub(crate) mod start_flags;
 pub(crate) mod status;
 pub(crate) mod status_line;
+mod stdin;
 pub(crate) mod step;
 pub(crate) mod stop;
 pub(crate) mod sync;

@@ -1,4 +1,4 @@
-use super::{Answer, attach, done};
+use super::{Answer, attach, done, stdin};
 use crate::context::Context;
 use crate::output;
 use clap::Args;
@@ -13,7 +13,6 @@ use gt_town::handoff::{self, HandoffOptions, Intent};
 use gt_town::work::Work;
 use gt_town::{Town, containers, hook_log, prime, target};
 use serde_json::{Value, json};
-use std::io::Read;
 use std::process::ExitCode;
 
 /// Hand over to a new life of the same agent, in the same container
@@ -85,7 +84,7 @@ fn hand_over(args: HandoffArgs, town: &Town, context: &Context) -> Answer {
     let is_in_a_pane = context.around().var("TMUX_PANE").is_some();
     let may_be_self = own.as_ref() == Some(&agent) && is_in_a_pane;
     let message = match args.stdin {
-        true => Some(read_message()?),
+        true => Some(stdin::message()?),
         false => args.message.clone(),
     };
     let options = HandoffOptions {
@@ -295,14 +294,6 @@ fn of_the_same_rig(word: &str, own: &Identity) -> Option<Identity> {
     let role = Role::from_word(word)?;
     let is_one = matches!(role, Role::Witness | Role::Refinery);
     is_one.then(|| own.rig().map(|rig| Identity::of_rig(role, rig)))?
-}
-
-fn read_message() -> Result<String, Problem> {
-    let mut text = String::new();
-    std::io::stdin()
-        .read_to_string(&mut text)
-        .map_err(|error| Problem::failed("cannot read the message").caused_by(error))?;
-    Ok(text)
 }
 
 fn dry_run(intent: &Intent, options: &HandoffOptions, context: &Context) -> Answer {

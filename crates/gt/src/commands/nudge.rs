@@ -1,4 +1,4 @@
-use super::Answer;
+use super::{Answer, stdin};
 use crate::context::Context;
 use crate::output;
 use crate::output::table::Table;
@@ -9,7 +9,6 @@ use gt_town::nudge::{self, Mode, Order, Outcome, Sent};
 use gt_town::queue::Queue;
 use gt_town::{Town, containers, target};
 use serde_json::{Value, json};
-use std::io::Read;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -21,7 +20,9 @@ use std::time::Duration;
 /// then waits for the end of the turn.
 #[derive(Debug, Args)]
 pub(crate) struct NudgeArgs {
+    /// The agent: its address, a short one, its container or the beginning of a session's id
     target: String,
+    /// What it is told; one line or many
     #[arg(required_unless_present_any = ["stdin", "list", "cancel", "drain"])]
     message: Option<String>,
     /// Read the message from standard input
@@ -149,11 +150,7 @@ pub(crate) fn message(given: Option<String>) -> Result<String, Problem> {
     if let Some(message) = given {
         return Ok(message);
     }
-    let mut text = Vec::new();
-    std::io::stdin()
-        .read_to_end(&mut text)
-        .map_err(|error| Problem::usage("cannot read the message").caused_by(error))?;
-    String::from_utf8(text).map_err(|_| Problem::usage("the message is not UTF-8"))
+    stdin::message()
 }
 
 /// Whether the agent that runs this command has just begun: one that was compacted

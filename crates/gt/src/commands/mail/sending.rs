@@ -1,7 +1,7 @@
 //! Writing letters.
 
 use super::{document, whose};
-use crate::commands::nudge;
+use crate::commands::stdin;
 use crate::context::Context;
 use crate::output;
 use clap::Args;
@@ -97,7 +97,7 @@ impl LetterFlags {
     ) -> Result<LetterDraft, Problem> {
         let body = match (&self.message, self.stdin) {
             (Some(body), _) => body.clone(),
-            (None, true) => nudge::message(None)?,
+            (None, true) => stdin::message()?,
             // The subject may say all.
             (None, false) => String::new(),
         };

@@ -1,0 +1,22 @@
+//! Texts from standard input.
+
+use gt_core::Problem;
+use gt_core::mail::LONGEST_BODY;
+use std::io::Read;
+
+/// A message: as long as a letter may be, and no longer. Whatever writes it may never end.
+pub(crate) fn message() -> Result<String, Problem> {
+    let most = u64::try_from(LONGEST_BODY).unwrap_or(u64::MAX);
+    let mut text = Vec::new();
+    std::io::stdin()
+        .take(most.saturating_add(1))
+        .read_to_end(&mut text)
+        .map_err(|error| Problem::usage("cannot read the message").caused_by(error))?;
+    if text.len() > LONGEST_BODY {
+        return Err(
+            Problem::usage(format!("the message is longer than {LONGEST_BODY} bytes"))
+                .hint("put it into a file and name that"),
+        );
+    }
+    String::from_utf8(text).map_err(|_| Problem::usage("the message is not UTF-8"))
+}
