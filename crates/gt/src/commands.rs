@@ -62,6 +62,7 @@ pub(crate) mod tmux_conf;
 pub(crate) mod up;
 pub(crate) mod wait;
 pub(crate) mod watch;
+mod words;
 pub(crate) mod work;
 
 use crate::args::Command;

@@ -1,6 +1,7 @@
 use super::Answer;
 use super::hook::whose;
 use super::stop::{from_outside, own_container};
+use super::words::Words;
 use crate::context::Context;
 use crate::output::{self, Paint};
 use clap::Args;
@@ -22,7 +23,7 @@ use std::process::ExitCode;
 #[derive(Debug, Args)]
 pub(crate) struct DoneArgs {
     /// How it is left: completed, escalated (it needs somebody's help) or deferred
-    #[arg(long, value_name = "STATUS", default_value = "completed")]
+    #[arg(long, value_name = "STATUS", default_value = "completed", value_parser = Words::of(Leaving::ALL.map(Leaving::word)))]
     status: String,
     /// What whoever comes after should know
     #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]

@@ -1,10 +1,11 @@
 use super::Answer;
 use super::role;
+use super::words::Words;
 use crate::context::Context;
 use crate::output::table::Table;
 use crate::output::{self, Paint};
 use clap::Args;
-use gt_core::{Problem, beacon};
+use gt_core::{Problem, Role, beacon};
 use gt_town::rig;
 use gt_town::seance::{self, Offered, Talk, Wanted};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
@@ -24,7 +25,7 @@ use std::sync::Arc;
 #[derive(Debug, Args)]
 pub(crate) struct SeanceArgs {
     /// Only lives of this role
-    #[arg(long, conflicts_with = "talk")]
+    #[arg(long, conflicts_with = "talk", value_parser = Words::of(Role::all().map(Role::word)))]
     role: Option<String>,
     /// Only lives of this rig
     #[arg(long, conflicts_with = "talk")]

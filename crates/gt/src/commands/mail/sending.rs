@@ -2,11 +2,12 @@
 
 use super::{document, whose};
 use crate::commands::stdin;
+use crate::commands::words::Words;
 use crate::context::Context;
 use crate::output;
 use clap::Args;
 use gt_core::Problem;
-use gt_core::mail::priority;
+use gt_core::mail::{PRIORITY_WORDS, priority};
 use gt_town::Town;
 use gt_town::mail::{self, Sent};
 use gt_town::work::LetterDraft;
@@ -54,7 +55,7 @@ struct LetterFlags {
     #[arg(long, conflicts_with = "message")]
     stdin: bool,
     /// From 0, the most urgent, to 4; or urgent, high, normal, low, lowest
-    #[arg(long, short, value_name = "N", default_value = "normal")]
+    #[arg(long, short, value_name = "N", default_value = "normal", value_parser = Words::of(PRIORITY_WORDS))]
     priority: String,
     /// The same as `--priority 0`
     #[arg(long, conflicts_with = "priority")]
