@@ -205,6 +205,15 @@ fn usual_priority() -> u8 {
     USUAL_PRIORITY
 }
 
+/// A text as it is searched: without the case of its letters. The sigma at the end of a word
+/// and the dot of a capital İ are case too.
+pub fn folded(text: &str) -> String {
+    const DOT_ABOVE: char = '\u{307}';
+    let lower = text.chars().flat_map(char::to_lowercase);
+    let plain = lower.filter(|letter| *letter != DOT_ABOVE);
+    plain.map(|c| if c == 'ς' { 'σ' } else { c }).collect()
+}
+
 /// Notes with a line more.
 pub fn appended(notes: &str, more: &str) -> String {
     match notes {
@@ -300,6 +309,19 @@ mod tests {
             said.body(),
             "Do it.\n\nDesign:\nSo.\n\nAcceptance criteria:\n- it works"
         );
+    }
+
+    #[test]
+    fn a_text_is_searched_whatever_its_case() {
+        for (one, other) in [
+            ("Über", "ÜBER"),
+            ("ΟΔΟΣ", "οδος"),
+            ("İstanbul", "istanbul"),
+            ("ẞ", "ß"),
+        ] {
+            assert_eq!(folded(one), folded(other));
+        }
+        assert_ne!(folded("a"), folded("ä"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::Work;
 use super::store::problem;
 use crate::Result;
-use gt_core::work::{Item, Status, WorkId};
+use gt_core::work::{Item, Status, WorkId, folded};
 use gt_core::{Problem, mail};
 use rusqlite::functions::FunctionFlags;
 use rusqlite::types::Value;
@@ -183,13 +183,10 @@ pub(super) fn select(
 /// Lets a query ask whether one text mentions another, in whatever case: SQLite itself knows
 /// the case of ASCII alone.
 pub(super) fn can_search(db: &Connection) -> Result<()> {
-    fn lower(text: &str) -> String {
-        text.chars().flat_map(char::to_lowercase).collect()
-    }
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     db.create_scalar_function("mentions", 2, flags, |given| {
         let text = |place: usize| given.get_raw(place).as_str();
-        Ok(lower(text(0)?).contains(&lower(text(1)?)))
+        Ok(folded(text(0)?).contains(&folded(text(1)?)))
     })
     .map_err(problem)
 }
