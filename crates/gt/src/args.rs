@@ -4,6 +4,7 @@ use crate::commands;
 use crate::demo::DemoArgs;
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, CommandFactory, Parser, Subcommand};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Run AI coding agents as named tmux sessions, and keep their whole life in order.
@@ -12,7 +13,8 @@ use std::path::PathBuf;
     name = "gt",
     version,
     max_term_width = 100,
-    disable_help_subcommand = true
+    disable_help_subcommand = true,
+    after_help = "`gt help COMMAND` says more of one."
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -161,14 +163,25 @@ pub(crate) fn table() -> clap::Command {
 /// (`defer`): hooks and status lines call `gt` constantly, and all of it costs them more than
 /// what they came for. Help tells of the others too.
 pub(crate) fn matches() -> Result<ArgMatches, clap::Error> {
+    let words = without_help(std::env::args_os().collect());
     Cli::command()
-        .try_get_matches()
+        .try_get_matches_from(&words)
         .or_else(|error| match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-                table().try_get_matches()
+                table().try_get_matches_from(&words)
             }
             _ => Err(error),
         })
+}
+
+/// `gt help mail send` is `gt mail send --help`. A command of its own would have to be put
+/// together with a copy of all others, for every call.
+fn without_help(mut words: Vec<OsString>) -> Vec<OsString> {
+    if words.get(1).is_some_and(|word| word == "help") {
+        words.remove(1);
+        words.push("--help".into());
+    }
+    words
 }
 
 /// The names of the command that was given, without what may be secret: `nudge`, `krc

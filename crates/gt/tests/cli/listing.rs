@@ -156,5 +156,10 @@ fn completions_and_manual_pages_come_from_the_same_source() {
     }
     env.gt(&["man", "man1"]).ok();
     assert!(env.path("man1/gt-crew-start.1").exists());
-    assert!(env.gt(&["--help"]).ok().stdout.contains("Usage: gt"));
+    let help = env.gt(&["--help"]).ok().stdout;
+    assert!(help.contains("Usage: gt"), "{help}");
+    assert_eq!(env.gt(&["help"]).ok().stdout, help);
+    let of_one = env.gt(&["help", "mail", "send"]).ok().stdout;
+    assert_eq!(of_one, env.gt(&["mail", "send", "--help"]).ok().stdout);
+    env.gt(&["help", "nosuch"]).fails(2);
 }
