@@ -56,8 +56,7 @@ impl Work {
             let merge = match finish.item {
                 Some(id) => leave(db, id, finish)?,
                 None => {
-                    // A letter that hangs there alone is no work, and has done its service.
-                    super::hook::release_all(db, finish.agent)?;
+                    super::hook::release_letter(db, finish.agent)?;
                     None
                 }
             };
@@ -208,4 +207,42 @@ fn last(db: &Connection, agent: &str) -> Result<Option<Finished>> {
         merge: id(merge)?,
         is_ended,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::work::{Draft, LetterDraft};
+
+    #[test]
+    fn what_somebody_hooked_meanwhile_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let work = Work {
+            path: folder.path().join("items.db"),
+            beads: None,
+        };
+        let finish = Finish {
+            agent: "mayor",
+            life: None,
+            item: None,
+            leaving: Leaving::Completed,
+            branch: None,
+            note: None,
+            handed: None,
+            begins_anew: false,
+        };
+        let note = LetterDraft::new("mayor", "Handoff", "");
+        work.hand_over("mayor", "life", true, &note).unwrap();
+        work.finish(&finish).unwrap();
+        assert_eq!(work.hooked("mayor").unwrap(), None);
+        let draft = Draft {
+            prefix: "hq".to_owned(),
+            title: "Late".to_owned(),
+            ..Draft::default()
+        };
+        let item = work.create(&draft).unwrap();
+        work.hook("mayor", &item.id).unwrap();
+        work.finish(&finish).unwrap();
+        assert_eq!(work.hooked("mayor").unwrap().unwrap().item.id, item.id);
+    }
 }

@@ -272,13 +272,23 @@ fn mark(db: &Connection, agent: &str, id: &WorkId) -> Result<()> {
     .map_err(problem)
 }
 
-/// Takes off what an agent has on its hook, and gives it.
-pub(super) fn release_all(db: &Connection, agent: &str) -> Result<Option<Hooked>> {
-    let present = of_agent(db, agent)?;
-    if let Some(present) = &present {
-        release(db, &present.item.id)?;
+/// Takes off what an agent has on its hook, and gives it as it is then.
+fn release_all(db: &Connection, agent: &str) -> Result<Option<Hooked>> {
+    let Some(mut present) = of_agent(db, agent)? else {
+        return Ok(None);
+    };
+    release(db, &present.item.id)?;
+    present.item = must_have(db, &present.item.id)?;
+    Ok(Some(present))
+}
+
+/// Takes off a letter that hangs there alone: it is no work, and has done its service. Work
+/// that somebody put there stays.
+pub(super) fn release_letter(db: &Connection, agent: &str) -> Result<()> {
+    match of_agent(db, agent)? {
+        Some(present) if present.unit().is_none() => release(db, &present.item.id),
+        _ => Ok(()),
     }
-    Ok(present)
 }
 
 /// Takes an item off, and opens it again. A letter to oneself has then done its service;
