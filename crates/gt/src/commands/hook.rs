@@ -3,7 +3,7 @@ use super::work::{document, line_of};
 use crate::context::Context;
 use crate::output;
 use clap::Args;
-use gt_core::work::WorkId;
+use gt_core::work::{Status, WorkId};
 use gt_core::{Identity, Problem, mail};
 use gt_town::work::{Hooked, Work};
 use gt_town::{Town, containers, directory, hook, target};
@@ -81,10 +81,14 @@ pub(crate) fn run_unhook(args: &UnhookArgs, context: &Context) -> Answer {
             Some(taken) if taken.item.kind == mail::KIND => {
                 format!("{} is off the hook of {}.", taken.item.id, taken.agent)
             }
-            Some(taken) => format!(
-                "{} is off the hook of {}, and open again.",
-                taken.item.id, taken.agent
-            ),
+            Some(taken) => {
+                let now = match taken.item.status {
+                    Status::Open => "open again",
+                    status => status.word(),
+                };
+                let (id, agent) = (&taken.item.id, &taken.agent);
+                format!("{id} is off the hook of {agent}, and {now}.")
+            }
             None => "Nothing was on that hook.".to_owned(),
         })?;
     }

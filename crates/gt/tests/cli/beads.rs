@@ -2,6 +2,8 @@
 //! (`beads/stand_in.py`) that prints what they document; with `GT_TEST_BR` the real `br`
 //! of that path is asked as well.
 
+mod elsewhere;
+
 use crate::env::{Answer, PATIENCE, TestEnv, run};
 use crate::merging::{commit, item, repository};
 use gt_tmux::testing::wait_until;

@@ -112,10 +112,16 @@ impl Work {
         }
     }
 
-    /// Takes the item off an agent's hook: it is open again.
+    /// Takes the item off an agent's hook: it is open again, unless it was closed
+    /// meanwhile. It is given as it is then.
     pub fn unhook(&self, agent: &str) -> Result<Option<Hooked>> {
-        if !self.exists() {
-            return Ok(None);
+        // It may have been closed where its rig has its items.
+        let hooked = match self.open_if_there()? {
+            Some(db) => of_agent(&db, agent)?,
+            None => return Ok(None),
+        };
+        if let Some(hooked) = hooked {
+            self.refresh_for(&hooked.item.id)?;
         }
         self.change(|db| release_all(db, agent))
     }
@@ -123,6 +129,7 @@ impl Work {
     /// Takes an item off again that should not have been put there: a letter that made
     /// room for it is back in its place.
     pub fn take_back(&self, id: &WorkId) -> Result<Option<Hooked>> {
+        self.refresh_for(id)?;
         self.change(|db| {
             let Some(agent) = holder(db, id)? else {
                 return Ok(None);
@@ -149,20 +156,19 @@ impl Work {
     /// Takes an item off whoever's hook it is on; it may be a letter that travels with
     /// another.
     pub fn unhook_item(&self, id: &WorkId) -> Result<Option<Hooked>> {
+        self.refresh_for(id)?;
         self.change(|db| {
-            let item = must_have(db, id)?;
+            must_have(db, id)?;
             let Some(agent) = holder(db, id)? else {
                 return Ok(None);
             };
             let present = of_agent(db, &agent)?;
             release(db, id)?;
-            Ok(present.map(|present| match present.item.id == *id {
-                true => present,
-                false => Hooked {
-                    item,
-                    letter: None,
-                    ..present
-                },
+            let item = must_have(db, id)?;
+            Ok(present.map(|present| Hooked {
+                letter: present.letter.filter(|letter| letter.id != *id),
+                item,
+                ..present
             }))
         })
     }

@@ -1,0 +1,35 @@
+//! What somebody else does to the beads of a rig, or what their program does.
+
+use super::Beads;
+
+const AGENT: [&str; 2] = ["--agent", "gastown/max"];
+
+fn with_worker() -> Beads {
+    let beads = Beads::new("bd");
+    beads.env.gt(&["crew", "add", "max"]).ok();
+    beads
+}
+
+fn told(beads: &Beads, command: &str) -> usize {
+    let calls = beads.calls();
+    calls.iter().filter(|call| call[1] == command).count()
+}
+
+#[test]
+fn what_was_closed_in_beads_is_not_opened_when_it_comes_off_the_hook() {
+    let beads = with_worker();
+    let env = &beads.env;
+    for by_item in [false, true] {
+        let id = beads.make("The work");
+        env.gt(&["hook", &id, AGENT[0], AGENT[1]]).ok();
+        beads.say(&["close", &id, "--reason=done", "--json"]);
+        let answer = match by_item {
+            true => env.gt(&["unhook", &id]),
+            false => env.gt(&["unhook", AGENT[0], AGENT[1]]),
+        };
+        let words = format!("{id} is off the hook of gastown/crew/max, and closed.\n");
+        assert_eq!(answer.ok().stdout, words);
+        assert_eq!(beads.shown(&id)["status"], "closed");
+        assert_eq!(told(&beads, "reopen"), 0);
+    }
+}
