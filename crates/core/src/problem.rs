@@ -149,6 +149,13 @@ impl Problem {
         &self.0.causes
     }
 
+    /// What went wrong with all that caused it, in one line.
+    pub fn whole(&self) -> String {
+        let causes = self.causes().iter().map(String::as_str);
+        let words: Vec<&str> = [self.message()].into_iter().chain(causes).collect();
+        words.join(": ")
+    }
+
     pub fn hints(&self) -> &[String] {
         &self.0.hints
     }

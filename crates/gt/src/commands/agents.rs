@@ -6,9 +6,12 @@ use clap::{Args, Subcommand};
 use gt_core::Role;
 use gt_core::health::Health;
 use gt_core::state::State;
+use gt_core::work::WorkId;
 use gt_town::agents::{self as engine, AgentView, Wanted};
+use gt_town::work::Work;
 use gt_town::{Town, containers, pidfile, signal};
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::process::ExitCode;
 
 /// List the agents that run
@@ -65,7 +68,7 @@ pub(crate) fn run(args: AgentsArgs, context: &Context) -> Answer {
                 agents.retain(|agent| agent.identity.role() != Role::Polecat);
             }
             let hidden = all - agents.len();
-            let answer = show(&agents, context);
+            let answer = show(&agents, &town, context);
             if hidden > 0 && !context.json {
                 output::line(format!("(polecats not shown: {hidden}; --all)"))?;
             }
@@ -75,10 +78,9 @@ pub(crate) fn run(args: AgentsArgs, context: &Context) -> Answer {
 }
 
 /// Shows agents as a table or as JSON.
-pub(crate) fn show(agents: &[AgentView], context: &Context) -> Answer {
+pub(crate) fn show(agents: &[AgentView], town: &Town, context: &Context) -> Answer {
     if context.json {
-        let documents: Vec<Value> = agents.iter().map(document).collect();
-        output::json(&documents)?;
+        output::json(&documents(agents, town))?;
     } else if agents.is_empty() {
         output::line(
             "No agents run here. `gt up` starts the town's own, `gt crew start NAME` a worker.",
@@ -131,6 +133,29 @@ fn health_cell(health: Health) -> Cell {
     }
 }
 
+/// Agents as JSON, with what is on their hooks.
+pub(crate) fn documents<'a>(
+    agents: impl IntoIterator<Item = &'a AgentView>,
+    town: &Town,
+) -> Vec<Value> {
+    // Who runs can be told without knowing what is to be done.
+    let hooks = Work::of(town).hooks().unwrap_or_else(|problem| {
+        output::warn(format!("hooks are not shown: {}", problem.whole()));
+        Vec::new()
+    });
+    let hooks: HashMap<String, WorkId> = hooks.into_iter().collect();
+    let agents = agents.into_iter();
+    agents
+        .map(|agent| {
+            let mut document = document(agent);
+            if let Some(item) = hooks.get(&agent.identity.address()) {
+                document["hook"] = json!(item);
+            }
+            document
+        })
+        .collect()
+}
+
 /// An agent as JSON. What is not known is absent.
 pub(crate) fn document(agent: &AgentView) -> Value {
     let identity = &agent.identity;
@@ -166,7 +191,7 @@ fn check(town: &Town, context: &Context) -> Answer {
         .count()
         + lost.len();
     if context.json {
-        let mut documents: Vec<Value> = agents.iter().map(document).collect();
+        let mut documents = documents(&agents, town);
         documents.extend(lost.iter().map(|tracked| {
             output::without_nulls(json!({
                 "container": tracked.container,

@@ -153,7 +153,7 @@ pub(crate) fn run(command: CrewCommand, context: &Context) -> Answer {
                 rig: args.rig.as_deref(),
                 role: Some(Role::Crew),
             };
-            agents::show(&engine::list(&town, wanted)?, context)
+            agents::show(&engine::list(&town, wanted)?, &town, context)
         }
         CrewCommand::Rm(args) => remove(&town, &args, context),
     }

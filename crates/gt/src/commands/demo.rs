@@ -93,7 +93,7 @@ pub(crate) fn run(args: DemoTownArgs, context: &Context) -> Answer {
     step("gt peek gastown/max")?;
     peek::print_last(&town, &Identity::crew(RIG, CREW[0]), 12)?;
     step("gt agents")?;
-    agents::show(&engine::list(&town, Wanted::default())?, context)?;
+    agents::show(&engine::list(&town, Wanted::default())?, &town, context)?;
     farewell(&town, paint)
 }
 

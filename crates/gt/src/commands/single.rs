@@ -122,5 +122,5 @@ fn status(town: &Town, identity: &Identity, context: &Context) -> Answer {
         rig: identity.rig(),
         role: Some(identity.role()),
     };
-    agents::show(&engine::list(town, wanted)?, context)
+    agents::show(&engine::list(town, wanted)?, town, context)
 }

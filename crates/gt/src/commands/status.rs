@@ -53,7 +53,7 @@ pub(crate) fn run(args: StatusArgs, context: &Context) -> Answer {
             })).collect::<Vec<_>>(),
             "running": agents.len(),
             "states": states,
-            "agents": agents.iter().map(agents::document).collect::<Vec<_>>(),
+            "agents": agents::documents(&agents, &town),
             "unhealthy": ill.iter().map(|agent| agents::document(agent)).collect::<Vec<_>>(),
         }))?;
         return Ok(ExitCode::SUCCESS);
@@ -96,7 +96,7 @@ pub(crate) fn run(args: StatusArgs, context: &Context) -> Answer {
     }
     if !agents.is_empty() {
         output::line("")?;
-        agents::show(&agents, context)?;
+        agents::show(&agents, &town, context)?;
     }
     if args.hold {
         hold()?;

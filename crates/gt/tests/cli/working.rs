@@ -296,6 +296,19 @@ fn a_store_that_cannot_be_read_is_never_shown_as_no_work() {
 }
 
 #[test]
+fn agents_are_listed_with_what_is_on_their_hooks() {
+    let env = TestEnv::with_crew(&["max", "joe"]);
+    let item = id(&create(&env, &["There"])).to_owned();
+    env.gt(&["hook", &item, "--agent", "gastown/max"]).ok();
+    let agents = env.json(&["agents", "--stopped"]);
+    let hook = |name: &str| {
+        let mut agents = agents.as_array().unwrap().iter();
+        agents.find(|agent| agent["name"] == name).unwrap()["hook"].clone()
+    };
+    assert_eq!((hook("max"), hook("joe")), (json!(item), Value::Null));
+}
+
+#[test]
 fn a_checkpoint_says_where_the_work_stood() {
     let env = TestEnv::with_crew(&["max"]);
     let folder = env.town().join("gastown/crew/max");
