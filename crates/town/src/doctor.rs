@@ -86,10 +86,11 @@ pub fn examine(town: Result<Town>, around: &Surroundings, fix: bool) -> Vec<Find
     let mut findings = machine(around);
     match town {
         Ok(town) => {
-            let checks: [fn(&Town, bool) -> Vec<Finding>; 13] = [
+            let checks: [fn(&Town, bool) -> Vec<Finding>; 14] = [
                 check_socket,
                 check_permissions,
                 check_rigs,
+                items::check_work,
                 items::check_beads,
                 check_roles,
                 check_harnesses,

@@ -18,6 +18,7 @@ mod merges;
 mod merging;
 mod molecules;
 mod overview;
+mod place;
 mod read;
 mod store;
 
@@ -61,10 +62,5 @@ impl Work {
     /// Where the database is, or will be.
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// Whether anything was ever written: otherwise nobody has to look.
-    pub fn exists(&self) -> bool {
-        self.path.exists()
     }
 }

@@ -296,6 +296,38 @@ fn a_store_that_cannot_be_read_is_never_shown_as_no_work() {
 }
 
 #[test]
+fn a_store_that_is_gone_is_never_shown_as_no_work() {
+    let env = TestEnv::with_crew(&["max"]);
+    let item = id(&create(&env, &["There"])).to_owned();
+    let agent = ["--agent", "gastown/max"];
+    env.gt(&["hook", &item, agent[0], agent[1]]).ok();
+    let file = env.town().join(".work/items.db");
+    fs::remove_file(&file).unwrap();
+    for args in [
+        &["hook", agent[0], agent[1]][..],
+        &["unhook", agent[0], agent[1]],
+        &["prime", "--state", agent[0], agent[1]],
+        &["work", "list"],
+        &["work", "ready"],
+        &["work", "export"],
+        &["work", "create", "Another"],
+        &["mail", "inbox"],
+        &["mq", "list"],
+        &["polecat", "list"],
+    ] {
+        let answer = env.gt(args).fails(1);
+        assert!(answer.stderr.contains("hint:"), "{args:?}: {answer:?}");
+        assert_eq!(answer.stdout, "", "{args:?}");
+    }
+    assert!(!file.exists(), "nobody makes another");
+    let doctor = env.gt(&["doctor"]).fails(1);
+    assert!(doctor.stdout.contains("work items are gone"), "{doctor:?}");
+    // Who runs can still be told.
+    let agents = env.gt(&["agents", "--stopped", "--json"]).ok();
+    assert!(agents.stderr.contains("hooks are not shown"), "{agents:?}");
+}
+
+#[test]
 fn agents_are_listed_with_what_is_on_their_hooks() {
     let env = TestEnv::with_crew(&["max", "joe"]);
     let item = id(&create(&env, &["There"])).to_owned();

@@ -2,7 +2,20 @@
 
 use super::Finding;
 use crate::Town;
-use crate::work::beads_of;
+use crate::work::{Work, beads_of};
+
+/// The database of work items: whether it is there, and whole.
+pub(super) fn check_work(town: &Town, _fix: bool) -> Vec<Finding> {
+    let work = Work::of(town);
+    let path = work.path().display();
+    vec![match work.check() {
+        Ok(Some(1)) => Finding::ok("work", format!("1 item in {path}")),
+        Ok(Some(items)) => Finding::ok("work", format!("{items} items in {path}")),
+        Ok(None) => Finding::ok("work", "nothing is written yet"),
+        Err(problem) => Finding::of("work", &problem),
+    }]
+}
+
 
 /// Rigs with a `.beads` folder: whether their items are in there.
 pub(super) fn check_beads(town: &Town, _fix: bool) -> Vec<Finding> {

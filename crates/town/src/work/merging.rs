@@ -122,7 +122,7 @@ impl Work {
     /// The repairs of a rig that nobody was given yet, or not to the end, or that were
     /// given back.
     pub fn repairs_to_hand_out(&self, rig: &str) -> Result<Vec<(WorkId, Item)>> {
-        if !self.exists() {
+        if !self.is_there()? {
             return Ok(Vec::new());
         }
         self.change(|db| {

@@ -176,7 +176,7 @@ impl Work {
 
     /// Gives up an agent's molecule: what is open of it is closed.
     pub fn detach(&self, agent: &str) -> Result<Option<Molecule>> {
-        if !self.exists() {
+        if !self.is_there()? {
             return Ok(None);
         }
         self.change(|db| give_up(db, agent, |_| true))

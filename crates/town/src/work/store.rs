@@ -1,16 +1,17 @@
 //! The database of work items: opened, and brought up to date.
 
 use super::Work;
+use super::place::RESTORE;
 use crate::lock::FileLock;
 use crate::opened::Opened;
 use crate::{Result, database, files};
 use gt_core::Problem;
-use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How long others may write before we.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Each brings the database from one version to the next. Only ever added to.
 const MIGRATIONS: &[&str] = &[
@@ -102,10 +103,10 @@ DELETE FROM beads_looks;
 impl Work {
     /// Opens the database for reading; `None` if nothing was ever written.
     pub(super) fn open_if_there(&self) -> Result<Option<Opened>> {
-        if !self.exists() {
-            return Ok(None);
+        match self.is_there()? {
+            true => self.open_present().map(Some),
+            false => Ok(None),
         }
-        self.open().map(Some)
     }
 
     /// Opens the database for the question that follows, which tells what goes wrong.
@@ -121,15 +122,22 @@ impl Work {
         }
     }
 
+    /// Opens the database; the first who wants to write makes it.
     pub(super) fn open(&self) -> Result<Opened> {
+        if !self.is_there()? {
+            self.make_first()?;
+        }
+        self.open_present()
+    }
+
+    fn open_present(&self) -> Result<Opened> {
         if let Some(kept) = Opened::kept(&self.path) {
             return Ok(kept);
         }
-        if let Some(folder) = self.path.parent() {
-            files::make_dir(folder)?;
-        }
         let open = || -> rusqlite::Result<(Connection, bool)> {
-            let db = Connection::open(&self.path)?;
+            // Where a disk is missing, SQLite would make another one.
+            let flags = OpenFlags::default() - OpenFlags::SQLITE_OPEN_CREATE;
+            let db = Connection::open_with_flags(&self.path, flags)?;
             db.busy_timeout(PATIENCE)?;
             // Whoever was told of a change finds it after a power failure too.
             db.pragma_update(None, "synchronous", "FULL")?;
@@ -138,20 +146,42 @@ impl Work {
             Ok((db, is_short))
         };
         let (mut db, is_short) = open().map_err(problem)?;
-        if version(&db).map_err(problem)? < MIGRATIONS.len() {
-            // Who finds another at work on the journal's mode is told at once that it is
-            // locked, whatever patience it has.
-            let _lock = FileLock::take(&self.path.with_extension("lock"), PATIENCE)?;
-            files::make_private(&self.path)?;
-            db.pragma_update(None, "journal_mode", "WAL")
-                .and_then(|()| migrate(&mut db))
-                .map_err(problem)?;
+        let found = version(&db).map_err(problem)?;
+        if found == 0 {
+            return Err(Problem::failed(CANNOT)
+                .cause(format!("{} holds none", self.path.display()))
+                .hint(RESTORE));
         }
-        if version(&db).map_err(problem)? > MIGRATIONS.len() {
+        if found < MIGRATIONS.len() {
+            let _lock = FileLock::take(&self.mark(), PATIENCE)?;
+            files::make_private(&self.path)?;
+            migrate(&mut db).map_err(problem)?;
+        }
+        if found > MIGRATIONS.len() {
             return Err(Problem::environment("the work items are of a newer gt")
                 .hint("use that one: this one could spoil them"));
         }
+        self.note_there();
         Ok(Opened::new(db, &self.path, is_short))
+    }
+
+    /// Looks whether the database is whole, and gives how many items are in it; `None` if
+    /// nothing was ever written.
+    pub fn check(&self) -> Result<Option<usize>> {
+        let Some(db) = self.open_if_there()? else {
+            return Ok(None);
+        };
+        let said: String = db
+            .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+            .map_err(problem)?;
+        if said != "ok" {
+            return Err(Problem::failed("the work items are damaged")
+                .cause(said.replace('\n', " "))
+                .hint(RESTORE));
+        }
+        db.query_row("SELECT count(*) FROM items", [], |row| row.get(0))
+            .map(Some)
+            .map_err(problem)
     }
 
     /// Makes a change, whole or not at all. What it changes of items that are in beads is
@@ -194,7 +224,7 @@ fn version(db: &Connection) -> rusqlite::Result<usize> {
     db.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-fn migrate(db: &mut Connection) -> rusqlite::Result<()> {
+pub(super) fn migrate(db: &mut Connection) -> rusqlite::Result<()> {
     let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have been quicker.
     for (number, migration) in MIGRATIONS.iter().enumerate().skip(version(&change)?) {
@@ -204,16 +234,19 @@ fn migrate(db: &mut Connection) -> rusqlite::Result<()> {
     change.commit()
 }
 
+const CANNOT: &str = "the work items cannot be read or written";
+
 /// A failure of the database. It is never taken for "there is no work".
 pub(super) fn problem(error: rusqlite::Error) -> Problem {
-    let problem = Problem::failed("the work items cannot be read or written");
+    let problem = Problem::failed(CANNOT);
     let hint = match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "the disk is full: make room and try again",
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             "another gt is at work on them: try again"
         }
-        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
-            "the file .work/items.db is damaged: put a backup in its place"
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => RESTORE,
+        Some(ErrorCode::CannotOpen) => {
+            "look who owns .work/items.db, and whether its disk is mounted"
         }
         _ => "`gt doctor` looks at the town's files",
     };

@@ -1,0 +1,229 @@
+//! Whether there is a database of work items, and how the first one comes there.
+//!
+//! It is made beside its place and put there whole, and a mark beside it says that it was
+//! there once. So whoever finds none can tell a town in which nothing was ever written from
+//! one whose disk is not mounted, or whose file somebody removed. Only the first has no work.
+
+use super::Work;
+use super::store::{PATIENCE, migrate, problem};
+use crate::lock::FileLock;
+use crate::{Result, files};
+use gt_core::Problem;
+use rusqlite::Connection;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// What helps where the database is gone or is none.
+pub(super) const RESTORE: &str =
+    "put a backup of .work/items.db in its place, or remove .work to begin without any work";
+
+impl Work {
+    /// Whether anything was ever written: otherwise nobody has to look. What cannot be
+    /// looked at is a failure, and not nothing.
+    pub(super) fn is_there(&self) -> Result<bool> {
+        match self.path.symlink_metadata() {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                self.check_never_there().map(|()| false)
+            }
+            Err(error) => Err(unreachable(&self.path, &error)),
+        }
+    }
+
+    /// Refuses a place from which a database has gone.
+    fn check_never_there(&self) -> Result<()> {
+        let folder = self.folder();
+        match folder.symlink_metadata() {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(unreachable(folder, &error)),
+            // A link may lead to where a disk is to be mounted.
+            Ok(_) => match folder.metadata() {
+                Ok(_) => {}
+                Err(error) => return Err(unreachable(folder, &error)),
+            },
+        }
+        // A log without its database would be read into the next one.
+        for left in [self.mark(), self.beside("db-wal")] {
+            if left.symlink_metadata().is_ok() {
+                return Err(Problem::failed("the work items are gone")
+                    .cause(format!(
+                        "there is {}, but no {}",
+                        left.display(),
+                        self.path.display()
+                    ))
+                    .hint(RESTORE));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the database, if there never was one. A kill at any moment leaves none, or a
+    /// whole one.
+    pub(super) fn make_first(&self) -> Result<()> {
+        files::make_dir(self.folder())?;
+        let _lock = FileLock::take(&self.beside("new.lock"), PATIENCE)?;
+        // Another process may have been quicker.
+        if self.is_there()? {
+            return Ok(());
+        }
+        let new = self.beside("new");
+        for left in ["new", "new-journal", "new-wal", "new-shm"] {
+            files::remove_if_there(&self.beside(left))?;
+        }
+        let cannot = |error: io::Error| files::cannot("write", &new, &error);
+        let mut options = OpenOptions::new();
+        let file = options.write(true).create_new(true).mode(0o600).open(&new);
+        drop(file.map_err(cannot)?);
+        build(&new).map_err(problem)?;
+        let put = || {
+            File::open(&new)?.sync_all()?;
+            fs::rename(&new, &self.path)?;
+            File::open(self.folder())?.sync_all()
+        };
+        put().map_err(cannot)
+    }
+
+    /// Notes that the database is there. It comes after it, so that nobody who was killed
+    /// in between leaves a mark without one.
+    pub(super) fn note_there(&self) {
+        let mark = self.mark();
+        if mark.symlink_metadata().is_ok() {
+            return;
+        }
+        // Without it only a removed file is not missed; the next one tries again.
+        let mut options = OpenOptions::new();
+        let _ = options.create(true).append(true).mode(0o600).open(mark);
+    }
+
+    /// It is also the lock of those who bring the database up to date.
+    pub(super) fn mark(&self) -> PathBuf {
+        self.beside("lock")
+    }
+
+    fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new("."))
+    }
+
+    fn beside(&self, extension: &str) -> PathBuf {
+        self.path.with_extension(extension)
+    }
+}
+
+/// Whoever puts it into its place sees to it that it is on the disk.
+fn build(path: &Path) -> rusqlite::Result<()> {
+    let mut db = Connection::open(path)?;
+    db.pragma_update(None, "synchronous", "OFF")?;
+    migrate(&mut db)?;
+    db.pragma_update(None, "journal_mode", "WAL")?;
+    db.close().map_err(|(_, error)| error)
+}
+
+fn unreachable(path: &Path, error: &io::Error) -> Problem {
+    Problem::failed("the work items cannot be reached")
+        .cause(format!("{}: {error}", path.display()))
+        .hint("look who owns it, and whether its disk is mounted")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::work::{Draft, Query};
+    use std::os::unix::fs::symlink;
+
+    fn work(folder: &Path) -> Work {
+        Work {
+            path: folder.join(".work/items.db"),
+            beads: None,
+        }
+    }
+
+    fn make(work: &Work) {
+        let draft = Draft {
+            prefix: "gt".into(),
+            title: "There".into(),
+            ..Draft::default()
+        };
+        work.create(&draft).unwrap();
+    }
+
+    fn count(work: &Work) -> Result<usize> {
+        work.find(&Query::default()).map(|items| items.len())
+    }
+
+    #[test]
+    fn a_first_database_is_there_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let work = work(folder.path());
+        assert_eq!(count(&work).unwrap(), 0);
+        assert!(!work.folder().exists(), "a look makes nothing");
+        // As one leaves it that was killed before it was whole.
+        files::make_dir(work.folder()).unwrap();
+        for left in ["new", "new.lock", "new-journal"] {
+            fs::write(work.beside(left), "half").unwrap();
+        }
+        assert_eq!(count(&work).unwrap(), 0);
+        make(&work);
+        assert!(!work.beside("new").exists() && !work.beside("new-wal").exists());
+        assert_eq!(count(&work).unwrap(), 1);
+        // And before it was marked.
+        let moved = Work {
+            path: folder.path().join("moved/items.db"),
+            beads: None,
+        };
+        fs::rename(work.folder(), moved.folder()).unwrap();
+        fs::remove_file(moved.mark()).unwrap();
+        assert_eq!(count(&moved).unwrap(), 1);
+        assert!(moved.mark().exists());
+    }
+
+    #[test]
+    fn what_is_gone_is_not_nothing() {
+        type Harm = fn(&Work);
+        let harms: [(&str, Harm); 6] = [
+            ("removed", |work| fs::remove_file(&work.path).unwrap()),
+            ("removed with its mark", |work| {
+                fs::write(work.beside("db-wal"), "left").unwrap();
+                fs::remove_file(work.mark()).unwrap();
+                fs::remove_file(&work.path).unwrap();
+            }),
+            ("empty", |work| {
+                let _ = fs::remove_file(work.beside("db-wal"));
+                fs::remove_file(&work.path).unwrap();
+                fs::write(&work.path, "").unwrap();
+            }),
+            ("a link to nothing", |work| {
+                fs::remove_file(&work.path).unwrap();
+                symlink("/nowhere/items.db", &work.path).unwrap();
+            }),
+            ("a folder's link to nothing", |work| {
+                fs::remove_dir_all(work.folder()).unwrap();
+                symlink("/nowhere", work.folder()).unwrap();
+            }),
+            ("a file", |work| {
+                fs::remove_dir_all(work.folder()).unwrap();
+                fs::write(work.folder(), "").unwrap();
+            }),
+        ];
+        for (name, harm) in harms {
+            let folder = tempfile::tempdir().unwrap();
+            let work = work(folder.path());
+            make(&work);
+            harm(&work);
+            for found in [
+                count(&work).map(drop),
+                work.hooked("mayor").map(drop),
+                work.unhook("mayor").map(drop),
+                work.export(|_| Ok(())),
+            ] {
+                let problem = found.expect_err(name);
+                assert_eq!(problem.kind(), gt_core::Kind::Failed, "{name}: {problem}");
+                assert!(!problem.hints().is_empty(), "{name}: {problem}");
+            }
+            // Nobody makes another one in its place.
+            let empty = work.path.metadata().map_or(0, |meta| meta.len());
+            assert_eq!(empty, 0, "{name}");
+        }
+    }
+}
