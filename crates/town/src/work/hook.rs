@@ -3,7 +3,7 @@
 use super::Work;
 use super::letters;
 use super::merging::check_not_handed_in;
-use super::read::{by_id, must_have, not_found};
+use super::read::{by_id, must_have, not_found, stored};
 use super::store::problem;
 use crate::Result;
 use crate::sessions::timestamp;
@@ -50,7 +50,7 @@ impl Work {
             .map_err(problem)?;
         rows.map(|row| {
             let (agent, item) = row.map_err(problem)?;
-            Ok((agent, item.parse()?))
+            Ok((agent, stored(&item)?))
         })
         .collect()
     }
@@ -367,10 +367,10 @@ fn of_agent(db: &Connection, agent: &str) -> Result<Option<Hooked>> {
         return Ok(None);
     };
     let letter = match letter {
-        Some(letter) => by_id(db, &letter.parse()?)?,
+        Some(letter) => by_id(db, &stored(&letter)?)?,
         None => None,
     };
-    let item = by_id(db, &id.parse()?)?;
+    let item = by_id(db, &stored(&id)?)?;
     Ok(item.map(|item| Hooked {
         agent: agent.to_owned(),
         item,

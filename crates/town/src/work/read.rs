@@ -8,6 +8,7 @@ use gt_core::{Problem, mail};
 use rusqlite::functions::FunctionFlags;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row};
+use std::str::FromStr;
 
 /// What is asked for; everything that is set must fit.
 #[derive(Clone, Debug, Default)]
@@ -212,6 +213,15 @@ pub(super) fn not_found(id: &WorkId) -> Problem {
     Problem::not_found(format!("there is no work item {id}")).hint("`gt work list` shows them")
 }
 
+/// A word of ours as the database has it. One that is none is damage, and nobody's mistake.
+pub(super) fn stored<T: FromStr<Err = Problem>>(text: &str) -> Result<T> {
+    text.parse().map_err(|problem| {
+        Problem::failed("a work item cannot be read")
+            .cause(Problem::to_string(&problem))
+            .hint("`gt doctor` looks at the town's files")
+    })
+}
+
 fn item(row: &Row<'_>) -> Result<Item> {
     let text = |place: usize| row.get::<_, String>(place).map_err(problem);
     let maybe = |place: usize| row.get::<_, Option<String>>(place).map_err(problem);
@@ -219,18 +229,18 @@ fn item(row: &Row<'_>) -> Result<Item> {
         serde_json::from_str(&text(place)?)
             .map_err(|error| Problem::failed("a work item cannot be read").caused_by(error))
     };
-    let ids: Result<Vec<WorkId>> = list(15)?.iter().map(|id| id.parse()).collect();
+    let ids: Result<Vec<WorkId>> = list(15)?.iter().map(|id| stored(id)).collect();
     Ok(Item {
-        id: text(0)?.parse()?,
+        id: stored(&text(0)?)?,
         title: text(1)?,
         description: text(2)?,
         design: text(16)?,
         acceptance_criteria: text(17)?,
         kind: text(3)?,
         priority: row.get(4).map_err(problem)?,
-        status: text(5)?.parse()?,
+        status: stored(&text(5)?)?,
         assignee: maybe(6)?,
-        parent: maybe(7)?.map(|id| id.parse()).transpose()?,
+        parent: maybe(7)?.map(|id| stored(&id)).transpose()?,
         notes: text(8)?,
         ephemeral: row.get(9).map_err(problem)?,
         created_at: text(10)?,
@@ -240,4 +250,30 @@ fn item(row: &Row<'_>) -> Result<Item> {
         labels: list(14)?,
         deps: ids?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::work::Draft;
+
+    #[test]
+    fn a_word_that_nobody_wrote_is_damage() {
+        let folder = tempfile::tempdir().unwrap();
+        let work = Work {
+            path: folder.path().join("items.db"),
+            beads: None,
+        };
+        let draft = Draft {
+            prefix: "gt".to_owned(),
+            title: "There".to_owned(),
+            ..Draft::default()
+        };
+        let item = work.create(&draft).unwrap();
+        work.hook("mayor", &item.id).unwrap();
+        let db = work.open().unwrap();
+        db.execute("UPDATE items SET status = 'odd'", []).unwrap();
+        let problem = work.hooked("mayor").unwrap_err();
+        assert_eq!(problem.kind(), gt_core::Kind::Failed, "{problem}");
+    }
 }
