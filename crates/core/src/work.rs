@@ -5,6 +5,7 @@
 
 use crate::problem::Problem;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -31,6 +32,17 @@ impl WorkId {
         WorkId(format!("{}.{number}", self.0))
     }
 
+    /// The child after all of these, or in the first gap if their numbers are used up.
+    #[must_use]
+    pub fn next_child<'a>(&self, taken: impl Iterator<Item = &'a str>) -> Self {
+        let own = |id: &'a str| id.strip_prefix(self.as_str())?.strip_prefix('.');
+        let number = |id: &'a str| own(id)?.parse::<u32>().ok();
+        let taken: BTreeSet<u32> = taken.filter_map(number).collect();
+        let next = taken.last().map_or(Some(1), |last| last.checked_add(1));
+        let gap = || (1..u32::MAX).find(|number| !taken.contains(number));
+        self.child(next.or_else(gap).unwrap_or(u32::MAX))
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -47,7 +59,9 @@ impl WorkId {
             && base.split_once('-').is_some_and(|(prefix, rest)| {
                 !prefix.is_empty() && !rest.is_empty() && !rest.ends_with('-')
             })
-            && parts.all(|part| part.parse::<u32>().is_ok())
+            && parts.all(|part| {
+                part.bytes().all(|byte| byte.is_ascii_digit()) && part.parse::<u32>().is_ok()
+            })
     }
 }
 
@@ -281,10 +295,23 @@ mod tests {
             assert_eq!(text.parse::<WorkId>().unwrap().as_str(), text);
         }
         for text in [
-            "", "gt", "gt-", "-x", "gt-x.", "gt-x.a", "gt-x-", "gt x", "gt-x;y", "gt-$(x)", "a/b-c",
+            "", "gt", "gt-", "-x", "gt-x.", "gt-x.a", "gt-x.+1", "gt-x-", "gt x", "gt-x;y",
+            "gt-$(x)", "a/b-c",
         ] {
             assert!(text.parse::<WorkId>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_child_gets_a_number_that_nobody_has() {
+        let parent: WorkId = "gt-x".parse().unwrap();
+        let next = |taken: &[&str]| parent.next_child(taken.iter().copied()).to_string();
+        assert_eq!(next(&[]), "gt-x.1");
+        assert_eq!(
+            next(&["gt-x.2", "gt-x.10", "gt-x.30.1", "gt-y.7"]),
+            "gt-x.11"
+        );
+        assert_eq!(next(&["gt-x.1", "gt-x.4294967295"]), "gt-x.2");
     }
 
     #[test]

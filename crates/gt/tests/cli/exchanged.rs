@@ -261,3 +261,12 @@ fn what_beads_says_apart_from_the_description_is_kept() {
     assert_eq!(shown(&env, "gt-it")["notes"], notes);
     assert_eq!(shown(&env, "gt-it")["description"], "Mend it.");
 }
+#[test]
+fn a_part_gets_a_number_that_nothing_has() {
+    let env = TestEnv::with_rig();
+    let names = ["top", "top.1", "top.4294967295", "top.7.9"];
+    import(&env, &names.map(|name| line(name, json!({}))));
+    let part = create(&env, &["Part", "--parent", "gt-top"]);
+    assert_eq!(id(&part), "gt-top.2");
+}
+

@@ -158,19 +158,15 @@ pub(super) fn random_id(prefix: &str) -> Result<WorkId> {
 }
 
 fn next_child(db: &Connection, parent: &WorkId) -> Result<WorkId> {
+    // By their ids: one that came from elsewhere may be a part of nothing. What follows a
+    // dot ends before the slash, which comes after it.
     let mut query = db
-        .prepare("SELECT id FROM items WHERE parent = ?1")
+        .prepare("SELECT id FROM items WHERE id > ?1 || '.' AND id < ?1 || '/'")
         .map_err(problem)?;
     let ids = query
         .query_map([parent.as_str()], |row| row.get::<_, String>(0))
         .map_err(problem)?;
-    let mut last = 0;
-    for id in ids {
-        let id = id.map_err(problem)?;
-        let number = id
-            .rsplit_once('.')
-            .and_then(|(_, number)| number.parse().ok());
-        last = last.max(number.unwrap_or(0));
-    }
-    Ok(parent.child(last + 1))
+    let taken: rusqlite::Result<Vec<String>> = ids.collect();
+    let taken = taken.map_err(problem)?;
+    Ok(parent.next_child(taken.iter().map(String::as_str)))
 }
