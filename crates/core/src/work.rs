@@ -244,9 +244,33 @@ pub fn has_noted(notes: &str, words: &str) -> bool {
 /// So many characters has a title at most; that of a letter is its subject.
 pub const LONGEST_TITLE: usize = 500;
 
+/// Whether a character shows nothing of its own where it is printed, but can change how the
+/// rest looks: control characters, those that turn the direction of text, and those without
+/// width. The joiner of emoji is none of them.
+pub fn is_unseen(c: char) -> bool {
+    let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let marks = matches!(c, '\u{200e}' | '\u{200f}' | '\u{61c}');
+    let is_thin = matches!(c, '\u{200b}' | '\u{2060}' | '\u{feff}');
+    c.is_control() || turns || marks || is_thin
+}
+
+/// A text of others as one line.
+pub fn one_line(text: &str) -> String {
+    let is_gap = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+    match text.contains(is_gap) {
+        true => {
+            let words = text.split(is_gap).map(str::trim);
+            let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+            words.join(" ")
+        }
+        false => text.to_owned(),
+    }
+}
+
 /// Checks what somebody wants an item to say.
 pub fn check_title(title: &str) -> Result<(), Problem> {
-    if title.trim().is_empty() {
+    let is_seen = |c: char| !is_unseen(c) && !c.is_whitespace() && c != '\u{200d}';
+    if !title.contains(is_seen) {
         return Err(Problem::usage("a work item needs a title"));
     }
     if title.chars().count() > LONGEST_TITLE || title.chars().any(char::is_control) {
@@ -353,8 +377,13 @@ mod tests {
 
     #[test]
     fn bad_words_are_refused() {
-        assert!(check_title("Do it").is_ok());
-        for title in ["", "  ", "a\nb", &"x".repeat(501)] {
+        for title in ["Do it", "a\u{200b}", "\u{1f469}\u{200d}\u{1f680}"] {
+            assert!(check_title(title).is_ok(), "{title:?}");
+        }
+        assert_eq!(one_line(" a b"), " a b");
+        assert_eq!(one_line("a\r\n## b\u{2028}c\u{1b}[1m"), "a ## b c [1m");
+        let hidden = "\u{200b}\u{202e}\u{200d} ";
+        for title in ["", "  ", "a\nb", hidden, &"x".repeat(501)] {
             assert!(check_title(title).is_err(), "{title:?}");
         }
         assert!(check_priority(4).is_ok() && check_priority(5).is_err());

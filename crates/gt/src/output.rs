@@ -5,6 +5,7 @@ pub(crate) mod table;
 pub(crate) mod usage;
 
 use gt_core::Problem;
+use gt_core::work::is_unseen;
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
 
@@ -37,10 +38,20 @@ pub(crate) fn line(text: impl AsRef<str>) -> Result<(), Problem> {
     print(&format!("{}\n", text.as_ref()))
 }
 
-/// What comes from outside must not be able to drive the terminal.
+/// What comes from outside must not be able to drive the terminal, or to hide in a line.
 pub(crate) fn clean(text: &str) -> String {
-    let clean = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    let clean = |c: char| if is_unseen(c) { '\u{fffd}' } else { c };
     text.chars().map(clean).collect()
+}
+
+/// Prints a text of several lines, cleaned. Tabs are part of many a text, and harmless.
+pub(crate) fn lines(text: &str) -> Result<(), Problem> {
+    text.lines().try_for_each(|text| line(with_tabs(text)))
+}
+
+fn with_tabs(line: &str) -> String {
+    let parts: Vec<String> = line.split('\t').map(clean).collect();
+    parts.join("\t")
 }
 
 /// Prints a warning on stderr: its lines below each other, without what could drive the
@@ -182,5 +193,13 @@ mod tests {
             indented(text, "  "),
             "cannot push:\n  fatal: no\u{fffd}[31m remote"
         );
+    }
+
+    #[test]
+    fn what_hides_in_a_line_is_shown() {
+        assert_eq!(clean("a\u{202e}b\u{200b}"), "a\u{fffd}b\u{fffd}");
+        let emoji = "\u{1f469}\u{200d}\u{1f680}";
+        assert_eq!(clean(emoji), emoji);
+        assert_eq!(with_tabs("a\tb\u{1b}"), "a\tb\u{fffd}");
     }
 }

@@ -97,9 +97,7 @@ pub(crate) fn run_unhook(args: &UnhookArgs, context: &Context) -> Answer {
 
 fn show(hooked: &Hooked) -> Result<(), Problem> {
     output::line(output::clean(&line_of(&hooked.item)))?;
-    for line in hooked.item.body().lines() {
-        output::line(output::clean(line))?;
-    }
+    output::lines(&hooked.item.body())?;
     let Some(letter) = &hooked.letter else {
         return Ok(());
     };
@@ -108,10 +106,7 @@ fn show(hooked: &Hooked) -> Result<(), Problem> {
         "With it came the letter {}: {}",
         letter.id, letter.title
     )))?;
-    for line in letter.description.lines() {
-        output::line(output::clean(line))?;
-    }
-    Ok(())
+    output::lines(&letter.description)
 }
 
 /// The item, and the letter that travels with it.

@@ -277,10 +277,5 @@ fn show(letter: &Letter, lives: &Lives) -> Result<(), Problem> {
     if !letter.body.is_empty() {
         output::line("")?;
     }
-    for line in letter.body.lines() {
-        // Tabs are part of many a text, and harmless.
-        let parts: Vec<String> = line.split('\t').map(output::clean).collect();
-        output::line(parts.join("\t"))?;
-    }
-    Ok(())
+    output::lines(&letter.body)
 }

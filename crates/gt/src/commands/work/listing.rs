@@ -180,9 +180,7 @@ pub(super) fn show(args: &ShowArgs, town: &Town, context: &Context) -> Result<()
         if !text.is_empty() {
             output::line("")?;
         }
-        for line in text.lines() {
-            output::line(output::clean(line))?;
-        }
+        output::lines(text)?;
     }
     Ok(())
 }
