@@ -15,7 +15,7 @@ mod tests;
 pub use commands::{changes, create, list, show};
 
 use crate::problem::Problem;
-use crate::work::{Item, Status, WorkId, appended};
+use crate::work::{Item, Status, USUAL_KIND, WorkId, appended, as_word, one_line};
 use serde_json::{Value, json};
 
 /// Which of the two programs.
@@ -62,6 +62,9 @@ impl Bead {
         now: &str,
         time: impl Fn(&str) -> Option<String>,
     ) -> Result<Option<Self>, Problem> {
+        if !value.is_object() {
+            return Err(Problem::usage("it is no work item").cause("it is no JSON object"));
+        }
         let bad = |error: serde_json::Error| Problem::usage("it is no work item").caused_by(error);
         let word = value["status"].as_str().unwrap_or("open").to_owned();
         if word == "tombstone" || value["deleted_at"].is_string() {
@@ -101,6 +104,13 @@ impl Bead {
             fields.retain(|name, value| name == "title" || !empty(value));
         }
         let mut item: Item = serde_json::from_value(value).map_err(bad)?;
+        // They stand in lists and headings.
+        for word in [&mut item.title, &mut item.kind]
+            .into_iter()
+            .chain(&mut item.labels)
+        {
+            *word = one_line(word);
+        }
         if known.is_none() {
             item.labels.push(format!("{OWN_LABEL}{word}"));
         }
@@ -128,8 +138,8 @@ impl Bead {
         }))
     }
 
-    /// The same for a town that does not share it: an unknown status says nothing there, and
-    /// comments become notes.
+    /// The same for a town that does not share it: an unknown status says nothing there,
+    /// types and labels are words, and comments become notes.
     #[must_use]
     pub fn imported(self) -> Item {
         let mut item = self.item;
@@ -137,6 +147,14 @@ impl Bead {
             item.status = Status::Open;
         }
         item.labels.retain(|label| !label.starts_with(OWN_LABEL));
+        item.labels = item
+            .labels
+            .iter()
+            .filter_map(|label| as_word(label))
+            .collect();
+        item.labels.sort();
+        item.labels.dedup();
+        item.kind = as_word(&item.kind).unwrap_or_else(|| USUAL_KIND.to_owned());
         for comment in self.comments {
             // A file of ours that came back has it there already.
             if !item.notes.contains(&comment) {

@@ -290,10 +290,26 @@ pub fn check_priority(priority: u8) -> Result<(), Problem> {
         .hint("from 0, the most urgent, to 4; 2 is the usual"))
 }
 
+const LONGEST_WORD: usize = 100;
+
+fn is_of_word(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '-' | '_' | ':' | '/' | '.')
+}
+
+/// A text of others as a word that can stand in a list, if anything is left of it.
+pub fn as_word(text: &str) -> Option<String> {
+    let parts = text.split(|c| !is_of_word(c));
+    let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
+    let mut word = parts.join("-");
+    while word.len() > LONGEST_WORD {
+        word.pop();
+    }
+    Some(word).filter(|word| !word.is_empty())
+}
+
 /// Types and labels are words that can stand in a list.
 pub fn check_word(what: &str, word: &str) -> Result<(), Problem> {
-    let is_fine = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | ':' | '/' | '.');
-    if !word.is_empty() && word.len() <= 100 && word.chars().all(is_fine) {
+    if !word.is_empty() && word.len() <= LONGEST_WORD && word.chars().all(is_of_word) {
         return Ok(());
     }
     Err(Problem::usage(format!("{word:?} cannot be a {what}"))
@@ -389,5 +405,12 @@ mod tests {
         assert!(check_priority(4).is_ok() && check_priority(5).is_err());
         assert!(check_word("label", "gt:message").is_ok());
         assert!(check_word("label", "a b").is_err());
+        assert_eq!(as_word("gt:message").as_deref(), Some("gt:message"));
+        assert_eq!(
+            as_word(" needs\nreview\u{1b}").as_deref(),
+            Some("needs-review")
+        );
+        assert_eq!(as_word(" \n"), None);
+        assert!(check_word("label", &as_word(&"\u{e9}".repeat(90)).unwrap()).is_ok());
     }
 }

@@ -44,7 +44,24 @@ fn beads_are_read_in_each_of_their_shapes() {
 
     let gone = json!({"id": "bd-a1", "title": "T", "status": "tombstone"});
     assert_eq!(Bead::read(gone, "now", |_| None).unwrap(), None);
-    assert!(Bead::read(json!({"id": "a b", "title": "T"}), "now", |_| None).is_err());
+    for bad in [
+        json!({"id": "a b", "title": "T"}),
+        json!(5),
+        json!([]),
+        json!("x"),
+    ] {
+        assert!(Bead::read(bad, "now", |_| None).is_err());
+    }
+    let lines = read(
+        json!({"id": "bd-a1", "title": "T\n## U", "issue_type": "bug\u{1b}",
+        "labels": ["a\nb"]}),
+    );
+    assert_eq!(
+        (lines.item.title.as_str(), lines.item.kind.as_str()),
+        ("T ## U", "bug")
+    );
+    assert_eq!(lines.item.labels, ["a b"]);
+    assert_eq!(lines.imported().labels, ["a-b"]);
 }
 
 #[test]

@@ -261,6 +261,61 @@ fn what_beads_says_apart_from_the_description_is_kept() {
     assert_eq!(shown(&env, "gt-it")["notes"], notes);
     assert_eq!(shown(&env, "gt-it")["description"], "Mend it.");
 }
+
+#[test]
+fn lines_that_cannot_be_taken_are_told_with_their_cause() {
+    let env = TestEnv::with_rig();
+    let file = env.path("odd.jsonl");
+    let mut bytes = "\u{feff}".as_bytes().to_vec();
+    bytes.extend(line("one", json!({})).as_bytes());
+    for bad in ["5", "[]", r#""x""#, r#"{"id":"gt-x"}"#] {
+        bytes.extend(format!("\n{bad}").as_bytes());
+    }
+    bytes.extend(b"\n{\"id\": \"gt-y\", \"title\": \"\xff\"}\n");
+    bytes.extend(line("letter", json!({"issue_type": "message"})).as_bytes());
+    fs::write(&file, bytes).unwrap();
+    let answer = env.gt(&["--json", "work", "import", file.to_str().unwrap()]);
+    let answer = answer.ok();
+    let imported = answer.json();
+    assert_eq!(imported["new"], 1, "{imported}");
+    assert_eq!(imported["skipped_lines"], json!([2, 3, 4, 5, 6, 7]));
+    for words in [
+        "line 2 was skipped: it is no work item: it is no JSON object",
+        "line 5 was skipped: it is no work item: missing field `title`",
+        "line 7 was skipped: a letter is no work item",
+    ] {
+        assert!(answer.stderr.contains(words), "{words}: {answer:?}");
+    }
+    fs::write(&file, "5\n").unwrap();
+    let answer = env.gt(&["work", "import", file.to_str().unwrap()]).fails(1);
+    assert!(
+        answer.stderr.contains("no line could be taken"),
+        "{answer:?}"
+    );
+}
+
+#[test]
+fn words_of_others_are_made_to_fit() {
+    let env = TestEnv::with_rig();
+    let odd = json!({
+        "title": "One\n## Two", "issue_type": "a bug\u{1b}", "labels": ["", "needs review"],
+    });
+    import(
+        &env,
+        &[line("it", odd), line("x", json!({"issue_type": " "}))],
+    );
+    let found = shown(&env, "gt-it");
+    assert_eq!(
+        (&found["title"], &found["type"], &found["labels"]),
+        (
+            &json!("One ## Two"),
+            &json!("a-bug"),
+            &json!(["needs-review"])
+        )
+    );
+    assert_eq!(shown(&env, "gt-x")["type"], "task");
+}
+
 #[test]
 fn a_part_gets_a_number_that_nothing_has() {
     let env = TestEnv::with_rig();
@@ -268,5 +323,24 @@ fn a_part_gets_a_number_that_nothing_has() {
     import(&env, &names.map(|name| line(name, json!({}))));
     let part = create(&env, &["Part", "--parent", "gt-top"]);
     assert_eq!(id(&part), "gt-top.2");
+}
+
+#[test]
+fn nothing_is_made_a_part_of_itself() {
+    let env = TestEnv::with_rig();
+    let part = |name: &str, of: &str| {
+        let edge = json!({"depends_on_id": format!("gt-{of}"), "type": "parent-child"});
+        line(name, json!({"dependencies": [edge]}))
+    };
+    let lines = [part("one", "two"), part("two", "one"), part("self", "self")];
+    let imported = import(&env, &lines);
+    assert_eq!(
+        imported["circles"],
+        json!([
+            {"item": "gt-one", "parent": "gt-two"},
+            {"item": "gt-self", "parent": "gt-self"},
+        ])
+    );
+    assert_eq!(shown(&env, "gt-two")["parent"], "gt-one");
 }
 

@@ -5,9 +5,9 @@ use super::store::problem;
 use super::{Query, Work, dependencies};
 use crate::Result;
 use crate::sessions::timestamp;
-use gt_core::Problem;
 use gt_core::beads::Bead;
 use gt_core::work::{Item, WorkId, check_priority, check_title};
+use gt_core::{Problem, mail};
 use rusqlite::{Connection, params};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -23,6 +23,8 @@ pub struct Imported {
     pub skipped: Vec<(usize, String)>,
     /// Items that were to wait for others which wait for them already.
     pub circles: Vec<(WorkId, WorkId)>,
+    /// Items that were to be parts of others which are parts of them already.
+    pub rings: Vec<(WorkId, WorkId)>,
 }
 
 /// A line that could be read.
@@ -38,18 +40,20 @@ impl Work {
     /// Takes items over, all that can be read or none. One that is there already is
     /// replaced only by a newer one, and never one that is on an agent's hook or that is
     /// an agent's record.
-    pub fn import(&self, text: &str) -> Result<Imported> {
+    pub fn import(&self, text: &[u8]) -> Result<Imported> {
         let mut imported = Imported::default();
         let mut lines = Vec::new();
+        // Some editors put a mark before the first one.
+        let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
         for (number, line) in text
-            .lines()
+            .split(|byte| *byte == b'\n')
             .enumerate()
-            .filter(|(_, line)| !line.trim().is_empty())
+            .filter(|(_, line)| !line.trim_ascii().is_empty())
         {
             match read(line) {
                 Ok(Some(line)) => lines.push(line),
                 Ok(None) => {}
-                Err(problem) => imported.skipped.push((number + 1, problem.to_string())),
+                Err(problem) => imported.skipped.push((number + 1, problem.whole())),
             }
         }
         self.refresh(None)?;
@@ -79,6 +83,7 @@ impl Work {
                 [],
             )
             .map_err(problem)?;
+            imported.rings = open_rings(db, taken.values())?;
             Ok(())
         })?;
         Ok(imported)
@@ -92,6 +97,37 @@ impl Work {
         })?;
         all.iter().try_for_each(&mut give)
     }
+}
+
+/// Takes the parents from those that would be parts of themselves, and gives them.
+fn open_rings<'l>(
+    db: &Connection,
+    taken: impl Iterator<Item = &'l &'l Line>,
+) -> Result<Vec<(WorkId, WorkId)>> {
+    let mut rings = Vec::new();
+    for item in taken.map(|line| &line.item) {
+        let Some(parent) = &item.parent else {
+            continue;
+        };
+        let is_part_of_itself: bool = db
+            .prepare_cached(
+                "WITH RECURSIVE above (id) AS (
+                     SELECT parent FROM items WHERE id = ?1
+                     UNION SELECT parent FROM items JOIN above USING (id))
+                 SELECT EXISTS (SELECT 1 FROM above WHERE id = ?1)",
+            )
+            .and_then(|mut query| query.query_row([item.id.as_str()], |row| row.get(0)))
+            .map_err(problem)?;
+        if is_part_of_itself {
+            db.execute(
+                "UPDATE items SET parent = NULL WHERE id = ?1",
+                [item.id.as_str()],
+            )
+            .map_err(problem)?;
+            rings.push((item.id.clone(), parent.clone()));
+        }
+    }
+    Ok(rings)
 }
 
 /// Whether a line takes the place of what is known.
@@ -132,8 +168,8 @@ fn write_dependencies<'l>(
 }
 
 /// Reads a line; `None` for one that only says that an item is gone.
-fn read(line: &str) -> Result<Option<Line>> {
-    let value: Value = serde_json::from_str(line)
+fn read(line: &[u8]) -> Result<Option<Line>> {
+    let value: Value = serde_json::from_slice(line)
         .map_err(|error| Problem::usage("it is no work item").caused_by(error))?;
     let is_dated = value["updated_at"].as_str().and_then(our_time).is_some();
     let Some(bead) = Bead::read(value, &timestamp(None), our_time)? else {
@@ -144,6 +180,9 @@ fn read(line: &str) -> Result<Option<Line>> {
     let item = bead.imported();
     check_title(&item.title)?;
     check_priority(item.priority)?;
+    if item.kind == mail::KIND {
+        return Err(Problem::usage("a letter is no work item"));
+    }
     Ok(Some(Line {
         item,
         is_dated,

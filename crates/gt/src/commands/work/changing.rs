@@ -2,12 +2,12 @@
 
 use super::listing::document;
 use crate::context::Context;
-use crate::output;
+use crate::output::{self, progress::Progress};
 use clap::{Args, Subcommand};
 use gt_core::Problem;
 use gt_core::work::{Item, WorkId};
 use gt_town::work::{Changed, Draft, Patch, Work};
-use gt_town::{Town, merge, rig, target};
+use gt_town::{Town, files, merge, rig, target};
 use serde_json::{Value, json};
 use std::io::Read;
 use std::path::PathBuf;
@@ -241,13 +241,18 @@ pub(super) fn dep(command: &DepCommand, town: &Town, context: &Context) -> Resul
 
 pub(super) fn import(args: &ImportArgs, town: &Town, context: &Context) -> Result<(), Problem> {
     let text = if args.file.as_os_str() == "-" {
-        standard_input()?
+        let mut bytes = Vec::new();
+        let read = std::io::stdin().read_to_end(&mut bytes);
+        read.map_err(|error| Problem::failed("cannot read standard input").caused_by(error))?;
+        bytes
     } else {
         let path = context.around().current_dir.join(&args.file);
-        gt_town::files::read_if_there(&path)?
-            .ok_or_else(|| Problem::not_found(format!("there is no file {}", path.display())))?
+        std::fs::read(&path).map_err(|error| files::cannot("read", &path, &error))?
     };
-    let imported = Work::of(town).import(&text)?;
+    let imported = {
+        let _progress = Progress::spinner("Taking over work items");
+        Work::of(town).import(&text)?
+    };
     for (line, why) in &imported.skipped {
         output::warn(format!("line {line} was skipped: {why}"));
     }
@@ -259,12 +264,28 @@ pub(super) fn import(args: &ImportArgs, town: &Town, context: &Context) -> Resul
             }
         });
     }
+    for (item, parent) in &imported.rings {
+        output::warn(match item == parent {
+            true => format!("{item} was not made a part of itself"),
+            false => {
+                format!("{item} was not made a part of {parent}, which is a part of {item} already")
+            }
+        });
+    }
+    let taken = imported.new + imported.updated + imported.unchanged;
+    if taken == 0 && !imported.skipped.is_empty() {
+        return Err(Problem::failed("no line could be taken over")
+            .hint("each line is a JSON object with an `id` and a `title`"));
+    }
     if context.json {
         let skipped: Vec<usize> = imported.skipped.iter().map(|(line, _)| *line).collect();
+        let rings = imported.rings.iter();
+        let rings = rings.map(|(item, parent)| json!({"item": item, "parent": parent}));
         let circles: Vec<Value> = imported
             .circles
             .iter()
             .map(|(item, blocker)| json!({"item": item, "blocker": blocker}))
+            .chain(rings)
             .collect();
         return output::json(&json!({
             "new": imported.new,
