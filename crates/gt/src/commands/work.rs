@@ -39,7 +39,7 @@ pub(crate) fn run(command: WorkCommand, context: &Context) -> Answer {
         WorkCommand::Reopen(args) => changing::reopen(&args, &town, context)?,
         WorkCommand::Dep(command) => changing::dep(&command, &town, context)?,
         WorkCommand::Import(args) => changing::import(&args, &town, context)?,
-        WorkCommand::Export(listing::ExportArgs { .. }) => listing::export(&town)?,
+        WorkCommand::Export(listing::ExportArgs { .. }) => listing::export(&town, context)?,
     }
     Ok(ExitCode::SUCCESS)
 }

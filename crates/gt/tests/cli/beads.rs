@@ -599,7 +599,7 @@ fn the_real_program_imports_what_is_exported() {
     assert_eq!(shown[1]["close_reason"], "no need", "{shown}");
     assert_eq!(edge(2)["id"], part, "{shown}");
     assert_eq!(edge(2)["dependency_type"], "blocks", "{shown}");
-    assert_eq!(shown[2]["status"], "hooked", "{shown}");
+    assert_eq!(shown[2]["status"], "open", "{shown}");
 }
 
 #[test]

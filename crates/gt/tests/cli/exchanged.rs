@@ -344,3 +344,24 @@ fn nothing_is_made_a_part_of_itself() {
     assert_eq!(shown(&env, "gt-two")["parent"], "gt-one");
 }
 
+#[test]
+fn what_somebody_has_here_can_be_taken_elsewhere() {
+    let env = TestEnv::with_crew(&["max"]);
+    let item = id(&create(&env, &["Begun"])).to_owned();
+    env.gt(&["hook", &item, "--agent", "gastown/max"]).ok();
+    env.gt(&["work", "update", &item, "--status", "in_progress"])
+        .ok();
+    let all = env.json(&["work", "export"]);
+    assert_eq!(
+        (&all[0]["id"], &all[0]["status"], &all[0]["assignee"]),
+        (&json!(item), &json!("open"), &Value::Null)
+    );
+    // What was handed in waits for this town's queue.
+    let dir = env.town().join("gastown/crew/max");
+    crate::merging::commit(&env, &dir, "a.txt", "a\n");
+    env.gt(&["done", "--agent", "gastown/max"]).ok();
+    assert_eq!(shown(&env, &item)["status"], "in_progress");
+    let other = TestEnv::with_crew(&["max"]);
+    import(&other, &[env.gt(&["work", "export"]).ok().stdout]);
+    other.gt(&["hook", &item, "--agent", "gastown/max"]).ok();
+}

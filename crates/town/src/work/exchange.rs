@@ -6,11 +6,11 @@ use super::{Query, Work, dependencies};
 use crate::Result;
 use crate::sessions::timestamp;
 use gt_core::beads::Bead;
-use gt_core::work::{Item, WorkId, check_priority, check_title};
+use gt_core::work::{Item, Status, WorkId, check_priority, check_title};
 use gt_core::{Problem, mail};
 use rusqlite::{Connection, params};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// What an import did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -89,12 +89,23 @@ impl Work {
         Ok(imported)
     }
 
-    /// Gives every item as a line.
+    /// Gives every item as it can be taken up elsewhere: who has one on the hook here, or
+    /// handed it in, means nothing there.
     pub fn export(&self, mut give: impl FnMut(&Item) -> Result<()>) -> Result<()> {
-        let all = self.find(&Query {
+        let mut all = self.find(&Query {
             all: true,
             ..Query::default()
         })?;
+        let hooked = self.hooks()?.into_iter().map(|(_, item)| item);
+        let handed_in = self.merges(None, false)?.into_iter();
+        let held: HashSet<WorkId> = hooked.chain(handed_in.map(|merge| merge.item)).collect();
+        for item in &mut all {
+            let is_begun = matches!(item.status, Status::Hooked | Status::InProgress);
+            if is_begun && held.contains(&item.id) {
+                item.status = Status::Open;
+                item.assignee = None;
+            }
+        }
         all.iter().try_for_each(&mut give)
     }
 }

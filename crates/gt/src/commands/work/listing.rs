@@ -76,9 +76,11 @@ pub(crate) struct ShowArgs {
 }
 
 /// Print every work item as a line of JSON, as beads writes them
+///
+/// With --json all of them are one array.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// One JSON document in each line; the only form there is
+    /// One JSON object in each line, which is the default
     #[arg(long)]
     jsonl: bool,
 }
@@ -185,8 +187,17 @@ pub(super) fn show(args: &ShowArgs, town: &Town, context: &Context) -> Result<()
     Ok(())
 }
 
-pub(super) fn export(town: &Town) -> Result<(), Problem> {
-    Work::of(town).export(|item| output::line(exported(item).to_string()))
+pub(super) fn export(town: &Town, context: &Context) -> Result<(), Problem> {
+    let work = Work::of(town);
+    if !context.json {
+        return work.export(|item| output::line(exported(item).to_string()));
+    }
+    let mut all = Vec::new();
+    work.export(|item| {
+        all.push(exported(item));
+        Ok(())
+    })?;
+    output::json(&all)
 }
 
 /// An item as scripts get it.
