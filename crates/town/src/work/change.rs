@@ -12,6 +12,7 @@ use gt_core::merge::Merge;
 use gt_core::work::{Item, Status, WorkId, appended, check_priority, check_title, check_word};
 use gt_core::{Problem, mail};
 use rusqlite::{Connection, params};
+use std::collections::BTreeSet;
 
 /// What is to be different; what is not set stays.
 #[derive(Clone, Debug, Default)]
@@ -111,13 +112,23 @@ impl Work {
     /// Closes all of them, or none. What beads has been told it does not take back, so its
     /// items are closed one after the other, and those before one that it refuses stay closed.
     pub fn close_all(&self, ids: &[WorkId], reason: Option<&str>) -> Result<Vec<Item>> {
+        let mut ids = ids.to_vec();
+        let mut told = BTreeSet::new();
+        ids.retain(|id| told.insert(id.clone()));
         let is_in_beads = |id| self.rig_in_beads(id).map(|rig| rig.is_some());
         let in_beads: Result<Vec<bool>> = ids.iter().map(is_in_beads).collect();
         if in_beads?.contains(&true) {
             if let Some(db) = self.open_if_there()? {
                 ids.iter().try_for_each(|id| check_closing(&db, id))?;
             }
-            return ids.iter().map(|id| self.close(id, reason)).collect();
+            // They were looked at just now, and only we have changed them since.
+            let close = |id: &WorkId| {
+                self.change(|db| {
+                    check_closing(db, id)?;
+                    close(db, id, reason)
+                })
+            };
+            return ids.iter().map(close).collect();
         }
         self.change(|db| {
             ids.iter().try_for_each(|id| check_closing(db, id))?;

@@ -33,3 +33,13 @@ fn what_was_closed_in_beads_is_not_opened_when_it_comes_off_the_hook() {
         assert_eq!(told(&beads, "reopen"), 0);
     }
 }
+
+#[test]
+fn several_are_closed_after_one_look() {
+    let beads = Beads::new("bd");
+    let env = &beads.env;
+    let made = ["One", "Two", "Three"].map(|title| beads.make(title));
+    let [one, two, three] = &made;
+    env.gt(&["work", "close", one, two, three, one]).ok();
+    assert_eq!((told(&beads, "list"), told(&beads, "close")), (1, 3));
+}
