@@ -12,7 +12,7 @@ mod commands;
 #[cfg(test)]
 mod tests;
 
-pub use commands::{changes, create, list, show};
+pub use commands::{changes, check_words, create, list, show};
 
 use crate::problem::Problem;
 use crate::work::{Item, Status, USUAL_KIND, WorkId, appended, as_word, one_line};

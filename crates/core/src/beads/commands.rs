@@ -1,6 +1,7 @@
 //! What is said to `bd` and `br`, as the words of a command line.
 
 use super::{Dialect, OWN_LABEL};
+use crate::problem::Problem;
 use crate::work::{Item, Status, WorkId};
 
 /// Words that give all items.
@@ -105,6 +106,26 @@ pub fn changes(dialect: Dialect, seen: &Item, now: &Item) -> Vec<Vec<String>> {
     }
     commands
 }
+
+/// Refuses words that no program can be called with.
+pub fn check_words(words: &[String]) -> Result<(), Problem> {
+    for word in words {
+        let name = word.split_once('=').map_or("a word", |(option, _)| option);
+        if word.len() > LONGEST_WORD {
+            return Err(Problem::usage(format!(
+                "{name} is longer than the {} KiB that one argument of a program can have",
+                (LONGEST_WORD + 1) / 1024
+            )));
+        }
+        if word.contains('\0') {
+            return Err(Problem::usage(format!("{name} holds a NUL byte")));
+        }
+    }
+    Ok(())
+}
+
+/// What Linux takes for one argument, whose end is marked by a byte more.
+const LONGEST_WORD: usize = 128 * 1024 - 1;
 
 /// The labels that beads is told.
 pub(super) fn written(labels: &[String]) -> Vec<&str> {

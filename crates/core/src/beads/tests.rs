@@ -233,3 +233,13 @@ fn ours_counts_only_where_beads_did_not_go_on() {
     };
     assert_eq!(merged(&seen, &claimed, &ours).status, Status::Open);
 }
+
+#[test]
+fn what_no_program_can_be_called_with_is_said_plainly() {
+    let word = |length: usize| format!("--notes={}", "x".repeat(length));
+    assert!(check_words(&[word(131_063)]).is_ok());
+    let refused = |word: String| check_words(&[word]).unwrap_err().to_string();
+    let text = "--notes is longer than the 128 KiB that one argument of a program can have";
+    assert_eq!(refused(word(131_064)), text);
+    assert_eq!(refused("--title=a\0b".into()), "--title holds a NUL byte");
+}

@@ -1,6 +1,7 @@
 //! What somebody else does to the beads of a rig, or what their program does.
 
 use super::Beads;
+use std::fs;
 
 const AGENT: [&str; 2] = ["--agent", "gastown/max"];
 
@@ -42,4 +43,19 @@ fn several_are_closed_after_one_look() {
     let [one, two, three] = &made;
     env.gt(&["work", "close", one, two, three, one]).ok();
     assert_eq!((told(&beads, "list"), told(&beads, "close")), (1, 3));
+}
+
+#[test]
+fn a_text_that_beads_cannot_be_told_is_refused_with_the_limit() {
+    let beads = Beads::new("bd");
+    let env = &beads.env;
+    let id = beads.make("The work");
+    let mut update = env.gt_command(&["work", "update", &id, "--description", "-"]);
+    let long = env.path("long");
+    fs::write(&long, "x".repeat(140_000)).unwrap();
+    update.stdin(fs::File::open(&long).unwrap());
+    let answer = crate::env::run(&mut update).fails(2);
+    let words = "--description is longer than the 128 KiB";
+    assert!(answer.stderr.contains(words), "{answer:?}");
+    assert_eq!(env.json(&["work", "show", &id])["description"], "");
 }
