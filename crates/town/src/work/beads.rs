@@ -23,7 +23,8 @@ use gt_core::beads::{Dialect, PROGRAMS};
 use gt_core::work::WorkId;
 use rusqlite::{Connection, OptionalExtension, params};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 pub(super) use write::create;
 
@@ -35,6 +36,8 @@ pub const FAULT_POINTS: &[&str] = &["beads.created", "beads.written"];
 pub(super) struct Beads {
     rigs: Vec<BeadsRig>,
     around: Surroundings,
+    /// Until when the programs of the transaction that has begun may run.
+    until: Mutex<Instant>,
 }
 
 /// One of them.
@@ -66,7 +69,12 @@ impl Beads {
             return None;
         }
         let around = town.around().clone();
-        Some(Arc::new(Beads { rigs, around }))
+        let until = Mutex::new(Instant::now());
+        Some(Arc::new(Beads {
+            rigs,
+            around,
+            until,
+        }))
     }
 
     fn by_prefix(&self, prefix: &str) -> Option<&BeadsRig> {
@@ -234,9 +242,12 @@ impl Work {
 
     /// What was changed while beads could not be told waits for the next look, which
     /// compares it with what beads has by then.
+    /// Begins a transaction. What was changed while beads could not be told waits for the
+    /// next look, which compares it with what beads has by then.
     pub(super) fn put_off_earlier(&self, db: &Connection) -> Result<()> {
-        if self.beads.is_none() {
-            return Ok(());
+        match &self.beads {
+            Some(beads) => beads.begin_change(),
+            None => return Ok(()),
         }
         db.execute("UPDATE beads SET touched = 2 WHERE touched = 1", [])
             .map(drop)

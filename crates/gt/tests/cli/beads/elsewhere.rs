@@ -1,7 +1,10 @@
 //! What somebody else does to the beads of a rig, or what their program does.
 
-use super::Beads;
+use super::{Beads, tells_of_beads};
+use crate::env::{PATIENCE, processes_of};
+use gt_tmux::testing::wait_until;
 use std::fs;
+use std::time::Instant;
 
 const AGENT: [&str; 2] = ["--agent", "gastown/max"];
 
@@ -33,6 +36,27 @@ fn what_was_closed_in_beads_is_not_opened_when_it_comes_off_the_hook() {
         assert_eq!(beads.shown(&id)["status"], "closed");
         assert_eq!(told(&beads, "reopen"), 0);
     }
+}
+
+#[test]
+fn a_program_that_hangs_keeps_nobody_from_writing() {
+    let beads = Beads::new("bd");
+    let env = &beads.env;
+    env.gt(&["work", "create", "Here", "--rig", "hq"]).ok();
+    beads.make("The work");
+    beads.trouble("hang", "list");
+    let look = env.spawn(&["work", "list"]);
+    wait_until("beads is asked", PATIENCE, || {
+        (told(&beads, "list") > 0).then_some(())
+    });
+    let begun = Instant::now();
+    env.gt(&["mail", "send", "mayor", "-s", "Hello", "-m", "x"])
+        .ok();
+    // The program is stopped after 15 seconds.
+    assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
+    let answer = crate::env::Answer::of(look.wait_with_output().unwrap());
+    tells_of_beads(answer, "took too long");
+    assert_eq!(processes_of(env.home()), Vec::<u32>::new());
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Bringing the mirror of a rig's beads up to date.
 //!
-//! It is done within the transaction that writers hold too, so that no listing is older
-//! than what it is compared with.
+//! Beads is asked before the transaction begins, so that a program that hangs keeps nobody
+//! else from writing. No listing may be older than what it is compared with: if anything has
+//! changed by then, beads is asked again within the transaction, which writers hold too.
 
 use super::program::Session;
 use super::write::{as_told, read_seen, remember};
@@ -23,17 +24,27 @@ const GONE: &str = "not in beads any more";
 /// Looks, unless nothing has changed since the last look.
 pub(super) fn refresh(work: &Work, beads: &Beads, rig: &BeadsRig) -> Result<()> {
     rig.program()?;
-    let db = work.open()?;
-    if is_current(&db, rig, &trace::of(&rig.folder))? {
-        return Ok(());
-    }
+    let before = trace::of(&rig.folder);
+    let known = {
+        let db = work.open()?;
+        if is_current(&db, rig, &before)? {
+            return Ok(());
+        }
+        mirrored(&db, rig)?
+    };
+    let listed = listing(&Session::new(beads, rig))?;
     work.change(|db| {
         // As it is before the listing: what changes meanwhile is seen the next time.
         let trace = trace::of(&rig.folder);
         if is_current(db, rig, &trace)? {
             return Ok(());
         }
-        apply(db, rig, listing(beads, rig)?)?;
+        let is_as_listed = trace == before && mirrored(db, rig)? == known;
+        let listed = match is_as_listed {
+            true => listed,
+            false => listing(&Session::within_change(beads, rig))?,
+        };
+        apply(db, rig, listed)?;
         db.execute(
             "INSERT OR REPLACE INTO beads_looks (rig, folder, trace) VALUES (?1, ?2, ?3)",
             params![rig.rig, rig.folder.to_string_lossy(), trace],
@@ -54,8 +65,7 @@ fn is_current(db: &Connection, rig: &BeadsRig, trace: &str) -> Result<bool> {
 }
 
 /// All items, with what they wait for.
-fn listing(beads: &Beads, rig: &BeadsRig) -> Result<BTreeMap<WorkId, Bead>> {
-    let session = Session::new(beads, rig);
+fn listing(session: &Session<'_>) -> Result<BTreeMap<WorkId, Bead>> {
     let now = timestamp(None);
     let mut found = BTreeMap::new();
     let mut take = |objects: Vec<serde_json::Value>| {

@@ -8,16 +8,26 @@ use rustix::process::Signal;
 use serde_json::Value;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
+use std::sync::PoisonError;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// How long all calls of one transaction may take together. Others wait for it, and have
-/// somewhat more patience.
+/// How long all calls of one transaction may take together, or of one look. Others wait for
+/// a transaction, and have somewhat more patience.
 const LIMIT: Duration = Duration::from_secs(15);
 /// How long one that was told to end has for it.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// The beads of one rig, for the time of a transaction.
+impl Beads {
+    /// Begins to count for a transaction. Transactions exclude each other, so there is never
+    /// more than one.
+    pub(super) fn begin_change(&self) {
+        let mut until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
+        *until = Instant::now() + LIMIT;
+    }
+}
+
+/// The beads of one rig, for the time of a look or of a transaction.
 pub(super) struct Session<'a> {
     beads: &'a Beads,
     rig: &'a BeadsRig,
@@ -25,8 +35,15 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
+    /// For a look, which nobody waits for but who looks.
     pub(super) fn new(beads: &'a Beads, rig: &'a BeadsRig) -> Self {
         let until = Instant::now() + LIMIT;
+        Session { beads, rig, until }
+    }
+
+    /// For a part of the transaction that has begun.
+    pub(super) fn within_change(beads: &'a Beads, rig: &'a BeadsRig) -> Self {
+        let until = *beads.until.lock().unwrap_or_else(PoisonError::into_inner);
         Session { beads, rig, until }
     }
 

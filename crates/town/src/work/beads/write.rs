@@ -24,7 +24,7 @@ pub(super) fn through(beads: &Beads, db: &Connection) -> Result<()> {
             continue;
         }
         let program = rig.program()?;
-        let session = Session::new(beads, rig);
+        let session = Session::within_change(beads, rig);
         for (id, seen) in touched {
             let now = as_told(db, rig, must_have(db, &id)?)?;
             let commands = beads::changes(program.dialect, &seen, &now);
@@ -62,7 +62,7 @@ pub(in crate::work) fn create(
     draft: &Item,
 ) -> Result<Item> {
     rig.program()?;
-    let session = Session::new(beads, rig);
+    let session = Session::within_change(beads, rig);
     let answer = session.ask(&beads::create(draft))?;
     let made = answer.into_iter().next();
     let made = made.map(|made| Bead::read(made, &timestamp(None), our_time));
