@@ -228,7 +228,11 @@ impl Work {
             return Ok(());
         };
         let db = self.open()?;
-        if let Some(rig) = rig_of(&db, id)? {
+        let rig = match rig_of(&db, id)? {
+            Some(rig) => Some(rig),
+            None => gone_from(&db, id)?,
+        };
+        if let Some(rig) = rig {
             return match beads.by_name(&rig) {
                 Some(rig) => mirror::refresh(self, beads, rig),
                 None => Ok(()),
@@ -267,6 +271,17 @@ impl Work {
 pub(super) fn rig_of(db: &Connection, id: &WorkId) -> Result<Option<String>> {
     db.query_row(
         "SELECT rig FROM beads WHERE item = ?1",
+        params![id.as_str()],
+        |row| row.get(0),
+    )
+    .optional()
+    .map_err(problem)
+}
+
+/// The rig from whose beads an item has gone.
+fn gone_from(db: &Connection, id: &WorkId) -> Result<Option<String>> {
+    db.query_row(
+        "SELECT rig FROM beads_gone WHERE item = ?1",
         params![id.as_str()],
         |row| row.get(0),
     )

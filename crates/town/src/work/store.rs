@@ -98,6 +98,13 @@ ALTER TABLE items ADD COLUMN design TEXT NOT NULL DEFAULT '';
 ALTER TABLE items ADD COLUMN acceptance_criteria TEXT NOT NULL DEFAULT '';
 DELETE FROM beads_looks;
 ",
+    "
+CREATE TABLE beads_gone (
+    item TEXT PRIMARY KEY REFERENCES items (id) ON DELETE CASCADE, rig TEXT NOT NULL,
+    seen TEXT NOT NULL
+) WITHOUT ROWID;
+DELETE FROM beads_looks;
+",
 ];
 
 impl Work {

@@ -1,8 +1,9 @@
 //! What somebody else does to the beads of a rig, or what their program does.
 
-use super::{Beads, tells_of_beads};
+use super::{Beads, ids, tells_of_beads};
 use crate::env::{PATIENCE, processes_of};
 use gt_tmux::testing::wait_until;
+use serde_json::{Value, json};
 use std::fs;
 use std::time::Instant;
 
@@ -12,6 +13,18 @@ fn with_worker() -> Beads {
     let beads = Beads::new("bd");
     beads.env.gt(&["crew", "add", "max"]).ok();
     beads
+}
+
+/// The lines of the file, changed.
+fn rewrite(beads: &Beads, change: impl Fn(Value) -> Option<Value>) -> String {
+    let file = beads.folder().join("issues.jsonl");
+    let before = fs::read_to_string(&file).unwrap();
+    let lines = before
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap());
+    let lines = lines.filter_map(change).map(|line| format!("{line}\n"));
+    fs::write(&file, lines.collect::<String>()).unwrap();
+    before
 }
 
 fn told(beads: &Beads, command: &str) -> usize {
@@ -36,6 +49,35 @@ fn what_was_closed_in_beads_is_not_opened_when_it_comes_off_the_hook() {
         assert_eq!(beads.shown(&id)["status"], "closed");
         assert_eq!(told(&beads, "reopen"), 0);
     }
+}
+
+#[test]
+fn a_bead_that_comes_back_is_told_of_again() {
+    let beads = with_worker();
+    let env = &beads.env;
+    let [held, free, done] = ["Held", "Free", "Done"].map(|title| beads.make(title));
+    env.gt(&["hook", &held, AGENT[0], AGENT[1]]).ok();
+    env.gt(&["work", "list"]).ok();
+    let before = rewrite(&beads, |_| None);
+    let hooked = || env.json(&["hook", AGENT[0], AGENT[1]])["id"].clone();
+    assert_eq!(hooked(), json!(held));
+    let shown = env.json(&["work", "show", &free]);
+    assert_eq!(shown["close_reason"], "not in beads any more");
+    // Of one that is really done meanwhile beads hears when it is back.
+    env.gt(&["work", "reopen", &done]).ok();
+    env.gt(&["work", "close", &done, "--reason", "meanwhile"])
+        .ok();
+    fs::write(beads.folder().join("issues.jsonl"), before).unwrap();
+    let shown = env.json(&["work", "show", &free]);
+    assert_eq!(
+        (&shown["status"], &shown["close_reason"]),
+        (&json!("open"), &Value::Null)
+    );
+    assert_eq!(hooked(), json!(held));
+    assert_eq!(beads.shown(&done)["close_reason"], "meanwhile");
+    env.gt(&["work", "close", &held]).ok();
+    assert_eq!(beads.shown(&held)["status"], "closed");
+    assert_eq!(ids(&env.json(&["work", "ready"])), [&free]);
 }
 
 #[test]

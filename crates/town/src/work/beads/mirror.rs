@@ -101,7 +101,11 @@ fn apply(db: &Connection, rig: &BeadsRig, found: BTreeMap<WorkId, Bead>) -> Resu
     let mut known = mirrored(db, rig)?;
     let mut changed = Vec::new();
     for (id, mut bead) in found {
-        let before = known.remove(&id);
+        let before = match known.remove(&id) {
+            // Some that were gone come back.
+            None => returned(db, rig, &id)?,
+            known => known,
+        };
         let agent = hooks.get(&id);
         if agent.is_none() {
             bead.unhook();
@@ -157,8 +161,39 @@ fn apply(db: &Connection, rig: &BeadsRig, found: BTreeMap<WorkId, Bead>) -> Resu
         .map_err(problem)?;
     }
     known
-        .keys()
-        .try_for_each(|id| forget(db, id, hooks.contains_key(id)))
+        .iter()
+        .try_for_each(|(id, (seen, _))| forget(db, rig, id, seen, hooks.contains_key(id)))
+}
+
+/// What beads last said of an item that was gone since. What was closed for that alone is as
+/// it was before.
+fn returned(db: &Connection, rig: &BeadsRig, id: &WorkId) -> Result<Option<(String, bool)>> {
+    let found: Option<String> = db
+        .query_row(
+            "DELETE FROM beads_gone WHERE item = ?1 AND rig = ?2 RETURNING seen",
+            params![id.as_str(), rig.rig],
+            |row| row.get(0),
+        )
+        .optional()
+        .map_err(problem)?;
+    let Some(seen) = found else {
+        return Ok(None);
+    };
+    let before = read_seen(&seen)?;
+    db.execute(
+        "UPDATE items SET status = ?2, assignee = ?3, closed_at = ?4, close_reason = ?5
+         WHERE id = ?1 AND status = 'closed' AND close_reason = ?6",
+        params![
+            id.as_str(),
+            before.status.word(),
+            before.assignee,
+            before.closed_at,
+            before.close_reason,
+            GONE,
+        ],
+    )
+    .map_err(problem)?;
+    Ok(Some((seen, true)))
 }
 
 /// Whether two states say the same, whenever that was said.
@@ -220,14 +255,26 @@ fn write_dependencies(
 }
 
 /// An item that beads does not list any more is ours alone from now on, and closed unless
-/// somebody works on it. Ephemeral ones are not listed by all of its versions.
-fn forget(db: &Connection, id: &WorkId, is_on_hook: bool) -> Result<()> {
+/// somebody works on it. Ephemeral ones are not listed by all of its versions. That it was
+/// there is kept: it may come back, from another branch or another machine.
+fn forget(
+    db: &Connection,
+    rig: &BeadsRig,
+    id: &WorkId,
+    seen: &str,
+    is_on_hook: bool,
+) -> Result<()> {
     let item = must_have(db, id)?;
     if item.ephemeral && item.status != Status::Closed {
         return Ok(());
     }
     db.execute("DELETE FROM beads WHERE item = ?1", [id.as_str()])
         .map_err(problem)?;
+    db.execute(
+        "INSERT OR REPLACE INTO beads_gone (item, rig, seen) VALUES (?1, ?2, ?3)",
+        params![id.as_str(), rig.rig, seen],
+    )
+    .map_err(problem)?;
     if is_on_hook {
         return Ok(());
     }
