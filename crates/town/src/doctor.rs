@@ -86,12 +86,13 @@ pub fn examine(town: Result<Town>, around: &Surroundings, fix: bool) -> Vec<Find
     let mut findings = machine(around);
     match town {
         Ok(town) => {
-            let checks: [fn(&Town, bool) -> Vec<Finding>; 14] = [
+            let checks: [fn(&Town, bool) -> Vec<Finding>; 15] = [
                 check_socket,
                 check_permissions,
                 check_rigs,
                 items::check_work,
                 items::check_beads,
+                items::check_unread,
                 check_roles,
                 check_harnesses,
                 check_prices,

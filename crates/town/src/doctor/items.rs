@@ -16,6 +16,16 @@ pub(super) fn check_work(town: &Town, _fix: bool) -> Vec<Finding> {
     }]
 }
 
+/// What the beads of rigs have and cannot be shown here.
+pub(super) fn check_unread(town: &Town, _fix: bool) -> Vec<Finding> {
+    // A database that cannot be read is told above.
+    let unread = Work::of(town).unread_beads().unwrap_or_default();
+    let told = unread.iter().map(|(rig, bead, why)| {
+        Finding::warning("beads", format!("{bead} of {rig} is not shown: {why}"))
+            .hint(format!("mend it in the beads of {rig}"))
+    });
+    told.collect()
+}
 
 /// Rigs with a `.beads` folder: whether their items are in there.
 pub(super) fn check_beads(town: &Town, _fix: bool) -> Vec<Finding> {

@@ -244,8 +244,20 @@ impl Work {
         }
     }
 
-    /// What was changed while beads could not be told waits for the next look, which
-    /// compares it with what beads has by then.
+    /// What beads has, as it last said, and cannot be an item here: by rig, bead, and why.
+    pub fn unread_beads(&self) -> Result<Vec<(String, String, String)>> {
+        let (Some(_), Some(db)) = (&self.beads, self.open_if_there()?) else {
+            return Ok(Vec::new());
+        };
+        let mut query = db
+            .prepare("SELECT rig, bead, why FROM beads_unread ORDER BY rig, bead")
+            .map_err(problem)?;
+        let rows = query
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+            .map_err(problem)?;
+        rows.map(|row| row.map_err(problem)).collect()
+    }
+
     /// Begins a transaction. What was changed while beads could not be told waits for the
     /// next look, which compares it with what beads has by then.
     pub(super) fn put_off_earlier(&self, db: &Connection) -> Result<()> {

@@ -103,6 +103,9 @@ CREATE TABLE beads_gone (
     item TEXT PRIMARY KEY REFERENCES items (id) ON DELETE CASCADE, rig TEXT NOT NULL,
     seen TEXT NOT NULL
 ) WITHOUT ROWID;
+CREATE TABLE beads_unread (
+    rig TEXT NOT NULL, bead TEXT NOT NULL, why TEXT NOT NULL, PRIMARY KEY (rig, bead)
+) WITHOUT ROWID;
 DELETE FROM beads_looks;
 ",
 ];

@@ -115,7 +115,7 @@ pub(super) fn list(args: &ListArgs, town: &Town, context: &Context) -> Result<()
         all: args.all,
         ..args.filter.query(town)?
     };
-    table(&Work::of(town).find(&query)?, context)
+    found(&query, town, context)
 }
 
 pub(super) fn ready(args: &ReadyArgs, town: &Town, context: &Context) -> Result<(), Problem> {
@@ -123,7 +123,7 @@ pub(super) fn ready(args: &ReadyArgs, town: &Town, context: &Context) -> Result<
         ready: true,
         ..args.filter.query(town)?
     };
-    table(&Work::of(town).find(&query)?, context)
+    found(&query, town, context)
 }
 
 pub(super) fn search(args: SearchArgs, town: &Town, context: &Context) -> Result<(), Problem> {
@@ -135,7 +135,13 @@ pub(super) fn search(args: SearchArgs, town: &Town, context: &Context) -> Result
         text: Some(args.text),
         ..query
     };
-    table(&Work::of(town).find(&query)?, context)
+    found(&query, town, context)
+}
+
+fn found(query: &Query, town: &Town, context: &Context) -> Result<(), Problem> {
+    let work = Work::of(town);
+    table(&work.find(query)?, context)?;
+    warn_unread(&work)
 }
 
 pub(super) fn show(args: &ShowArgs, town: &Town, context: &Context) -> Result<(), Problem> {
@@ -190,14 +196,24 @@ pub(super) fn show(args: &ShowArgs, town: &Town, context: &Context) -> Result<()
 pub(super) fn export(town: &Town, context: &Context) -> Result<(), Problem> {
     let work = Work::of(town);
     if !context.json {
-        return work.export(|item| output::line(exported(item).to_string()));
+        work.export(|item| output::line(exported(item).to_string()))?;
+        return warn_unread(&work);
     }
     let mut all = Vec::new();
     work.export(|item| {
         all.push(exported(item));
         Ok(())
     })?;
-    output::json(&all)
+    output::json(&all)?;
+    warn_unread(&work)
+}
+
+/// Says what beads has and cannot be shown.
+fn warn_unread(work: &Work) -> Result<(), Problem> {
+    for (rig, bead, why) in work.unread_beads()? {
+        output::warn(format!("{bead} in the beads of {rig} is not shown: {why}"));
+    }
+    Ok(())
 }
 
 /// An item as scripts get it.

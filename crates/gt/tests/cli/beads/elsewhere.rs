@@ -81,6 +81,41 @@ fn a_bead_that_comes_back_is_told_of_again() {
 }
 
 #[test]
+fn what_cannot_be_read_is_said_and_closes_nothing() {
+    let beads = with_worker();
+    let env = &beads.env;
+    let [known, other] = ["Known", "Other"].map(|title| beads.make(title));
+    env.gt(&["work", "list"]).ok();
+    rewrite(&beads, |mut line| {
+        if line["id"] == known {
+            line["priority"] = json!(9);
+        }
+        Some(line)
+    });
+    let file = beads.folder().join("issues.jsonl");
+    let text = fs::read_to_string(&file).unwrap();
+    let odd = text.lines().next().unwrap().replace(&known, "demo-1.a");
+    fs::write(&file, format!("{text}{odd}\n")).unwrap();
+    let listed = env.gt(&["work", "list"]).ok();
+    for words in [
+        format!("{known} in the beads of gastown is not shown: there is no priority 9"),
+        "demo-1.a in the beads of gastown is not shown".to_owned(),
+    ] {
+        assert!(listed.stderr.contains(&words), "{listed:?}");
+    }
+    assert_eq!(env.json(&["work", "show", &known])["status"], "open");
+    let doctor = env.gt(&["doctor"]);
+    let words = "demo-1.a of gastown is not shown";
+    assert!(doctor.stdout.contains(words), "{doctor:?}");
+    rewrite(&beads, |line| {
+        let is_ours = line["id"] == known || line["id"] == other;
+        is_ours.then(|| json!({"id": line["id"], "title": line["title"], "status": "open"}))
+    });
+    let listed = env.gt(&["work", "list"]).ok();
+    assert_eq!(listed.stderr, "", "{listed:?}");
+}
+
+#[test]
 fn a_program_that_hangs_keeps_nobody_from_writing() {
     let beads = Beads::new("bd");
     let env = &beads.env;

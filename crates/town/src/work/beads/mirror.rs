@@ -14,8 +14,9 @@ use crate::work::exchange::{our_time, write as write_item};
 use crate::work::read::{by_id, must_have};
 use crate::work::store::problem;
 use gt_core::beads::{self, Bead};
-use gt_core::work::{Item, PRIORITIES, Status, WorkId};
+use gt_core::work::{Item, Status, WorkId, check_priority};
 use rusqlite::{Connection, OptionalExtension, params};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Why an item is closed that beads does not have any more.
@@ -44,7 +45,8 @@ pub(super) fn refresh(work: &Work, beads: &Beads, rig: &BeadsRig) -> Result<()> 
             true => listed,
             false => listing(&Session::within_change(beads, rig))?,
         };
-        apply(db, rig, listed)?;
+        apply(db, rig, listed.found, &listed.unread)?;
+        note_unread(db, rig, &listed.unread)?;
         db.execute(
             "INSERT OR REPLACE INTO beads_looks (rig, folder, trace) VALUES (?1, ?2, ?3)",
             params![rig.rig, rig.folder.to_string_lossy(), trace],
@@ -52,6 +54,33 @@ pub(super) fn refresh(work: &Work, beads: &Beads, rig: &BeadsRig) -> Result<()> 
         .map(drop)
         .map_err(problem)
     })
+}
+
+/// What beads has.
+#[derive(Default)]
+struct Listing {
+    found: BTreeMap<WorkId, Bead>,
+    /// What cannot be an item of ours, by its id, and why. It is left to beads.
+    unread: BTreeMap<String, String>,
+}
+
+impl Listing {
+    fn take(&mut self, object: Value, now: &str) {
+        let id = object["id"].as_str().unwrap_or_default().to_owned();
+        let read = Bead::read(object, now, our_time).and_then(|bead| {
+            let priority = bead.as_ref().map(|bead| bead.item.priority);
+            priority.map_or(Ok(()), check_priority).map(|()| bead)
+        });
+        match read {
+            Ok(Some(bead)) => {
+                self.found.insert(bead.item.id.clone(), bead);
+            }
+            Ok(None) => {}
+            Err(problem) => {
+                self.unread.insert(id, problem.whole());
+            }
+        }
+    }
 }
 
 fn is_current(db: &Connection, rig: &BeadsRig, trace: &str) -> Result<bool> {
@@ -65,19 +94,14 @@ fn is_current(db: &Connection, rig: &BeadsRig, trace: &str) -> Result<bool> {
 }
 
 /// All items, with what they wait for.
-fn listing(session: &Session<'_>) -> Result<BTreeMap<WorkId, Bead>> {
+fn listing(session: &Session<'_>) -> Result<Listing> {
     let now = timestamp(None);
-    let mut found = BTreeMap::new();
-    let mut take = |objects: Vec<serde_json::Value>| {
-        // What cannot be an item of ours is left to beads.
-        let read = objects.into_iter().filter_map(|object| {
-            let bead = Bead::read(object, &now, our_time).ok().flatten()?;
-            PRIORITIES.contains(&bead.item.priority).then_some(bead)
-        });
-        found.extend(read.map(|bead| (bead.item.id.clone(), bead)));
-    };
-    take(session.ask(&beads::list())?);
-    let short: Vec<WorkId> = found
+    let mut listed = Listing::default();
+    for object in session.ask(&beads::list())? {
+        listed.take(object, &now);
+    }
+    let short: Vec<WorkId> = listed
+        .found
         .values()
         .filter(|bead| bead.is_short)
         .map(|bead| bead.item.id.clone())
@@ -85,15 +109,18 @@ fn listing(session: &Session<'_>) -> Result<BTreeMap<WorkId, Bead>> {
     const AT_ONCE: usize = 200;
     for ids in short.chunks(AT_ONCE) {
         for object in session.ask(&beads::show(ids))? {
-            if let Some(bead) = Bead::read(object, &now, our_time)? {
-                found.insert(bead.item.id.clone(), bead);
-            }
+            listed.take(object, &now);
         }
     }
-    Ok(found)
+    Ok(listed)
 }
 
-fn apply(db: &Connection, rig: &BeadsRig, found: BTreeMap<WorkId, Bead>) -> Result<()> {
+fn apply(
+    db: &Connection,
+    rig: &BeadsRig,
+    found: BTreeMap<WorkId, Bead>,
+    unread: &BTreeMap<String, String>,
+) -> Result<()> {
     // Parents and blockers may come after those that name them.
     db.pragma_update(None, "defer_foreign_keys", "ON")
         .map_err(problem)?;
@@ -160,6 +187,8 @@ fn apply(db: &Connection, rig: &BeadsRig, found: BTreeMap<WorkId, Bead>) -> Resu
         )
         .map_err(problem)?;
     }
+    // Beads has those that it told of, whatever it said.
+    known.retain(|id, _| !unread.contains_key(id.as_str()));
     known
         .iter()
         .try_for_each(|(id, (seen, _))| forget(db, rig, id, seen, hooks.contains_key(id)))
@@ -194,6 +223,20 @@ fn returned(db: &Connection, rig: &BeadsRig, id: &WorkId) -> Result<Option<(Stri
     )
     .map_err(problem)?;
     Ok(Some((seen, true)))
+}
+
+/// Keeps what could not be read, for whoever looks why it is not shown.
+fn note_unread(db: &Connection, rig: &BeadsRig, unread: &BTreeMap<String, String>) -> Result<()> {
+    db.execute("DELETE FROM beads_unread WHERE rig = ?1", [&rig.rig])
+        .map_err(problem)?;
+    for (bead, why) in unread {
+        db.execute(
+            "INSERT OR REPLACE INTO beads_unread (rig, bead, why) VALUES (?1, ?2, ?3)",
+            params![rig.rig, bead, why],
+        )
+        .map_err(problem)?;
+    }
+    Ok(())
 }
 
 /// Whether two states say the same, whenever that was said.
