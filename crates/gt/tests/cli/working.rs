@@ -341,6 +341,40 @@ fn agents_are_listed_with_what_is_on_their_hooks() {
 }
 
 #[test]
+fn what_would_change_or_show_nothing_is_refused() {
+    let env = TestEnv::with_rig();
+    let item = create(&env, &["It", "--assignee", "", "-t", "bug", "--ephemeral"]);
+    assert_eq!(
+        (&item["assignee"], &item["type"]),
+        (&Value::Null, &json!("bug"))
+    );
+    for (args, code) in [
+        (&["work", "update", id(&item)][..], 2),
+        (&["work", "list", "--priority", "9"], 2),
+        (&["work", "list", "--limit", "0"], 2),
+        (&["work", "list", "--parent", "gt-none"], 3),
+        (&["work", "create", "\u{200b}"], 2),
+    ] {
+        let answer = env.gt(args).fails(code);
+        assert!(code == 3 || !answer.stderr.is_empty(), "{args:?}");
+    }
+    let shown = env.json(&["work", "show", id(&item)]);
+    assert_eq!(shown["updated_at"], item["updated_at"]);
+    let text = "\ta\tb";
+    env.gt(&["work", "update", id(&item), "--description", text])
+        .ok();
+    let shown = env.gt(&["work", "show", id(&item)]).ok().stdout;
+    assert!(
+        shown.contains(text) && shown.contains("ephemeral"),
+        "{shown}"
+    );
+    let closed = env.json(&["work", "close", id(&item), id(&item)]);
+    assert_eq!(closed.as_array().unwrap().len(), 1, "{closed}");
+    let answer = env.gt(&["hook", id(&item), "--agent", "mayor"]).fails(4);
+    assert!(answer.stderr.contains("gt work reopen"), "{answer:?}");
+}
+
+#[test]
 fn a_checkpoint_says_where_the_work_stood() {
     let env = TestEnv::with_crew(&["max"]);
     let folder = env.town().join("gastown/crew/max");

@@ -15,7 +15,7 @@ use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
 
 /// What is to be different; what is not set stays.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Patch {
     pub title: Option<String>,
     pub description: Option<String>,

@@ -24,7 +24,7 @@ pub(crate) struct CreateArgs {
     #[arg(long)]
     rig: Option<String>,
     /// What kind of work: task, bug, feature, epic, chore, … [default: task]
-    #[arg(long = "type", short, value_name = "TYPE")]
+    #[arg(long = "type", short = 't', short_alias = 'k', value_name = "TYPE")]
     kind: Option<String>,
     /// From 0, the most urgent, to 4 [default: 2]
     #[arg(long, short)]
@@ -49,16 +49,20 @@ pub(crate) struct CreateArgs {
 /// Change a work item
 #[derive(Debug, Args)]
 pub(crate) struct UpdateArgs {
+    /// Its id
     #[arg(value_name = "ITEM")]
     item: String,
+    /// What is to be done, in one line
     #[arg(long, allow_hyphen_values = true)]
     title: Option<String>,
-    /// `-` reads it from standard input
+    /// The whole of it; `-` reads it from standard input
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     description: Option<String>,
-    #[arg(long = "type", value_name = "TYPE")]
+    /// What kind of work: task, bug, feature, epic, chore, …
+    #[arg(long = "type", short = 't', value_name = "TYPE")]
     kind: Option<String>,
-    #[arg(long)]
+    /// From 0, the most urgent, to 4
+    #[arg(long, short)]
     priority: Option<u8>,
     /// open, in_progress, blocked or pinned
     #[arg(long)]
@@ -66,6 +70,7 @@ pub(crate) struct UpdateArgs {
     /// Who is to do it; an empty one means nobody
     #[arg(long, value_name = "TARGET")]
     assignee: Option<String>,
+    /// What was learned on the way, in place of what stands there
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     notes: Option<String>,
     /// Add a line to the notes
@@ -76,8 +81,10 @@ pub(crate) struct UpdateArgs {
         conflicts_with = "notes"
     )]
     append_notes: Option<String>,
+    /// A label that it gets; may be given several times
     #[arg(long, value_name = "LABEL")]
     add_label: Vec<String>,
+    /// A label that it loses; may be given several times
     #[arg(long, value_name = "LABEL")]
     remove_label: Vec<String>,
 }
@@ -85,6 +92,7 @@ pub(crate) struct UpdateArgs {
 /// Close work items: they are done, or will not be
 #[derive(Debug, Args)]
 pub(crate) struct CloseArgs {
+    /// Their ids
     #[arg(value_name = "ITEM", required = true)]
     items: Vec<String>,
     /// Why
@@ -95,6 +103,7 @@ pub(crate) struct CloseArgs {
 /// Open a closed work item again
 #[derive(Debug, Args)]
 pub(crate) struct ReopenArgs {
+    /// Its id
     #[arg(value_name = "ITEM")]
     item: String,
 }
@@ -111,8 +120,10 @@ pub(crate) enum DepCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct DepArgs {
+    /// The item that waits
     #[arg(value_name = "ITEM")]
     item: String,
+    /// The item that it waits for
     #[arg(value_name = "BLOCKER")]
     blocker: String,
 }
@@ -142,7 +153,7 @@ pub(super) fn create(args: CreateArgs, town: &Town, context: &Context) -> Result
         description: text(args.description)?.unwrap_or_default(),
         kind: args.kind,
         priority: args.priority,
-        assignee: assignee(town, args.assignee)?,
+        assignee: assignee(town, args.assignee)?.filter(|who| !who.is_empty()),
         labels: args.label,
         deps: ids(&args.deps)?,
         ephemeral: args.ephemeral,
@@ -186,6 +197,10 @@ pub(super) fn update(args: UpdateArgs, town: &Town, context: &Context) -> Result
         remove_labels: args.remove_label,
     };
     let id: WorkId = args.item.parse()?;
+    if patch == Patch::default() {
+        return Err(Problem::usage("it is not said what is to be different")
+            .hint("`gt work update --help` shows what can be"));
+    }
     let changed = Work::of(town).update(&id, &patch)?;
     tell_withdrawn(town, &changed);
     told(&changed.item, &format!("Changed {id}."), context)

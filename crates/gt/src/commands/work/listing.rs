@@ -6,7 +6,7 @@ use crate::output::{self, Paint};
 use clap::Args;
 use gt_core::Problem;
 use gt_core::beads::exported;
-use gt_core::work::{Item, Status, WorkId};
+use gt_core::work::{Item, Status, WorkId, check_priority};
 use gt_town::work::{Query, Work};
 use gt_town::{Town, rig, target};
 use serde_json::{Value, json};
@@ -71,6 +71,7 @@ pub(crate) struct Filter {
 /// Show all of a work item
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
+    /// Its id
     #[arg(value_name = "ITEM")]
     item: String,
 }
@@ -96,12 +97,20 @@ impl Filter {
             // One that is gone may still have its name on an item.
             target::resolve(town, text).map_or_else(|_| text.to_owned(), |who| who.address())
         });
+        let parent: Option<WorkId> = self.parent.as_deref().map(str::parse).transpose()?;
+        if let Some(parent) = &parent {
+            Work::of(town).get(parent)?;
+        }
+        self.priority.map_or(Ok(()), check_priority)?;
+        if self.limit == Some(0) {
+            return Err(Problem::usage("a limit of 0 shows nothing").hint("`--limit 1` or more"));
+        }
         Ok(Query {
             prefix,
             assignee,
             kind: self.kind.clone(),
             label: self.label.clone(),
-            parent: self.parent.as_deref().map(str::parse).transpose()?,
+            parent,
             priority: self.priority,
             limit: self.limit,
             ..Query::default()
@@ -162,9 +171,14 @@ pub(super) fn show(args: &ShowArgs, town: &Town, context: &Context) -> Result<()
             .collect::<Vec<_>>()
             .join(", ")
     };
+    let ephemeral = match item.ephemeral {
+        true => "yes",
+        false => "",
+    };
     for (name, value) in [
         ("assignee", item.assignee.clone().unwrap_or_default()),
         ("labels", item.labels.join(", ")),
+        ("ephemeral", ephemeral.to_owned()),
         (
             "parent",
             item.parent
