@@ -41,9 +41,10 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Whether it is too old to be believed, by its age in seconds.
+    /// Whether it is too old to be believed, by its age in seconds; or too young, by a clock
+    /// that was set back.
     pub fn is_stale(age_seconds: i64) -> bool {
-        age_seconds > STALE_AFTER_SECONDS
+        !(-STALE_AFTER_SECONDS..=STALE_AFTER_SECONDS).contains(&age_seconds)
     }
 
     /// Whether a life needs it no more: it wrote it itself, or was told of it.
@@ -149,5 +150,7 @@ mod tests {
         );
         assert!(!Checkpoint::is_stale(STALE_AFTER_SECONDS));
         assert!(Checkpoint::is_stale(STALE_AFTER_SECONDS + 1));
+        assert!(!Checkpoint::is_stale(-60));
+        assert!(Checkpoint::is_stale(-STALE_AFTER_SECONDS - 1));
     }
 }

@@ -40,14 +40,14 @@ pub struct Said {
 /// Writes down where an agent's work stands now, as the agent says it.
 pub fn write(town: &Town, agent: &Identity, dir: &Path, said: Said) -> Result<Checkpoint> {
     let life = running_life(town, agent)?;
-    let (seen, _) = look(town, agent, life, dir)?;
+    let (seen, _) = look(town, agent, life, Some(dir))?;
     let checkpoint = Checkpoint {
         molecule_id: said.molecule.or(seen.molecule_id),
         current_step: said.step.or(seen.current_step),
         notes: said.notes,
         ..seen
     };
-    let _lock = lock(town)?;
+    let _lock = lock(town, agent)?;
     put(town, agent, &checkpoint)?;
     Ok(checkpoint)
 }
@@ -64,16 +64,18 @@ pub(crate) fn refresh(
     let Some(life) = running_life(town, agent)?.filter(|running| running.id == life) else {
         return Ok(());
     };
-    let dir = PathBuf::from(life.cwd.clone().unwrap_or_default());
-    let (seen, has_answered) = look(town, agent, Some(life), &dir)?;
-    let _lock = lock(town)?;
+    let dir = life.cwd.clone().map(PathBuf::from);
+    let (seen, has_answered) = look(town, agent, Some(life), dir.as_deref())?;
+    let _lock = lock(town, agent)?;
     let is_on_hook =
         |item| -> Result<bool> { Ok(Work::of(town).holder(item)? == Some(agent.address())) };
     let known = read(town, agent)?;
-    // The agent has said it itself while we looked, or the one after it has.
+    // The agent has said it itself while we looked, or the one after it has. What is dated
+    // later than now was written before the clock was set back.
+    let now = timestamp(None);
     let is_late = known
         .as_ref()
-        .is_some_and(|it| it.timestamp > seen.timestamp);
+        .is_some_and(|it| it.timestamp > seen.timestamp && it.timestamp <= now);
     let running = running_life(town, agent)?.map(|running| running.id);
     if is_late || running != seen.session_id || !about.map_or(Ok(true), is_on_hook)? {
         return Ok(());
@@ -99,17 +101,19 @@ pub(crate) fn refresh(
 }
 
 /// How an agent's work stands, and whether git has said so: where there is no repository
-/// there is nothing to say of one. It has the time at which the look began.
+/// there is nothing to say of one, and where it is not known which, none is asked. It has the
+/// time at which the look began.
 fn look(
     town: &Town,
     agent: &Identity,
     life: Option<Record>,
-    dir: &Path,
+    dir: Option<&Path>,
 ) -> Result<(Checkpoint, bool)> {
     let timestamp = timestamp(None);
     let hooked = Work::of(town).hooked(&agent.address())?;
-    let worktree = Worktree::of(workspace::git_of(town, agent, dir).within(LIMIT));
-    let has_answered = worktree.is_ok();
+    let worktree = dir.map(|dir| Worktree::of(workspace::git_of(town, agent, dir).within(LIMIT)));
+    let worktree = worktree.and_then(Result::ok);
+    let has_answered = worktree.is_some();
     let worktree = worktree.unwrap_or_default();
     let steps = life
         .as_ref()
@@ -136,21 +140,28 @@ fn look(
 }
 
 fn put(town: &Town, agent: &Identity, checkpoint: &Checkpoint) -> Result<()> {
+    files::write_whole(&path(town, agent), text(checkpoint)?.as_bytes())
+}
+
+fn text(checkpoint: &Checkpoint) -> Result<String> {
     let text = serde_json::to_string_pretty(checkpoint)
         .map_err(|error| Problem::failed("cannot write a checkpoint").caused_by(error))?;
-    files::write_whole(&path(town, agent), format!("{text}\n").as_bytes())
+    Ok(format!("{text}\n"))
 }
 
 /// An agent may write while somebody does it for it.
-fn lock(town: &Town) -> Result<FileLock> {
-    let path = town.runtime_dir().join("locks/checkpoints.lock");
-    FileLock::take(&path, PATIENCE)
+fn lock(town: &Town, agent: &Identity) -> Result<FileLock> {
+    FileLock::take(&path(town, agent).with_extension("lock"), PATIENCE)
 }
 
 /// The checkpoint of an agent. One that cannot be read is none: it is only a help.
 pub fn read(town: &Town, agent: &Identity) -> Result<Option<Checkpoint>> {
-    let text = files::read_if_there(&path(town, agent))?;
-    Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+    let path = path(town, agent);
+    match std::fs::read(&path) {
+        Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(files::cannot("read", &path, &error)),
+    }
 }
 
 /// Whether a checkpoint can say anything about this work: it is young, and was not written
@@ -163,11 +174,13 @@ pub(crate) fn is_about(left: &Checkpoint, work: Option<&WorkId>) -> bool {
 
 /// Notes that a life was told what another has left: from now on its own may take the place.
 pub(crate) fn note_told(town: &Town, agent: &Identity, life: &str) -> Result<()> {
-    let _lock = lock(town)?;
+    let _lock = lock(town, agent)?;
     match read(town, agent)? {
         Some(left) if !left.is_known_to(life) => {
             let told_to = Some(life.to_owned());
-            put(town, agent, &Checkpoint { told_to, ..left })
+            let text = text(&Checkpoint { told_to, ..left })?;
+            // The agent waits for it; and told twice is better than not at all.
+            files::write_passing(&path(town, agent), text.as_bytes())
         }
         _ => Ok(()),
     }
@@ -175,7 +188,7 @@ pub(crate) fn note_told(town: &Town, agent: &Identity, life: &str) -> Result<()>
 
 /// Forgets it. Says whether there was one.
 pub fn clear(town: &Town, agent: &Identity) -> Result<bool> {
-    let _lock = lock(town)?;
+    let _lock = lock(town, agent)?;
     let path = path(town, agent);
     let was_there = path.exists();
     files::remove_if_there(&path)?;

@@ -147,6 +147,29 @@ fn what_another_life_left_stays_until_it_was_told() {
     assert_eq!(read(&env)["hooked_bead"], id);
 }
 
+#[test]
+fn what_cannot_be_read_or_is_dated_later_than_now_is_written_anew() {
+    let env = quiet_crew();
+    let id = give_work(&env, "Mend the roof");
+    timer(&env);
+    fs::write(file(&env), b"\xff\xfe").unwrap();
+    let told = env.gt(&["prime", "--agent", MAX]).ok().stdout;
+    assert!(told.contains(&id), "{told}");
+    age(&env);
+    timer(&env);
+    let mut noted = read(&env);
+    assert_eq!(noted["session_id"], life(&env));
+    noted["timestamp"] = json!("2199-01-01T00:00:00.000Z");
+    noted["notes"] = json!("before the clock was set back");
+    fs::write(file(&env), noted.to_string()).unwrap();
+    assert_eq!(read(&env)["stale"], true);
+    age(&env);
+    timer(&env);
+    let noted = read(&env);
+    assert_eq!(noted["stale"], false);
+    assert_eq!(noted["notes"], "before the clock was set back");
+}
+
 /// Lets the timer look while something else happens: git has been asked by then, and has not
 /// answered.
 fn while_it_looks(env: &TestEnv, what: impl FnOnce()) {

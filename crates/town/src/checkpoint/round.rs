@@ -29,9 +29,11 @@ fn round(town: &Town) -> Result<Vec<Problem>> {
     let Some(_held) = FileLock::try_take(&lock)? else {
         return Ok(Vec::new());
     };
-    let each = due(town)?.into_iter();
-    let failed = each.filter_map(|due| refresh(town, &due.agent, &due.life, Some(&due.item)).err());
-    Ok(failed.collect())
+    let mut failed = Vec::new();
+    let each = due(town, &mut failed)?.into_iter();
+    failed
+        .extend(each.filter_map(|due| refresh(town, &due.agent, &due.life, Some(&due.item)).err()));
+    Ok(failed)
 }
 
 /// One whose checkpoint is to be written.
@@ -41,7 +43,8 @@ struct Due {
     item: WorkId,
 }
 
-fn due(town: &Town) -> Result<Vec<Due>> {
+/// Those of whom it cannot be told have failed, and hold up nobody else.
+fn due(town: &Town, failed: &mut Vec<Problem>) -> Result<Vec<Due>> {
     let mut hooks: HashMap<String, WorkId> = Work::of(town).hooks()?.into_iter().collect();
     if hooks.is_empty() {
         return Ok(Vec::new());
@@ -55,15 +58,18 @@ fn due(town: &Town) -> Result<Vec<Due>> {
         let Some(item) = hooks.remove(&agent.address()) else {
             continue;
         };
-        if !container.pane().dead
-            && written(town, agent).is_none_or(|at| has_gone_on(at, container.pane().activity))
-            && !is_yet_to_be_told(town, agent, &life, &item)?
-        {
-            due.push(Due {
+        let pane = container.pane();
+        if pane.dead || written(town, agent).is_some_and(|at| !has_gone_on(at, pane.activity)) {
+            continue;
+        }
+        match is_yet_to_be_told(town, agent, &life, &item) {
+            Ok(true) => {}
+            Ok(false) => due.push(Due {
                 agent: agent.clone(),
                 life,
                 item,
-            });
+            }),
+            Err(problem) => failed.push(problem),
         }
     }
     Ok(due)
