@@ -159,6 +159,13 @@ impl Problem {
     pub fn hints(&self) -> &[String] {
         &self.0.hints
     }
+
+    /// The message and its causes, in one line.
+    pub fn line(&self) -> String {
+        let causes = self.causes().iter().map(String::as_str);
+        let words: Vec<&str> = [self.message()].into_iter().chain(causes).collect();
+        words.join(": ").replace(char::is_control, " ")
+    }
 }
 
 impl fmt::Display for Problem {

@@ -22,9 +22,7 @@ pub(crate) fn path(town: &Town) -> PathBuf {
 /// Keeps a failure of a call of this name. Where even that fails nobody is there to hear
 /// of it.
 pub fn note(town: &Town, call: &str, problem: &Problem) {
-    let causes = problem.causes().iter().map(String::as_str);
-    let words: Vec<&str> = [problem.message()].into_iter().chain(causes).collect();
-    write(town, call, &words.join(": "));
+    write(town, call, &problem.line());
 }
 
 /// Keeps what did not go as wished.

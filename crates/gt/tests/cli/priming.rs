@@ -293,6 +293,30 @@ fn a_town_and_a_rig_say_in_their_own_words_what_a_role_is() {
 }
 
 #[test]
+fn a_broken_text_of_a_role_hides_no_work() {
+    let env = TestEnv::with_crew(&["max"]);
+    let id = give_work(&env, "Mend the roof");
+    let file = |name: &str| env.town().join(name);
+    for folder in ["templates", "gastown/templates/crew.md"] {
+        fs::create_dir_all(file(folder)).unwrap();
+    }
+    fs::write(file("templates/crew.md"), b"\xff\xfe").unwrap();
+    fs::write(file("roles/crew.toml"), "rubbish").unwrap();
+    let told = as_agent(&env, &["prime"], None).ok().stdout;
+    for words in [
+        &id,
+        "gastown/templates/crew.md",
+        "gt/templates/crew.md",
+        "roles/crew.toml",
+        "tell the person who runs you",
+        "## Your role: crew worker max",
+        "gt/gastown/crew/max, on the branch crew/max",
+    ] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+}
+
+#[test]
 fn what_does_not_fit_is_named() {
     let env = TestEnv::with_crew(&["max"]);
     let long = "Every tile is different.\n".repeat(2_000);

@@ -9,7 +9,9 @@ use gt_core::mail::KIND;
 use gt_core::prime::{self, Section, State, Weight};
 use gt_core::record::{Outcome, Record};
 use gt_core::work::Item;
+use gt_core::{Identity, Problem};
 use std::fmt::Write;
+use std::path::PathBuf;
 
 pub(super) fn of(town: &Town, primed: &Primed) -> Result<Vec<Section>> {
     let is_brief = primed.reminder.is_some();
@@ -19,7 +21,7 @@ pub(super) fn of(town: &Town, primed: &Primed) -> Result<Vec<Section>> {
         sections.extend(is_over.then(|| handed_over(marker)));
     }
     if !is_brief {
-        sections.push(role(town, primed)?);
+        sections.push(role(town, primed));
     }
     if let Some(hooked) = &primed.hooked {
         sections.push(match (is_brief, hooked.item.kind == KIND) {
@@ -77,29 +79,25 @@ fn handed_over(marker: &Marker) -> Section {
     )
 }
 
-/// What the role is told: by the rig, by the town, or by us.
-fn role(town: &Town, primed: &Primed) -> Result<Section> {
+/// What the role is told: by the rig, by the town, or by us. What of it cannot be read hides
+/// nothing else.
+fn role(town: &Town, primed: &Primed) -> Section {
     let agent = &primed.agent;
-    let file = format!("{}.md", agent.role().word());
-    let rig = agent.rig().map(|rig| town.root().join(rig));
-    let folders = rig.into_iter().chain([town.root().to_owned()]);
-    let mut template = (
-        "built-in".to_owned(),
-        prime::template(agent.role()).to_owned(),
-    );
-    for folder in folders {
-        let path = folder.join("templates").join(&file);
-        if let Some(text) = files::read_if_there(&path)? {
-            template = (path.display().to_string(), text);
-            break;
-        }
-    }
-    let (source, text) = template;
-    let config = roles::resolve(town, agent.role(), agent.rig())?.value;
-    let work_dir = workspace::path(town, agent, &config)?;
-    let branch = primed
-        .life
-        .as_ref()
+    let mut broken = Vec::new();
+    let (source, text) = template(town, agent, &mut broken);
+    let config = roles::resolve(town, agent.role(), agent.rig());
+    let work_dir = config.and_then(|role| workspace::path(town, agent, &role.value));
+    let life = primed.life.as_ref();
+    let work_dir = work_dir.unwrap_or_else(|problem| {
+        broken.push(problem);
+        let cwd = life.and_then(|life| life.cwd.as_ref()).map(PathBuf::from);
+        let builtin = || {
+            let role = agent.role().resolve(&[]).ok()?.value;
+            workspace::path(town, agent, &role).ok()
+        };
+        cwd.or_else(builtin).unwrap_or_else(|| "its folder".into())
+    });
+    let branch = life
         .and_then(|life| life.branch.clone())
         .unwrap_or_else(|| workspace::branch(agent));
     let filled = prime::fill(
@@ -113,13 +111,37 @@ fn role(town: &Town, primed: &Primed) -> Result<Section> {
             ("branch", &branch),
         ],
     );
-    Ok(section(
+    let mut told = String::new();
+    for problem in &broken {
+        let line = problem.line();
+        let _ = writeln!(
+            told,
+            "({line}. What it says is not told here: tell the person who runs you.)\n"
+        );
+    }
+    section(
         "role",
         Weight::Low,
         &source,
         "gt prime --section role",
-        filled,
-    ))
+        told + &filled,
+    )
+}
+
+/// The text of the role, and where it comes from.
+fn template(town: &Town, agent: &Identity, broken: &mut Vec<Problem>) -> (String, String) {
+    let file = format!("{}.md", agent.role().word());
+    let rig = agent.rig().map(|rig| town.root().join(rig));
+    for folder in rig.into_iter().chain([town.root().to_owned()]) {
+        let path = folder.join("templates").join(&file);
+        match files::read_if_there(&path) {
+            Ok(Some(text)) => return (path.display().to_string(), text),
+            Ok(None) => {}
+            Err(problem) => broken.push(problem),
+        }
+    }
+    let text = prime::template(agent.role());
+    ("built-in".to_owned(), text.to_owned())
 }
 
 fn work(item: &Item) -> Section {
