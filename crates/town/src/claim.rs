@@ -22,8 +22,12 @@ struct Claim {
 }
 
 impl Claim {
+    fn runs(&self) -> bool {
+        processes::is_born_as(self.pid, &self.born).is_some()
+    }
+
     fn is_alive(&self, town: &Town) -> bool {
-        if processes::is_born_as(self.pid, &self.born).is_none() {
+        if !self.runs() {
             return false;
         }
         // A process that takes its time to leave after its life has ended owns nothing.
@@ -37,33 +41,40 @@ impl Claim {
     }
 }
 
-/// Claims an identity for the program that runs us. Another that lives keeps it.
-pub fn take(town: &Town, agent: &Identity, life: Option<&str>) -> Result<()> {
+/// Claims an identity for the program that runs us. Another that lives keeps it: then this
+/// gives why it cannot be had.
+pub fn take(town: &Town, agent: &Identity, life: Option<&str>) -> Result<Option<Problem>> {
     let path = town.file_about(agent, "claims");
     let Some(pid) = processes::caller() else {
-        return Ok(());
+        return Ok(None);
     };
     let Some(born) = processes::birth_certificate(pid) else {
-        return Ok(());
+        return Ok(None);
     };
     let _lock = FileLock::take(&path.with_extension("lock"), PATIENCE)?;
     let text = files::read_if_there(&path)?;
     let present: Option<Claim> = text.and_then(|text| serde_json::from_str(&text).ok());
+    let same_life = |claim: &Claim| claim.life.is_some() && claim.life.as_deref() == life;
+    // A child of the agent, which has its variables: with it the claim would be over before
+    // the agent is.
+    let is_kept = |claim: &Claim| same_life(claim) && claim.runs();
+    if present.as_ref().is_some_and(is_kept) {
+        return Ok(None);
+    }
     let is_other = |claim: &Claim| {
-        let same_life = claim.life.is_some() && claim.life.as_deref() == life;
         let same_process = claim.pid == pid && claim.born == born;
         // One that nobody has started as this agent makes way for the one that somebody has.
         let is_stray = claim.life.is_none() && life.is_some();
-        !same_life && !same_process && !is_stray
+        !same_life(claim) && !same_process && !is_stray
     };
     if let Some(other) = present.filter(|claim| is_other(claim) && claim.is_alive(town)) {
-        return Err(Problem::conflict(format!(
+        let problem = Problem::conflict(format!(
             "another session is {agent} already: process {}",
             other.pid
-        ))
-        .hint(format!(
+        ));
+        return Ok(Some(problem.hint(format!(
             "end one of them: `gt stop {agent}`, or leave that program"
-        )));
+        ))));
     }
     let claim = Claim {
         pid,
@@ -72,5 +83,6 @@ pub fn take(town: &Town, agent: &Identity, life: Option<&str>) -> Result<()> {
     };
     let text = serde_json::to_vec(&claim)
         .map_err(|error| Problem::failed("cannot claim the identity").caused_by(error))?;
-    files::write_passing(&path, &text)
+    files::write_passing(&path, &text)?;
+    Ok(None)
 }

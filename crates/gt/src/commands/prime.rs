@@ -46,7 +46,8 @@ pub(crate) fn run(args: &PrimeArgs, context: &Context) -> Answer {
                 Ok(ExitCode::SUCCESS)
             }
             Err(problem) => {
-                say(&cannot_tell(&problem), context)?;
+                // Where even that fails there is nobody who could be told.
+                let _ = say(&cannot_tell(&problem), context);
                 Ok(ExitCode::SUCCESS)
             }
         };
@@ -79,12 +80,89 @@ pub(crate) fn run(args: &PrimeArgs, context: &Context) -> Answer {
 
 /// An agent is waiting: whatever goes wrong is told to it, and holds up nothing.
 fn run_as_hook(town: &Town, context: &Context) -> Answer {
-    let report = signal::read_report().unwrap_or(Value::Null);
-    if let Err(problem) = tell(town, &report, context) {
-        hook_log::note(town, "prime", &problem);
-        say(&cannot_tell(&problem), context)?;
+    let log = |problem: Problem| hook_log::note(town, "prime", &problem);
+    let report = signal::read_report().unwrap_or_else(|problem| {
+        log(problem);
+        Value::Null
+    });
+    let answered = answer(town, &report, context).unwrap_or_else(|problem| {
+        let words = cannot_tell(&problem);
+        log(problem);
+        Answered::Said(words)
+    });
+    let said = match &answered {
+        Answered::Nothing => Ok(()),
+        Answered::Told(primed) => say(&primed.composed.text, context),
+        Answered::Stranger(words) | Answered::Said(words) => say(words, context),
+    };
+    match said {
+        // Nobody has been told anything: what was left is still there for the next one.
+        Err(problem) => log(problem),
+        Ok(()) => {
+            if let Answered::Told(primed) = &answered {
+                prime::settle(town, primed).unwrap_or_else(log);
+            }
+        }
+    }
+    // Last: the agent's program waits for the words, and this may have to wait for others.
+    if !matches!(answered, Answered::Stranger(_)) {
+        let event = if is_prompt(&report) {
+            "prompt"
+        } else {
+            "session-start"
+        };
+        signal::note_report(town, Some(event), None, &report, context).unwrap_or_else(log);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a hook has to say.
+enum Answered {
+    /// It was told before.
+    Nothing,
+    Told(Box<Primed>),
+    /// It is nobody, or another is this agent. Nothing of what it reports is noted: it would
+    /// be taken for a report of the one who has the claim.
+    Stranger(String),
+    Said(String),
+}
+
+fn answer(town: &Town, report: &Value, context: &Context) -> Result<Answered, Problem> {
+    let log = |problem: &Problem| hook_log::note(town, "prime", problem);
+    let agent = match prime::who(town) {
+        Ok(agent) => agent,
+        Err(problem) => {
+            log(&problem);
+            return Ok(Answered::Stranger(cannot_tell(&problem)));
+        }
+    };
+    let life = context.around().var("GT_SESSION_UUID");
+    match claim::take(town, &agent, life) {
+        Ok(None) => {}
+        Ok(Some(problem)) => {
+            log(&problem);
+            return Ok(Answered::Stranger(refusal(&agent, &problem)));
+        }
+        // That it cannot be claimed does not make it another's.
+        Err(problem) => log(&problem),
+    }
+    let mut source = Source::from_word(report["source"].as_str().unwrap_or_default());
+    if is_prompt(report) {
+        let conversation = report["session_id"].as_str().unwrap_or_default();
+        match prime::due_with_prompt(town, conversation) {
+            Ok(Some(due)) => source = due,
+            Ok(None) => return Ok(Answered::Nothing),
+            // Told twice is better than not at all.
+            Err(problem) => log(&problem),
+        }
+    }
+    let primed = prime::gather(town, &agent, source)?;
+    Ok(Answered::Told(Box::new(primed)))
+}
+
+fn is_prompt(report: &Value) -> bool {
+    let word = report["hook_event_name"].as_str().unwrap_or_default();
+    Event::from_word(word) == Some(Event::Prompt)
 }
 
 fn cannot_tell(problem: &Problem) -> String {
@@ -92,40 +170,6 @@ fn cannot_tell(problem: &Problem) -> String {
         "gt could not say what you have to do: {problem}. Do not take this for having no work: run `gt prime`, \
          and if that fails too, tell the person who runs you."
     )
-}
-
-fn tell(town: &Town, report: &Value, context: &Context) -> Result<(), Problem> {
-    let agent = prime::who(town)?;
-    let life = context.around().var("GT_SESSION_UUID");
-    // Before its report is noted: it would be taken for that of the one who has the claim.
-    if let Err(problem) = claim::take(town, &agent, life) {
-        hook_log::note(town, "prime", &problem);
-        return say(&refusal(&agent, &problem), context);
-    }
-    let word = report["hook_event_name"].as_str().unwrap_or_default();
-    let with_prompt = Event::from_word(word) == Some(Event::Prompt);
-    let event = if with_prompt {
-        "prompt"
-    } else {
-        "session-start"
-    };
-    let noted = signal::note_report(town, Some(event), None, report, context);
-    if let Err(problem) = noted {
-        hook_log::note(town, "prime", &problem);
-    }
-    let mut source = Source::from_word(report["source"].as_str().unwrap_or_default());
-    if with_prompt {
-        let conversation = report["session_id"].as_str().unwrap_or_default();
-        match prime::due_with_prompt(town, conversation) {
-            Ok(Some(due)) => source = due,
-            Ok(None) => return Ok(()),
-            // Told twice is better than not at all.
-            Err(problem) => hook_log::note(town, "prime", &problem),
-        }
-    }
-    let primed = prime::gather(town, &agent, source)?;
-    say(&primed.composed.text, context)?;
-    prime::settle(town, &primed)
 }
 
 /// Says something to the model, by way of its program.

@@ -45,6 +45,14 @@ pub(crate) fn state(env: &TestEnv) -> String {
     said["state"].as_str().unwrap().to_owned()
 }
 
+/// Waits until the hooks of its first turn have told all that they will.
+pub(crate) fn await_rest(env: &TestEnv) {
+    wait_until("its first turn is over", PATIENCE, || {
+        let reason = env.format("gt-crew-max", "#{@gt_state_reason}");
+        (reason == gt_core::state::FINISHED).then_some(())
+    });
+}
+
 pub(crate) fn give_work(env: &TestEnv, title: &str) -> String {
     let item = env.json(&[
         "work",
@@ -131,6 +139,7 @@ fn a_hook_says_which_conversation_it_is_and_how_much_must_be_told() {
     let env = TestEnv::with_crew(&["max"]);
     give_work(&env, "Mend the roof");
     env.gt(&["start", MAX]).ok();
+    await_rest(&env);
     let report = |source: &str, id: &str| json!({"session_id": id, "source": source, "hook_event_name": "SessionStart"});
     let other = "11111111-2222-4333-8444-555555555555";
     // As its own program does, in whose name the claim stands.
@@ -208,6 +217,12 @@ fn one_process_at_a_time_is_an_agent() {
         "{told}"
     );
     assert!(!told.contains("Your role"), "{told}");
+    // A child of the agent may ask as well, and takes nothing from it.
+    let told = as_agent(&env, &["prime", "--hook"], Some(&json!({})))
+        .ok()
+        .stdout;
+    assert!(told.starts_with("# You are gastown/crew/max"), "{told}");
+    assert!(hook(&env).starts_with("STOP."));
     env.gt(&["stop", MAX, "--force"]).ok();
     let told = hook(&env);
     assert!(told.starts_with("# You are gastown/crew/max"), "{told}");
@@ -231,6 +246,37 @@ fn a_hook_never_fails_and_one_part_is_told_as_json() {
         told.contains("Do not take this for having no work"),
         "{told}"
     );
+    let told = |role: &str, code: i32, words: &str| {
+        let with = |args: &[&str]| {
+            let folder = env.town().join("gastown/crew/max");
+            let mut command = env.gt_command(args);
+            run(command.env("GT_ROLE", role).current_dir(folder))
+        };
+        let failed = with(&["prime"]).fails(code);
+        assert!(failed.stderr.contains(words), "{}", failed.stderr);
+        let told = with(&["prime", "--hook"]).ok().stdout;
+        assert!(
+            told.contains("Do not take this for having no work"),
+            "{told}"
+        );
+    };
+    told("gastown/crew/nobody", 3, "there is no agent");
+    told("junk", 2, "GT_ROLE says \"junk\"");
+    // Where nothing can be said, and where nothing was understood.
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = env.gt_command(&["prime", "--hook"]);
+    command.env("GT_ROLE", MAX).stdout(full);
+    let text = env.path("nonsense");
+    fs::write(&text, "{").unwrap();
+    command.stdin(fs::File::open(text).unwrap());
+    assert!(command.status().unwrap().success());
+    let log = fs::read_to_string(env.town().join(".runtime/hooks.log")).unwrap();
+    for words in [
+        "prime: the hook's report is not JSON",
+        "prime: cannot write",
+    ] {
+        assert!(log.contains(words), "{words}: {log}");
+    }
     let part = env.json(&["prime", "--agent", MAX, "--section", "role"]);
     assert_eq!(part["name"], "role");
     assert!(
