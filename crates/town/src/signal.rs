@@ -12,6 +12,7 @@ use crate::queue::{self, Queue};
 use crate::sessions::Sessions;
 use crate::{Result, Town, monitor, save, task, usage};
 use gt_core::record::Record;
+use gt_core::session::SessionId as LifeId;
 use gt_core::signal::{self, Event, Said};
 use gt_core::startup::tag;
 use gt_core::state::{Report, Source, State};
@@ -75,10 +76,21 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
     }
     let mut before = String::new();
     if !batch.is_empty() {
+        let life = own_life(town, container);
+        if let Some(life) = &life {
+            batch = only_of(life, &target, &batch);
+        }
         before = town
             .server()
             .run(batch)
             .map_err(|error| tmux_problem("cannot tag the container", error))?;
+        if life.is_some() {
+            // Of one that has ended: what it reports is over, and not the next one's.
+            let Some(rest) = before.strip_prefix(OF_THIS_LIFE) else {
+                return Ok(());
+            };
+            before = rest.to_owned();
+        }
         monitor::tell(town);
     }
     if let Some(said) = tells {
@@ -114,6 +126,26 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
     }
     conversation.map_or(Ok(()), |id| remember_conversation(town, &before, id))?;
     undone.and(noted)
+}
+
+/// The life in whose environment a hook of this container runs.
+fn own_life(town: &Town, container: &str) -> Option<LifeId> {
+    let around = town.around();
+    let is_own = around.var("GT_SESSION") == Some(container);
+    let life = around.var("GT_SESSION_UUID").filter(|_| is_own)?;
+    life.parse().ok()
+}
+
+/// What tmux answers first where a report is one of the life that is there.
+const OF_THIS_LIFE: &str = "of this life\n";
+
+/// The commands, where the container still holds this life. tmux itself looks, so that no
+/// handoff can come between a look and this, and nothing is asked twice.
+fn only_of(life: &LifeId, target: &SessionName, batch: &Batch) -> Batch {
+    let is_other = format!("#{{!=:#{{{}}},{life}}}", tag::SESSION);
+    let first = ask(target.clone(), OF_THIS_LIFE.trim_end());
+    let all = std::iter::once(first).chain(batch.commands().cloned());
+    Batch::from(unless(target, &is_other, all))
 }
 
 /// What the tags say before a hook's word: the state, who resumes it, and what it asks. The

@@ -2,7 +2,7 @@
 
 use crate::checkpoints::{age, life};
 use crate::env::{PATIENCE, TestEnv, run, signal};
-use crate::priming::{MAX, as_agent, give_work, state};
+use crate::priming::{MAX, as_agent, await_rest, give_work, state};
 use gt_tmux::testing::wait_until;
 use rustix::process::Signal;
 use serde_json::json;
@@ -63,6 +63,10 @@ fn what_was_left_is_over_once_a_life_has_ended_well() {
     kill(&env);
     start(&env);
     assert_eq!(state(&env), "crash-recovery");
+    wait_until("it is told", PATIENCE, || {
+        let read = env.json(&["checkpoint", "read", "--agent", MAX]);
+        (read["told_to"] == life(&env)).then_some(())
+    });
     env.gt(&["handoff", MAX, "--force", "-m", "Go on"]).ok();
     env.wait_screen(MAX, "The handoff is DONE");
     assert_eq!(state(&env), "autonomous");
@@ -91,4 +95,38 @@ fn who_was_emptied_after_a_compaction_that_did_not_happen_is_told_all() {
     let told = as_agent(&env, &["prime", "--hook"], Some(&report)).ok();
     let words = "Conversation resumed. Continue your previous task.";
     assert!(told.stdout.contains(words), "{}", told.stdout);
+}
+
+#[test]
+fn a_late_report_of_an_earlier_life_is_not_the_next_ones() {
+    let env = crew_at_work();
+    let report = |life: &str, event: &str, conversation: &str| {
+        let report = json!({"hook_event_name": event, "session_id": conversation});
+        let mut command = env.gt_command(&["signal", "--strict"]);
+        command
+            .env("GT_ROLE", MAX)
+            .env("GT_SESSION", "gt-crew-max")
+            .env("GT_SESSION_UUID", life);
+        let stdin = env.path("report");
+        std::fs::write(&stdin, report.to_string()).unwrap();
+        run(command.stdin(std::fs::File::open(stdin).unwrap())).ok();
+    };
+    await_rest(&env);
+    let earlier = life(&env);
+    report(&earlier, "UserPromptSubmit", "OLD");
+    let tags = || env.format("gt-crew-max", "#{@gt_state} #{@gt_harness_session}");
+    assert_eq!(tags(), "busy OLD");
+    env.gt(&["handoff", MAX, "--force", "-m", "Go on"]).ok();
+    env.wait_screen(MAX, "The handoff is DONE");
+    await_rest(&env);
+    let now = life(&env);
+    report(&now, "UserPromptSubmit", "NEW");
+    for event in ["SessionEnd", "Stop", "PreToolUse"] {
+        report(&earlier, event, "OLD");
+        assert_eq!(tags(), "busy NEW", "{event}");
+    }
+    let known = env.json(&["sessions", "show", &now]);
+    assert_eq!(known["harness_session_id"], "NEW");
+    report(&now, "Stop", "NEW");
+    assert_eq!(tags(), "idle NEW");
 }
