@@ -2,8 +2,9 @@
 
 use crate::args::Global;
 use gt_core::Problem;
-use gt_town::{Surroundings, Town, keepalive, processes};
+use gt_town::{Patience, Surroundings, Town, keepalive, processes};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 #[derive(Debug)]
 pub(crate) struct Context {
@@ -64,6 +65,17 @@ impl Context {
     pub(crate) fn town(&self) -> Result<Town, Problem> {
         let root = Town::find(self.town.as_deref(), &self.around)?;
         Town::open(&root, self.around.clone())
+    }
+
+    /// Opens the town for a hook of an agent's program. Some of those wait for three seconds;
+    /// what has to be said must be said by then.
+    pub(crate) fn town_for_hook(&self) -> Result<Town, Problem> {
+        const PATIENCE: Duration = Duration::from_secs(2);
+        let around = Surroundings {
+            patience: Patience::lasting(PATIENCE),
+            ..self.around.clone()
+        };
+        Town::open(&Town::find(self.town.as_deref(), &around)?, around)
     }
 
     /// Makes Ctrl-C, TERM and the end of the terminal ask the running command to undo what

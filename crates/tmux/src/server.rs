@@ -19,7 +19,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::row::Listing;
 use crate::socket::Binary;
@@ -102,6 +102,13 @@ impl Server {
     #[must_use]
     pub fn with_timeout(self, timeout: Duration) -> Self {
         self.change(|settings| settings.timeout = timeout)
+    }
+
+    /// Gives up on every command at this moment, however many there are; one that comes later
+    /// still gets the time that a server needs which is well.
+    #[must_use]
+    pub fn with_deadline(self, deadline: Instant) -> Self {
+        self.change(|settings| settings.deadline = Some(deadline))
     }
 
     /// Says which version the program has, as [`version_cache`](crate::version_cache) knows it.

@@ -151,7 +151,8 @@ fn text(checkpoint: &Checkpoint) -> Result<String> {
 
 /// An agent may write while somebody does it for it.
 fn lock(town: &Town, agent: &Identity) -> Result<FileLock> {
-    FileLock::take(&path(town, agent).with_extension("lock"), PATIENCE)
+    let path = path(town, agent).with_extension("lock");
+    FileLock::take(&path, town.patience().at_most(PATIENCE))
 }
 
 /// The checkpoint of an agent. One that cannot be read is none: it is only a help.

@@ -51,7 +51,10 @@ pub fn take(town: &Town, agent: &Identity, life: Option<&str>) -> Result<Option<
     let Some(born) = processes::birth_certificate(pid) else {
         return Ok(None);
     };
-    let _lock = FileLock::take(&path.with_extension("lock"), PATIENCE)?;
+    let _lock = FileLock::take(
+        &path.with_extension("lock"),
+        town.patience().at_most(PATIENCE),
+    )?;
     let text = files::read_if_there(&path)?;
     let present: Option<Claim> = text.and_then(|text| serde_json::from_str(&text).ok());
     let same_life = |claim: &Claim| claim.life.is_some() && claim.life.as_deref() == life;

@@ -123,7 +123,7 @@ pub fn done(town: &Town, agent: &Identity, options: &DoneOptions) -> Result<Done
         begins_anew: agent.role() == Role::Polecat,
     })?;
     fault::point(town, "done.queued");
-    if let Some(left) = &left {
+    if let Some(left) = left {
         molecule::tell_left(town, agent, left)?;
     }
     after(town, agent, &finished, options)?;

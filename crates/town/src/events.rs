@@ -7,6 +7,7 @@
 
 use crate::lines::{Backwards, Durability, Lines};
 use crate::lock::FileLock;
+use crate::surroundings::Patience;
 use crate::{Result, Town, files};
 use gt_core::Problem;
 use gt_core::event::{Event, fits};
@@ -26,6 +27,7 @@ pub struct Events {
     log: Lines,
     feed: Lines,
     lock: PathBuf,
+    patience: Patience,
 }
 
 /// What is asked for; everything that is set must fit.
@@ -64,7 +66,10 @@ impl Query {
 
 impl Events {
     pub fn of(town: &Town) -> Self {
-        Self::in_folder(town.root())
+        Events {
+            patience: town.patience(),
+            ..Self::in_folder(town.root())
+        }
     }
 
     /// The events of the town with this root.
@@ -73,6 +78,7 @@ impl Events {
             log: Lines::at(root.join(".events.jsonl")),
             feed: Lines::at(root.join(".feed.jsonl")),
             lock: root.join(".runtime/locks/events.lock"),
+            patience: Patience::default(),
         }
     }
 
@@ -86,7 +92,7 @@ impl Events {
 
     /// The lock of both files.
     pub(crate) fn lock(&self) -> Result<FileLock> {
-        FileLock::take(&self.lock, PATIENCE)
+        FileLock::take(&self.lock, self.patience.at_most(PATIENCE))
     }
 
     /// Writes events. Those without a time get the present one, taken under the lock, so

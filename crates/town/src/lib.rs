@@ -85,7 +85,7 @@ pub mod windows;
 pub mod work;
 pub mod workspace;
 
-pub use surroundings::{Cancel, Surroundings};
+pub use surroundings::{Cancel, Patience, Surroundings};
 pub use town::Town;
 
 /// What every fallible function here gives back.

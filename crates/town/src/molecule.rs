@@ -197,14 +197,18 @@ fn note_on_life(town: &Town, agent: &Identity, molecule: &WorkId) -> Result<()> 
 }
 
 /// Tells what became of a molecule whose work was left.
-pub(crate) fn tell_left(town: &Town, agent: &Identity, left: &Left) -> Result<()> {
-    match left {
-        Left::GivenUp(molecule) => tell_end(town, "molecule_detached", molecule),
-        Left::Done(moved) => {
-            tell_step(town, agent, moved, What::Ends)?;
-            tell_end(town, "molecule_done", &moved.molecule);
-        }
-    }
+pub(crate) fn tell_left(town: &Town, agent: &Identity, left: Left) -> Result<()> {
+    let Some(step) = left.last else {
+        tell_end(town, "molecule_detached", &left.molecule);
+        return Ok(());
+    };
+    let moved = Moved {
+        molecule: left.molecule,
+        step,
+        changed: true,
+    };
+    tell_step(town, agent, &moved, What::Ends)?;
+    tell_end(town, "molecule_done", &moved.molecule);
     Ok(())
 }
 

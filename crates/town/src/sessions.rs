@@ -61,9 +61,9 @@ impl Sessions {
     pub fn of(town: &Town) -> Self {
         let folder = town.root().join(".sessions");
         Sessions {
-            journal: Journal::in_folder(&folder),
+            journal: Journal::in_folder(&folder).with_patience(town.patience()),
             archive: Archive::in_folder(&folder),
-            database: Place::at(&folder.join("index.db"), false),
+            database: Place::at(&folder.join("index.db"), false).with_patience(town.patience()),
             folder,
             events: Events::of(town),
         }

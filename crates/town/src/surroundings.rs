@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// The caller's environment, folder and binary.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +18,7 @@ pub struct Surroundings {
     pub gt: PathBuf,
     pub current_dir: PathBuf,
     pub cancel: Cancel,
+    pub patience: Patience,
 }
 
 impl Surroundings {
@@ -74,6 +76,30 @@ fn is_executable(path: &Path) -> bool {
         .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
+/// How long others are waited for who hold a lock, or do not answer: as long as is usual with
+/// each, or in a hook only until a moment that is the last for all of them together. The
+/// programs that call hooks do not wait longer themselves.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Patience {
+    pub(crate) until: Option<Instant>,
+}
+
+impl Patience {
+    /// For so long in all, from now on.
+    pub fn lasting(time: Duration) -> Self {
+        Patience {
+            until: Some(Instant::now() + time),
+        }
+    }
+
+    /// For one of them. What is free is had in no time.
+    pub(crate) fn at_most(self, usual: Duration) -> Duration {
+        self.until.map_or(usual, |until| {
+            until.saturating_duration_since(Instant::now()).min(usual)
+        })
+    }
+}
+
 /// Set when the person asked to stop (Ctrl-C) or has gone; long work looks at it and undoes
 /// what is half done.
 #[derive(Clone, Debug, Default)]
@@ -94,5 +120,21 @@ impl Cancel {
             return Err(Problem::failed("interrupted"));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_waits_of_a_hook_end_at_the_same_moment() {
+        let usual = Duration::from_secs(30);
+        assert_eq!(Patience::default().at_most(usual), usual);
+        let short = Patience::lasting(Duration::from_secs(5));
+        assert!(short.at_most(usual) <= Duration::from_secs(5));
+        assert_eq!(short.at_most(Duration::ZERO), Duration::ZERO);
+        let over = Patience::lasting(Duration::ZERO);
+        assert_eq!(over.at_most(usual), Duration::ZERO);
     }
 }

@@ -1,6 +1,7 @@
 //! A town: found, opened and made.
 
 use crate::settings::{self, Settings};
+use crate::surroundings::Patience;
 use crate::{Result, Surroundings, files, lock::FileLock};
 use gt_core::Identity;
 use gt_core::environment::belongs_to_an_agent;
@@ -83,6 +84,10 @@ impl Town {
             Some(path) => server.with_path(path),
             None => server,
         };
+        let server = match around.patience.until {
+            Some(moment) => server.with_deadline(moment),
+            None => server,
+        };
         // With the version known, most commands need no process of their own. Where
         // it cannot be told, the first command says why.
         let server = match version(&root, &server) {
@@ -155,6 +160,10 @@ impl Town {
 
     pub fn around(&self) -> &Surroundings {
         &self.around
+    }
+
+    pub(crate) fn patience(&self) -> Patience {
+        self.around.patience
     }
 
     /// The socket as an agent's `GT_TMUX_SOCKET`.

@@ -40,6 +40,7 @@ pub use overview::Overview;
 pub use read::Query;
 
 use crate::Town;
+use crate::surroundings::Patience;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -49,6 +50,7 @@ pub struct Work {
     path: PathBuf,
     /// The rigs whose items are kept in beads.
     beads: Option<Arc<beads::Beads>>,
+    patience: Patience,
 }
 
 impl Work {
@@ -56,6 +58,17 @@ impl Work {
         Work {
             path: town.root().join(".work/items.db"),
             beads: beads::Beads::of(town),
+            patience: town.patience(),
+        }
+    }
+
+    /// A database of its own, of a town without beads.
+    #[cfg(test)]
+    fn at(path: PathBuf) -> Self {
+        Work {
+            path,
+            beads: None,
+            patience: Patience::default(),
         }
     }
 

@@ -38,7 +38,7 @@ pub(crate) struct PrimeArgs {
 
 pub(crate) fn run(args: &PrimeArgs, context: &Context) -> Answer {
     if args.hook {
-        return match context.town() {
+        return match context.town_for_hook() {
             Ok(town) => run_as_hook(&town, context),
             // The program of somebody who is none of ours.
             Err(problem) if context.around().var("GT_ROLE").is_none() => {

@@ -38,7 +38,7 @@ pub(crate) fn run(args: SignalArgs, context: &Context) -> Answer {
 
 fn note(args: &SignalArgs, context: &Context) -> Result<(), Problem> {
     let report = read_report()?;
-    let town = context.town()?;
+    let town = context.town_for_hook()?;
     note_report(
         &town,
         args.event.as_deref(),

@@ -153,6 +153,10 @@ fn completions_and_manual_pages_come_from_the_same_source() {
             script.contains("status-line") && script.contains("crew"),
             "{shell}"
         );
+        // The words of what can only be one of a few.
+        for word in ["escalated", "lowest", "overseer"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
     }
     env.gt(&["man", "man1"]).ok();
     assert!(env.path("man1/gt-crew-start.1").exists());

@@ -24,6 +24,7 @@ mod handing_over;
 mod happening;
 mod health;
 mod hostile;
+mod hurried;
 mod kept_whole;
 mod kept_work;
 mod left_behind;

@@ -56,7 +56,7 @@ pub(super) fn capture(
         argv = vec!["source-file".to_owned(), "-".to_owned()];
         script = batch.to_script();
     }
-    let socket = settings.socket_path();
+    let (socket, timeout) = (settings.socket_path(), settings.timeout());
     let request = Request {
         socket: &socket,
         version: *version,
@@ -64,7 +64,7 @@ pub(super) fn capture(
         environment: settings.environment(),
         argv,
         input: script.as_bytes(),
-        timeout: settings.timeout(),
+        timeout,
     };
     let outcome = socket::run(&request, meanwhile);
     let description = || exec::describe(batch, privacy);
@@ -99,7 +99,7 @@ pub(super) fn capture(
         }),
         Outcome::TimedOut => Err(Error::TimedOut {
             command: description(),
-            after: settings.timeout(),
+            after: timeout,
         }),
     })
 }

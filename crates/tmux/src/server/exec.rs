@@ -94,18 +94,17 @@ fn run(
         })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    process::run(program, input.unwrap_or_default(), settings.timeout()).map_err(
-        |error| match error {
-            ProcessError::NotFound => Error::NotInstalled {
-                program: settings.program().clone(),
-            },
-            ProcessError::TimedOut => Error::TimedOut {
-                command: description.to_owned(),
-                after: settings.timeout(),
-            },
-            ProcessError::Io(source) => Error::io(format!("run `{description}`"), source),
+    let timeout = settings.timeout();
+    process::run(program, input.unwrap_or_default(), timeout).map_err(|error| match error {
+        ProcessError::NotFound => Error::NotInstalled {
+            program: settings.program().clone(),
         },
-    )
+        ProcessError::TimedOut => Error::TimedOut {
+            command: description.to_owned(),
+            after: timeout,
+        },
+        ProcessError::Io(source) => Error::io(format!("run `{description}`"), source),
+    })
 }
 
 /// What a client that ended so means to the caller.

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::Access;
 
@@ -12,6 +12,9 @@ use crate::{Socket, Version};
 
 /// How long a command may take unless the caller says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What a server that is well needs for an answer.
+const MOMENT: Duration = Duration::from_millis(100);
 
 /// Variables that would make a client believe that it runs inside the tmux it talks to.
 const NEVER_PASSED: [&str; 2] = ["TMUX", "TMUX_PANE"];
@@ -28,6 +31,8 @@ pub(crate) struct Settings {
     /// Instead of the `PATH` that stands there.
     pub(super) path: Option<OsString>,
     pub(super) timeout: Duration,
+    /// No command is waited for after this.
+    pub(super) deadline: Option<Instant>,
     /// The version of the program, and the file that it is the version of.
     pub(super) known: Option<(Version, Binary)>,
 }
@@ -43,12 +48,17 @@ impl Settings {
             dropped_variables: None,
             path: None,
             timeout: TIMEOUT,
+            deadline: None,
             known: None,
         }
     }
 
+    /// How long a command that begins now may take.
     pub(crate) fn timeout(&self) -> Duration {
-        self.timeout
+        self.deadline.map_or(self.timeout, |deadline| {
+            let left = deadline.saturating_duration_since(Instant::now());
+            left.max(MOMENT).min(self.timeout)
+        })
     }
 
     pub(crate) fn program(&self) -> &PathBuf {

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::testing::{PATIENCE, TestServer, wait_until};
 use crate::{Batch, Command, ErrorKind, Server, SessionName, Socket};
@@ -163,6 +163,14 @@ fn a_command_that_never_ends_is_given_up() {
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
     assert!(test.server().run(say("still there")).is_ok());
+    let late = test.server().clone().with_deadline(Instant::now());
+    let began = Instant::now();
+    let error = late.run(Command::new("wait-for").arg("never")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
+    assert!(
+        began.elapsed() < Duration::from_secs(10),
+        "not the usual time"
+    );
 }
 
 #[test]

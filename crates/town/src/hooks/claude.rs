@@ -6,8 +6,11 @@ use gt_core::harness::Preset;
 use gt_core::role::OnCompact;
 use serde_json::{Map, json};
 
-/// Seconds after which the program goes on without us.
-const LIMIT: u32 = 30;
+/// Seconds after which the program goes on without us. We give up before that.
+const SIGNAL_LIMIT: u32 = 5;
+const PRIME_LIMIT: u32 = 10;
+/// Collecting the state of things may take longer.
+const COMPACT_LIMIT: u32 = 30;
 
 /// The events that tell the state of an agent.
 const EVENTS: &[&str] = &[
@@ -24,18 +27,20 @@ const EVENTS: &[&str] = &[
 ];
 
 pub(super) fn wire(town: &Town, preset: &Preset, on_compact: OnCompact) -> Result<Wiring> {
-    let command = |line: String| json!({"type": "command", "command": line, "timeout": LIMIT});
+    let command =
+        |line: String, limit: u32| json!({"type": "command", "command": line, "timeout": limit});
+    let signal = || command(shell_line(town), SIGNAL_LIMIT);
     let hooks: Map<String, _> = EVENTS
         .iter()
         .map(|event| {
             let commands = match *event {
-                "SessionStart" => vec![command(prime_line(town))],
-                "PreCompact" => [Some(shell_line(town)), compact_line(town, on_compact)]
-                    .into_iter()
-                    .flatten()
-                    .map(command)
-                    .collect(),
-                _ => vec![command(shell_line(town))],
+                "SessionStart" => vec![command(prime_line(town), PRIME_LIMIT)],
+                "PreCompact" => {
+                    let handoff = compact_line(town, on_compact);
+                    let handoff = handoff.map(|line| command(line, COMPACT_LIMIT));
+                    [signal()].into_iter().chain(handoff).collect()
+                }
+                _ => vec![signal()],
             };
             ((*event).to_owned(), json!([{"hooks": commands}]))
         })

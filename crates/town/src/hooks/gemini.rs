@@ -24,8 +24,11 @@ const MACHINE: &str = if cfg!(target_os = "macos") {
 };
 /// What the program shows while a hook runs, and by which a user can turn ours off.
 const NAME: &str = "gt";
-/// After so long the program goes on without us.
-const LIMIT_MS: u32 = 30_000;
+/// After so long the program goes on without us. We give up before that.
+const SIGNAL_LIMIT_MS: u32 = 5_000;
+const PRIME_LIMIT_MS: u32 = 10_000;
+/// Collecting the state of things may take longer.
+const COMPACT_LIMIT_MS: u32 = 30_000;
 
 /// The events that we hear of.
 const EVENTS: &[&str] = &[
@@ -93,25 +96,28 @@ fn merge(mut settings: Value, ours: impl Fn(&str) -> Vec<Value>) -> Option<Value
 }
 
 fn groups_of(event: &str, town: &Town, on_compact: OnCompact) -> Vec<Value> {
-    let group = |line: String| {
-        let hook = json!({"name": NAME, "type": "command", "command": line, "timeout": LIMIT_MS});
+    let group = |line: String, limit: u32| {
+        let hook = json!({"name": NAME, "type": "command", "command": line, "timeout": limit});
         json!({"hooks": [hook]})
     };
     match event {
         // It does not wait for the hook of its start, and sends a first prompt without the
         // words of it; before a prompt it waits. It wants an answer in its own form: plain
         // words go to the person.
-        "BeforeAgent" => vec![group(calling(town, "prime --hook --json 2>/dev/null"))],
+        "BeforeAgent" => vec![group(
+            calling(town, "prime --hook --json 2>/dev/null"),
+            PRIME_LIMIT_MS,
+        )],
         // No event says that it is done, so its title tells the state meanwhile.
         "PreCompress" => compact_line(town, on_compact)
             .map(|line| {
-                let mut group = group(line);
+                let mut group = group(line, COMPACT_LIMIT_MS);
                 group["matcher"] = json!(BY_WISH);
                 group
             })
             .into_iter()
             .collect(),
-        _ => vec![group(shell_line(town))],
+        _ => vec![group(shell_line(town), SIGNAL_LIMIT_MS)],
     }
 }
 

@@ -17,6 +17,7 @@ use super::archive::Archive;
 use super::journal::{Damage, Journal};
 use crate::lock::FileLock;
 use crate::opened::Opened;
+use crate::surroundings::Patience;
 use crate::{Result, database, files};
 use gt_core::Problem;
 use gt_core::record::Record;
@@ -55,6 +56,7 @@ pub(super) struct Place {
     lock: PathBuf,
     /// Somebody named the file, which may be anything.
     is_given: bool,
+    patience: Patience,
 }
 
 /// What a database is made from.
@@ -78,7 +80,17 @@ impl Place {
             path: path.to_owned(),
             lock: lock.into(),
             is_given,
+            patience: Patience::default(),
         }
+    }
+
+    /// The same for somebody who has only so much of it.
+    pub(super) fn with_patience(self, patience: Patience) -> Self {
+        Place { patience, ..self }
+    }
+
+    fn patience(&self) -> Duration {
+        self.patience.at_most(PATIENCE)
     }
 
     /// Refuses a file of somebody's own: a damaged index would be replaced.
@@ -127,16 +139,19 @@ impl Index {
     /// Makes the database anew from the journal.
     pub(super) fn rebuild(place: &Place, sources: Sources<'_>) -> Result<Rebuilt> {
         place.check()?;
-        let _lock = FileLock::take(&place.lock, PATIENCE)?;
+        let _lock = FileLock::take(&place.lock, place.patience())?;
         rebuild::replace(&place.path, sources)
     }
 
     fn open_current(place: &Place, sources: Sources<'_>) -> Result<Self, Broken> {
-        let lock = FileLock::share(&place.lock, PATIENCE)?;
+        let lock = FileLock::share(&place.lock, place.patience())?;
         let db = match Opened::kept(&place.path) {
-            Some(db) => db,
+            Some(db) => {
+                db.busy_timeout(place.patience())?;
+                db
+            }
             None => {
-                let (db, is_kept) = open_as_it_is(&place.path, sources)?;
+                let (db, is_kept) = open_as_it_is(place, sources)?;
                 Opened::new(db, &place.path, is_kept)
             }
         };
@@ -150,10 +165,10 @@ impl Index {
 
     fn repair(place: &Place, sources: Sources<'_>, repair: Repair) -> Result<Self> {
         {
-            let _lock = FileLock::take(&place.lock, PATIENCE)?;
+            let _lock = FileLock::take(&place.lock, place.patience())?;
             // Of several that found it damaged, one makes it anew.
             let is_mended = repair == Repair::IfStillNeeded
-                && open_as_it_is(&place.path, sources)
+                && open_as_it_is(place, sources)
                     .and_then(|(db, _)| how_far(&db, sources.journal))
                     .is_ok();
             if !is_mended {
@@ -243,9 +258,10 @@ enum Repair {
 }
 
 /// Opens it, and says whether it may be kept open.
-fn open_as_it_is(path: &Path, sources: Sources<'_>) -> Result<(Connection, bool), Broken> {
+fn open_as_it_is(place: &Place, sources: Sources<'_>) -> Result<(Connection, bool), Broken> {
+    let path = place.path.as_path();
     let mut db = Connection::open(path)?;
-    db.busy_timeout(PATIENCE)?;
+    db.busy_timeout(place.patience())?;
     let is_kept = database::keep_log(&db, path)?;
     // The journal is on the disk before: what is lost here is read again from there.
     db.pragma_update(None, "synchronous", "NORMAL")?;

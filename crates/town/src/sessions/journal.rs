@@ -7,6 +7,7 @@
 
 use crate::lines::{Durability, Lines};
 use crate::lock::FileLock;
+use crate::surroundings::Patience;
 use crate::{Result, files};
 use gt_core::Problem;
 use gt_core::record::Record;
@@ -26,6 +27,7 @@ const HEADER: &str = "{\"journal\":";
 #[derive(Clone, Debug)]
 pub(super) struct Journal {
     lines: Lines,
+    patience: Patience,
 }
 
 /// A line that could not be read.
@@ -40,7 +42,13 @@ impl Journal {
     pub(super) fn in_folder(folder: &Path) -> Self {
         Journal {
             lines: Lines::at(folder.join("index.jsonl")),
+            patience: Patience::default(),
         }
+    }
+
+    /// The same for somebody who has only so much of it.
+    pub(super) fn with_patience(self, patience: Patience) -> Self {
+        Journal { patience, ..self }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -49,7 +57,8 @@ impl Journal {
 
     /// Keeps everybody else from writing.
     pub(super) fn lock(&self) -> Result<FileLock> {
-        FileLock::take(&self.lines.path().with_extension("lock"), PATIENCE)
+        let path = self.lines.path().with_extension("lock");
+        FileLock::take(&path, self.patience.at_most(PATIENCE))
     }
 
     /// Adds lines, all or none of them.

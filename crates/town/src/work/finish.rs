@@ -217,10 +217,7 @@ mod tests {
     #[test]
     fn what_somebody_hooked_meanwhile_stays() {
         let folder = tempfile::tempdir().unwrap();
-        let work = Work {
-            path: folder.path().join("items.db"),
-            beads: None,
-        };
+        let work = Work::at(folder.path().join("items.db"));
         let finish = Finish {
             agent: "mayor",
             life: None,

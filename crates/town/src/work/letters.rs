@@ -249,7 +249,8 @@ mod tests {
     fn work() -> (tempfile::TempDir, Work) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(".work/items.db");
-        (folder, Work { path, beads: None })
+        let work = Work::at(path);
+        (folder, work)
     }
 
     fn item(work: &Work, title: &str) -> Item {

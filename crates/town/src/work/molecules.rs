@@ -225,11 +225,11 @@ pub(super) fn hand_over(db: &Connection, agent: &str) -> Result<Option<WorkId>> 
 
 /// What became of a molecule whose work was left.
 #[derive(Clone, Debug)]
-pub enum Left {
-    /// Its last step had been begun, and ended with the work.
-    Done(Moved),
-    /// As it was.
-    GivenUp(Molecule),
+pub struct Left {
+    /// Done, or as it was before it was given up.
+    pub molecule: Molecule,
+    /// Its last step, which had been begun and was done with the work.
+    pub last: Option<Item>,
 }
 
 /// Ends an agent's molecule with its work: the last step of many a formula is to hand that
@@ -252,9 +252,14 @@ pub(super) fn leave(
         close(db, &id, Some("done"))?;
         let molecule = Molecule::read(db, agent, &molecule.handoff, molecule.item)?;
         let molecule = end(db, molecule, "done")?;
-        return moved(db, molecule, &id, true).map(|moved| Some(Left::Done(moved)));
+        let last = Some(must_have(db, &id)?);
+        return Ok(Some(Left { molecule, last }));
     }
-    Ok(give_up(db, agent, is_meant)?.map(Left::GivenUp))
+    let before = give_up(db, agent, is_meant)?;
+    Ok(before.map(|molecule| Left {
+        molecule,
+        last: None,
+    }))
 }
 
 /// Gives up an agent's molecule, if it is one that is meant, as a part of a greater change.

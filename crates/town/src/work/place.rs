@@ -133,10 +133,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     fn work(folder: &Path) -> Work {
-        Work {
-            path: folder.join(".work/items.db"),
-            beads: None,
-        }
+        Work::at(folder.join(".work/items.db"))
     }
 
     fn make(work: &Work) {
@@ -168,10 +165,7 @@ mod tests {
         assert!(!work.beside("new").exists() && !work.beside("new-wal").exists());
         assert_eq!(count(&work).unwrap(), 1);
         // And before it was marked.
-        let moved = Work {
-            path: folder.path().join("moved/items.db"),
-            beads: None,
-        };
+        let moved = Work::at(folder.path().join("moved/items.db"));
         fs::rename(work.folder(), moved.folder()).unwrap();
         fs::remove_file(moved.mark()).unwrap();
         assert_eq!(count(&moved).unwrap(), 1);

@@ -260,10 +260,7 @@ mod tests {
     #[test]
     fn a_word_that_nobody_wrote_is_damage() {
         let folder = tempfile::tempdir().unwrap();
-        let work = Work {
-            path: folder.path().join("items.db"),
-            beads: None,
-        };
+        let work = Work::at(folder.path().join("items.db"));
         let draft = Draft {
             prefix: "gt".to_owned(),
             title: "There".to_owned(),

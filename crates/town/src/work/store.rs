@@ -141,14 +141,16 @@ impl Work {
     }
 
     fn open_present(&self) -> Result<Opened> {
+        let patience = || self.patience.at_most(PATIENCE);
         if let Some(kept) = Opened::kept(&self.path) {
+            kept.busy_timeout(patience()).map_err(problem)?;
             return Ok(kept);
         }
         let open = || -> rusqlite::Result<(Connection, bool)> {
             // Where a disk is missing, SQLite would make another one.
             let flags = OpenFlags::default() - OpenFlags::SQLITE_OPEN_CREATE;
             let db = Connection::open_with_flags(&self.path, flags)?;
-            db.busy_timeout(PATIENCE)?;
+            db.busy_timeout(patience())?;
             // Whoever was told of a change finds it after a power failure too.
             db.pragma_update(None, "synchronous", "FULL")?;
             db.pragma_update(None, "foreign_keys", "ON")?;
@@ -163,7 +165,7 @@ impl Work {
                 .hint(RESTORE));
         }
         if found < MIGRATIONS.len() {
-            let _lock = FileLock::take(&self.mark(), PATIENCE)?;
+            let _lock = FileLock::take(&self.mark(), patience())?;
             files::make_private(&self.path)?;
             migrate(&mut db).map_err(problem)?;
         }

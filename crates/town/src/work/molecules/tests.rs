@@ -25,7 +25,8 @@ fn pour(steps: Vec<Step>) -> Pour {
 fn work() -> (tempfile::TempDir, Work) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("items.db");
-    (folder, Work { path, beads: None })
+    let work = Work::at(path);
+    (folder, work)
 }
 
 #[test]

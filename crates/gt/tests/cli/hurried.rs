@@ -1,0 +1,119 @@
+//! Hooks are done before the programs that call them have lost their patience.
+
+use crate::checkpoints::life;
+use crate::env::{TestEnv, signal};
+use crate::priming::{MAX, as_agent, await_rest, give_work};
+use rustix::fs::{FlockOperation, fcntl_lock, flock};
+use rustix::process::Signal;
+use serde_json::json;
+use std::fs::File;
+use std::time::{Duration, Instant};
+
+/// As long as the least patient of them waits.
+const LIMIT: Duration = Duration::from_secs(3);
+
+fn crew_at_work() -> TestEnv {
+    let env = TestEnv::with_crew(&["max"]);
+    give_work(&env, "Mend the roof");
+    env.gt(&["start", MAX]).ok();
+    await_rest(&env);
+    env
+}
+
+/// What a hook says while something is in its way. The agent's own environment was asked for
+/// before.
+fn in_time<T>(what: &str, call: impl FnOnce() -> T) -> T {
+    let began = Instant::now();
+    let answer = call();
+    let took = began.elapsed();
+    assert!(took < LIMIT, "{what} took {took:?}");
+    answer
+}
+
+/// Runs a hook as the agent of this life would.
+fn hook(env: &TestEnv, life: &str, args: &[&str], report: &serde_json::Value) -> String {
+    let path = env.path("report");
+    std::fs::write(&path, report.to_string()).unwrap();
+    let mut command = env.gt_command(args);
+    command
+        .env("GT_ROLE", MAX)
+        .env("GT_ROOT", env.town())
+        .env("GT_SESSION", "gt-crew-max")
+        .env("GT_SESSION_UUID", life)
+        .stdin(File::open(path).unwrap());
+    in_time(&args.join(" "), || crate::env::run(&mut command))
+        .ok()
+        .stdout
+}
+
+/// Both hooks, and what the first one says.
+fn both(env: &TestEnv, life: &str) -> String {
+    let report = json!({"hook_event_name": "SessionStart", "session_id": "x"});
+    let told = hook(env, life, &["prime", "--hook"], &report);
+    let report = json!({"hook_event_name": "Stop", "session_id": "y"});
+    assert_eq!(hook(env, life, &["signal"], &report), "");
+    told
+}
+
+#[test]
+fn a_database_that_somebody_keeps_locked_holds_up_no_hook() {
+    let env = crew_at_work();
+    let life = life(&env);
+    for name in [".sessions/index.db", ".work/items.db"] {
+        let path = env.town().join(name);
+        let file = File::options().read(true).write(true).open(path).unwrap();
+        fcntl_lock(&file, FlockOperation::LockExclusive).unwrap();
+        let told = both(&env, &life);
+        let words = "Do not take this for having no work";
+        assert!(told.contains(words), "{name}: {told}");
+    }
+    assert!(both(&env, &life).contains("Mend the roof"));
+}
+
+#[test]
+fn a_lock_that_somebody_keeps_holds_up_no_hook() {
+    let env = crew_at_work();
+    // As a life before it has left it.
+    let written = as_agent(&env, &["checkpoint", "write", "--json"], None);
+    let mut left = written.ok().json();
+    left["session_id"] = json!("00000000-0000-4000-8000-000000000000");
+    let dir = env.town().join(".runtime/checkpoints");
+    std::fs::write(dir.join("gastown.crew.max.json"), left.to_string()).unwrap();
+    let life = life(&env);
+    for name in [
+        ".runtime/checkpoints/gastown.crew.max.lock",
+        ".runtime/claims/gastown.crew.max.lock",
+        ".runtime/locks/events.lock",
+        ".sessions/index.lock",
+    ] {
+        let file = File::options().write(true).open(env.town().join(name));
+        let file = file.unwrap_or_else(|error| panic!("{name}: {error}"));
+        flock(&file, FlockOperation::LockExclusive).unwrap();
+        let told = both(&env, &life);
+        assert!(told.contains("## What was in flight"), "{name}: {told}");
+        assert!(!told.contains("could not say"), "{name}: {told}");
+    }
+}
+
+#[test]
+fn a_tmux_server_that_does_not_answer_holds_up_no_hook() {
+    struct Stopped(u32);
+    impl Drop for Stopped {
+        fn drop(&mut self) {
+            signal(self.0, Signal::CONT);
+        }
+    }
+    let env = crew_at_work();
+    let life = life(&env);
+    let server = env.format("gt-crew-max", "#{pid}").parse().unwrap();
+    let stopped = Stopped(server);
+    signal(server, Signal::STOP);
+    let told = both(&env, &life);
+    assert!(told.contains("Mend the roof"), "{told}");
+    // One that listens at a prompt asks it first, and tells all the same.
+    let report = json!({"hook_event_name": "BeforeAgent", "session_id": "x", "prompt": "p"});
+    let told = hook(&env, &life, &["prime", "--hook"], &report);
+    assert!(told.contains("Mend the roof"), "{told}");
+    drop(stopped);
+    assert!(both(&env, &life).contains("Mend the roof"));
+}
