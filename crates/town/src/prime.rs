@@ -20,6 +20,10 @@ use gt_core::record::Record;
 use gt_core::startup::tag;
 use gt_core::{Identity, Problem};
 use gt_tmux::{Batch, Command, SessionName};
+use std::time::{Duration, Instant};
+
+/// So long after its process a life may be written down.
+const BEGINNING: Duration = Duration::from_millis(500);
 
 /// How things stand for an agent.
 #[derive(Debug)]
@@ -72,12 +76,23 @@ pub fn gather(town: &Town, agent: &Identity, source: Source) -> Result<Primed> {
     let marker = handoff::read_marker(town, agent)?;
     let own = life_of(town, agent)?;
     let named = marker.as_ref().map(|marker| marker.session.as_str());
-    let lives = Lives::around(town, own.as_deref(), found.as_ref(), named)?;
+    let look = || Lives::around(town, own.as_deref(), found.as_ref(), named);
+    let mut lives = look()?;
+    // A quick program asks before its start has written down that it lives, and after whom.
+    let until = Instant::now() + town.patience().at_most(BEGINNING);
+    let is_unknown = |lives: &Lives| own.as_deref().is_some_and(|own| lives.get(own).is_none());
+    while is_unknown(&lives) && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+        lives = look()?;
+    }
     let checkpoint = found.filter(|left| {
         let is_own = own.is_some() && left.session_id == own;
         is_own || lives.have_left(left)
     });
-    let life = own.as_deref().and_then(|id| lives.get(id)).cloned();
+    let life = own.as_deref().map(|id| {
+        let known = lives.get(id).cloned();
+        known.unwrap_or_else(|| Record::about(id))
+    });
     let before = lives.before().cloned();
     let is_left = checkpoint.as_ref().is_some_and(|it| lives.have_left(it));
     let state = prime::state(&Situation {
