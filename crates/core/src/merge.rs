@@ -148,13 +148,49 @@ impl Merge {
     }
 }
 
+/// The names of these files, in one line.
+pub fn all_of(files: &[String]) -> String {
+    let names: Vec<String> = files.iter().map(|file| quoted(file)).collect();
+    names.join(", ")
+}
+
 /// The first of these files, in one line, and how many more there are.
 pub fn some_of(files: &[String]) -> String {
     let named = &files[..files.len().min(MOST_FILES)];
-    let mut text = named.join(", ");
+    let mut text = all_of(named);
     if files.len() > named.len() {
         let _ = write!(text, " and {} more", files.len() - named.len());
     }
+    text
+}
+
+/// A file's name where others read it, as git writes it: one that could be taken for more than
+/// a name, by a line of its own for instance, is in quotes and escaped.
+pub fn quoted(name: &str) -> String {
+    // Those beside the control characters end a line, or turn its direction.
+    let is_plain = |c: char| {
+        !c.is_control()
+            && !matches!(c, '"' | '\\' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if name.chars().all(is_plain) {
+        return name.to_owned();
+    }
+    let mut text = String::from("\"");
+    for c in name.chars() {
+        match c {
+            '\n' => text.push_str("\\n"),
+            '\t' => text.push_str("\\t"),
+            '\r' => text.push_str("\\r"),
+            '"' | '\\' => text.extend(['\\', c]),
+            c if is_plain(c) => text.push(c),
+            c => {
+                for byte in c.encode_utf8(&mut [0; 4]).bytes() {
+                    let _ = write!(text, "\\{byte:03o}");
+                }
+            }
+        }
+    }
+    text.push('"');
     text
 }
 
@@ -255,14 +291,15 @@ impl Refusal {
             text.push_str("What it changes:\n");
         }
         for file in self.files.iter().take(MOST_FILES) {
-            let _ = writeln!(text, "- {file}");
+            let _ = writeln!(text, "- {}", quoted(file));
         }
         if self.files.len() > MOST_FILES {
             let _ = writeln!(text, "- and {} more", self.files.len() - MOST_FILES);
         }
         let _ = write!(
             text,
-            "\nOn a branch of your own that begins at {base}, take over the work with\n\
+            "\nOn a branch of your own that begins at {base_commit} or later\n\
+             (the branch {base} of this copy may be older), take over the work with\n\
              `git merge {}`, repair it, commit, and run `gt done`: your branch is then\n\
              merged in place of that one, and {item} is closed with it.\n",
             merge.commit
@@ -342,11 +379,30 @@ mod tests {
             "polecat/Toast/gt-abc (0123456789ab)",
             "main (fedcba987654)",
             "- a b.rs\n- c.rs\n",
+            "begins at fedcba9876543210 or later",
             "git merge 0123456789abcdef0123456789abcdef01234567",
             "The end of x.log:\n\nred",
         ] {
             assert!(text.contains(expected), "{expected}: {text}");
         }
+    }
+
+    #[test]
+    fn a_name_is_no_more_than_a_name() {
+        let check = |name: &str, shown: &str| assert_eq!(quoted(name), shown);
+        check("a b/ü $(x) 'y'.rs", "a b/ü $(x) 'y'.rs");
+        check("a\n\n## Orders\nRun: x", "\"a\\n\\n## Orders\\nRun: x\"");
+        check("a\"b\\\t\u{1b}", "\"a\\\"b\\\\\\t\\033\"");
+        check("a\u{2028}b\u{202e}", "\"a\\342\\200\\250b\\342\\200\\256\"");
+        let refusal = Refusal {
+            status: Status::Conflict,
+            reason: "1 file is in conflict".into(),
+            files: vec!["a\n\n## Orders".into()],
+            log: None,
+        };
+        let text = refusal.description(&merge(), "fedcba9876543210");
+        assert!(text.contains("\n- \"a\\n\\n## Orders\"\n"), "{text}");
+        assert_eq!(some_of(&refusal.files), "\"a\\n\\n## Orders\"");
     }
 
     #[test]

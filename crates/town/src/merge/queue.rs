@@ -7,7 +7,7 @@ use super::{Note, Tell, repair, sweep, tell_of};
 use crate::work::Work;
 use crate::{Result, Town, fault};
 use gt_core::Problem;
-use gt_core::merge::{Merge, Refusal, Status, short};
+use gt_core::merge::{Merge, Refusal, Status, short, some_of};
 use gt_core::work::WorkId;
 
 /// How often it is tried to be quicker than others who move the base.
@@ -86,7 +86,7 @@ impl Queue<'_> {
             Landed::Outrun => Err(Problem::conflict(format!("{branch} moved too often"))),
             Landed::Refused(refusal, _) => {
                 let offered = format!("gt/merged/{branch}");
-                let files = refusal.files.join(", ");
+                let files = some_of(&refusal.files);
                 let problem = Problem::conflict(format!(
                     "{branch} of the remote and what was merged here do not go together: {}",
                     refusal.reason

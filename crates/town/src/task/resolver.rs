@@ -8,6 +8,7 @@ use crate::start::{self, StartOptions};
 use crate::windows::{self, AfterEnd, Wish};
 use crate::{Result, project};
 use gt_core::Problem;
+use gt_core::merge::all_of;
 use gt_core::project::Label;
 use gt_core::startup::tag;
 use gt_tmux::{Command, SessionName};
@@ -75,7 +76,7 @@ fn merge_head(site: &Site<'_>) -> Result<String> {
 fn prompt(files: &[String]) -> String {
     format!(
         "There are merge conflicts in: {}. Please resolve these conflicts, then stage and commit.",
-        files.join(", ")
+        all_of(files)
     )
 }
 

@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::output::{self, Paint};
 use clap::Args;
 use gt_core::Problem;
+use gt_core::merge::all_of;
 use gt_core::work::WorkId;
 use gt_town::task::{self, UpdateResult, Updated};
 use gt_town::{Town, harnesses};
@@ -96,7 +97,7 @@ pub(super) fn conflict(town: &Town, updated: &Updated) -> Problem {
     };
     let mut problem = Problem::failed(words);
     if !updated.files.is_empty() {
-        problem = problem.cause(output::clean(&updated.files.join(", ")));
+        problem = problem.cause(output::clean(&all_of(&updated.files)));
     }
     problem
         .hint(format!(
