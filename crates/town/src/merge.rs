@@ -13,7 +13,7 @@ mod sweep;
 mod validate;
 
 pub(crate) use base::Base;
-pub(crate) use combine::{BEADS, Combined, Pair, combine, identity as committer};
+pub(crate) use combine::{BEADS, Combined, Conflict, Pair, combine, identity as committer};
 pub(crate) use sweep::queued_ref;
 
 use crate::events::Events;
@@ -124,11 +124,11 @@ pub fn foresee(town: &Town, rig: &str, only: &[WorkId]) -> Result<Vec<(Merge, Op
     Ok(foreseen)
 }
 
-/// The files in which a commit and the base do not go together.
-pub(crate) fn conflicts(base: &Base<'_>, commit: &str) -> Result<Vec<String>> {
+/// Where a commit and the base do not go together.
+pub(crate) fn conflict(base: &Base<'_>, commit: &str) -> Result<Option<Conflict>> {
     match base.combine(&base.tip()?, commit, "foreseen")? {
-        Combined::Commit(_) => Ok(Vec::new()),
-        Combined::Conflict(files) => Ok(files),
+        Combined::Commit(_) => Ok(None),
+        Combined::Conflict(conflict) => Ok(Some(conflict)),
         Combined::Strangers => Err(Problem::conflict(format!(
             "it has no history in common with {}",
             base.branch

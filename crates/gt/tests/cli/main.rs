@@ -56,6 +56,7 @@ mod talking;
 mod tasks;
 mod told;
 mod towns;
+mod upstream;
 mod usage;
 mod watching;
 mod withdrawing;

@@ -26,10 +26,19 @@ pub(crate) struct Pair<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Combined {
     Commit(String),
-    /// The files that both have changed, without those of beads.
-    Conflict(Vec<String>),
+    Conflict(Conflict),
     /// They have no history in common.
     Strangers,
+}
+
+/// Where two commits do not go together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Conflict {
+    /// The files that both have changed, without those of beads; the folders, where it is not
+    /// about single files.
+    pub(crate) files: Vec<String>,
+    /// What git says, where it is not about single files.
+    pub(crate) said: Option<String>,
 }
 
 impl Combined {
@@ -37,11 +46,15 @@ impl Combined {
     pub(super) fn refusal(self, branch: &str) -> Option<Refusal> {
         let (reason, files) = match self {
             Combined::Commit(_) => return None,
-            Combined::Conflict(files) => {
+            Combined::Conflict(Conflict { files, said: None }) => {
                 let count = files.len();
                 let are = if count == 1 { "file is" } else { "files are" };
                 (format!("{count} {are} in conflict with {branch}"), files)
             }
+            Combined::Conflict(Conflict {
+                files,
+                said: Some(said),
+            }) => (format!("it is in conflict with {branch}: {said}"), files),
             Combined::Strangers => (format!("it has no history in common with {branch}"), vec![]),
         };
         Some(Refusal {
@@ -60,25 +73,24 @@ pub(crate) fn combine(town: &Town, git: Git<'_>, pair: Pair<'_>) -> Result<Combi
     if !related {
         return Ok(Combined::Strangers);
     }
-    // 1 says that there are conflicts; above that it has failed, and is told.
-    let (_, answer) = git.ask([
+    // 1 says that there are conflicts, also where no file is named; above that it has failed,
+    // and is told.
+    let (is_clean, answer) = git.ask([
         "merge-tree",
         "--write-tree",
         "--name-only",
-        "--no-messages",
+        "--messages",
         "-z",
         onto,
         other,
     ])?;
-    let mut names = answer.split('\0').filter(|name| !name.is_empty());
-    let mut tree = names.next().unwrap_or_default().trim().to_owned();
-    let mut files: Vec<String> = names.map(str::to_owned).collect();
-    files.sort();
-    files.dedup();
-    let (beads, files): (Vec<String>, Vec<String>) =
-        files.into_iter().partition(|name| name.starts_with(BEADS));
-    if !files.is_empty() {
-        return Ok(Combined::Conflict(files));
+    let Merged {
+        mut tree,
+        beads,
+        conflict,
+    } = read(&answer, is_clean);
+    if let Some(conflict) = conflict {
+        return Ok(Combined::Conflict(conflict));
     }
     if !beads.is_empty() {
         tree = with_files_of(town, git, &tree, pair.beads_of, &beads)?;
@@ -87,6 +99,70 @@ pub(crate) fn combine(town: &Town, git: Git<'_>, pair: Pair<'_>) -> Result<Combi
     args.extend(["commit-tree", &tree, "-p", onto, "-p", other]);
     args.extend(["-m", pair.message]);
     git.run(args).map(Combined::Commit)
+}
+
+/// What git has found out.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Merged {
+    tree: String,
+    /// The files of beads that are in conflict.
+    beads: Vec<String>,
+    conflict: Option<Conflict>,
+}
+
+/// Reads `git merge-tree --write-tree --name-only --messages -z`: the tree, the files in
+/// conflict, an empty name, and then each message as the number of paths that it is about,
+/// those, its kind and its text.
+fn read(answer: &str, is_clean: bool) -> Merged {
+    let mut parts = answer.split('\0');
+    let tree = parts.next().unwrap_or_default().trim().to_owned();
+    if is_clean {
+        return Merged {
+            tree,
+            ..Merged::default()
+        };
+    }
+    let mut files: Vec<String> = parts
+        .by_ref()
+        .take_while(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect();
+    files.sort();
+    files.dedup();
+    let (beads, files): (Vec<String>, Vec<String>) =
+        files.into_iter().partition(|name| name.starts_with(BEADS));
+    let mut conflict = Conflict { files, said: None };
+    if conflict.files.is_empty() {
+        while let Some(count) = parts.next().and_then(|count| count.parse().ok()) {
+            let paths: Vec<&str> = parts.by_ref().take(count).collect();
+            let kind = parts.next().unwrap_or_default();
+            let text = parts.next().unwrap_or_default();
+            let is_of_beads = |path: &&str| path.starts_with(BEADS);
+            if kind.starts_with("CONFLICT") && !paths.iter().all(is_of_beads) {
+                conflict.files.extend(paths.into_iter().map(str::to_owned));
+                conflict.said.get_or_insert_with(|| plain(text));
+            }
+        }
+    }
+    // It is one, whether or not it is understood.
+    if conflict == Conflict::default() && beads.is_empty() {
+        conflict.said = Some("git does not say where".to_owned());
+    }
+    Merged {
+        tree,
+        beads,
+        conflict: Some(conflict).filter(|conflict| *conflict != Conflict::default()),
+    }
+}
+
+/// What git says of a conflict, as a part of a sentence. Names may hold anything.
+fn plain(text: &str) -> String {
+    let text = text.trim().trim_end_matches('.');
+    let text = match text.strip_prefix("CONFLICT (") {
+        Some(rest) => rest.replacen("):", ":", 1),
+        None => text.to_owned(),
+    };
+    text.replace(char::is_control, " ")
 }
 
 /// A tree with these files as a commit has them.
@@ -124,5 +200,39 @@ pub(crate) fn identity(git: Git<'_>) -> Vec<&'static str> {
     match git.says(["config", "--get", "user.email"]) {
         true => Vec::new(),
         false => vec!["-c", "user.name=gt", "-c", "user.email=gt@localhost"],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(answer: &str, beads: &[&str], files: &[&str], said: Option<&str>) {
+        let merged = read(&answer.replace('|', "\0"), false);
+        assert_eq!(merged.tree, "0123");
+        assert_eq!(merged.beads, beads, "{answer}");
+        let conflict = merged.conflict.unwrap_or_default();
+        assert_eq!(conflict.files, files, "{answer}");
+        assert_eq!(conflict.said.as_deref(), said, "{answer}");
+    }
+
+    #[test]
+    fn a_conflict_is_one_also_where_no_file_is_named() {
+        let auto = "1|a|Auto-merging|Auto-merging a\n|";
+        let of_a = "1|a|CONFLICT (contents)|CONFLICT (content): Merge conflict in a\n|";
+        check(&format!("0123|a|b||{auto}{of_a}"), &[], &["a", "b"], None);
+        let split = "1|dir|CONFLICT(directory rename unclear split)|\
+            CONFLICT (directory rename split): Unclear where to rename dir to; there are two.\n|";
+        let said = "directory rename split: Unclear where to rename dir to; there are two";
+        check(&format!("0123||{auto}{split}"), &[], &["dir"], Some(said));
+        // What is beads' own does not hide it.
+        let beads = "1|.beads/x|CONFLICT (contents)|CONFLICT (content): in .beads/x\n|";
+        let both = format!("0123|.beads/x||{beads}{split}");
+        check(&both, &[".beads/x"], &["dir"], Some(said));
+        let alone = format!("0123|.beads/x||{auto}{beads}");
+        check(&alone, &[".beads/x"], &[], None);
+        check("0123||", &[], &[], Some("git does not say where"));
+        assert_eq!(read("0123\0\0", true).conflict, None);
     }
 }

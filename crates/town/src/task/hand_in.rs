@@ -62,9 +62,10 @@ pub fn hand_in(town: &Town, id: &WorkId, tell: Tell<'_>) -> Result<HandedIn> {
         branch,
         base: base.branch.clone(),
         merge: None,
-        files: merge::conflicts(&base, &head)?,
+        files: Vec::new(),
     };
-    if !handed.files.is_empty() {
+    if let Some(conflict) = merge::conflict(&base, &head)? {
+        handed.files = conflict.files;
         let reason = format!("it conflicts with {}", handed.base);
         let event = event_of(town, "merge_conflict", id, &site.agent)
             .with("branch", handed.branch.clone())

@@ -128,7 +128,7 @@ fn bring_up_to_date(site: &Site<'_>, continue_on_failure: bool) -> Result<Update
             updated.result = UpdateResult::Merged;
             Ok(updated)
         }
-        Combined::Conflict(files) => {
+        Combined::Conflict(conflict) => {
             // Before anything is begun: where nobody could be given the conflicts, the
             // worktree stays as it is.
             ensure_container(site, continue_on_failure)?;
@@ -138,7 +138,7 @@ fn bring_up_to_date(site: &Site<'_>, continue_on_failure: bool) -> Result<Update
                 return Ok(updated);
             }
             fault::point(town, "update.begun");
-            updated.files = files;
+            updated.files = conflict.files;
             hand_over(site, &wishes, updated)
         }
         Combined::Strangers => Err(Problem::conflict(format!(
