@@ -86,7 +86,7 @@ pub fn done(town: &Town, agent: &Identity, options: &DoneOptions) -> Result<Done
         });
     }
     let mut warnings = Vec::new();
-    let state = Worktree::of(town, agent)?;
+    let state = Worktree::of(town, agent, hooked.as_ref(), options.leaving)?;
     let saved = check(town, agent, state.as_ref(), hooked.as_ref(), options)?;
     fault::point(town, "done.checked");
     let mut is_pushed = false;
@@ -238,6 +238,7 @@ fn check(
     let (Some(state), true) = (state, completes) else {
         return Ok(None);
     };
+    state.check_whole()?;
     if has_commits && state.branch.is_none() {
         return Err(Problem::conflict(format!(
             "{} is on no branch, and has commits that are nowhere else",
@@ -247,6 +248,9 @@ fn check(
     }
     if has_commits && agent.role() == Role::Task {
         state.check_pause(town, agent)?;
+    }
+    if let Some(item) = item {
+        state.check_own_branch(agent, item)?;
     }
     if state.changed.is_empty() {
         return Ok(None);

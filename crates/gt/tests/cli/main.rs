@@ -59,5 +59,6 @@ mod towns;
 mod upstream;
 mod usage;
 mod watching;
+mod whole_work;
 mod withdrawing;
 mod working;

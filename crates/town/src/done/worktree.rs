@@ -4,9 +4,10 @@ use crate::git::{Git, Status};
 use crate::merge::{Base, queued_ref};
 use crate::work::Handed;
 use crate::{Result, Town, roles, task, workspace};
+use gt_core::merge::Leaving;
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, Role};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// An agent's worktree, as it stands.
 pub(super) struct Worktree<'a> {
@@ -21,16 +22,30 @@ pub(super) struct Worktree<'a> {
 }
 
 impl<'a> Worktree<'a> {
-    /// `None` for one that works in no worktree of a rig.
-    pub(super) fn of(town: &'a Town, agent: &'a Identity) -> Result<Option<Self>> {
+    /// `None` for one that works in no worktree of a rig. Whoever says that an item is done
+    /// has one that can be looked at: without it nobody knows whether there is something to
+    /// merge.
+    pub(super) fn of(
+        town: &'a Town,
+        agent: &'a Identity,
+        item: Option<&WorkId>,
+        leaving: Leaving,
+    ) -> Result<Option<Self>> {
         let has_one = workspace::is_worktree(agent.role()) || agent.role() == Role::Task;
         let Some(rig) = agent.rig().filter(|_| has_one) else {
             return Ok(None);
         };
         let role = roles::resolve(town, agent.role(), Some(rig))?.value;
         let dir = workspace::path(town, agent, &role)?;
-        if !dir.join(".git").exists() {
-            return Ok(None);
+        let completed = item.filter(|_| leaving == Leaving::Completed);
+        if completed.is_some() {
+            workspace::mend(town, agent, &dir)?;
+        }
+        if !workspace::is_usable(town, &dir) {
+            return match completed {
+                Some(item) => Err(gone(agent, item, &dir)),
+                None => Ok(None),
+            };
         }
         let base = Base::of(town, rig)?;
         let git = Git::at(&dir, town.around());
@@ -59,6 +74,67 @@ impl<'a> Worktree<'a> {
             commit: self.commit.clone(),
             base: self.base.branch.clone(),
         })
+    }
+
+    /// Refuses what is half done: it would go on behind the back of whoever comes next, and
+    /// what is checked out meanwhile is not the work.
+    pub(super) fn check_whole(&self) -> Result<()> {
+        let Some(what) = workspace::half_done(&self.dir) else {
+            return Ok(());
+        };
+        let back = match what {
+            "bisect" => "git bisect reset".to_owned(),
+            what => format!("git {what} --abort"),
+        };
+        Err(
+            Problem::conflict(format!("a {what} is under way in {}", self.dir.display()))
+                .hint(format!("finish it there, or take it back with `{back}`")),
+        )
+    }
+
+    /// Refuses to leave commits behind that were made for the item: on the agent's own branch
+    /// for it, while something else is checked out. A branch that is called as the item has
+    /// nothing else; on any other, work counts only where nothing else is handed in. What
+    /// waits to be merged for other items is not left behind.
+    pub(super) fn check_own_branch(&self, agent: &Identity, item: &WorkId) -> Result<()> {
+        let named = match agent.role() {
+            Role::Polecat => Some(workspace::work_branch(agent, item)),
+            Role::Task => Some(workspace::branch(agent)),
+            _ => None,
+        };
+        let tip_of = |branch: &str| self.base.commit(&format!("refs/heads/{branch}"));
+        let named = named.and_then(|branch| tip_of(&branch).map(|tip| (branch, tip)));
+        let general = || {
+            let branch = workspace::branch(agent);
+            let tip = tip_of(&branch).filter(|_| self.commits == 0)?;
+            Some((branch, tip))
+        };
+        let Some((branch, own)) = named.or_else(general) else {
+            return Ok(());
+        };
+        let count = self.base.git().run([
+            "rev-list",
+            "--count",
+            &own,
+            "--not",
+            &self.commit,
+            &self.base.tip()?,
+            &format!("--exclude={}", queued_ref(item)),
+            "--glob=refs/gt/queued",
+        ])?;
+        let commits = match count.as_str() {
+            "0" => return Ok(()),
+            "1" => "a commit".to_owned(),
+            count => format!("{count} commits"),
+        };
+        let (dir, base) = (self.dir.display(), &self.base.branch);
+        Err(Problem::conflict(format!(
+            "{branch} has {commits} that {base} has not, and that are not checked out in {dir}"
+        ))
+        .hint(format!("`git switch {branch}` there hands them in"))
+        .hint(format!(
+            "`git branch --force {branch} HEAD` there, where they are not wanted"
+        )))
     }
 
     /// Refuses what has the commit of a pause in it.
@@ -94,4 +170,18 @@ impl<'a> Worktree<'a> {
         })?;
         Ok(true)
     }
+}
+
+/// That the worktree is not there in which an item was done.
+fn gone(agent: &Identity, item: &WorkId, dir: &Path) -> Problem {
+    Problem::conflict(format!(
+        "the worktree of {agent} is not there: {}",
+        dir.display()
+    ))
+    .hint(format!(
+        "put it back, or `gt start {agent}` makes it anew, on its branch"
+    ))
+    .hint(format!(
+        "`gt work close {item}` closes it without a look at what was done"
+    ))
 }

@@ -1,0 +1,157 @@
+//! `gt done` hands in the whole of the work, or nothing: no item is closed while commits that
+//! were made for it are left behind.
+
+use crate::env::TestEnv;
+use crate::merging::{MERGED, commit, files, item, repository, status, worktree};
+use serde_json::json;
+use std::fs;
+use std::path::PathBuf;
+
+const TOAST: &str = "gastown/polecats/Toast";
+const DONE: [&str; 3] = ["done", "--agent", TOAST];
+
+/// A polecat with an item, and a commit on the branch of that. Gives the item, its worktree and
+/// the commit.
+fn with_a_commit() -> (TestEnv, String, PathBuf, String) {
+    let env = TestEnv::with_rig();
+    let id = item(&env, &["The work"]);
+    env.gt(&["sling", &id, "--no-start"]).ok();
+    let dir = env.town().join(TOAST);
+    let tip = commit(&env, &dir, "a.txt", "a\n");
+    (env, id, dir, tip)
+}
+
+#[test]
+fn commits_on_the_items_own_branch_are_not_left_behind() {
+    let (env, id, dir, _) = with_a_commit();
+    let branch = format!("polecat/Toast/{id}");
+    for elsewhere in [
+        &["checkout", "--quiet", "origin/main"][..],
+        &["checkout", "--quiet", "-b", "side"],
+    ] {
+        env.git(&dir, elsewhere);
+        let refused = env.gt(&DONE).fails(4).stderr;
+        let words = format!("{branch} has a commit that main has not");
+        assert!(refused.contains(&words), "{refused}");
+        assert!(
+            refused.contains(&format!("git switch {branch}")),
+            "{refused}"
+        );
+        assert_eq!(status(&env, &id), "hooked");
+    }
+    // Other work for the same item does not make up for it.
+    commit(&env, &dir, "b.txt", "b\n");
+    env.gt(&DONE).fails(4);
+    env.git(&dir, &["merge", "--quiet", "--no-edit", &branch]);
+    let done = env.json(&DONE);
+    assert_eq!(done["branch"], "side", "{done}");
+    env.gt(&["mq", "run"]).ok();
+    assert_eq!(
+        files(&env, &repository(&env), MERGED),
+        ["README.md", "a.txt", "b.txt"]
+    );
+    // Whoever does not want them says so to git.
+    let id = item(&env, &["Nothing after all"]);
+    env.gt(&["sling", &id, "--no-start"]).ok();
+    let branch = format!("polecat/Toast/{id}");
+    commit(&env, &dir, "c.txt", "c\n");
+    env.git(&dir, &["checkout", "--quiet", MERGED]);
+    let refused = env.gt(&DONE).fails(4).stderr;
+    let hint = format!("git branch --force {branch} HEAD");
+    assert!(refused.contains(&hint), "{refused}");
+    env.git(&dir, &["branch", "--force", &branch, "HEAD"]);
+    env.gt(&DONE).ok();
+    assert_eq!(status(&env, &id), "closed");
+}
+
+#[test]
+fn work_of_other_items_holds_up_nobody() {
+    let env = TestEnv::with_crew(&["max"]);
+    let dir = worktree(&env, "max");
+    let hook = |title: &str| {
+        let id = item(&env, &[title]);
+        env.gt(&["hook", &id, "--agent", "gastown/max"]).ok();
+        id
+    };
+    let done = ["done", "--agent", "gastown/max"];
+    hook("Waits to be merged");
+    commit(&env, &dir, "a.txt", "a\n");
+    env.gt(&done).ok();
+    env.git(&dir, &["checkout", "--quiet", "origin/main"]);
+    let id = hook("Nothing to merge");
+    env.gt(&done).ok();
+    assert_eq!(status(&env, &id), "closed");
+    // What was made since is of nobody else.
+    env.git(&dir, &["switch", "--quiet", "crew/max"]);
+    commit(&env, &dir, "b.txt", "b\n");
+    env.git(&dir, &["checkout", "--quiet", "origin/main"]);
+    let id = hook("On the branch of max");
+    let refused = env.gt(&done).fails(4).stderr;
+    assert!(refused.contains("crew/max has a commit"), "{refused}");
+    // Another branch may be handed in all the same: it is not called as the item.
+    env.git(&dir, &["switch", "--quiet", "-c", "side"]);
+    commit(&env, &dir, "c.txt", "c\n");
+    env.gt(&done).ok();
+    assert_eq!(status(&env, &id), "in_progress");
+}
+
+#[test]
+fn what_is_half_done_is_not_handed_in() {
+    let (env, id, dir, tip) = with_a_commit();
+    commit(&env, &dir, "b.txt", "b\n");
+    let refused = |what: &str| {
+        let refused = env.gt(&DONE).fails(4).stderr;
+        let words = format!("a {what} is under way");
+        assert!(refused.contains(&words), "{refused}");
+        assert!(
+            refused.contains(&format!("git {what} --abort")),
+            "{refused}"
+        );
+        env.gt(&[&DONE[..], &["--force"]].concat()).fails(4);
+        assert_eq!(status(&env, &id), "hooked");
+    };
+    let rebase = ["-c", "sequence.editor=echo break >", "rebase", "--quiet"];
+    env.git(&dir, &[&rebase[..], &["-i", &tip]].concat());
+    refused("rebase");
+    env.git(&dir, &["rebase", "--abort"]);
+    // A merge that changes no file.
+    env.git(&dir, &["branch", "other", "HEAD^"]);
+    env.git(&dir, &["switch", "--quiet", "other"]);
+    env.git(&dir, &["commit", "--quiet", "--allow-empty", "-m", "Empty"]);
+    env.git(&dir, &["switch", "--quiet", &format!("polecat/Toast/{id}")]);
+    let merge = ["merge", "--quiet", "--no-commit", "--no-ff", "other"];
+    env.git(&dir, &merge);
+    assert_eq!(env.git(&dir, &["status", "--porcelain"]), "");
+    refused("merge");
+    // It may be left so to others.
+    env.gt(&[&DONE[..], &["--status", "deferred"]].concat())
+        .ok();
+    assert_eq!(status(&env, &id), "open");
+}
+
+#[test]
+fn a_worktree_that_is_gone_is_not_one_without_work() {
+    let (env, id, dir, tip) = with_a_commit();
+    let away = env.path("away");
+    fs::rename(&dir, &away).unwrap();
+    let refused = env.gt(&DONE).fails(4).stderr;
+    assert!(refused.contains("is not there"), "{refused}");
+    assert_eq!(status(&env, &id), "hooked");
+    fs::rename(&away, &dir).unwrap();
+    // One that has lost its link is linked again; a folder of something else is not.
+    let link = fs::read(dir.join(".git")).unwrap();
+    fs::remove_file(dir.join(".git")).unwrap();
+    let done = env.json(&DONE);
+    assert_eq!(done["commit"], json!(tip), "{done}");
+    assert_eq!(fs::read(dir.join(".git")).unwrap(), link);
+    env.gt(&["mq", "run"]).ok();
+    let id = item(&env, &["More"]);
+    env.gt(&["sling", &id, "--no-start"]).ok();
+    fs::remove_file(dir.join(".git")).unwrap();
+    env.git(&repository(&env), &["worktree", "prune"]);
+    let refused = env.gt(&DONE).fails(4).stderr;
+    assert!(refused.contains("not a worktree"), "{refused}");
+    assert_eq!(status(&env, &id), "hooked");
+    env.gt(&[&DONE[..], &["--status", "deferred"]].concat())
+        .ok();
+}
