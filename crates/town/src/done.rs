@@ -11,13 +11,15 @@ use crate::checkpoint::{self, running_life};
 use crate::events::Events;
 use crate::stop::{self, StopOptions};
 use crate::work::{Finish, Finished, Work};
+use crate::workspace::submodules;
 use crate::{Result, Town, fault, molecule, signal, workspace};
 use gt_core::event::Event;
-use gt_core::merge::Leaving;
+use gt_core::merge::{Leaving, some_of};
 use gt_core::problem::Kind;
 use gt_core::record::Outcome;
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, Role, mail};
+use std::path::Path;
 use worktree::Worktree;
 
 /// Where a test kills a `gt done`; each is what was just done.
@@ -252,6 +254,9 @@ fn check(
     if let Some(item) = item {
         state.check_own_branch(agent, item)?;
     }
+    if has_commits {
+        check_submodules(town, &state.dir, &state.commit, &state.base.tip()?)?;
+    }
     if state.changed.is_empty() {
         return Ok(None);
     }
@@ -274,4 +279,21 @@ fn check(
     Err(problem
         .hint("commit what belongs to the work, and remove the rest")
         .hint("`--force` keeps them under refs/gt/saved/ and goes on"))
+}
+
+/// Refuses a commit that points to one of a submodule that is nowhere else: everybody who
+/// takes it over would have to do without.
+pub(crate) fn check_submodules(town: &Town, dir: &Path, commit: &str, base: &str) -> Result<()> {
+    let stranded = submodules::stranded(town, dir, commit, base)?;
+    let Some(first) = stranded.first() else {
+        return Ok(());
+    };
+    Err(Problem::conflict(format!(
+        "the work points to commits that are nowhere else, inside of {}",
+        some_of(&stranded)
+    ))
+    .hint(format!(
+        "push them there, such as with `git -C {} push origin HEAD:BRANCH`",
+        gt_core::shell::quote(first)
+    )))
 }

@@ -5,10 +5,11 @@ use crate::env::TestEnv;
 use crate::merging::{MERGED, commit, files, item, repository, status, worktree};
 use serde_json::json;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const TOAST: &str = "gastown/polecats/Toast";
 const DONE: [&str; 3] = ["done", "--agent", TOAST];
+const LOCAL: [&str; 2] = ["-c", "protocol.file.allow=always"];
 
 /// A polecat with an item, and a commit on the branch of that. Gives the item, its worktree and
 /// the commit.
@@ -154,4 +155,35 @@ fn a_worktree_that_is_gone_is_not_one_without_work() {
     assert_eq!(status(&env, &id), "hooked");
     env.gt(&[&DONE[..], &["--status", "deferred"]].concat())
         .ok();
+}
+
+/// Gives a worktree the submodule `lib`, and commits that. Gives the remote of it.
+fn add_lib(env: &TestEnv, dir: &Path) -> PathBuf {
+    let remote = env.repository("lib-source");
+    let bare = env.path("lib.git");
+    let names = [remote.to_str().unwrap(), bare.to_str().unwrap()];
+    env.git(
+        env.home(),
+        &[&["clone", "--quiet", "--bare"], &names[..]].concat(),
+    );
+    let words = ["submodule", "--quiet", "add", names[1], "lib"];
+    env.git(dir, &[&LOCAL[..], &words].concat());
+    env.git(dir, &["commit", "--quiet", "-m", "Add lib"]);
+    bare
+}
+
+#[test]
+fn a_submodule_is_not_pointed_to_a_commit_that_is_nowhere_else() {
+    let (env, id, dir, _) = with_a_commit();
+    add_lib(&env, &dir);
+    let lib = dir.join("lib");
+    commit(&env, &lib, "l.txt", "l\n");
+    commit(&env, &dir, "b.txt", "b\n");
+    let refused = env.gt(&DONE).fails(4).stderr;
+    assert!(refused.contains("inside of lib"), "{refused}");
+    assert!(refused.contains("git -C 'lib' push"), "{refused}");
+    env.git(&lib, &["push", "--quiet", "origin", "HEAD:main"]);
+    env.gt(&DONE).ok();
+    env.gt(&["mq", "run"]).ok();
+    assert_eq!(status(&env, &id), "closed");
 }

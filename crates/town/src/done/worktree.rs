@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// An agent's worktree, as it stands.
 pub(super) struct Worktree<'a> {
-    base: Base<'a>,
+    pub(super) base: Base<'a>,
     rig: &'a str,
     pub(super) dir: PathBuf,
     pub(super) branch: Option<String>,

@@ -50,6 +50,7 @@ pub fn hand_in(town: &Town, id: &WorkId, tell: Tell<'_>) -> Result<HandedIn> {
     let head = site.head()?;
     let tip = base.tip()?;
     wip::refuse_among(&site, &tip)?;
+    done::check_submodules(town, &site.dir, &head, &tip)?;
     if site.count(&head, &tip)? == 0 {
         return Err(Problem::conflict(format!(
             "{branch} has nothing that {} has not",

@@ -59,6 +59,69 @@ fn collect(town: &Town, dir: &Path, before: &str, found: &mut Vec<Submodule>) ->
     Ok(())
 }
 
+/// The submodules that a commit of a worktree points to where no remote of theirs has what is
+/// pointed to: whoever takes the commit over cannot have it. Those that another commit, the
+/// base, points to in the same way are nobody's news.
+pub(crate) fn stranded(town: &Town, dir: &Path, commit: &str, base: &str) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    let git = Git::at(dir, town.around());
+    let known = pointers(git, base)?;
+    let news = pointers(git, commit)?;
+    let news = news.into_iter().filter(|pointer| !known.contains(pointer));
+    for (path, id) in news {
+        add_stranded(town, dir, &path, &id, "", &mut found)?;
+    }
+    Ok(found)
+}
+
+fn add_stranded(
+    town: &Town,
+    dir: &Path,
+    path: &str,
+    id: &str,
+    before: &str,
+    found: &mut Vec<String>,
+) -> Result<()> {
+    let inside = dir.join(path);
+    let Some(own) = own_dir(&inside).filter(|_| !inside.is_symlink()) else {
+        return Ok(());
+    };
+    let submodule = Submodule {
+        name: format!("{before}{path}"),
+        own,
+        dir: Some(inside.clone()),
+    };
+    // What is not here either was not made here.
+    if submodule.run(town, &["cat-file", "-e", id]).is_err() {
+        return Ok(());
+    }
+    if submodule.count(town, &[id.to_owned()])? > 0 {
+        found.push(submodule.name.clone());
+    }
+    for (path, id) in pointers(Git::at(&inside, town.around()), id)? {
+        add_stranded(
+            town,
+            &inside,
+            &path,
+            &id,
+            &format!("{}/", submodule.name),
+            found,
+        )?;
+    }
+    Ok(())
+}
+
+/// What a commit points to: the path of each submodule, and its commit.
+fn pointers(git: Git<'_>, commit: &str) -> Result<Vec<(String, String)>> {
+    let listed = git.run(["ls-tree", "-r", "-z", "--full-tree", commit])?;
+    // "mode type id<tab>path"
+    let pointer = |entry: &str| {
+        let (id, path) = entry.strip_prefix("160000 commit ")?.split_once('\t')?;
+        Some((path.to_owned(), id.to_owned()))
+    };
+    Ok(listed.split('\0').filter_map(pointer).collect())
+}
+
 /// Adds those that are kept in a folder and are not known yet.
 fn add_stored(folder: &Path, before: &str, found: &mut Vec<Submodule>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
