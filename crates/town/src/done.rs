@@ -97,7 +97,7 @@ pub fn done(town: &Town, agent: &Identity, options: &DoneOptions) -> Result<Done
             state.keep(town, item)?;
         }
         if options.push {
-            match state.push(agent) {
+            match state.push(town, agent) {
                 Ok(pushed) => is_pushed = pushed,
                 Err(problem) => {
                     warnings.push(format!("{problem}: {}", problem.causes().join(": ")));

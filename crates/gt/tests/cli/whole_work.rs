@@ -2,7 +2,7 @@
 //! were made for it are left behind.
 
 use crate::env::TestEnv;
-use crate::merging::{MERGED, commit, files, item, repository, status, worktree};
+use crate::merging::{MERGED, commit, files, item, repository, status, with_bare_remote, worktree};
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -186,4 +186,36 @@ fn a_submodule_is_not_pointed_to_a_commit_that_is_nowhere_else() {
     env.gt(&DONE).ok();
     env.gt(&["mq", "run"]).ok();
     assert_eq!(status(&env, &id), "closed");
+}
+
+#[test]
+fn what_an_agent_makes_anew_takes_the_place_of_what_it_has_pushed() {
+    let (env, bare) = with_bare_remote(&["max"]);
+    let id = item(&env, &["a"]);
+    let dir = worktree(&env, "max");
+    let done = ["done", "--agent", "gastown/max"];
+    let hook = || env.gt(&["hook", &id, "--agent", "gastown/max"]).ok();
+    hook();
+    commit(&env, &dir, "a.txt", "a\n");
+    env.gt(&[&done[..], &["--status", "deferred"]].concat())
+        .ok();
+    hook();
+    env.git(&dir, &["commit", "--quiet", "--amend", "-m", "Better"]);
+    let told = env.gt(&done).ok().stderr;
+    assert_eq!(told, "");
+    let head = env.git(&dir, &["rev-parse", "HEAD"]);
+    assert_eq!(env.git(&bare, &["rev-parse", "crew/max"]), head);
+    // What somebody else has pushed there stays.
+    let theirs = env.git(&bare, &["rev-parse", "main"]);
+    env.git(&bare, &["branch", "--force", "crew/max", theirs.trim()]);
+    let side = ["commit-tree", "main^{tree}", "-p", "crew/max", "-m", "x"];
+    let theirs = env.git(&bare, &side);
+    env.git(&bare, &["branch", "--force", "crew/max", theirs.trim()]);
+    env.git(&dir, &["fetch", "--quiet", "origin"]);
+    env.gt(&["work", "update", &id, "--status", "open"]).ok();
+    hook();
+    env.git(&dir, &["commit", "--quiet", "--amend", "-m", "Best"]);
+    let told = env.gt(&done).ok().stderr;
+    assert!(told.contains("crew/max could not be pushed"), "{told}");
+    assert_eq!(env.git(&bare, &["rev-parse", "crew/max"]), theirs);
 }

@@ -159,16 +159,30 @@ impl<'a> Worktree<'a> {
     /// Pushes the branch to the rig's remote, if it is the agent's own. The queue works
     /// from the rig's own copy, so nothing depends on it, and nobody waits for it: it is
     /// done without the repository's lock.
-    pub(super) fn push(&self, agent: &Identity) -> Result<bool> {
+    pub(super) fn push(&self, town: &Town, agent: &Identity) -> Result<bool> {
         let branch = self.branch.as_deref();
         let branch = branch.filter(|branch| workspace::is_branch_of(agent, branch));
         let Some(branch) = branch.filter(|_| self.base.has_remote()) else {
             return Ok(false);
         };
-        self.base.push(&self.commit, branch).map_err(|problem| {
+        let known = self.base.known_remote_commit(branch);
+        let pushed = match known.filter(|known| self.has_replaced(town, known)) {
+            Some(known) => self.base.push_from(&known, &self.commit, branch),
+            None => self.base.push(&self.commit, branch),
+        };
+        pushed.map_err(|problem| {
             Problem::failed(format!("{branch} could not be pushed")).caused_by_problem(&problem)
         })?;
         Ok(true)
+    }
+
+    /// Whether the agent had a commit checked out here and has made another of it since, by an
+    /// amendment or a rebase. What somebody else has pushed to its branch is not replaced.
+    fn has_replaced(&self, town: &Town, commit: &str) -> bool {
+        let git = Git::at(&self.dir, town.around());
+        let had = git.run(["log", "--walk-reflogs", "--format=%H", "HEAD", "--"]);
+        !self.base.contains(&self.commit, commit)
+            && had.is_ok_and(|had| had.lines().any(|had| had == commit))
     }
 }
 

@@ -234,6 +234,22 @@ impl<'a> Base<'a> {
         git.run(["push", "--quiet", "origin", &refspec]).map(drop)
     }
 
+    /// The same for a branch of the remote that stands at exactly this commit, and only then:
+    /// one that somebody has taken back meanwhile is not brought forwards again.
+    pub(crate) fn push_from(&self, from: &str, commit: &str, branch: &str) -> Result<()> {
+        self.check_not_checked_out(branch)?;
+        let lease = format!("--force-with-lease=refs/heads/{branch}:{from}");
+        let refspec = format!("{commit}:refs/heads/{branch}");
+        let git = self.git().within(PUSH_LIMIT);
+        git.run(["push", "--quiet", &lease, "origin", &refspec])
+            .map(drop)
+    }
+
+    /// The commit that a branch of the remote stood at when it was last heard of.
+    pub(crate) fn known_remote_commit(&self, branch: &str) -> Option<String> {
+        self.commit(&format!("refs/remotes/origin/{branch}"))
+    }
+
     /// The commit that a branch of the remote stands at, as the remote says it now.
     pub(crate) fn remote_commit(&self, branch: &str) -> Result<Option<String>> {
         let name = format!("refs/heads/{branch}");
