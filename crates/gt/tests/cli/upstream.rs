@@ -2,10 +2,17 @@
 //! back comes again, and what one entry meets there is not the fault of others.
 
 use crate::env::TestEnv;
-use crate::merging::{commit, finish, item, worktree};
+use crate::merging::{commit, files, finish, item, validate_with, with_bare_remote, worktree};
 use serde_json::json;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+fn clone_of(env: &TestEnv, bare: &Path) -> PathBuf {
+    let clone = env.path("clone");
+    let names = [bare.to_str().unwrap(), clone.to_str().unwrap()];
+    env.git(env.home(), &[&["clone", "--quiet"], &names[..]].concat());
+    clone
+}
 
 #[test]
 fn what_git_calls_a_conflict_is_one_also_without_a_file() {
@@ -49,4 +56,23 @@ fn what_git_calls_a_conflict_is_one_also_without_a_file() {
     let updated = env.gt(&["task", "update", &id, "--json"]).fails(1).json();
     assert_eq!(updated["result"], "conflict", "{updated}");
     assert_eq!(updated["files"], json!(["dir"]), "{updated}");
+}
+
+#[test]
+fn what_is_taken_out_of_the_base_meanwhile_does_not_come_back() {
+    let (env, bare) = with_bare_remote(&["max"]);
+    finish(&env, "max", "a.txt", "a\n");
+    let clone = clone_of(&env, &bare);
+    let secret = commit(&env, &clone, "secret.txt", "x\n");
+    env.git(&clone, &["push", "--quiet", "origin", "main"]);
+    let back = format!(
+        "test -e {1} || git -C {0} update-ref refs/heads/main {2}^ && touch {1}",
+        bare.display(),
+        env.path("back").display(),
+        secret
+    );
+    validate_with(&env, &back);
+    let told = env.gt(&["mq", "run"]).ok().stdout;
+    assert!(told.contains("has moved meanwhile"), "{told}");
+    assert_eq!(files(&env, &bare, "main"), ["README.md", "a.txt"]);
 }

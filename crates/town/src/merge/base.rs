@@ -182,7 +182,11 @@ impl<'a> Base<'a> {
     }
 
     fn advance_origin(&self, from: &str, to: &str) -> Result<Advance> {
-        let pushed = self.push(to, &self.branch);
+        // With the lease on where it was, this makes every push one that only goes forwards.
+        if !self.contains(to, from) {
+            return Err(Problem::failed(format!("{to} does not go on from {from}")));
+        }
+        let pushed = self.push_from(from, to, &self.branch);
         let Err(problem) = pushed else {
             return Ok(Advance::Done);
         };
