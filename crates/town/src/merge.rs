@@ -8,6 +8,7 @@
 mod base;
 mod combine;
 mod queue;
+mod remote;
 mod repair;
 mod sweep;
 mod validate;

@@ -2,7 +2,9 @@
 //! back comes again, and what one entry meets there is not the fault of others.
 
 use crate::env::TestEnv;
-use crate::merging::{commit, files, finish, item, validate_with, with_bare_remote, worktree};
+use crate::merging::{
+    commit, files, finish, item, status, validate_with, with_bare_remote, worktree,
+};
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -56,6 +58,37 @@ fn what_git_calls_a_conflict_is_one_also_without_a_file() {
     let updated = env.gt(&["task", "update", &id, "--json"]).fails(1).json();
     assert_eq!(updated["result"], "conflict", "{updated}");
     assert_eq!(updated["files"], json!(["dir"]), "{updated}");
+}
+
+#[test]
+fn a_checkout_is_left_alone_by_whatever_name_it_is_called() {
+    for is_alias in [false, true] {
+        let env = TestEnv::with_town();
+        let source = env.repository("my repo");
+        env.git(&source, &["config", "receive.denyCurrentBranch", "ignore"]);
+        let home = env.home().display().to_string();
+        let url = match is_alias {
+            false => format!("file://{home}/my%20repo"),
+            true => {
+                let key = format!("url.{home}/.insteadOf");
+                env.git(env.home(), &["config", "--global", &key, "here:"]);
+                "here:my repo".to_owned()
+            }
+        };
+        env.gt(&["rig", "add", "gastown", &url, "--prefix", "gt"])
+            .ok();
+        env.gt(&["crew", "add", "max"]).ok();
+        let before = env.git(&source, &["rev-parse", "main"]);
+        let (id, _) = finish(&env, "max", "a.txt", "a\n");
+        env.gt(&["mq", "run"]).ok();
+        assert_eq!(status(&env, &id), "closed", "{url}");
+        assert_eq!(env.git(&source, &["rev-parse", "main"]), before, "{url}");
+        assert_eq!(env.git(&source, &["status", "--porcelain"]), "", "{url}");
+        assert_eq!(
+            files(&env, &source, "gt/merged/main"),
+            ["README.md", "a.txt"]
+        );
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! `refs/gt/merged/<branch>`, and offered there as `gt/merged/<branch>`.
 
 use super::combine::{BEADS, Combined, Pair, combine};
+use super::remote::{Remote, has_files, is_checked_out};
 use crate::git::Git;
 use crate::settings::MergeInto;
 use crate::{Result, Town, rig, workspace};
@@ -34,15 +35,6 @@ pub(crate) enum Advance {
     Done,
     /// Somebody else was quicker.
     Moved,
-}
-
-/// What the rig was copied from.
-#[derive(Debug)]
-enum Remote {
-    None,
-    /// A repository on this machine.
-    Folder(PathBuf),
-    Elsewhere,
 }
 
 impl<'a> Base<'a> {
@@ -320,30 +312,4 @@ impl<'a> Base<'a> {
     fn theirs(&self) -> String {
         format!("refs/remotes/origin/{}", self.branch)
     }
-}
-
-impl Remote {
-    fn of(town: &Town, repository: &Path) -> Self {
-        let git = Git::at(repository, town.around());
-        let Ok(url) = git.run(["config", "--get", "remote.origin.url"]) else {
-            return Remote::None;
-        };
-        let path = repository.join(url.strip_prefix("file://").unwrap_or(&url));
-        match path.is_dir() {
-            true => Remote::Folder(path),
-            false => Remote::Elsewhere,
-        }
-    }
-}
-
-/// Whether somebody works in that repository itself. One that cannot be asked counts.
-fn has_files(town: &Town, path: &Path, branch: &str) -> bool {
-    let bare = Git::at(path, town.around()).run(["rev-parse", "--is-bare-repository"]);
-    !bare.is_ok_and(|answer| answer == "true") || is_checked_out(town, path, branch)
-}
-
-fn is_checked_out(town: &Town, path: &Path, branch: &str) -> bool {
-    let line = format!("branch refs/heads/{branch}");
-    let worktrees = Git::at(path, town.around()).run(["worktree", "list", "--porcelain"]);
-    worktrees.is_ok_and(|text| text.lines().any(|found| found == line))
 }
