@@ -25,7 +25,7 @@ use gt_core::event::Event;
 use gt_core::merge::{Merge, Refusal, Status, short};
 use gt_core::work::WorkId;
 use gt_core::{Problem, Role};
-use queue::Queue;
+use queue::{Came, Queue};
 use std::time::Duration;
 
 /// Where a test kills a run; each is what was just done.
@@ -79,28 +79,55 @@ pub fn run(
         base: &base,
         tell,
     };
+    let result = work_off(&queue, options, &mut give);
+    queue.finish_up();
+    result
+}
+
+/// Takes one entry after the other. What the remote does not take holds up no other: it is
+/// told when all have had their turn.
+fn work_off(queue: &Queue<'_>, options: &RunOptions, give: &mut impl FnMut(Merge)) -> Result<()> {
+    let Queue {
+        town, rig, work, ..
+    } = queue;
     let mut seen: Vec<WorkId> = Vec::new();
-    let result = loop {
+    let mut not_taken: Vec<(Merge, Problem)> = Vec::new();
+    let mut has_taken = false;
+    loop {
         let next = work.merges(Some(rig), false)?.into_iter().find(|merge| {
             merge.status.is_waiting()
                 && !seen.contains(&merge.id)
                 && (options.only.is_empty() || options.only.contains(&merge.id))
         });
         let Some(next) = next.filter(|_| !options.once || seen.is_empty()) else {
-            break Ok(());
+            break;
         };
         seen.push(next.id.clone());
-        match queue.one(&next) {
-            Ok(Some(merge)) => give(merge),
-            Ok(None) => {}
-            Err(problem) => break Err(problem),
+        match queue.one(&next)? {
+            Came::Of(merge) => {
+                has_taken |= merge.status == Status::Merged;
+                give(merge);
+            }
+            Came::OfNothing => {}
+            Came::NotTaken(merge, problem) => not_taken.push((merge, problem)),
         }
-        if let Err(problem) = town.around().cancel.check() {
-            break Err(problem);
+        town.around().cancel.check()?;
+    }
+    let mut first = None;
+    for (merge, problem) in not_taken {
+        // Where it takes others it is this one that it does not want.
+        let left = match has_taken {
+            true => work.leave_to_help(&merge.id, problem.message())?,
+            false => None,
+        };
+        if let Some(merge) = &left {
+            tell_of(town, merge);
+            tell_escalated(town, merge);
         }
-    };
-    queue.finish_up();
-    result
+        give(left.unwrap_or(merge));
+        first.get_or_insert(problem);
+    }
+    first.map_or(Ok(()), Err)
 }
 
 /// What would become of what waits, as far as can be told without running anything.
@@ -232,6 +259,18 @@ fn tell_of(town: &Town, merge: &Merge) {
 /// An event of what is not merged as it was handed in, because its item was taken up again.
 pub fn tell_withdrawn(town: &Town, merge: &Merge) {
     note(town, merge, Status::Withdrawn);
+}
+
+/// An event of what waits for somebody's help.
+fn tell_escalated(town: &Town, merge: &Merge) {
+    let actor = gt_core::Identity::of_rig(Role::Refinery, &merge.rig).address();
+    let event = Event::new("escalation_raised", actor)
+        .with("bead", merge.item.to_string())
+        .with("branch", merge.branch.clone())
+        .with("merge", merge.id.to_string())
+        .with("reason", merge.reason.clone())
+        .by_gt();
+    Events::of(town).note(vec![event]);
 }
 
 fn note(town: &Town, merge: &Merge, became: Status) {

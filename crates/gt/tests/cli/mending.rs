@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 
 const TOAST: &str = "gastown/polecats/Toast";
 
-fn write_hook(path: &Path, text: &str) {
+pub(crate) fn write_hook(path: &Path, text: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();

@@ -2,6 +2,7 @@
 //! back comes again, and what one entry meets there is not the fault of others.
 
 use crate::env::TestEnv;
+use crate::mending::write_hook;
 use crate::merging::{
     commit, files, finish, item, status, validate_with, with_bare_remote, worktree,
 };
@@ -108,4 +109,36 @@ fn what_is_taken_out_of_the_base_meanwhile_does_not_come_back() {
     let told = env.gt(&["mq", "run"]).ok().stdout;
     assert!(told.contains("has moved meanwhile"), "{told}");
     assert_eq!(files(&env, &bare, "main"), ["README.md", "a.txt"]);
+}
+
+#[test]
+fn one_that_the_remote_does_not_take_holds_up_no_other() {
+    let (env, bare) = with_bare_remote(&["max", "amy"]);
+    write_hook(
+        &bare.join("hooks/pre-receive"),
+        "#!/bin/sh\nwhile read old new ref; do case $ref in refs/heads/main)\n\
+         if git cat-file -e $new:bad.txt 2>/dev/null; then echo not that >&2; exit 1; fi;; esac; done\n",
+    );
+    let (id, merge) = finish(&env, "max", "bad.txt", "x\n");
+    for number in 1..=5 {
+        let (other, _) = finish(&env, "amy", &format!("{number}.txt"), "x\n");
+        let answer = env.gt(&["mq", "run"]).fails(1);
+        assert!(answer.stderr.contains("not that"), "{answer:?}");
+        assert_eq!(status(&env, &other), "closed", "{number}");
+        let entry = env.json(&["mq", "status", &merge]);
+        let expected = if number < 5 { "queued" } else { "failed" };
+        assert_eq!(entry["status"], expected, "{number}: {entry}");
+    }
+    let shown = env.json(&["work", "show", &id]);
+    assert_eq!(shown["status"], "blocked", "{shown}");
+    assert_eq!(shown["labels"], json!(["escalated"]));
+    let events = env.json(&["events", "--type", "escalation_raised"]);
+    assert_eq!(events[0]["payload"]["merge"], json!(merge), "{events}");
+    let told = env.gt(&["mq", "run"]).ok().stderr;
+    assert!(told.contains(&format!("gt mq retry {merge}")), "{told}");
+    // The remote has other rules now.
+    fs::remove_file(bare.join("hooks/pre-receive")).unwrap();
+    env.gt(&["mq", "retry", &merge]).ok();
+    env.gt(&["mq", "run"]).ok();
+    assert_eq!(status(&env, &id), "closed");
 }

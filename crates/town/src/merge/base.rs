@@ -30,11 +30,13 @@ pub(crate) struct Base<'a> {
 }
 
 /// What became of a move.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Advance {
     Done,
     /// Somebody else was quicker.
     Moved,
+    /// The remote can be asked, and does not want it.
+    NotTaken(Problem),
 }
 
 impl<'a> Base<'a> {
@@ -192,14 +194,14 @@ impl<'a> Base<'a> {
         if now != from {
             return Ok(Advance::Moved);
         }
-        Err(
+        Ok(Advance::NotTaken(
             Problem::failed(format!("the remote does not take {}", self.branch))
                 .caused_by_problem(&problem)
                 .hint(format!(
                     "where {} may not be pushed to: `into = \"own\"` under [rigs.{}.merge]",
                     self.branch, self.rig
                 )),
-        )
+        ))
     }
 
     /// Offers the remote's owner what was merged, where the branch itself may not be

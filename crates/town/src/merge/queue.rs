@@ -26,33 +26,49 @@ pub(super) struct Queue<'a> {
 enum Landed {
     As(String),
     Refused(Refusal, String),
+    /// The remote does not want it, and can be asked all the same.
+    NotTaken(Problem),
     /// Others moved the base too often.
     Outrun,
 }
 
+/// What came of one entry.
+pub(super) enum Came {
+    /// It does not wait any more.
+    OfNothing,
+    Of(Merge),
+    /// The remote did not take it: it waits on, and others may be taken.
+    NotTaken(Merge, Problem),
+}
+
 impl Queue<'_> {
-    /// Merges one entry. `None` if it does not wait any more.
-    pub(super) fn one(&self, merge: &Merge) -> Result<Option<Merge>> {
+    /// Merges one entry.
+    pub(super) fn one(&self, merge: &Merge) -> Result<Came> {
         self.base.fetch()?;
         if let Some(landed) = self.landed_already(merge)? {
-            return self.settle(merge, &landed).map(Some);
+            return self.settle(merge, &landed).map(Came::Of);
         }
         self.catch_up()?;
         let Some(merge) = self.work.begin_merge(&merge.id)? else {
-            return Ok(None);
+            return Ok(Came::OfNothing);
         };
         fault::point(self.town, "mq.begun");
         self.say(&merge, &format!("merging into {}", self.base.branch));
         let title = self.work.get(&merge.item)?.title;
         let landed = self.land(&merge.commit, &merge.message(&title), Some(&merge));
         match landed {
-            Ok(Landed::As(commit)) => self.settle(&merge, &commit).map(Some),
-            Ok(Landed::Refused(refusal, tip)) => self.refuse(&merge, &refusal, &tip).map(Some),
+            Ok(Landed::As(commit)) => self.settle(&merge, &commit).map(Came::Of),
+            Ok(Landed::Refused(refusal, tip)) => self.refuse(&merge, &refusal, &tip).map(Came::Of),
+            Ok(Landed::NotTaken(problem)) => {
+                let merge = self.work.put_back_merge(&merge.id, problem.message())?;
+                self.say(&merge, problem.message());
+                Ok(Came::NotTaken(merge, problem))
+            }
             Ok(Landed::Outrun) => {
                 let reason = format!("{} moved {TRIES} times meanwhile", self.base.branch);
                 let merge = self.work.put_back_merge(&merge.id, &reason)?;
                 self.say(&merge, &reason);
-                Ok(Some(merge))
+                Ok(Came::Of(merge))
             }
             Err(problem) => {
                 // Where even that fails, the next run finds it as it is.
@@ -84,6 +100,7 @@ impl Queue<'_> {
         match self.land(&theirs, &message, None)? {
             Landed::As(_) => Ok(()),
             Landed::Outrun => Err(Problem::conflict(format!("{branch} moved too often"))),
+            Landed::NotTaken(problem) => Err(problem),
             Landed::Refused(refusal, _) => {
                 let offered = format!("gt/merged/{branch}");
                 let files = some_of(&refusal.files);
@@ -147,9 +164,13 @@ impl Queue<'_> {
                 return Ok(Landed::Refused(refusal, tip));
             }
             fault::point(self.town, "mq.validated");
-            if self.base.advance(&tip, &new)? == Advance::Done {
-                fault::point(self.town, "mq.advanced");
-                return Ok(Landed::As(new));
+            match self.base.advance(&tip, &new)? {
+                Advance::Done => {
+                    fault::point(self.town, "mq.advanced");
+                    return Ok(Landed::As(new));
+                }
+                Advance::NotTaken(problem) => return Ok(Landed::NotTaken(problem)),
+                Advance::Moved => {}
             }
             say(&format!(
                 "{} has moved meanwhile: once more",
