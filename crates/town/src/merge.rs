@@ -90,6 +90,7 @@ fn work_off(queue: &Queue<'_>, options: &RunOptions, give: &mut impl FnMut(Merge
     let Queue {
         town, rig, work, ..
     } = queue;
+    queue.begin()?;
     let mut seen: Vec<WorkId> = Vec::new();
     let mut not_taken: Vec<(Merge, Problem)> = Vec::new();
     let mut has_taken = false;

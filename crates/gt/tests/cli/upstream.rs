@@ -4,7 +4,8 @@
 use crate::env::TestEnv;
 use crate::mending::write_hook;
 use crate::merging::{
-    commit, files, finish, item, status, validate_with, with_bare_remote, worktree,
+    MERGED, commit, files, finish, item, repository, status, validate_with, with_bare_remote,
+    worktree,
 };
 use serde_json::json;
 use std::fs;
@@ -15,6 +16,15 @@ fn clone_of(env: &TestEnv, bare: &Path) -> PathBuf {
     let names = [bare.to_str().unwrap(), clone.to_str().unwrap()];
     env.git(env.home(), &[&["clone", "--quiet"], &names[..]].concat());
     clone
+}
+
+/// Says in `town.toml` where the base is.
+fn merge_into(env: &TestEnv, into: &str) {
+    let path = env.town().join("town.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    let text = text.split("[rigs.").next().unwrap();
+    let merge = format!("[rigs.gastown.merge]\ninto = \"{into}\"\n");
+    fs::write(&path, format!("{text}{merge}")).unwrap();
 }
 
 #[test]
@@ -59,6 +69,60 @@ fn what_git_calls_a_conflict_is_one_also_without_a_file() {
     let updated = env.gt(&["task", "update", &id, "--json"]).fails(1).json();
     assert_eq!(updated["result"], "conflict", "{updated}");
     assert_eq!(updated["files"], json!(["dir"]), "{updated}");
+}
+
+#[test]
+fn the_base_is_one_wherever_it_is_kept() {
+    let (env, bare) = with_bare_remote(&["max"]);
+    let kept = |into: &str, file: &str| {
+        merge_into(&env, into);
+        finish(&env, "max", file, "x\n");
+        env.gt(&["mq", "run"]).ok();
+    };
+    kept("own", "a.txt");
+    assert_eq!(files(&env, &bare, "main"), ["README.md"]);
+    kept("origin", "b.txt");
+    assert_eq!(files(&env, &bare, "main"), ["README.md", "a.txt", "b.txt"]);
+    kept("own", "c.txt");
+    kept("own", "d.txt");
+    let merged = files(&env, &repository(&env), MERGED);
+    assert_eq!(
+        merged,
+        ["README.md", "a.txt", "b.txt", "c.txt", "d.txt"],
+        "with all that the remote has"
+    );
+    // Also where nothing waits, and validated as ever.
+    let marks = validate_with(&env, "true");
+    env.gt(&["mq", "run"]).ok();
+    assert_eq!(files(&env, &bare, "main"), merged);
+    let tip = env.git(&bare, &["rev-parse", "main"]);
+    assert_eq!(fs::read_to_string(&marks).unwrap(), tip);
+}
+
+#[test]
+fn what_was_merged_elsewhere_and_does_not_fit_is_told_before_anything_is_merged() {
+    let (env, bare) = with_bare_remote(&["max", "amy"]);
+    merge_into(&env, "own");
+    finish(&env, "max", "a.txt", "of max\n");
+    env.gt(&["mq", "run"]).ok();
+    let clone = clone_of(&env, &bare);
+    commit(&env, &clone, "a.txt", "of another\n");
+    env.git(&clone, &["push", "--quiet", "origin", "main"]);
+    merge_into(&env, "origin");
+    let (id, _) = finish(&env, "amy", "b.txt", "b\n");
+    let refused = env.gt(&["mq", "run"]).fails(4).stderr;
+    for expected in ["a.txt", "git merge gt/merged/main"] {
+        assert!(refused.contains(expected), "{refused}");
+    }
+    assert_eq!(status(&env, &id), "in_progress");
+    // As it says.
+    env.git(&clone, &["fetch", "--quiet"]);
+    let merge = ["merge", "--quiet", "-X", "ours", "-m", "Both"];
+    env.git(&clone, &[&merge[..], &["origin/gt/merged/main"]].concat());
+    env.git(&clone, &["push", "--quiet", "origin", "main"]);
+    env.gt(&["mq", "run"]).ok();
+    assert_eq!(status(&env, &id), "closed");
+    assert_eq!(files(&env, &bare, "main"), ["README.md", "a.txt", "b.txt"]);
 }
 
 #[test]

@@ -103,13 +103,31 @@ impl<'a> Base<'a> {
         })
     }
 
-    /// What the remote's owner has committed and the base lacks.
+    /// What the base lacks of the other place where it may be kept: what the remote's owner
+    /// has committed, or what was merged here before the remote's branch became the base.
     pub(crate) fn behind(&self) -> Result<Option<String>> {
-        let Some(theirs) = self.commit(&self.theirs()) else {
+        let other = match self.into {
+            MergeInto::Own => self.theirs(),
+            MergeInto::Origin => workspace::merged_ref(&self.branch),
+        };
+        let Some(other) = self.commit(&other) else {
             return Ok(None);
         };
-        let is_in = self.contains(&self.tip()?, &theirs);
-        Ok((!is_in).then_some(theirs))
+        let is_in = self.contains(&self.tip()?, &other);
+        Ok((!is_in).then_some(other))
+    }
+
+    /// Whether it lacks what was merged before the remote's branch became the base.
+    pub(super) fn behind_itself(&self) -> Result<bool> {
+        Ok(self.into == MergeInto::Origin && self.behind()?.is_some())
+    }
+
+    /// Where what [`Base::behind`] gives comes from.
+    pub(super) fn other_place(&self) -> &'static str {
+        match self.into {
+            MergeInto::Own => "of the remote",
+            MergeInto::Origin => "as it was merged here",
+        }
     }
 
     /// Whether a commit is a part of another's history.
@@ -282,10 +300,18 @@ impl<'a> Base<'a> {
 
     /// The commit by which an entry of the queue is in the base, if it is.
     pub(crate) fn landing(&self, merge: &Merge) -> Result<Option<String>> {
-        let tip = self.tip()?;
-        let planned = merge.merged_as.clone();
-        let planned = planned.filter(|commit| self.contains(&tip, commit));
-        Ok(planned.or_else(|| self.contains(&tip, &merge.commit).then_some(tip)))
+        // What was merged here gets into the remote's branch before anything else does.
+        let before = match self.into {
+            MergeInto::Origin => self.behind()?,
+            MergeInto::Own => None,
+        };
+        let landed = |tip: String| {
+            let planned = merge.merged_as.clone();
+            let planned = planned.filter(|commit| self.contains(&tip, commit));
+            planned.or_else(|| self.contains(&tip, &merge.commit).then_some(tip))
+        };
+        let mut tips = [Some(self.tip()?), before].into_iter().flatten();
+        Ok(tips.find_map(landed))
     }
 
     pub(crate) fn has_remote(&self) -> bool {

@@ -42,6 +42,15 @@ pub(super) enum Came {
 }
 
 impl Queue<'_> {
+    /// What was merged here and the base lacks comes first, also where nothing waits.
+    pub(super) fn begin(&self) -> Result<()> {
+        if self.base.behind_itself()? {
+            self.base.fetch()?;
+            self.catch_up()?;
+        }
+        Ok(())
+    }
+
     /// Merges one entry.
     pub(super) fn one(&self, merge: &Merge) -> Result<Came> {
         self.base.fetch()?;
@@ -87,17 +96,17 @@ impl Queue<'_> {
         self.base.landing(merge)
     }
 
-    /// Takes over what the remote's owner has committed since.
-    fn catch_up(&self) -> Result<()> {
-        let Some(theirs) = self.base.behind()? else {
+    /// Takes over what the remote's owner has committed since, or what was merged here before
+    /// the remote's own branch became the base: until then nothing else is merged.
+    pub(super) fn catch_up(&self) -> Result<()> {
+        let Some(other) = self.base.behind()? else {
             return Ok(());
         };
         let branch = &self.base.branch;
-        self.progress(&format!(
-            "taking over what is new in {branch} of the remote"
-        ));
-        let message = format!("Merge {branch} of the remote\n");
-        match self.land(&theirs, &message, None)? {
+        let place = self.base.other_place();
+        self.progress(&format!("taking over what is new in {branch} {place}"));
+        let message = format!("Merge {branch} {place}\n");
+        match self.land(&other, &message, None)? {
             Landed::As(_) => Ok(()),
             Landed::Outrun => Err(Problem::conflict(format!("{branch} moved too often"))),
             Landed::NotTaken(problem) => Err(problem),
