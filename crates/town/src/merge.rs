@@ -205,7 +205,7 @@ fn refuse_landed(town: &Town, work: &Work, merge: &Merge) -> Result<()> {
         return Ok(());
     }
     let base = Base::of(town, &merge.rig)?;
-    let fetched = base.fetch();
+    let fetched = base.fetch_patiently();
     // Where a push may have gone through, nobody but the remote knows.
     if merge.status == Status::Merging && merge.merged_as.is_some() {
         fetched?;

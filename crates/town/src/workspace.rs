@@ -108,6 +108,20 @@ pub fn fetch(town: &Town, rig: &str) -> Result<()> {
     Ok(())
 }
 
+/// The same for whoever needs to know, and waits for it. Nobody else waits for a remote that is
+/// slow: only where others have fetched the very same in this moment, it is their turn first.
+pub(crate) fn fetch_within(town: &Town, rig: &str, limit: Duration) -> Result<()> {
+    let repository = rig::repository(town, rig);
+    let git = Git::at(&repository, town.around()).within(limit);
+    match git.run(["fetch", "--quiet", "origin"]) {
+        Ok(_) => Ok(()),
+        Err(_) => {
+            town.around().cancel.check()?;
+            fetch(town, rig)
+        }
+    }
+}
+
 /// The same for whoever cannot wait: not while others change the repository, and not for a
 /// remote that is slow. What is not known then is found out by the next.
 pub fn glance(town: &Town, rig: &str) {

@@ -258,6 +258,30 @@ fn nobody_waits_for_a_slow_remote() {
 }
 
 #[test]
+fn nobody_waits_while_the_queue_asks_the_remote() {
+    let (env, _) = with_bare_remote(&["max"]);
+    finish(&env, "max", "a.txt", "a\n");
+    let (reached, go, slow) = (env.path("reached"), env.path("go"), env.path("slow"));
+    write_hook(
+        &slow,
+        &format!(
+            "#!/bin/sh\ntouch {}\nwhile ! test -e {}; do sleep 0.02; done\n\
+             exec git-upload-pack \"$@\"\n",
+            reached.display(),
+            go.display()
+        ),
+    );
+    let slow = ["config", "remote.origin.uploadpack", slow.to_str().unwrap()];
+    env.git(&repository(&env), &slow);
+    let run = env.spawn(&["mq", "run"]);
+    wait_until("it asks", PATIENCE, || reached.exists().then_some(()));
+    let is_held = FileLock::is_held(&repository_lock(&env));
+    fs::write(&go, "").unwrap();
+    Answer::of(run.wait_with_output().unwrap()).ok();
+    assert!(!is_held);
+}
+
+#[test]
 fn a_worktree_is_removed_while_nobody_else_changes_the_repository() {
     let env = TestEnv::with_crew(&["max"]);
     let (reached, go) = (env.path("reached"), env.path("go"));

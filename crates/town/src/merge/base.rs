@@ -71,9 +71,24 @@ impl<'a> Base<'a> {
     /// Looks what the remote has. Without it nothing can be merged into its branch; one
     /// that is only taken from can wait.
     pub(crate) fn fetch(&self) -> Result<()> {
+        self.fetch_by(|| workspace::fetch(self.town, self.rig))
+    }
+
+    /// The same for the queue, which gives a remote that it needs as much time for this as for
+    /// a push.
+    pub(super) fn fetch_patiently(&self) -> Result<()> {
+        match self.into {
+            MergeInto::Own => self.fetch(),
+            MergeInto::Origin => {
+                self.fetch_by(|| workspace::fetch_within(self.town, self.rig, PUSH_LIMIT))
+            }
+        }
+    }
+
+    fn fetch_by(&self, fetch: impl FnOnce() -> Result<()>) -> Result<()> {
         let fetched = match self.remote {
             Remote::None => return Ok(()),
-            _ => workspace::fetch(self.town, self.rig),
+            _ => fetch(),
         };
         if fetched.is_err() {
             self.town.around().cancel.check()?;
@@ -204,7 +219,7 @@ impl<'a> Base<'a> {
         };
         // It may have been refused because others were quicker, and it may have gone
         // through although nobody could tell us.
-        self.fetch()?;
+        self.fetch_patiently()?;
         let now = self.tip()?;
         if self.contains(&now, to) {
             return Ok(Advance::Done);

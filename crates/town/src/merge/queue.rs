@@ -45,7 +45,7 @@ impl Queue<'_> {
     /// What was merged here and the base lacks comes first, also where nothing waits.
     pub(super) fn begin(&self) -> Result<()> {
         if self.base.behind_itself()? {
-            self.base.fetch()?;
+            self.base.fetch_patiently()?;
             self.catch_up()?;
         }
         Ok(())
@@ -53,7 +53,7 @@ impl Queue<'_> {
 
     /// Merges one entry.
     pub(super) fn one(&self, merge: &Merge) -> Result<Came> {
-        self.base.fetch()?;
+        self.base.fetch_patiently()?;
         if let Some(landed) = self.landed_already(merge)? {
             return self.settle(merge, &landed).map(Came::Of);
         }
@@ -185,7 +185,7 @@ impl Queue<'_> {
                 "{} has moved meanwhile: once more",
                 self.base.branch
             ));
-            self.base.fetch()?;
+            self.base.fetch_patiently()?;
         }
         Ok(Landed::Outrun)
     }
