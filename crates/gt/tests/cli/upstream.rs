@@ -1,12 +1,13 @@
 //! The merge queue and its remote: nothing is split between the two, nothing that was taken
 //! back comes again, and what one entry meets there is not the fault of others.
 
-use crate::env::TestEnv;
+use crate::env::{Answer, PATIENCE, TestEnv};
 use crate::mending::write_hook;
 use crate::merging::{
     MERGED, commit, files, finish, item, repository, status, validate_with, with_bare_remote,
     worktree,
 };
+use gt_tmux::testing::wait_until;
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -205,4 +206,29 @@ fn one_that_the_remote_does_not_take_holds_up_no_other() {
     env.gt(&["mq", "retry", &merge]).ok();
     env.gt(&["mq", "run"]).ok();
     assert_eq!(status(&env, &id), "closed");
+}
+
+#[test]
+fn what_is_handed_in_at_this_moment_is_kept() {
+    let (env, bare) = with_bare_remote(&["max"]);
+    let (reached, go) = (env.path("reached"), env.path("go"));
+    let (id, _) = finish(&env, "max", "a.txt", "a\n");
+    env.gt(&["work", "update", &id, "--status", "open"]).ok();
+    env.gt(&["hook", &id, "--agent", "gastown/max"]).ok();
+    write_hook(
+        &bare.join("hooks/pre-receive"),
+        &format!(
+            "#!/bin/sh\ntouch {}\nwhile ! test -e {}; do sleep 0.02; done\n",
+            reached.display(),
+            go.display()
+        ),
+    );
+    let tip = commit(&env, &worktree(&env, "max"), "b.txt", "b\n");
+    let run = env.spawn(&["done", "--agent", "gastown/max"]);
+    wait_until("it pushes", PATIENCE, || reached.exists().then_some(()));
+    env.gt(&["mq", "run"]).ok();
+    fs::write(&go, "").unwrap();
+    Answer::of(run.wait_with_output().unwrap()).ok();
+    let kept = env.git(&repository(&env), &["for-each-ref", "refs/gt/queued"]);
+    assert!(kept.contains(&tip), "{kept}");
 }

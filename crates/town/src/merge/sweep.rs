@@ -63,17 +63,16 @@ fn sweep_here<'m>(
             .into_iter()
             .flatten()
         {
+            // Until its item is closed nobody knows better what was handed in: what was just
+            // kept here may be on its way into the queue.
             let kept = queued_ref(item);
-            let is_needed = |commit: &str| {
-                let mut its = merges.iter().filter(|other| other.commit == commit);
-                its.any(|other| match other.status {
-                    // Nobody knows better what was handed in until the item is done.
-                    Status::Withdrawn => !is_closed(work, &other.item),
-                    status => !status.is_settled(),
-                })
+            let is_waiting = |other: &Merge| {
+                !other.status.is_settled()
+                    && (other.item == *item || other.repair.as_ref() == Some(item))
             };
             if let Some((commit, _)) = find(&kept)
-                && !is_needed(commit)
+                && is_closed(work, item)
+                && !merges.iter().any(is_waiting)
             {
                 remove(&kept, commit);
             }
