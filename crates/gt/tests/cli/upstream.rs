@@ -12,6 +12,8 @@ use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+const TOAST: &str = "gastown/polecats/Toast";
+
 fn clone_of(env: &TestEnv, bare: &Path) -> PathBuf {
     let clone = env.path("clone");
     let names = [bare.to_str().unwrap(), clone.to_str().unwrap()];
@@ -231,4 +233,37 @@ fn what_is_handed_in_at_this_moment_is_kept() {
     Answer::of(run.wait_with_output().unwrap()).ok();
     let kept = env.git(&repository(&env), &["for-each-ref", "refs/gt/queued"]);
     assert!(kept.contains(&tip), "{kept}");
+}
+
+#[test]
+fn a_branch_whose_place_a_repair_has_taken_goes_with_it() {
+    let (env, bare) = with_bare_remote(&["max"]);
+    validate_with(&env, "test ! -e bad.txt");
+    let id = item(&env, &["Bad"]);
+    env.gt(&["sling", &id, "--no-start"]).ok();
+    let dir = env.town().join(TOAST);
+    let bad = commit(&env, &dir, "bad.txt", "x\n");
+    env.gt(&["done", "--agent", TOAST]).ok();
+    let ran = env.gt(&["mq", "run", "--json"]).fails(1).json();
+    let repair = ran[0]["repair"].as_str().unwrap();
+    let hooked = env.json(&["work", "show", repair]);
+    let agent = hooked["assignee"].as_str().unwrap();
+    let text = hooked["description"].as_str().unwrap();
+    let base = env.git(&bare, &["rev-parse", "main"]);
+    assert!(
+        text.contains(&format!("begins at {}", base.trim())),
+        "{text}"
+    );
+    let dir = env.town().join(agent);
+    env.git(&dir, &["merge", "--quiet", &bad]);
+    env.git(&dir, &["rm", "--quiet", "bad.txt"]);
+    commit(&env, &dir, "good.txt", "x\n");
+    env.gt(&["done", "--agent", agent]).ok();
+    env.git(&dir, &["switch", "--quiet", "--detach"]);
+    env.gt(&["mq", "run"]).ok();
+    assert_eq!(status(&env, &id), "closed");
+    for dir in [&bare, &repository(&env)] {
+        let left = env.git(dir, &["branch", "--list", "polecat/*"]);
+        assert_eq!(left, "", "{}", dir.display());
+    }
 }

@@ -292,11 +292,13 @@ impl<'a> Base<'a> {
     }
 
     /// Removes branches of the remote that still are at these commits, all by one push.
-    pub(crate) fn remove_remote(&self, branches: &[(&str, &str)]) -> Result<()> {
-        let branches = branches.iter();
+    pub(crate) fn remove_remote<S: AsRef<str>>(&self, branches: &[(S, S)]) -> Result<()> {
+        let branches = branches
+            .iter()
+            .map(|(branch, commit)| (branch.as_ref(), commit.as_ref()));
         let free = branches.filter(|(branch, _)| self.check_not_checked_out(branch).is_ok());
         let (leases, names): (Vec<String>, Vec<String>) = free
-            .map(|(branch, commit)| {
+            .map(|(branch, commit): (&str, &str)| {
                 let name = format!("refs/heads/{branch}");
                 (
                     format!("--force-with-lease={name}:{commit}"),

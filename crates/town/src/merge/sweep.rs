@@ -28,14 +28,14 @@ pub(super) fn sweep(town: &Town, rig: &str, base: &Base<'_>) {
 }
 
 /// Does so in the rig's own copy. Gives what can go at the remote as well.
-fn sweep_here<'m>(
+fn sweep_here(
     town: &Town,
     rig: &str,
     base: &Base<'_>,
     work: &Work,
-    merges: &'m [Merge],
-) -> Vec<(&'m str, &'m str)> {
-    let mut gone = Vec::new();
+    merges: &[Merge],
+) -> Vec<(String, String)> {
+    let mut gone: Vec<(String, String)> = Vec::new();
     let Ok(_lock) = workspace::lock_repository(town, rig) else {
         return gone;
     };
@@ -57,6 +57,7 @@ fn sweep_here<'m>(
             (name == wanted).then_some((commit, worktree))
         })
     };
+    let tip = base.tip();
     let remove = |name: &str, commit: &str| git.says(["update-ref", "-d", name, commit]);
     for merge in merges.iter().filter(|merge| merge.status.is_settled()) {
         for item in [Some(&merge.item), merge.repair.as_ref()]
@@ -77,24 +78,64 @@ fn sweep_here<'m>(
                 remove(&kept, commit);
             }
         }
+        if merge.status != Status::Merged {
+            continue;
+        }
         // One that only was checked out by the worker is somebody else's, and stays.
         let worker = Identity::from_address(&merge.worker, town.registry());
         let is_own = worker.is_some_and(|worker| is_branch_of(&worker, &merge.branch));
-        if merge.status != Status::Merged || merge.branch == base.branch || !is_own {
-            continue;
+        if is_own && merge.branch != base.branch {
+            let is_it = |commit: &str| commit == merge.commit;
+            gone.extend(let_go(&merge.branch, find, remove, is_it));
         }
-        let local = format!("refs/heads/{}", merge.branch);
-        let is_free = match find(&local) {
-            Some((commit, "")) => commit == merge.commit && remove(&local, commit),
-            Some(_) => false,
-            None => true,
-        };
-        let remote = format!("refs/remotes/origin/{}", merge.branch);
-        if is_free && find(&remote).is_some_and(|(commit, _)| commit == merge.commit) {
-            gone.push((merge.branch.as_str(), merge.commit.as_str()));
+        // A repair has taken the place of a polecat's branch: all of that is in the base.
+        for branch in of_polecats(&refs, merge) {
+            let is_in = |commit: &str| tip.as_deref().is_ok_and(|tip| base.contains(tip, commit));
+            gone.extend(let_go(branch, find, remove, is_in));
         }
     }
+    gone.sort();
+    gone.dedup();
     gone
+}
+
+/// Removes a branch if nobody has it checked out and its commit may go. Gives it with the
+/// commit that the remote has of it, if that may go as well.
+fn let_go<'r>(
+    branch: &str,
+    find: impl Fn(&str) -> Option<(&'r str, &'r str)>,
+    remove: impl Fn(&str, &str) -> bool,
+    may_go: impl Fn(&str) -> bool,
+) -> Option<(String, String)> {
+    let local = format!("refs/heads/{branch}");
+    let is_free = match find(&local) {
+        Some((commit, "")) => may_go(commit) && remove(&local, commit),
+        Some(_) => false,
+        None => true,
+    };
+    let (commit, _) = find(&format!("refs/remotes/origin/{branch}"))?;
+    (is_free && may_go(commit)).then(|| (branch.to_owned(), commit.to_owned()))
+}
+
+/// The branches that polecats have made for the item of an entry, or for its repair, and not
+/// for the entry itself.
+fn of_polecats<'r>(refs: &'r str, merge: &Merge) -> Vec<&'r str> {
+    let mut found: Vec<&str> = Vec::new();
+    for line in refs.lines() {
+        let name = line.split(' ').next().unwrap_or_default();
+        let places = ["refs/heads/", "refs/remotes/origin/"];
+        let branch = places.iter().find_map(|place| name.strip_prefix(place));
+        let item = branch.and_then(|branch| branch.strip_prefix("polecat/")?.split_once('/'));
+        let (Some(branch), Some((_, item))) = (branch, item) else {
+            continue;
+        };
+        let is_its = |id: &WorkId| id.as_str() == item;
+        let is_its = is_its(&merge.item) || merge.repair.as_ref().is_some_and(is_its);
+        if is_its && branch != merge.branch && !found.contains(&branch) {
+            found.push(branch);
+        }
+    }
+    found
 }
 
 fn is_closed(work: &Work, item: &WorkId) -> bool {
