@@ -137,6 +137,44 @@ pub fn remove_if_there(path: &Path) -> Result<()> {
     }
 }
 
+/// Removes a folder that may not be there, with all that is in it: also where somebody has
+/// made a part of it read-only.
+pub(crate) fn remove_folder(path: &Path) -> Result<()> {
+    let removed = match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            make_writable(path);
+            fs::remove_dir_all(path)
+        }
+        removed => removed,
+    };
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(cannot("remove", path, &error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Lets the owner change what is in a folder and in those inside of it. What cannot be
+/// changed says so to whoever tries.
+pub(crate) fn make_writable(path: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    // A link leads out of it.
+    let Ok(meta) = path.symlink_metadata() else {
+        return;
+    };
+    if !meta.is_dir() {
+        return;
+    }
+    let mode = meta.permissions().mode();
+    if mode & 0o700 != 0o700 {
+        let _ = fs::set_permissions(path, fs::Permissions::from_mode(mode | 0o700));
+    }
+    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+        make_writable(&entry.path());
+    }
+}
+
 /// A file of ours for a moment: it goes with whoever has made it.
 #[derive(Debug)]
 pub(crate) struct Passing(pub(crate) PathBuf);
@@ -203,6 +241,31 @@ fn temporary_beside(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_folder_goes_whoever_may_write_to_what_is_in_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let tree = dir.path().join("tree");
+        let (inner, aside) = (tree.join("a/b"), dir.path().join("aside"));
+        fs::create_dir_all(&inner).unwrap();
+        fs::create_dir(&aside).unwrap();
+        fs::write(inner.join("x"), "x").unwrap();
+        std::os::unix::fs::symlink(&aside, tree.join("link")).unwrap();
+        let set = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        };
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        for folder in [&inner, &tree.join("a"), &aside] {
+            set(folder, 0o500);
+        }
+        make_writable(&tree);
+        assert_eq!((mode(&inner), mode(&tree.join("a"))), (0o700, 0o700));
+        assert_eq!(mode(&aside), 0o500, "a link leads out of it");
+        set(&inner, 0o500);
+        remove_folder(&tree).unwrap();
+        assert!(!tree.exists() && aside.exists());
+        remove_folder(&tree).unwrap();
+    }
 
     #[test]
     fn a_file_is_replaced_whole_and_private() {

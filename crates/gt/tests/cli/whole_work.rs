@@ -2,7 +2,9 @@
 //! were made for it are left behind.
 
 use crate::env::TestEnv;
-use crate::merging::{MERGED, commit, files, item, repository, status, with_bare_remote, worktree};
+use crate::merging::{
+    MERGED, commit, files, item, repository, status, validate_with, with_bare_remote, worktree,
+};
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -186,6 +188,39 @@ fn a_submodule_is_not_pointed_to_a_commit_that_is_nowhere_else() {
     env.gt(&DONE).ok();
     env.gt(&["mq", "run"]).ok();
     assert_eq!(status(&env, &id), "closed");
+}
+
+#[test]
+fn what_one_branch_leaves_of_a_submodule_spoils_no_other() {
+    let env = TestEnv::with_crew(&["max", "amy"]);
+    let bare = add_lib(&env, &worktree(&env, "max"));
+    let finish = |name: &str| {
+        let id = item(&env, &["Of lib"]);
+        let agent = format!("gastown/{name}");
+        env.gt(&["hook", &id, "--agent", &agent]).ok();
+        env.gt(&["done", "--agent", &agent]).ok();
+    };
+    finish("max");
+    env.gt(&["mq", "run"]).ok();
+    let update = "git -c protocol.file.allow=always submodule --quiet update --init";
+    validate_with(&env, &format!("{update} && test -e lib/README.md"));
+    // Pushed, and then taken back by somebody: nobody can have it any more.
+    let max = worktree(&env, "max");
+    let lib = max.join("lib");
+    commit(&env, &lib, "l.txt", "l\n");
+    env.git(&lib, &["push", "--quiet", "origin", "HEAD:side"]);
+    commit(&env, &max, "b.txt", "b\n");
+    finish("max");
+    env.git(&bare, &["branch", "--quiet", "-D", "side"]);
+    env.git(&bare, &["reflog", "expire", "--expire=now", "--all"]);
+    env.git(&bare, &["gc", "--quiet", "--prune=now"]);
+    let amy = worktree(&env, "amy");
+    env.git(&amy, &["merge", "--quiet", MERGED]);
+    commit(&env, &amy, "c.txt", "c\n");
+    finish("amy");
+    let ran = env.gt(&["mq", "run", "--json"]).fails(1).json();
+    assert_eq!(ran[0]["status"], "failed", "{ran}");
+    assert_eq!(ran[1]["status"], "merged", "{ran}");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! next time, and so do files that git ignores: what was built is built once.
 
 use crate::git::{self, Git};
+use crate::workspace::submodules;
 use crate::{Result, Town, files, processes, rig, workspace};
 use gt_core::environment::belongs_to_an_agent;
 use gt_core::merge::Merge;
@@ -194,22 +195,22 @@ fn marks(town: &Town, rig: &str) -> [(&'static str, String); 3] {
 fn prepare(town: &Town, candidate: Candidate<'_>) -> Result<PathBuf> {
     let tree = tree(town, candidate.rig);
     let _lock = workspace::lock_repository(town, candidate.rig)?;
-    // Nobody's hooks have to do with this.
-    const QUIET: [&str; 2] = ["-c", "core.hooksPath=/dev/null"];
     let commit = candidate.commit;
-    if tree.join(".git").exists() {
-        let git = Git::at(&tree, town.around());
-        let checkout = ["checkout", "--quiet", "--force", "--detach", commit];
-        let is_ready = git
-            .run(QUIET.iter().chain(&checkout))
-            .and_then(|_| git.run(["clean", "--quiet", "-ffd"]));
-        if is_ready.is_ok() {
+    let is_there = tree.join(".git").exists();
+    if is_there && check_out(town, &tree, commit).is_ok() {
+        return Ok(tree);
+    }
+    town.around().cancel.check()?;
+    if is_there {
+        // Commands may leave folders that nobody may write to.
+        files::make_writable(&tree);
+        if check_out(town, &tree, commit).is_ok() {
             return Ok(tree);
         }
     }
     // It is not there, or a run was killed while git wrote it: ours alone, so anew.
-    if tree.exists() {
-        fs::remove_dir_all(&tree).map_err(|error| files::cannot("remove", &tree, &error))?;
+    if let Err(problem) = files::remove_folder(&tree) {
+        put_aside(&tree).map_err(|_| problem)?;
     }
     if let Some(folder) = tree.parent() {
         files::make_dir(folder)?;
@@ -225,6 +226,34 @@ fn prepare(town: &Town, candidate: Candidate<'_>) -> Result<PathBuf> {
         Problem::failed("cannot make the worktree of the merge queue").caused_by_problem(&problem)
     })?;
     Ok(tree)
+}
+
+/// Nobody's hooks have to do with the queue's worktree, and its submodules are the commands'.
+const QUIET: [&str; 4] = [
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "submodule.recurse=false",
+];
+
+/// Puts the worktree on a commit, with nothing in it that git would show as changed.
+fn check_out(town: &Town, tree: &Path, commit: &str) -> Result<()> {
+    let git = Git::at(tree, town.around());
+    let checkout = ["checkout", "--quiet", "--force", "--detach", commit];
+    git.run(QUIET.iter().chain(&checkout))?;
+    git.run(["clean", "--quiet", "-ffd"])?;
+    submodules::reset(town, tree)
+}
+
+/// Moves a worktree out of the way that cannot be removed: its commands may have written as
+/// somebody else. What was left so before may go by now.
+fn put_aside(tree: &Path) -> std::io::Result<()> {
+    let aside = tree.with_extension("left");
+    let stamp = jiff::Timestamp::now().as_millisecond();
+    if files::remove_folder(&aside).is_ok() {
+        return fs::rename(tree, aside);
+    }
+    fs::rename(tree, tree.with_extension(format!("left-{stamp}")))
 }
 
 fn tree(town: &Town, rig: &str) -> PathBuf {

@@ -6,7 +6,7 @@
 
 use super::snapshot;
 use crate::git::{Git, own_dir};
-use crate::{Result, Town};
+use crate::{Result, Town, files};
 use gt_core::Problem;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -120,6 +120,35 @@ fn pointers(git: Git<'_>, commit: &str) -> Result<Vec<(String, String)>> {
         Some((path.to_owned(), id.to_owned()))
     };
     Ok(listed.split('\0').filter_map(pointer).collect())
+}
+
+/// Makes every submodule of a worktree that is ours alone as its own last commit is, files
+/// aside that git ignores. One that cannot be made so goes, and its commits stay: whoever
+/// wants it checks it out anew.
+pub(crate) fn reset(town: &Town, dir: &Path) -> Result<()> {
+    for (path, _) in pointers(Git::at(dir, town.around()), "HEAD")? {
+        let inside = dir.join(path);
+        if own_dir(&inside).is_none() || inside.is_symlink() {
+            continue;
+        }
+        let git = Git::at(&inside, town.around());
+        let quiet = [
+            "-c",
+            "core.hooksPath=/dev/null",
+            "-c",
+            "submodule.recurse=false",
+        ];
+        let is_clean = git
+            .run(quiet.iter().chain(&["reset", "--quiet", "--hard"]))
+            .and_then(|_| git.run(["clean", "--quiet", "-ffd"]))
+            .and_then(|_| reset(town, &inside));
+        if is_clean.is_err() {
+            town.around().cancel.check()?;
+            files::remove_folder(&inside)?;
+            files::make_dir(&inside)?;
+        }
+    }
+    Ok(())
 }
 
 /// Adds those that are kept in a folder and are not known yet.
