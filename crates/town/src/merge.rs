@@ -193,8 +193,13 @@ pub fn reject(town: &Town, id: &WorkId, rejection: &Rejection<'_>) -> Result<Mer
     // As it is now that nobody else is at it.
     let merge = work.merge(id)?;
     refuse_landed(town, &work, &merge)?;
+    let repair = merge.repair.as_ref();
+    let holder = repair.and_then(|repair| work.holder(repair).ok().flatten());
     let rejected = work.reject_merge(id, rejection)?;
     tell_of(town, &rejected);
+    if let (Some(repair), Some(holder)) = (repair, &holder) {
+        repair::call_off(town, holder, repair, rejection.reason);
+    }
     Ok(rejected)
 }
 

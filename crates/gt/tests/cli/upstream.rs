@@ -267,3 +267,17 @@ fn a_branch_whose_place_a_repair_has_taken_goes_with_it() {
         assert_eq!(left, "", "{}", dir.display());
     }
 }
+
+#[test]
+fn whoever_repairs_what_is_rejected_is_told() {
+    let env = TestEnv::with_crew(&["max"]);
+    validate_with(&env, "false");
+    let (_, merge) = finish(&env, "max", "a.txt", "a\n");
+    let ran = env.gt(&["mq", "run", "--json"]).fails(1).json();
+    let repair = ran[0]["repair"].as_str().unwrap();
+    assert_eq!(env.running(), [TOAST]);
+    env.gt(&["mq", "reject", &merge, "--reason", "no more"])
+        .ok();
+    assert_eq!(env.json(&["hook", "--agent", TOAST]), json!(null));
+    env.wait_screen(TOAST, &format!("{repair} is closed"));
+}

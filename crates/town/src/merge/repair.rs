@@ -1,10 +1,13 @@
-//! Giving repairs to agents.
+//! Giving repairs to agents, and calling them off.
 
+use crate::nudge::{self, Mode, Order};
 use crate::sling::{SlingOptions, SlingTarget, sling};
 use crate::work::Work;
-use crate::{Result, Town};
+use crate::{Result, Town, signal};
+use gt_core::nudge::Priority;
 use gt_core::work::{Item, Status, WorkId};
-use gt_core::{Kind, Problem};
+use gt_core::{Identity, Kind, Problem};
+use std::time::Duration;
 
 /// Gives the repairs of a rig to agents that nobody was given yet, all or that of one
 /// entry. What could not be given stays open, and is tried again by the next run. Gives
@@ -32,6 +35,30 @@ pub(super) fn hand_out(town: &Town, rig: &str, only: Option<&WorkId>) -> Vec<Str
         }
     }
     warnings
+}
+
+/// Tells whoever has a repair on the hook that it is not wanted any more. One that does not
+/// run, or cannot be told, finds its hook empty.
+pub(super) fn call_off(town: &Town, holder: &str, repair: &WorkId, reason: &str) {
+    let Some(agent) = Identity::from_address(holder, town.registry()) else {
+        return;
+    };
+    let text = format!(
+        "{repair} is closed, and off your hook: what it repairs will not be merged ({reason}). \
+         Leave it as it is; `gt done --status deferred` ends your work on it."
+    );
+    let order = Order {
+        text: &text,
+        sender: None,
+        mode: Mode::Queue,
+        priority: Priority::Normal,
+        patience: Duration::ZERO,
+    };
+    if nudge::send(town, &agent, &order).is_ok()
+        && let Ok(container) = nudge::running(town, &agent)
+    {
+        signal::wake_deliveries(town, &[container]);
+    }
 }
 
 fn unhanded(item: &Item, problem: &Problem) -> String {
