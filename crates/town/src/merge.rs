@@ -79,6 +79,8 @@ pub fn run(
         base: &base,
         tell,
     };
+    // What a killed run's commands have left would go on for ever where nothing is validated.
+    validate::end_leftovers(town, rig);
     let result = work_off(&queue, options, &mut give);
     queue.finish_up();
     result
@@ -190,6 +192,7 @@ pub fn reject(town: &Town, id: &WorkId, rejection: &Rejection<'_>) -> Result<Mer
         ))
         .hint("try again when it is done"));
     };
+    validate::end_leftovers(town, &merge.rig);
     // As it is now that nobody else is at it.
     let merge = work.merge(id)?;
     refuse_landed(town, &work, &merge)?;

@@ -1,13 +1,14 @@
 //! The merge queue where things go wrong around it: nothing is stuck, and nothing of others
 //! is lost.
 
-use crate::env::{Answer, PATIENCE, TestEnv};
+use crate::env::{Answer, PATIENCE, TestEnv, signal};
 use crate::merging::{
     MERGED, commit, files, finish, item, repository, status, validate_with, with_bare_remote,
     worktree,
 };
 use gt_tmux::testing::wait_until;
 use gt_town::lock::FileLock;
+use rustix::process::Signal;
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -279,6 +280,36 @@ fn nobody_waits_while_the_queue_asks_the_remote() {
     fs::write(&go, "").unwrap();
     Answer::of(run.wait_with_output().unwrap()).ok();
     assert!(!is_held);
+}
+
+#[test]
+fn what_a_killed_run_has_left_ends_with_whoever_comes_next() {
+    let env = TestEnv::with_crew(&["max", "amy"]);
+    let pid = env.path("pid");
+    let line = format!("setsid sleep 300 & echo $! > {}; wait", pid.display());
+    for next in ["reject", "run"] {
+        validate_with(&env, &line);
+        let (_, merge) = finish(&env, "max", &format!("{next}.txt"), "a\n");
+        let run = env.spawn(&["mq", "run"]);
+        let sleeper: u32 = wait_until("its commands run", PATIENCE, || {
+            fs::read_to_string(&pid).ok()?.trim().parse().ok()
+        });
+        fs::remove_file(&pid).unwrap();
+        signal(run.id(), Signal::KILL);
+        run.wait_with_output().unwrap();
+        assert!(crate::env::lives(sleeper), "{next}");
+        match next {
+            "reject" => env.gt(&["mq", "reject", &merge, "--reason", "no"]).ok(),
+            // It validates nothing.
+            _ => {
+                let path = env.town().join("town.toml");
+                let text = fs::read_to_string(&path).unwrap();
+                fs::write(&path, text.split("[rigs.").next().unwrap()).unwrap();
+                env.gt(&["mq", "run"]).ok()
+            }
+        };
+        assert!(!crate::env::lives(sleeper), "{next}");
+    }
 }
 
 #[test]

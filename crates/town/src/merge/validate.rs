@@ -154,7 +154,7 @@ fn end(town: &Town, rig: &str, child: &mut Child) {
 
 /// Ends what carries the marks of this rig's commands: they have ended, or whoever
 /// waited for them was killed.
-fn end_leftovers(town: &Town, rig: &str) {
+pub(super) fn end_leftovers(town: &Town, rig: &str) {
     let left = carrying(town, rig);
     if !left.is_empty() {
         signal(&processes::snapshot(), &left);
