@@ -199,10 +199,15 @@ impl Queue<'_> {
             .into_iter()
             .flatten()
         {
-            if let Some(holder) = self.work.holder(item)? {
-                let text = format!("{item} stays on the hook of {holder}, and is not closed");
-                (self.tell)(Note::Warning(&text));
-            }
+            let text = match self.work.holder(item) {
+                Ok(None) => continue,
+                Ok(Some(holder)) => {
+                    format!("{item} stays on the hook of {holder}, and is not closed")
+                }
+                // It is merged and noted: whoever cannot be asked now holds up nothing.
+                Err(problem) => format!("nobody knows whose hook {item} is on: {problem}"),
+            };
+            (self.tell)(Note::Warning(&text));
         }
         Ok(merge)
     }

@@ -92,20 +92,27 @@ impl Work {
     /// The entries that could not be merged and that nobody repairs, with their repairs as
     /// those are: closed, or blocked.
     pub fn stuck_merges(&self, rig: Option<&str>) -> Result<Vec<(Merge, Option<Item>)>> {
-        let broken = self.merges(rig, false)?.into_iter();
         let mut stuck = Vec::new();
-        for merge in broken.filter(|merge| merge.status.is_broken()) {
-            let repair = match &merge.repair {
-                Some(repair) => Some(self.get(repair)?),
-                None => None,
-            };
-            let is_done =
-                |item: &Item| matches!(item.status, work::Status::Closed | work::Status::Blocked);
-            if repair.as_ref().is_none_or(is_done) {
+        for merge in self.merges(rig, false)? {
+            if let Some(repair) = self.stuck_with(&merge)? {
                 stuck.push((merge, repair));
             }
         }
         Ok(stuck)
+    }
+
+    /// Whether one entry is so, and with which repair.
+    pub fn stuck_with(&self, merge: &Merge) -> Result<Option<Option<Item>>> {
+        if !merge.status.is_broken() {
+            return Ok(None);
+        }
+        let repair = match &merge.repair {
+            Some(repair) => Some(self.get(repair)?),
+            None => None,
+        };
+        let is_done =
+            |item: &Item| matches!(item.status, work::Status::Closed | work::Status::Blocked);
+        Ok(repair.as_ref().is_none_or(is_done).then_some(repair))
     }
 
     /// Whether the work on a branch is not in the base yet although it is to go there.

@@ -72,9 +72,11 @@ pub(super) fn run(args: &RunArgs, town: &Town, context: &Context) -> Answer {
         let merged = all.len() - broken;
         output::line(paint.bold(&format!("{merged} merged, {broken} not.")))?;
     }
-    tell_stuck(&wanted, town)?;
+    let told = tell_stuck(&wanted, town);
     match failed {
+        // It is why the run was not what it should be; whoever waits is told by the next.
         Some(problem) => Err(problem),
+        None if told.is_err() => told.map(|()| ExitCode::SUCCESS),
         None if broken > 0 => Err(Problem::failed(format!(
             "{broken} of {} could not be merged",
             all.len()

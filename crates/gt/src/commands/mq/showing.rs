@@ -59,9 +59,7 @@ pub(super) fn stuck(merge: &Merge, repair: Option<&Item>) -> String {
 }
 
 pub(super) fn one(merge: &Merge, town: &Town, context: &Context) -> Result<(), Problem> {
-    let stuck_ones = Work::of(town).stuck_merges(Some(&merge.rig))?;
-    let is_this = |(stuck, _): &&(Merge, Option<Item>)| stuck.id == merge.id;
-    let is_stuck = stuck_ones.iter().find(is_this);
+    let is_stuck = Work::of(town).stuck_with(merge)?;
     if context.json {
         let mut document = json!(merge);
         document["stuck"] = json!(is_stuck.is_some());
@@ -97,7 +95,7 @@ pub(super) fn one(merge: &Merge, town: &Town, context: &Context) -> Result<(), P
             output::line(output::clean(&format!("  {name:<11}{value}")))?;
         }
     }
-    if let Some((merge, repair)) = is_stuck {
+    if let Some(repair) = is_stuck {
         output::warn(stuck(merge, repair.as_ref()));
     }
     Ok(())
