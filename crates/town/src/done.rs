@@ -269,7 +269,11 @@ fn check(
         return Ok(saved);
     }
     let count = state.changed.len();
-    let mut problem = Problem::conflict(format!("{count} changed files are not committed"));
+    let what = match count {
+        1 => "1 changed file is".to_owned(),
+        count => format!("{count} changed files are"),
+    };
+    let mut problem = Problem::conflict(format!("{what} not committed"));
     for file in state.changed.iter().take(MOST_FILES) {
         problem = problem.cause(file.clone());
     }

@@ -227,7 +227,12 @@ fn common_dir(own: &Path) -> PathBuf {
 
 fn failure(shown: &str, output: &Output) -> Problem {
     let stderr = String::from_utf8_lossy(&output.stderr);
-    Problem::failed(format!("`{shown}` failed ({})", output.status)).cause(stderr.trim().to_owned())
+    let problem = Problem::failed(format!("`{shown}` failed ({})", output.status));
+    // It may have nothing to say.
+    match stderr.trim() {
+        "" => problem,
+        said => problem.cause(said.to_owned()),
+    }
 }
 
 /// Whether a variable may stay: not those that would make git look at another repository

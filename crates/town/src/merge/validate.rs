@@ -73,8 +73,8 @@ pub(super) fn validate(
             Ended::By(status) if status.success() => continue,
             Ended::By(status) => format!("`{line}` failed ({status})"),
             Ended::TooLate => format!(
-                "`{line}` took longer than {} minutes",
-                settings.timeout_minutes
+                "`{line}` took longer than {}",
+                minutes(settings.timeout_minutes)
             ),
         };
         let tail = tail(&log)?;
@@ -82,6 +82,13 @@ pub(super) fn validate(
     }
     files::remove_if_there(&log)?;
     Ok(Verdict::Green)
+}
+
+fn minutes(count: u64) -> String {
+    match count {
+        1 => "1 minute".to_owned(),
+        count => format!("{count} minutes"),
+    }
 }
 
 enum Ended {

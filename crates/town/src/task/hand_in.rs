@@ -100,11 +100,11 @@ fn check_ready(site: &Site<'_>) -> Result<()> {
     if changed.is_empty() {
         return Ok(());
     }
-    let mut problem = Problem::conflict(format!(
-        "{} changed files are not committed in {}",
-        changed.len(),
-        site.dir.display()
-    ));
+    let are = match changed.len() {
+        1 => "1 changed file is".to_owned(),
+        count => format!("{count} changed files are"),
+    };
+    let mut problem = Problem::conflict(format!("{are} not committed in {}", site.dir.display()));
     for file in changed.iter().take(MOST_FILES) {
         problem = problem.cause(file.clone());
     }
