@@ -31,8 +31,7 @@ impl<'a> Worktree<'a> {
         item: Option<&WorkId>,
         leaving: Leaving,
     ) -> Result<Option<Self>> {
-        let has_one = workspace::is_worktree(agent.role()) || agent.role() == Role::Task;
-        let Some(rig) = agent.rig().filter(|_| has_one) else {
+        let Some(rig) = agent.rig().filter(|_| workspace::has_worktree(agent)) else {
             return Ok(None);
         };
         let role = roles::resolve(town, agent.role(), Some(rig))?.value;

@@ -223,31 +223,26 @@ fn prepare(town: &Town, candidate: Candidate<'_>) -> Result<PathBuf> {
         files::make_dir(folder)?;
     }
     let repository = rig::repository(town, candidate.rig);
-    let git = Git::at(&repository, town.around());
+    let git = Git::at(&repository, town.around()).without_hooks();
     git.run(["worktree", "prune"])?;
     let target = tree.to_string_lossy().into_owned();
     let add = [
         "worktree", "add", "--quiet", "--force", "--detach", "--", &target, commit,
     ];
-    git.run(QUIET.iter().chain(&add)).map_err(|problem| {
+    git.run(ALONE.iter().chain(&add)).map_err(|problem| {
         Problem::failed("cannot make the worktree of the merge queue").caused_by_problem(&problem)
     })?;
     Ok(tree)
 }
 
-/// Nobody's hooks have to do with the queue's worktree, and its submodules are the commands'.
-const QUIET: [&str; 4] = [
-    "-c",
-    "core.hooksPath=/dev/null",
-    "-c",
-    "submodule.recurse=false",
-];
+/// The submodules of the queue's worktree are the commands' own.
+const ALONE: [&str; 2] = ["-c", "submodule.recurse=false"];
 
 /// Puts the worktree on a commit, with nothing in it that git would show as changed.
 fn check_out(town: &Town, tree: &Path, commit: &str) -> Result<()> {
-    let git = Git::at(tree, town.around());
+    let git = Git::at(tree, town.around()).without_hooks();
     let checkout = ["checkout", "--quiet", "--force", "--detach", commit];
-    git.run(QUIET.iter().chain(&checkout))?;
+    git.run(ALONE.iter().chain(&checkout))?;
     git.run(["clean", "--quiet", "-ffd"])?;
     submodules::reset(town, tree)
 }

@@ -279,8 +279,6 @@ fn begin(site: &Site<'_>, tip: &str, base: &str) -> Result<bool> {
 /// question for a key.
 const MERGE: &[&str] = &[
     "-c",
-    "core.hooksPath=/dev/null",
-    "-c",
     "commit.gpgSign=false",
     "merge",
     "--quiet",
@@ -292,7 +290,7 @@ const MERGE: &[&str] = &[
 
 /// Whoever is cut off in the middle would leave half of the files.
 fn quiet(git: Git<'_>) -> Git<'_> {
-    git.to_the_end()
+    git.without_hooks().to_the_end()
 }
 
 fn in_the_way(site: &Site<'_>, problem: &Problem) -> Problem {

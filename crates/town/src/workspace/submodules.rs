@@ -131,15 +131,15 @@ pub(crate) fn reset(town: &Town, dir: &Path) -> Result<()> {
         if own_dir(&inside).is_none() || inside.is_symlink() {
             continue;
         }
-        let git = Git::at(&inside, town.around());
-        let quiet = [
-            "-c",
-            "core.hooksPath=/dev/null",
-            "-c",
-            "submodule.recurse=false",
-        ];
+        let git = Git::at(&inside, town.around()).without_hooks();
         let is_clean = git
-            .run(quiet.iter().chain(&["reset", "--quiet", "--hard"]))
+            .run([
+                "-c",
+                "submodule.recurse=false",
+                "reset",
+                "--quiet",
+                "--hard",
+            ])
             .and_then(|_| git.run(["clean", "--quiet", "-ffd"]))
             .and_then(|_| reset(town, &inside));
         if is_clean.is_err() {
