@@ -102,7 +102,7 @@ impl Collected {
             0 => {}
             1 => warnings.push("1 commit that no remote has".to_owned()),
             number if number > MOST_LINES => {
-                warnings.push(format!("more than {MOST_LINES} commits that no remote has"))
+                warnings.push(format!("more than {MOST_LINES} commits that no remote has"));
             }
             number => warnings.push(format!("{number} commits that no remote has")),
         }

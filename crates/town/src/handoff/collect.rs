@@ -94,7 +94,7 @@ fn repository(town: &Town, agent: &Identity, dir: &Path) -> Collected {
     let unknown = worktree.as_ref().err().or(log.as_ref().err());
     let unknown = unknown.filter(|_| workspace::has_worktree(agent));
     Collected {
-        unknown: unknown.map(|problem| problem.to_string()),
+        unknown: unknown.map(ToString::to_string),
         unpushed: log.unwrap_or_default().lines().map(str::to_owned).collect(),
         ..worktree.map_or_else(
             |_| Collected::default(),
