@@ -67,12 +67,10 @@ impl Context {
         Town::open(&root, self.around.clone())
     }
 
-    /// Opens the town for a hook of an agent's program. Some of those wait for three seconds;
-    /// what has to be said must be said by then.
-    pub(crate) fn town_for_hook(&self) -> Result<Town, Problem> {
-        const PATIENCE: Duration = Duration::from_secs(2);
+    /// Opens the town for a hook of an agent's program, which is over after so long.
+    pub(crate) fn town_for_hook(&self, patience: Duration) -> Result<Town, Problem> {
         let around = Surroundings {
-            patience: Patience::lasting(PATIENCE),
+            patience: Patience::lasting(patience),
             ..self.around.clone()
         };
         Town::open(&Town::find(self.town.as_deref(), &around)?, around)

@@ -159,7 +159,10 @@ fn check_socket(town: &Town, _fix: bool) -> Vec<Finding> {
     match containers::list(town) {
         Ok(all) => vec![Finding::ok(
             "socket",
-            format!("{shown} ({} sessions)", all.len()),
+            match all.len() {
+                1 => format!("{shown} (1 session)"),
+                number => format!("{shown} ({number} sessions)"),
+            },
         )],
         Err(problem) => vec![Finding::of("socket", &problem)],
     }

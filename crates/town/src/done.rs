@@ -254,7 +254,7 @@ fn check(
     if let Some(item) = item {
         state.check_own_branch(agent, item)?;
     }
-    if has_commits {
+    if has_commits && !options.force {
         check_submodules(town, &state.dir, &state.commit, &state.base.tip()?)?;
     }
     if state.changed.is_empty() {

@@ -135,6 +135,9 @@ impl<'a> Git<'a> {
         command
             .env_clear()
             .envs(self.around.env.iter().filter(|(name, _)| passes(name)))
+            // What it says and writes is read by us.
+            .env("LC_ALL", "C")
+            .env_remove("LANGUAGE")
             // Nobody is there to type a password: fail instead of hanging.
             .env("GIT_TERMINAL_PROMPT", "0")
             // Who only looks must not keep an agent from its commit.

@@ -32,6 +32,7 @@ pub fn check_known(town: &Town, agent: &Identity) -> Result<()> {
     };
     let is_known = directory::has(town, agent)
         || Work::of(town).hooked(&agent.address())?.is_some()
+        || Work::of(town).molecule(&agent.address())?.is_some()
         || !Sessions::of(town).find(&query)?.is_empty()
         || containers::of_agent(town, agent)?.is_some();
     match is_known {

@@ -162,6 +162,17 @@ impl Town {
         &self.around
     }
 
+    /// The same town for a call that waits so long for others, from now on.
+    #[must_use]
+    pub fn with_patience(&self, time: Duration) -> Self {
+        let mut town = self.clone();
+        town.around.patience = Patience::lasting(time);
+        if let Some(moment) = town.around.patience.until {
+            town.server = town.server.with_deadline(moment);
+        }
+        town
+    }
+
     pub(crate) fn patience(&self) -> Patience {
         self.around.patience
     }

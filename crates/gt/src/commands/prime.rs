@@ -9,6 +9,7 @@ use gt_town::prime::{self, Primed};
 use gt_town::{Town, claim, hook_log, target};
 use serde_json::{Value, json};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Tell an agent who it is, what it has to do, and what was left to it
 ///
@@ -36,9 +37,14 @@ pub(crate) struct PrimeArgs {
     agent: Option<String>,
 }
 
+/// Some programs wait for three seconds: what has to be said must be said by then, and with
+/// what is noted after it the hook must be over.
+const PATIENCE: Duration = Duration::from_secs(2);
+const NOTING: Duration = Duration::from_millis(500);
+
 pub(crate) fn run(args: &PrimeArgs, context: &Context) -> Answer {
     if args.hook {
-        return match context.town_for_hook() {
+        return match context.town_for_hook(PATIENCE) {
             Ok(town) => run_as_hook(&town, context),
             // The program of somebody who is none of ours.
             Err(problem) if context.around().var("GT_ROLE").is_none() => {
@@ -111,7 +117,9 @@ fn run_as_hook(town: &Town, context: &Context) -> Answer {
         } else {
             "session-start"
         };
-        signal::note_report(town, Some(event), None, &report, context).unwrap_or_else(log);
+        // The words are out: what they took is not taken from this.
+        let noted = town.with_patience(NOTING);
+        signal::note_report(&noted, Some(event), None, &report, context).unwrap_or_else(log);
     }
     Ok(ExitCode::SUCCESS)
 }

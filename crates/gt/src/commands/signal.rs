@@ -7,6 +7,7 @@ use gt_town::{Town, hook_log, signal};
 use serde_json::Value;
 use std::io::{IsTerminal, Read};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Note what an agent's hook reports; for hooks, with their JSON on standard input
 ///
@@ -36,9 +37,13 @@ pub(crate) fn run(args: SignalArgs, context: &Context) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Nobody repeats a report, so it has nearly as long as `gt_town::hooks` lets programs wait for
+/// it. Those that wait less go on without it.
+const PATIENCE: Duration = Duration::from_secs(4);
+
 fn note(args: &SignalArgs, context: &Context) -> Result<(), Problem> {
     let report = read_report()?;
-    let town = context.town_for_hook()?;
+    let town = context.town_for_hook(PATIENCE)?;
     note_report(
         &town,
         args.event.as_deref(),

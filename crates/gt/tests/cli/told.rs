@@ -203,7 +203,7 @@ fn what_is_done_to_a_task_is_written_down_with_who_did_it() {
     commit(&env, &dir, "three\n");
     env.gt(&["task", "merge", &id]).fails(1);
     expected.push(format!(
-        "merge_conflict [command by human] human: merge_conflict {id}: it conflicts with main"
+        "merge_conflict [command by human] human found conflicts in {id}: it conflicts with main"
     ));
     env.gt(&["task", "update", &id]).fails(1);
     expected.push(line(

@@ -76,7 +76,7 @@ fn what_git_calls_a_conflict_is_one_also_without_a_file() {
 
 #[test]
 fn the_base_is_one_wherever_it_is_kept() {
-    let (env, bare) = with_bare_remote(&["max"]);
+    let (env, bare) = with_bare_remote(&["max", "amy"]);
     let kept = |into: &str, file: &str| {
         merge_into(&env, into);
         finish(&env, "max", file, "x\n");
@@ -100,6 +100,14 @@ fn the_base_is_one_wherever_it_is_kept() {
     assert_eq!(files(&env, &bare, "main"), merged);
     let tip = env.git(&bare, &["rev-parse", "main"]);
     assert_eq!(fs::read_to_string(&marks).unwrap(), tip);
+    // What the owner takes out again later does not come back from here.
+    env.gt(&["mq", "run"]).ok();
+    env.git(&bare, &["branch", "--force", "main", "main~1"]);
+    let without = files(&env, &bare, "main");
+    finish(&env, "amy", "e.txt", "x\n");
+    env.gt(&["mq", "run"]).ok();
+    let with_e = [without, vec!["e.txt".to_owned()]].concat();
+    assert_eq!(files(&env, &bare, "main"), with_e);
 }
 
 #[test]

@@ -184,7 +184,9 @@ fn a_submodule_is_not_pointed_to_a_commit_that_is_nowhere_else() {
     let refused = env.gt(&DONE).fails(4).stderr;
     assert!(refused.contains("inside of lib"), "{refused}");
     assert!(refused.contains("git -C 'lib' push"), "{refused}");
-    env.git(&lib, &["push", "--quiet", "origin", "HEAD:main"]);
+    // A release that is on no branch is not nowhere.
+    env.git(&lib, &["tag", "v1"]);
+    env.git(&lib, &["push", "--quiet", "origin", "v1"]);
     env.gt(&DONE).ok();
     env.gt(&["mq", "run"]).ok();
     assert_eq!(status(&env, &id), "closed");
@@ -250,6 +252,17 @@ fn what_an_agent_makes_anew_takes_the_place_of_what_it_has_pushed() {
     env.gt(&["work", "update", &id, "--status", "open"]).ok();
     hook();
     env.git(&dir, &["commit", "--quiet", "--amend", "-m", "Best"]);
+    let told = env.gt(&done).ok().stderr;
+    assert!(told.contains("crew/max could not be pushed"), "{told}");
+    assert_eq!(env.git(&bare, &["rev-parse", "crew/max"]), theirs);
+    // Also if the agent has had a look at it, or had it for a while.
+    env.git(&dir, &["checkout", "--quiet", theirs.trim()]);
+    env.git(&dir, &["checkout", "--quiet", "crew/max"]);
+    let own = env.git(&dir, &["rev-parse", "HEAD"]);
+    env.git(&dir, &["reset", "--quiet", "--hard", theirs.trim()]);
+    env.git(&dir, &["reset", "--quiet", "--hard", own.trim()]);
+    env.gt(&["work", "update", &id, "--status", "open"]).ok();
+    hook();
     let told = env.gt(&done).ok().stderr;
     assert!(told.contains("crew/max could not be pushed"), "{told}");
     assert_eq!(env.git(&bare, &["rev-parse", "crew/max"]), theirs);

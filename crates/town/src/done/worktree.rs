@@ -165,7 +165,7 @@ impl<'a> Worktree<'a> {
             return Ok(false);
         };
         let known = self.base.known_remote_commit(branch);
-        let pushed = match known.filter(|known| self.has_replaced(town, known)) {
+        let pushed = match known.filter(|known| self.has_replaced(town, branch, known)) {
             Some(known) => self.base.push_from(&known, &self.commit, branch),
             None => self.base.push(&self.commit, branch),
         };
@@ -175,13 +175,19 @@ impl<'a> Worktree<'a> {
         Ok(true)
     }
 
-    /// Whether the agent had a commit checked out here and has made another of it since, by an
-    /// amendment or a rebase. What somebody else has pushed to its branch is not replaced.
-    fn has_replaced(&self, town: &Town, commit: &str) -> bool {
+    /// Whether a commit was made on the branch here, and another was made of it since, by an
+    /// amendment or a rebase. What somebody else has pushed to the branch is not replaced, even
+    /// if it was taken over here for a while: git notes by what the branch got to each commit.
+    fn has_replaced(&self, town: &Town, branch: &str, commit: &str) -> bool {
+        const MAKING: [&str; 5] = ["commit", "rebase", "cherry-pick", "revert", "am"];
         let git = Git::at(&self.dir, town.around());
-        let had = git.run(["log", "--walk-reflogs", "--format=%H", "HEAD", "--"]);
-        !self.base.contains(&self.commit, commit)
-            && had.is_ok_and(|had| had.lines().any(|had| had == commit))
+        let name = format!("refs/heads/{branch}");
+        let had = git.run(["log", "--walk-reflogs", "--format=%H %gs", &name, "--"]);
+        let is_made = |line: &str| {
+            let how = line.strip_prefix(commit).map(str::trim_start);
+            how.is_some_and(|how| MAKING.iter().any(|word| how.starts_with(word)))
+        };
+        !self.base.contains(&self.commit, commit) && had.is_ok_and(|had| had.lines().any(is_made))
     }
 }
 

@@ -137,6 +137,19 @@ impl<'a> Base<'a> {
         Ok(self.into == MergeInto::Origin && self.behind()?.is_some())
     }
 
+    /// Forgets what was merged here once the remote's branch, which is the base now, has it all:
+    /// what somebody takes out of that later is not to come back from here.
+    pub(super) fn forget_own(&self) {
+        let own = workspace::merged_ref(&self.branch);
+        let Some(commit) = self.commit(&own).filter(|_| self.into == MergeInto::Origin) else {
+            return;
+        };
+        if self.tip().is_ok_and(|tip| self.contains(&tip, &commit)) {
+            // Where it fails the next run does it.
+            let _ = self.git().run(["update-ref", "-d", &own, &commit]);
+        }
+    }
+
     /// Where what [`Base::behind`] gives comes from.
     pub(super) fn other_place(&self) -> &'static str {
         match self.into {

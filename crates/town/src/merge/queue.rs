@@ -100,6 +100,7 @@ impl Queue<'_> {
     /// the remote's own branch became the base: until then nothing else is merged.
     pub(super) fn catch_up(&self) -> Result<()> {
         let Some(other) = self.base.behind()? else {
+            self.base.forget_own();
             return Ok(());
         };
         let branch = &self.base.branch;
@@ -107,7 +108,10 @@ impl Queue<'_> {
         self.progress(&format!("taking over what is new in {branch} {place}"));
         let message = format!("Merge {branch} {place}\n");
         match self.land(&other, &message, None)? {
-            Landed::As(_) => Ok(()),
+            Landed::As(_) => {
+                self.base.forget_own();
+                Ok(())
+            }
             Landed::Outrun => Err(Problem::conflict(format!("{branch} moved too often"))),
             Landed::NotTaken(problem) => Err(problem),
             Landed::Refused(refusal, _) => {

@@ -110,8 +110,11 @@ impl Work {
             Some(repair) => Some(self.get(repair)?),
             None => None,
         };
-        let is_done =
-            |item: &Item| matches!(item.status, work::Status::Closed | work::Status::Blocked);
+        // One that was handed in as well is in nobody's hands.
+        let is_done = |item: &Item| {
+            matches!(item.status, work::Status::Closed | work::Status::Blocked)
+                || item.assignee == Some(merge.refinery())
+        };
         Ok(repair.as_ref().is_none_or(is_done).then_some(repair))
     }
 

@@ -26,7 +26,12 @@ impl Work {
         match self.path.symlink_metadata() {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                self.check_never_there().map(|()| false)
+                match self.check_never_there() {
+                    Ok(()) => Ok(false),
+                    // The mark comes after the database: somebody may have made both just now.
+                    Err(_) if self.path.symlink_metadata().is_ok() => Ok(true),
+                    Err(problem) => Err(problem),
+                }
             }
             Err(error) => Err(unreachable(&self.path, &error)),
         }

@@ -37,7 +37,7 @@ pub fn place(town: &Town, identity: &Identity, dir: &Path, branch: &str) -> Resu
                 .hint("`gt doctor` looks at every rig"),
         );
     }
-    let _lock = lock_repository(town, rig)?;
+    let lock = lock_repository(town, rig)?;
     let git = Git::at(&repository, town.around()).without_hooks();
     if is_broken(town, dir) {
         relink(git, dir);
@@ -47,6 +47,10 @@ pub fn place(town: &Town, identity: &Identity, dir: &Path, branch: &str) -> Resu
         true => switch(town, rig, dir, branch),
         false => add(town, rig, dir, branch),
     };
+    drop(lock);
+    if matches!(&result, Ok(placed) if placed.left.is_some()) {
+        follow(town, dir);
+    }
     result.map_err(|problem| match problem.kind() {
         gt_core::Kind::Failed => Problem::failed(format!("cannot make the worktree of {identity}"))
             .caused_by_problem(&problem),
@@ -58,7 +62,7 @@ pub fn place(town: &Town, identity: &Identity, dir: &Path, branch: &str) -> Resu
 pub fn take_back(town: &Town, identity: &Identity, dir: &Path, placed: &Placed) -> Result<()> {
     let rig = identity.rig().unwrap_or_default();
     let repository = rig::repository(town, rig);
-    let _lock = lock_repository(town, rig)?;
+    let lock = lock_repository(town, rig)?;
     let git = Git::at(&repository, town.around())
         .without_hooks()
         .to_the_end();
@@ -76,12 +80,15 @@ pub fn take_back(town: &Town, identity: &Identity, dir: &Path, placed: &Placed) 
             )));
         }
         here.run([&["switch".to_owned(), "--quiet".to_owned()], &left[..]].concat())?;
-        follow(here, dir);
     }
     if let Some(commit) = &placed.made_at {
         // Only if nothing was added to it.
         let name = format!("refs/heads/{}", placed.branch);
         git.run(["update-ref", "-d", &name, commit])?;
+    }
+    drop(lock);
+    if placed.left.is_some() {
+        follow(town, dir);
     }
     Ok(())
 }
@@ -149,14 +156,15 @@ fn switch(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
         placed.made_at = Some(git.run(["rev-parse", "HEAD"])?);
     }
     placed.left = Some(left);
-    follow(git, dir);
     Ok(placed)
 }
 
 /// Lets the submodules that are checked out follow the branch: those of the branch before
-/// would look like a change. Where a commit cannot be had now, the agent sees that.
-fn follow(git: Git<'_>, dir: &Path) {
+/// would look like a change. Where a commit cannot be had now, the agent sees that. A remote
+/// may be slow, so nobody is held up meanwhile.
+fn follow(town: &Town, dir: &Path) {
     if has_submodules(dir) {
+        let git = Git::at(dir, town.around()).without_hooks();
         let git = git.within(FOLLOW_LIMIT);
         let _ = git.run(["submodule", "--quiet", "update", "--recursive"]);
     }

@@ -60,12 +60,15 @@ fn collect(town: &Town, dir: &Path, before: &str, found: &mut Vec<Submodule>) ->
 }
 
 /// The submodules that a commit of a worktree points to where no remote of theirs has what is
-/// pointed to: whoever takes the commit over cannot have it. Those that another commit, the
-/// base, points to in the same way are nobody's news.
+/// pointed to: whoever takes the commit over cannot have it. What another commit, the base,
+/// points to in the same way is nobody's news, and neither is what it did where both part.
 pub(crate) fn stranded(town: &Town, dir: &Path, commit: &str, base: &str) -> Result<Vec<String>> {
     let mut found = Vec::new();
     let git = Git::at(dir, town.around());
-    let known = pointers(git, base)?;
+    let mut known = pointers(git, base)?;
+    if let Ok(fork) = git.run(["merge-base", base, commit]) {
+        known.extend(pointers(git, &fork)?);
+    }
     let news = pointers(git, commit)?;
     let news = news.into_iter().filter(|pointer| !known.contains(pointer));
     for (path, id) in news {
@@ -95,7 +98,9 @@ fn add_stranded(
     if submodule.run(town, &["cat-file", "-e", id]).is_err() {
         return Ok(());
     }
-    if submodule.count(town, &[id.to_owned()])? > 0 {
+    // A release may be on no branch, and its tag comes with the others.
+    let has_tag = !submodule.run(town, &["tag", "--contains", id])?.is_empty();
+    if !has_tag && submodule.count(town, &[id.to_owned()])? > 0 {
         found.push(submodule.name.clone());
     }
     for (path, id) in pointers(Git::at(&inside, town.around()), id)? {
