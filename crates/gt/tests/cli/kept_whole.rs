@@ -138,3 +138,15 @@ fn the_way_through_work_is_no_work_by_itself() {
     let cards: Vec<&str> = cards.iter().map(id).collect();
     assert_eq!(cards, work);
 }
+
+#[test]
+fn the_molecule_of_one_who_was_removed_can_be_given_up() {
+    let env = TestEnv::with_crew(&["max"]);
+    let attach = ["mol", "attach", "patrol", "--agent", "gastown/max"];
+    env.gt(&attach).ok();
+    env.gt(&["crew", "rm", "max"]).ok();
+    env.gt(&["mol", "detach", "--agent", "gastown/crew/max"])
+        .ok();
+    env.gt(&["mol", "detach", "--agent", "gastown/crew/max"])
+        .fails(3);
+}
