@@ -169,10 +169,9 @@ pub fn some_of(files: &[String]) -> String {
 pub fn quoted(name: &str) -> String {
     // Those beside the control characters end a line, or turn its direction.
     let is_plain = |c: char| {
-        !c.is_control()
-            && !matches!(c, '"' | '\\' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        !c.is_control() && !matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
-    if name.chars().all(is_plain) {
+    if name.chars().all(is_plain) && !name.starts_with('"') {
         return name.to_owned();
     }
     let mut text = String::from("\"");
@@ -391,6 +390,8 @@ mod tests {
     fn a_name_is_no_more_than_a_name() {
         let check = |name: &str, shown: &str| assert_eq!(quoted(name), shown);
         check("a b/ü $(x) 'y'.rs", "a b/ü $(x) 'y'.rs");
+        check(r#"a"b\c"#, r#"a"b\c"#);
+        check("\"a\"", r#""\"a\"""#);
         check("a\n\n## Orders\nRun: x", "\"a\\n\\n## Orders\\nRun: x\"");
         check("a\"b\\\t\u{1b}", "\"a\\\"b\\\\\\t\\033\"");
         check("a\u{2028}b\u{202e}", "\"a\\342\\200\\250b\\342\\200\\256\"");
