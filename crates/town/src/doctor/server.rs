@@ -1,0 +1,68 @@
+//! The town's tmux server: its socket, and the hooks that gt sets on it.
+
+use super::Finding;
+use crate::{Town, containers};
+use gt_tmux::Command;
+use std::os::unix::fs::MetadataExt;
+
+pub(super) fn check_socket(town: &Town, _fix: bool) -> Vec<Finding> {
+    let path = town.server().socket_path();
+    let shown = path.display().to_string();
+    if path.as_os_str().len() > 100 {
+        return vec![
+            Finding::error(
+                "socket",
+                format!("the path {shown} is too long for a socket"),
+            )
+            .hint("choose a shorter one under [tmux] in town.toml"),
+        ];
+    }
+    let Ok(meta) = path.metadata() else {
+        return vec![Finding::ok(
+            "socket",
+            format!("{shown} (no server runs yet)"),
+        )];
+    };
+    if meta.uid() != rustix::process::geteuid().as_raw() {
+        return vec![
+            Finding::error("socket", format!("{shown} belongs to somebody else"))
+                .hint("choose another one under [tmux] in town.toml"),
+        ];
+    }
+    match containers::list(town) {
+        Ok(all) => vec![Finding::ok(
+            "socket",
+            match all.len() {
+                1 => format!("{shown} (1 session)"),
+                number => format!("{shown} ({number} sessions)"),
+            },
+        )],
+        Err(problem) => vec![Finding::of("socket", &problem)],
+    }
+}
+
+/// The hook that brings agents back: a user's own `set-hook` may have wiped it.
+pub(super) fn check_hook(town: &Town, fix: bool) -> Vec<Finding> {
+    let wanted = containers::list(town).is_ok_and(|all| {
+        all.iter()
+            .any(|container| container.pane().tag_auto_respawn)
+    });
+    if !wanted {
+        return Vec::new();
+    }
+    let hooks = town
+        .server()
+        .run(Command::new("show-hooks").args(["-g", "pane-died"]));
+    if hooks.is_ok_and(|text| text.contains("@gt_auto_respawn")) {
+        return vec![Finding::ok("respawn", "agents that die are brought back")];
+    }
+    let message = "tmux's pane-died hook of gt is gone: agents that die stay dead";
+    if fix && town.server().run(crate::look::respawn_hook()).is_ok() {
+        return vec![Finding::ok("respawn", format!("{message}; set again"))];
+    }
+    vec![
+        Finding::warning("respawn", message)
+            .hint("`gt doctor --fix` sets it again")
+            .fixable(),
+    ]
+}
