@@ -6,6 +6,7 @@ use crate::api::{self, Answer, Asked, Event, Says, Usage, Wire};
 use crate::conversation::Turn;
 use crate::directive::Directives;
 use crate::journal::Request;
+use crate::playbook::Playbook;
 use crate::schema;
 use serde_json::Value;
 use std::time::Duration;
@@ -42,6 +43,7 @@ pub(crate) fn decide(
     body: &[u8],
     serial: u64,
     created: i64,
+    playbook: &Playbook,
 ) -> Decision {
     let request = Request {
         method: method.to_owned(),
@@ -71,7 +73,10 @@ pub(crate) fn decide(
     // what a program has to say by itself is not about the last prompt.
     let is_about_prompt = !turn.prompts.is_empty() || turn.tool_results > 0;
     let directives = if asked.has_tools && is_about_prompt {
-        Directives::of(&turn.prompt)
+        let own = Directives::of(&turn.prompt);
+        let has_own = own != Directives::default();
+        let listed = (!has_own).then(|| playbook.find(&asked.items)).flatten();
+        listed.unwrap_or(own)
     } else {
         Directives::default()
     };
@@ -189,7 +194,14 @@ mod tests {
     fn ask(content: &str, tools: bool) -> Decision {
         let tools = if tools { json!([{}]) } else { json!([]) };
         let body = json!({"tools": tools, "messages": [{"role": "user", "content": content}]});
-        decide("POST", "/v1/messages", body.to_string().as_bytes(), 1, 0)
+        decide(
+            "POST",
+            "/v1/messages",
+            body.to_string().as_bytes(),
+            1,
+            0,
+            &Playbook::default(),
+        )
     }
 
     fn said(decision: &Decision) -> &str {
@@ -224,7 +236,14 @@ mod tests {
             {"role": "assistant", "content": "x"},
             {"role": "user", "content": "<task-notification>done</task-notification>"},
         ]});
-        let decision = decide("POST", "/v1/messages", body.to_string().as_bytes(), 1, 0);
+        let decision = decide(
+            "POST",
+            "/v1/messages",
+            body.to_string().as_bytes(),
+            1,
+            0,
+            &Playbook::default(),
+        );
         assert_eq!(decision.request.status, 200);
         assert_eq!(decision.request.prompt, "[[error=500]]");
         assert!(!decision.request.is_message());
@@ -244,7 +263,14 @@ mod tests {
 
     #[test]
     fn a_body_that_is_no_json_is_refused_in_the_formats_own_way() {
-        let decision = decide("POST", "/v1beta/models/g:generateContent", b"{", 1, 0);
+        let decision = decide(
+            "POST",
+            "/v1beta/models/g:generateContent",
+            b"{",
+            1,
+            0,
+            &Playbook::default(),
+        );
         assert_eq!(decision.request.status, 400);
         let Reply::Json(answer) = decision.reply else {
             panic!("a stream");

@@ -15,7 +15,7 @@
 //!
 //! The way of a request: [`server`](FakeModel) reads it with `http`, `answer` decides, asking
 //! `api` what the request says in its wire format, `conversation` and `typed` which part of it
-//! a person typed, and `directive` what that asks for. `journal` notes it down, and only then
+//! a person typed, and `directive` or `playbook` what that asks for. `journal` notes it down, and only then
 //! is it answered. Everything but `server` and `journal` is functions from values to values.
 //!
 //! Directives, log format and recipes for the programs are in the crate's README.
@@ -26,6 +26,7 @@ mod conversation;
 mod directive;
 mod http;
 mod journal;
+mod playbook;
 mod schema;
 mod server;
 mod typed;

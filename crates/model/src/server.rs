@@ -6,6 +6,7 @@
 use crate::answer::{self, Reply};
 use crate::http::{self, EventWriter, Head, HttpError};
 use crate::journal::{Journal, Request, TimedOut};
+use crate::playbook::Playbook;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::fs;
@@ -64,6 +65,7 @@ impl FakeModel {
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
             journal,
+            playbook: Playbook::default(),
             bodies: options.bodies.clone(),
             serial: AtomicU64::new(0),
             connections: Mutex::default(),
@@ -89,6 +91,12 @@ impl FakeModel {
     #[must_use]
     pub fn port(&self) -> u16 {
         self.address.port()
+    }
+
+    /// Answers every conversation that contains `text` by these directives, unless its prompt has
+    /// directives of its own.
+    pub fn answer_where(&self, text: &str, directives: &str) {
+        self.shared.playbook.add(text, directives);
     }
 
     /// What was received so far.
@@ -124,6 +132,7 @@ impl Drop for FakeModel {
 #[derive(Debug)]
 struct Shared {
     journal: Journal,
+    playbook: Playbook,
     bodies: Option<PathBuf>,
     serial: AtomicU64,
     connections: Mutex<Connections>,
@@ -251,7 +260,14 @@ fn request(
 fn answer(out: &mut impl Write, shared: &Shared, head: &Head, body: &[u8]) -> io::Result<()> {
     let now = jiff::Timestamp::now();
     let serial = shared.serial.fetch_add(1, Ordering::Relaxed) + 1;
-    let mut decision = answer::decide(&head.method, &head.target, body, serial, now.as_second());
+    let mut decision = answer::decide(
+        &head.method,
+        &head.target,
+        body,
+        serial,
+        now.as_second(),
+        &shared.playbook,
+    );
     let status = decision.request.status;
     decision.request.at = format!("{now:.3}");
     // A log with a gap would be a false witness, so whoever asked is told.

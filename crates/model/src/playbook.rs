@@ -1,0 +1,58 @@
+//! Directives that a conversation gets from a table instead of from its prompt.
+//!
+//! An agent that is told its work by a hook has no directive in its prompt. A test adds a row per
+//! piece of work: the conversation that contains the row's text is answered by the row's
+//! directives. A prompt with directives of its own takes precedence.
+
+use crate::conversation::Item;
+use crate::directive::Directives;
+use std::sync::{Mutex, PoisonError};
+
+/// Rows of text and directives. Rows can be added while the server runs.
+#[derive(Debug, Default)]
+pub(crate) struct Playbook {
+    rows: Mutex<Vec<(String, Directives)>>,
+}
+
+impl Playbook {
+    pub(crate) fn add(&self, text: &str, directives: &str) {
+        let row = (text.to_owned(), Directives::of(directives));
+        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        rows.push(row);
+    }
+
+    /// Returns the directives of the first row whose text occurs in the conversation.
+    pub(crate) fn find(&self, items: &[Item<'_>]) -> Option<Directives> {
+        let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        let occurs = |text: &str| items.iter().any(|item| contains(item, text));
+        let row = rows.iter().find(|(text, _)| occurs(text))?;
+        Some(row.1.clone())
+    }
+}
+
+fn contains(item: &Item<'_>, wanted: &str) -> bool {
+    match item {
+        Item::User { text, .. } | Item::Program(text) | Item::Aside(text) => text.contains(wanted),
+        Item::ToolResult | Item::Model => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_row_whose_text_occurs_gives_the_directives() {
+        let playbook = Playbook::default();
+        playbook.add("work: a", "[[text=first]]");
+        playbook.add("work: b", "[[text=second]]");
+        let find = |items: &[Item<'_>]| playbook.find(items).and_then(|found| found.text);
+        let told = Item::Aside("your work: b");
+        assert_eq!(
+            find(&[told, Item::user("begin")]),
+            Some("second".to_owned())
+        );
+        assert_eq!(find(&[Item::user("work: a")]), Some("first".to_owned()));
+        assert_eq!(find(&[Item::user("work: c"), Item::Model]), None);
+    }
+}
