@@ -53,12 +53,7 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
     let conversation = report["session_id"].as_str();
     if let Some(id) = conversation {
         batch = batch
-            .then(
-                Command::new("display-message")
-                    .arg("-p")
-                    .target(target.clone())
-                    .arg("#{@gt_session} #{@gt_harness_session}"),
-            )
+            .then(ask(target.clone(), LIFE_AND_CONVERSATION))
             .then(set(tag::HARNESS_SESSION, id));
     }
     if let (Event::Prompt, Some(prompt)) = (event, report["prompt"].as_str()) {
@@ -155,6 +150,9 @@ fn only_of(life: &LifeId, target: &SessionName, batch: &Batch) -> Batch {
 const BEFORE: &str = "#{?#{&&:#{==:#{@gt_state_source},gt},#{==:#{@gt_state_reason},its turn was interrupted}},busy,#{@gt_state}} #{@gt_resumer} #{?#{==:#{@gt_state},waiting},#{@gt_state_reason},}";
 /// And after it: the state, whether it is being stopped, its life, and the agent.
 const AFTER: &str = "#{@gt_state} #{==:#{@gt_leaving},#{@gt_session}} #{@gt_session} #{@gt_agent}";
+
+/// The session that is there, and its conversation before a report.
+const LIFE_AND_CONVERSATION: &str = "#{@gt_session} #{@gt_harness_session}";
 
 /// What a hook's word has changed: tmux says both in one go, so that of those who say the
 /// same only one has changed it.
@@ -418,6 +416,24 @@ fn outlasting(states: &[(State, Option<i64>)], now: i64) -> Option<String> {
         .iter()
         .map(is)
         .reduce(|any, one| format!("#{{||:{any},{one}}}"))
+}
+
+/// Notes which conversation the agent of this container has, and nothing else.
+pub fn note_conversation(town: &Town, container: &str, id: &str) -> Result<()> {
+    let target =
+        SessionName::try_from(container).map_err(|error| Problem::usage(error.to_string()))?;
+    let set = Command::new("set-option").target(target.clone());
+    let batch = Batch::from(ask(target.clone(), LIFE_AND_CONVERSATION))
+        .then(set.args([tag::HARNESS_SESSION, id]));
+    let batch = match own_life(town, container) {
+        Some(life) => only_of(&life, &target, &batch),
+        None => return Ok(()),
+    };
+    let answer = apply(town, batch)?;
+    match answer.strip_prefix(OF_THIS_LIFE) {
+        Some(before) => remember_conversation(town, before, id),
+        None => Ok(()),
+    }
 }
 
 /// Writes a conversation's id into the journal when it is new: the tag is lost with the

@@ -79,9 +79,21 @@ pub(crate) fn run(args: &PrimeArgs, context: &Context) -> Answer {
         // A person who only looks takes nothing away from the agent.
         if context.around().var("GT_ROLE") == Some(agent.address().as_str()) {
             prime::settle(&town, &primed)?;
+            note_conversation(&town, context);
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Notes the conversation that an agent's environment names: its program may have no hooks
+/// that tell it.
+fn note_conversation(town: &Town, context: &Context) {
+    let around = context.around();
+    let container = around.var("GT_SESSION");
+    if let (Some(container), Some(id)) = (container, signal::conversation_of(around)) {
+        let noted = gt_town::signal::note_conversation(town, container, id);
+        noted.unwrap_or_else(|problem| hook_log::note(town, "prime", &problem));
+    }
 }
 
 /// An agent is waiting: whatever goes wrong is told to it, and holds up nothing.

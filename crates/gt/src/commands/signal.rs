@@ -3,8 +3,8 @@ use crate::context::Context;
 use clap::Args;
 use gt_core::Problem;
 use gt_core::signal::Event;
-use gt_town::{Town, hook_log, signal};
-use serde_json::Value;
+use gt_town::{Surroundings, Town, hook_log, signal};
+use serde_json::{Value, json};
 use std::io::{IsTerminal, Read};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -69,6 +69,7 @@ pub(super) fn note_report(
         let words: Vec<&str> = Event::words().collect();
         Problem::usage(format!("there is no event {word:?}")).hint(words.join(", "))
     })?;
+    let report = &with_conversation(report, context.around());
     let given = session.or_else(|| context.around().var("GT_SESSION"));
     let container = match given {
         Some(container) => Some(container.to_owned()),
@@ -81,6 +82,29 @@ pub(super) fn note_report(
     let container =
         container.ok_or_else(|| Problem::not_found("no container has this conversation"))?;
     signal::note(town, &container, event, report)
+}
+
+/// The variables in which Claude Code tells its conversation: older releases, newer ones.
+const CONVERSATION: [&str; 2] = ["CLAUDE_SESSION_ID", "CLAUDE_CODE_SESSION_ID"];
+
+/// The conversation that the environment of this process names.
+pub(super) fn conversation_of(around: &Surroundings) -> Option<&str> {
+    CONVERSATION.iter().find_map(|name| around.var(name))
+}
+
+/// The report with the conversation's id from the environment, where it names none itself.
+fn with_conversation(report: &Value, around: &Surroundings) -> Value {
+    let mut report = report.clone();
+    let Some(id) = conversation_of(around).filter(|_| !report["session_id"].is_string()) else {
+        return report;
+    };
+    if report.is_null() {
+        report = json!({});
+    }
+    if let Some(fields) = report.as_object_mut() {
+        fields.insert("session_id".to_owned(), id.into());
+    }
+    report
 }
 
 pub(super) fn read_report() -> Result<Value, Problem> {

@@ -24,10 +24,10 @@ pub(crate) struct SyncArgs {
     /// Only say what would be written
     #[arg(long)]
     dry_run: bool,
-    /// Say it also where everything agrees
+    /// Say it also where everything agrees [env: VERBOSE=1]
     #[arg(long, short)]
     verbose: bool,
-    /// Another file for the index than <town>/.sessions/index.db
+    /// Another file for the index than <town>/.sessions/index.db [env: DATABASE_PATH]
     #[arg(long, value_name = "PATH")]
     database: Option<PathBuf>,
     /// Called by a hook of tmux's
@@ -45,8 +45,15 @@ pub(crate) fn run(args: SyncArgs, context: &Context) -> Answer {
     let began = Instant::now();
     let town = context.town()?;
     let mut sessions = Sessions::of(&town);
+    // tmux and handoffs call it in environments that are not the caller's own.
+    let is_by_hand = !args.hook && args.settle.is_none();
+    let variable = |name| context.around().var(name).filter(|_| is_by_hand);
+    let database = args
+        .database
+        .or_else(|| variable("DATABASE_PATH").map(PathBuf::from));
+    let verbose = args.verbose || variable("VERBOSE").is_some_and(is_on);
     // To tell what would be written no file has to be made.
-    if let Some(path) = args.database.filter(|_| !args.dry_run) {
+    if let Some(path) = database.filter(|_| !args.dry_run) {
         sessions = sessions.with_database(&context.around().current_dir.join(path));
     }
     if let Some(life) = args.settle {
@@ -72,9 +79,14 @@ pub(crate) fn run(args: SyncArgs, context: &Context) -> Answer {
         let milliseconds = began.elapsed().as_secs_f64() * 1000.0;
         output::json(&document(&synced, milliseconds))?;
     } else {
-        tell(&synced, args.verbose)?;
+        tell(&synced, verbose)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether a variable switches something on.
+fn is_on(value: &str) -> bool {
+    !matches!(value, "0" | "false" | "no" | "off")
 }
 
 /// A server that ends sends TERM to what its hooks have started; just then there is

@@ -130,3 +130,35 @@ fn a_late_report_of_an_earlier_life_is_not_the_next_ones() {
     report(&now, "Stop", "NEW");
     assert_eq!(tags(), "idle NEW");
 }
+
+#[test]
+fn conversation_is_captured_from_claude_session_id() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["start", "gastown/max", "--no-prompt"]).ok();
+    let life = env.agent("gastown/crew/max")["session"].clone();
+    let conversation = || env.format("gt-crew-max", "#{@gt_harness_session}");
+    let as_agent = |variable: &str, id: &str, words: &[&str]| {
+        let mut command = env.gt_command(words);
+        command
+            .env("GT_SESSION", "gt-crew-max")
+            .env("GT_ROLE", "gastown/crew/max")
+            .env("GT_SESSION_UUID", life.as_str().unwrap())
+            .env(variable, id);
+        run(&mut command).ok()
+    };
+    // A hook whose report does not name it, and a prime that the agent runs itself.
+    as_agent(
+        "CLAUDE_SESSION_ID",
+        "one",
+        &["signal", "prompt", "--strict"],
+    );
+    assert_eq!(conversation(), "one");
+    as_agent("CLAUDE_CODE_SESSION_ID", "two", &["prime"]);
+    assert_eq!(conversation(), "two");
+    let known = &crate::remembered::lives(&env, &["--limit", "1"])[0];
+    assert_eq!(known["harness_session_id"], "two", "{known}");
+    // One who only looks does not speak for the agent.
+    let mut looked = env.gt_command(&["prime", "--agent", "gastown/max"]);
+    run(looked.env("CLAUDE_SESSION_ID", "three")).ok();
+    assert_eq!(conversation(), "two");
+}

@@ -146,6 +146,53 @@ fn a_life_is_recorded_from_its_first_byte_on() {
 }
 
 #[test]
+fn replay_with_step_shows_only_that_step() {
+    let env = town();
+    // It says more only when it is told to, so that each word is in its own second.
+    let line = "echo before; read x; echo within; read x; echo after; exec cat";
+    let id = start_line(&env, "mayor", line);
+    wait_recorded(&env, &id, "before");
+    let next_second = || {
+        let began = Instant::now();
+        wait_until("more than a second has gone by", PATIENCE, || {
+            (began.elapsed() > Duration::from_millis(1200)).then_some(())
+        });
+    };
+    next_second();
+    env.gt(&["step", "start", "build", "--ref", "he-1.2", "--life", &id])
+        .ok();
+    env.gt(&["keys", "mayor", "Enter"]).ok();
+    wait_recorded(&env, &id, "within");
+    env.gt(&["step", "done", "build", "--life", &id]).ok();
+    next_second();
+    env.gt(&["keys", "mayor", "Enter"]).ok();
+    wait_recorded(&env, &id, "after");
+    for step in ["build", "he-1.2", "1"] {
+        let text = env.gt(&["sessions", "replay", &id, "--step", step]).ok();
+        assert!(text.stdout.contains("within"), "{step}: {}", text.stdout);
+        assert!(!text.stdout.contains("before"), "{step}: {}", text.stdout);
+        assert!(!text.stdout.contains("after"), "{step}: {}", text.stdout);
+    }
+    let told = env.json(&["sessions", "replay", &id, "--step", "build"]);
+    assert_eq!(told["step"]["name"], "build", "{told}");
+    // A terminal gets what came before, too.
+    let dumped = env.gt(&["sessions", "replay", &id, "--step", "build", "--dump"]);
+    let dumped = dumped.ok().stdout;
+    assert!(
+        dumped.contains("before") && !dumped.contains("after"),
+        "{dumped}"
+    );
+    let refused = env
+        .gt(&["sessions", "replay", &id, "--step", "test"])
+        .fails(3);
+    assert!(
+        refused.stderr.contains("its steps: build"),
+        "{}",
+        refused.stderr
+    );
+}
+
+#[test]
 fn nobody_is_recorded_who_should_not_be() {
     let env = town();
     let id = start_line(&env, "deacon", "echo hello; exec cat");

@@ -124,6 +124,28 @@ fn what_is_remembered_agrees_with_tmux_after_a_sync() {
 }
 
 #[test]
+fn sync_honours_the_documented_variables() {
+    let mut env = TestEnv::with_town();
+    env.gt(&["start", "mayor"]).ok();
+    let database = env.path("test.sqlite");
+    env.set("VERBOSE", "1");
+    env.set("DATABASE_PATH", database.to_str().unwrap());
+    assert_eq!(env.gt(&["sync"]).ok().stdout, "Everything agrees.\n");
+    let made = fs::read(&database).unwrap();
+    assert!(made.starts_with(b"SQLite format 3"));
+    // A file that is no index of gt's is left as it is.
+    let own = env.path("own.sqlite");
+    fs::write(&own, "SQLite format 3\0 of another program").unwrap();
+    env.set("DATABASE_PATH", own.to_str().unwrap());
+    env.gt(&["sync"]).fails(4);
+    // What tmux's hooks run takes no notice of it.
+    env.gt(&["sync", "--hook"]).ok();
+    env.set("VERBOSE", "0");
+    env.set("DATABASE_PATH", "");
+    assert_eq!(env.gt(&["sync"]).ok().stdout, "");
+}
+
+#[test]
 fn tmux_says_by_itself_what_comes_and_goes() {
     let env = TestEnv::with_crew(&["max"]);
     env.gt(&["start", "mayor", "deacon", "gastown/max"]).ok();

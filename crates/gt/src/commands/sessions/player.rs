@@ -1,5 +1,6 @@
 //! Plays a recording in the terminal, at its own pace, and leaves the terminal as it was.
 
+use super::replay::Span;
 use crate::raw_mode::RawMode;
 use gt_core::Problem;
 use gt_core::cast::view::Screen;
@@ -22,6 +23,8 @@ pub(super) struct Pace {
 pub(super) struct Player<'a> {
     /// Absent: all at once.
     pace: Option<Pace>,
+    /// What comes before is shown at once, and nothing after it.
+    span: Span,
     cancel: &'a Cancel,
     screen: Screen,
     /// Keys are read while it lives.
@@ -40,10 +43,11 @@ enum Key {
 }
 
 impl<'a> Player<'a> {
-    pub(super) fn new(pace: Option<Pace>, cancel: &'a Cancel) -> Self {
+    pub(super) fn new(pace: Option<Pace>, span: Span, cancel: &'a Cancel) -> Self {
         let has_keys = pace.is_some() && stdin().is_terminal();
         Player {
             pace,
+            span,
             cancel,
             screen: Screen::default(),
             // Without keys it plays all the same.
@@ -77,6 +81,9 @@ impl<'a> Player<'a> {
     }
 
     fn event(&mut self, event: &Event) -> io::Result<ControlFlow<()>> {
+        if event.at > self.span.to {
+            return Ok(ControlFlow::Break(()));
+        }
         let text = match (&event.what, event.what.remark()) {
             (What::Output(text), _) => self.screen.push(text),
             (_, Some(remark)) => {
@@ -86,7 +93,9 @@ impl<'a> Player<'a> {
             // The terminal's size is its owner's business.
             _ => return Ok(ControlFlow::Continue(())),
         };
-        if self.wait_for(event)?.is_break() {
+        if event.at < self.span.from {
+            self.at = event.at;
+        } else if self.wait_for(event)?.is_break() {
             return Ok(ControlFlow::Break(()));
         }
         show(&text)?;

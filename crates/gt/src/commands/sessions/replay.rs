@@ -6,7 +6,7 @@ use crate::output;
 use clap::Args;
 use gt_core::cast::view::Plain;
 use gt_core::cast::{Event, What};
-use gt_core::record::Record;
+use gt_core::record::{Record, Step};
 use gt_core::{Problem, Role};
 use gt_town::recording::{Recording, Recordings, Summary};
 use gt_town::sessions::Sessions;
@@ -34,11 +34,16 @@ pub(crate) struct ReplayArgs {
     /// No pause is longer than so many seconds; 0 leaves them as they were
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = number)]
     idle_limit: f64,
+    /// Only one step: its name, its reference or its number in `gt step list`
+    ///
+    /// A terminal gets what came before it at once, so that the picture is right.
+    #[arg(long, value_name = "STEP")]
+    step: Option<String>,
     /// Write all of it at once, as a terminal would get it
     #[arg(long)]
     dump: bool,
     /// Write it as one asciicast v2 file, unchanged; `-` is stdout
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["dump", "speed", "idle_limit"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["dump", "speed", "idle_limit", "step"])]
     export: Option<PathBuf>,
 }
 
@@ -71,14 +76,26 @@ pub(super) fn run(
             false => Ok(()),
         };
     }
+    let step = args.step.as_deref();
+    let step = step
+        .map(|wanted| find_step(sessions, &life, wanted))
+        .transpose()?;
+    let span = match &step {
+        Some(step) => span(step, &recording)?,
+        None => Span::ALL,
+    };
     if context.json {
-        let mut document = document(&life, recording.path(), &recording.summary()?);
+        let summary = summary(&recording, span)?;
+        let mut document = document(&life, recording.path(), &summary);
         document["bytes"] = json!(recording.bytes());
+        if let Some(step) = &step {
+            document["step"] = json!(step);
+        }
         return output::json(&document);
     }
     let is_terminal = std::io::stdout().is_terminal();
     if !is_terminal && !args.dump {
-        return print_text(&recording);
+        return print_text(&recording, span);
     }
     let is_at_once = args.dump || args.speed == 0.0;
     let pace = (!is_at_once).then_some(Pace {
@@ -89,7 +106,63 @@ pub(super) fn run(
         warn_if_too_small(&recording)?;
     }
     context.catch_interrupts();
-    Player::new(pace, &context.around().cancel).play(&recording)
+    Player::new(pace, span, &context.around().cancel).play(&recording)
+}
+
+/// A part of a recording, in seconds since its beginning.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    pub(super) from: f64,
+    pub(super) to: f64,
+}
+
+impl Span {
+    const ALL: Span = Span {
+        from: 0.0,
+        to: f64::INFINITY,
+    };
+
+    fn holds(&self, at: f64) -> bool {
+        (self.from..=self.to).contains(&at)
+    }
+}
+
+fn find_step(sessions: &Sessions, life: &Record, wanted: &str) -> Result<Step, Problem> {
+    let told = sessions.steps(&life.id)?;
+    let steps = match told.is_empty() {
+        true => life.steps.clone().unwrap_or_default(),
+        false => told,
+    };
+    let number = wanted.parse::<usize>().ok();
+    // The last one of a name: a step may have been begun again.
+    let named = |step: &&Step| step.name == wanted || step.reference.as_deref() == Some(wanted);
+    let named = steps.iter().rev().find(named);
+    let numbered = || steps.get(number?.checked_sub(1)?);
+    named.or_else(numbered).cloned().ok_or_else(|| {
+        let names: Vec<&str> = steps.iter().map(|step| step.name.as_str()).collect();
+        let problem = Problem::not_found(format!("{} has no step {wanted:?}", life.id));
+        match names.is_empty() {
+            true => problem.hint("it reported no steps; agents do so with `gt step start NAME`"),
+            false => problem.hint(format!("its steps: {}", names.join(", "))),
+        }
+    })
+}
+
+/// Where a step is in the recording. Recordings know when they began to the second.
+fn span(step: &Step, recording: &Recording) -> Result<Span, Problem> {
+    let unknown = || Problem::failed("the recording does not say when it began");
+    let began = recording.header()?.timestamp.ok_or_else(unknown)?;
+    let seconds = |time: &str| {
+        let time: jiff::Timestamp = time.parse().ok()?;
+        let since = time.as_millisecond() - began.checked_mul(1000)?;
+        Some(jiff::SignedDuration::from_millis(since).as_secs_f64())
+    };
+    let from = seconds(&step.started_at).ok_or_else(unknown)?;
+    let to = step.completed_at.as_deref().and_then(seconds);
+    Ok(Span {
+        from: (from - 1.0).max(0.0),
+        to: to.unwrap_or(f64::INFINITY),
+    })
 }
 
 fn document(life: &Record, file: &Path, summary: &Summary) -> serde_json::Value {
@@ -173,12 +246,32 @@ fn write_cast(
     Ok(written.and_then(|()| out.flush()))
 }
 
+/// A part of it in numbers: `seconds` is from the part's first event to its last.
+fn summary(recording: &Recording, span: Span) -> Result<Summary, Problem> {
+    let mut summary = Summary::default();
+    let mut first = None;
+    recording.each(|event| {
+        if span.holds(event.at) {
+            first.get_or_insert(event.at);
+            summary.add(&event);
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    if span.from > 0.0 {
+        summary.seconds -= first.unwrap_or_default();
+    }
+    Ok(summary)
+}
+
 /// The text alone, for files and pipes.
-fn print_text(recording: &Recording) -> Result<(), Problem> {
+fn print_text(recording: &Recording, span: Span) -> Result<(), Problem> {
     let mut plain = Plain::default();
     let mut out = BufWriter::new(std::io::stdout().lock());
     let mut written = Ok(());
-    recording.each(|Event { what, .. }| {
+    recording.each(|Event { at, what }| {
+        if !span.holds(at) {
+            return Ok(ControlFlow::Continue(()));
+        }
         let text = match (&what, what.remark()) {
             (What::Output(text), _) => plain.push(text),
             (_, Some(remark)) => format!("{}[{remark}]\n", plain.interrupt()),
