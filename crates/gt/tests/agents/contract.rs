@@ -1,8 +1,8 @@
 //! The whole contract with a real program: its own hooks tell it how things stand, and
 //! its own tools hand over and hand in.
 
-use crate::each;
 use crate::stage::{PATIENCE, Stage};
+use crate::{each, every};
 use gt_tmux::testing::wait_until;
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
@@ -174,7 +174,7 @@ fn start_with_a_poem(stage: &Stage, args: &[&str]) -> bool {
 #[test]
 #[ignore = "needs the real programs: make test-agents"]
 fn what_a_hook_says_reaches_the_model() {
-    each("prime", |stage| {
+    every("prime", |stage| {
         if !start_with_a_poem(stage, &[]) {
             return;
         }

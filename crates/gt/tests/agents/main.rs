@@ -3,8 +3,8 @@
 //! Not part of a plain `cargo test`: `make test-agents` installs the pinned programs
 //! and runs this, where the machine allows it in a network name space that has only
 //! loopback. The judge is the server's log: what it received is what the agent was
-//! given. `GT_AGENTS_FULL=1` sends as many messages as the project promises; without
-//! it a fraction of them.
+//! given. `GT_AGENTS_FULL=1` sends as many messages as the project promises, to all programs;
+//! without it a fraction of them, and most checks leave out the programs that are slow to start.
 
 #![expect(
     clippy::unwrap_used,
@@ -24,18 +24,31 @@ mod task;
 mod usage;
 
 use gt_tmux::testing::wait_until;
-use program::PROGRAMS;
+use program::{PROGRAMS, Program};
 use rustix::process::{Pid, Signal};
 use stage::{PATIENCE, Stage};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
 /// Runs a check for every program, or says which is not there. `GT_AGENTS_ONLY` names
-/// the one to look at.
+/// the one to look at. Without `GT_AGENTS_FULL` the slow programs are left out: they have
+/// the checks that call [`every`].
 fn each(what: &str, check: impl Fn(&Stage)) {
+    let full = is_full() || std::env::var_os("GT_AGENTS_ONLY").is_some();
+    run(what, check, |program| full || !program.slow);
+}
+
+/// Runs a check for every program also in the quick run: one that no other check implies.
+fn every(what: &str, check: impl Fn(&Stage)) {
+    run(what, check, |_| true);
+}
+
+fn run(what: &str, check: impl Fn(&Stage), included: impl Fn(&Program) -> bool) {
     let only = std::env::var("GT_AGENTS_ONLY").ok();
-    let wanted = |harness: &str| only.as_deref().is_none_or(|only| only == harness);
-    for program in PROGRAMS.iter().filter(|program| wanted(program.harness)) {
+    let wanted = |program: &&Program| {
+        included(program) && only.as_deref().is_none_or(|only| only == program.harness)
+    };
+    for program in PROGRAMS.iter().filter(wanted) {
         let began = Instant::now();
         match Stage::new(program) {
             Some(stage) => {
@@ -54,12 +67,13 @@ fn each(what: &str, check: impl Fn(&Stage)) {
     }
 }
 
+fn is_full() -> bool {
+    std::env::var_os("GT_AGENTS_FULL").is_some()
+}
+
 /// As many as promised, or fewer in the quick run.
 fn count(full: usize, quick: usize) -> usize {
-    match std::env::var_os("GT_AGENTS_FULL") {
-        Some(_) => full,
-        None => quick,
-    }
+    if is_full() { full } else { quick }
 }
 
 #[test]
@@ -83,7 +97,7 @@ fn it_comes_up_through_its_real_dialogs() {
 #[test]
 #[ignore = "needs the real programs: make test-agents"]
 fn it_comes_up_in_a_fresh_home() {
-    each("start", |stage| {
+    every("start", |stage| {
         stage.start(&[]);
         // The first prompt is the beacon, and it arrived.
         stage.wait_prompt("[GAS TOWN] crew max");
@@ -95,7 +109,7 @@ fn it_comes_up_in_a_fresh_home() {
 #[test]
 #[ignore = "needs the real programs: make test-agents"]
 fn it_goes_on_with_its_conversation_after_a_crash_of_the_server() {
-    each("restore", |stage| {
+    every("restore", |stage| {
         stage.start(&["--no-prompt"]);
         let sent = ["the first words", "the second words", "the third words"].map(String::from);
         stage.nudge(&sent[0]);
@@ -167,7 +181,7 @@ fn messages(count: usize) -> Vec<String> {
 #[test]
 #[ignore = "needs the real programs: make test-agents"]
 fn messages_arrive_once_whole_and_in_order() {
-    each("messages", |stage| {
+    every("messages", |stage| {
         stage.start(&["--no-prompt"]);
         let sent = messages(count(100, 20));
         for text in &sent {
@@ -205,7 +219,7 @@ fn twenty_writers_at_once_are_not_mixed() {
 #[test]
 #[ignore = "needs the real programs: make test-agents"]
 fn a_permission_dialog_is_never_answered_by_a_message() {
-    each("dialog", |stage| {
+    every("dialog", |stage| {
         stage.ask_for_permissions();
         stage.start(&["--no-prompt", "--ask-permissions"]);
         stage.nudge(stage.program().ask);

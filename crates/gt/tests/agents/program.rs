@@ -12,6 +12,8 @@ pub(crate) struct Program {
     binary: &'static str,
     /// Run by node.
     script: bool,
+    /// It takes seconds to start: the quick run leaves it out of most checks.
+    pub(crate) slow: bool,
     /// The user's own settings: path under HOME, and text with `{url}`.
     pub(crate) settings: Files,
     /// What answers all its first questions but the one about the folder, with
@@ -34,6 +36,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
         harness: "claude",
         binary: "claude-bin/claude",
         script: false,
+        slow: false,
         settings: &[],
         answers: Some(&[(
             ".claude.json",
@@ -57,6 +60,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
         harness: "codex",
         binary: "codex-bin/vendor/*/bin/codex",
         script: false,
+        slow: false,
         settings: &[(
             ".codex/config.toml",
             "model = 'gpt-fake'\nmodel_provider = 'fake'\ncheck_for_update_on_startup = false\n\
@@ -73,6 +77,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
         harness: "opencode",
         binary: "opencode-bin/bin/opencode",
         script: false,
+        slow: true,
         settings: &[
             (
                 ".config/opencode/opencode.json",
@@ -106,6 +111,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
         harness: "gemini",
         binary: "@google/gemini-cli/bundle/gemini.js",
         script: true,
+        slow: true,
         settings: &[],
         answers: Some(&[(
             ".gemini/settings.json",

@@ -28,6 +28,19 @@ pub(crate) struct Stage {
 impl Stage {
     /// A town with one crew worker on this program; `None` if it is not installed.
     pub(crate) fn new(program: &'static Program) -> Option<Self> {
+        Self::with_source(program, |stage, source| {
+            stage.git(
+                source,
+                &["commit", "--quiet", "--allow-empty", "-m", "Begin"],
+            );
+        })
+    }
+
+    /// A town whose rig is a copy of the repository that `make_source` fills.
+    pub(crate) fn with_source(
+        program: &'static Program,
+        make_source: impl Fn(&Stage, &Path),
+    ) -> Option<Self> {
         let line = program.command_line()?;
         let folder = tempfile::Builder::new()
             .prefix("gta")
@@ -49,28 +62,8 @@ impl Stage {
         stage.ok(&["init", "--harness", program.harness]);
         let source = stage.path("source");
         std::fs::create_dir(&source).unwrap();
-        for args in [
-            &["init", "--quiet", "--initial-branch=main"][..],
-            &[
-                "-c",
-                "user.name=t",
-                "-c",
-                "user.email=t@localhost",
-                "commit",
-                "--quiet",
-                "--allow-empty",
-                "-m",
-                "Begin",
-            ],
-        ] {
-            let status = stage
-                .command("git")
-                .args(args)
-                .current_dir(&source)
-                .status()
-                .unwrap();
-            assert!(status.success());
-        }
+        stage.git(&source, &["init", "--quiet", "--initial-branch=main"]);
+        make_source(&stage, &source);
         stage.ok(&["rig", "add", "gastown", "source", "--prefix", "gt"]);
         stage.ok(&["crew", "add", "max"]);
         Some(stage)
@@ -128,6 +121,31 @@ impl Stage {
             .current_dir(self.folder.path())
             .stdin(Stdio::null());
         command
+    }
+
+    /// Runs git with an identity, and returns its output.
+    #[track_caller]
+    pub(crate) fn git(&self, folder: &Path, args: &[&str]) -> String {
+        let identity = ["-c", "user.name=t", "-c", "user.email=t@localhost"];
+        let output = self
+            .command("git")
+            .args(identity)
+            .args(args)
+            .current_dir(folder)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "git {args:?}: {output:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Answers the conversations that contain `text` by these shell commands, one call each.
+    pub(crate) fn runs_where(&self, text: &str, commands: &[&str]) {
+        let call = |command: &&str| {
+            let arguments = serde_json::json!({"command": command, "description": "as asked"});
+            format!("[[tool=Bash {arguments}]]")
+        };
+        let calls: String = commands.iter().map(call).collect();
+        self.model.answer_where(text, &calls);
     }
 
     pub(crate) fn gt(&self, args: &[&str]) -> Output {

@@ -1,7 +1,7 @@
 //! What a life took, by the transcripts of the real programs, against what the model
 //! server had reported.
 
-use crate::each;
+use crate::every;
 use crate::stage::{PATIENCE, Stage};
 use gt_model::{Api, Request};
 use gt_tmux::testing::wait_until;
@@ -69,7 +69,7 @@ fn one_life(stage: &Stage, args: &[&str], message: &str) -> Value {
 #[test]
 #[ignore = "needs the real programs: make test-agents"]
 fn a_life_counts_what_the_model_reported() {
-    each("usage", |stage| {
+    every("usage", |stage| {
         let first = one_life(stage, &[], "count this");
         let model = first["usage"]["model"].as_str().unwrap().to_owned();
         let requests = stage.requests();
