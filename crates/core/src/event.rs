@@ -12,8 +12,8 @@ mod text;
 pub use state::{asks_another, begun, resumed};
 pub use table::{KINDS, Kind, OTHER, kind_of};
 
-use crate::Problem;
 use crate::state::Source;
+use crate::{Caller, Problem};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -60,7 +60,8 @@ pub struct Event {
     pub source: String,
     #[serde(rename = "type")]
     pub kind: String,
-    /// Who did it, or whom it happened to: an address, or `gt`.
+    /// Who caused it: a person by login name, an agent by address, or `gt` for an automatic
+    /// action. Of what an agent does by itself (its sessions and turns), that agent.
     pub actor: String,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub payload: Map<String, Value>,
@@ -69,13 +70,18 @@ pub struct Event {
 }
 
 impl Event {
-    /// An event of this type, seen by whom the table says.
-    pub fn new(kind: &str, actor: impl Into<String>) -> Self {
+    /// Creates an event of this type, caused by this caller. Its visibility is the table's.
+    pub fn new(kind: &str, actor: impl Into<Caller>) -> Self {
+        Self::emitted(kind, actor.into().as_str())
+    }
+
+    /// Creates an event whose actor is given from outside (`gt events emit`).
+    pub fn emitted(kind: &str, actor: &str) -> Self {
         Event {
             ts: String::new(),
             source: "gt".to_owned(),
             kind: kind.to_owned(),
-            actor: actor.into(),
+            actor: actor.to_owned(),
             payload: Map::new(),
             visibility: kind_of(kind).visibility,
         }
@@ -328,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_line_of_the_log_has_the_documented_shape() {
-        let mut event = Event::new("session_start", "mayor").with("session_id", "a");
+        let mut event = Event::emitted("session_start", "mayor").with("session_id", "a");
         event = event.with("rig", Value::Null);
         event.ts = "2026-01-17T01:00:00.000Z".into();
         let line = serde_json::to_string(&event).unwrap();
@@ -408,14 +414,14 @@ mod tests {
 
     #[test]
     fn what_comes_from_outside_is_checked() {
-        let good = Event::new("deploy_2", "ci");
+        let good = Event::emitted("deploy_2", "ci");
         assert!(good.check().is_ok());
         for kind in ["", "Deploy", "a b", "a*", "_a", "ä", &"a".repeat(65)] {
-            assert!(Event::new(kind, "ci").check().is_err(), "{kind}");
+            assert!(Event::emitted(kind, "ci").check().is_err(), "{kind}");
         }
-        assert!(Event::new("deploy", "").check().is_err());
-        assert!(Event::new("deploy", "a\u{1b}[2J").check().is_err());
-        let large = Event::new("deploy", "ci").with("text", "x".repeat(LARGEST_PAYLOAD));
+        assert!(Event::emitted("deploy", "").check().is_err());
+        assert!(Event::emitted("deploy", "a\u{1b}[2J").check().is_err());
+        let large = Event::emitted("deploy", "ci").with("text", "x".repeat(LARGEST_PAYLOAD));
         assert!(large.check().is_err());
     }
 }

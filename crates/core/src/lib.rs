@@ -12,6 +12,7 @@ pub mod answer;
 pub mod beacon;
 pub mod beads;
 pub mod beside;
+pub mod caller;
 pub mod card;
 pub mod cast;
 pub mod checkpoint;
@@ -54,6 +55,7 @@ pub mod theme;
 pub mod usage;
 pub mod work;
 
+pub use caller::Caller;
 pub use identity::Identity;
 pub use problem::{Kind, Problem};
 pub use role::Role;

@@ -8,7 +8,11 @@ use serde::{Deserialize, Serialize};
 pub struct Message {
     /// UUIDv7: sorts by the time it was sent.
     pub id: String,
+    /// The sender that the agent gets to read, in front of the text.
     pub sender: Option<String>,
+    /// The caller that sent it: the actor of its events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<String>,
     pub text: String,
     pub priority: Priority,
     /// Seconds since the epoch.
@@ -252,6 +256,7 @@ mod tests {
         let message = |id: &str, priority| Message {
             id: id.to_owned(),
             sender: None,
+            caller: None,
             text: String::new(),
             priority,
             created_at: 0,

@@ -2,11 +2,15 @@
 //! process of its own.
 
 use crate::Town;
+use gt_core::caller::{self, Caller};
 use gt_core::shell;
 use gt_tmux::format;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Command as Process, Stdio};
+
+/// The assignment before every call that no person and no agent asked for.
+pub(crate) const AUTOMATIC: &str = "GT_CALLER=gt";
 
 /// A line that calls `gt` for this town with these words, which nothing has to be quoted
 /// in. It may be given to tmux as it is.
@@ -14,6 +18,7 @@ pub(crate) fn line(town: &Town, words: &str) -> String {
     let socket = town.server().socket_path();
     let line = [
         // tmux calls it with the variables of some session, or of none.
+        AUTOMATIC.to_owned(),
         format!("GT_TMUX_SOCKET={}", shell::quote(&socket.to_string_lossy())),
         shell::quote(&town.around().gt.to_string_lossy()),
         format!("--town {} {words}", shell::quote(town.root_text())),
@@ -34,6 +39,7 @@ pub(crate) fn call(town: &Town, words: &[&str]) -> Process {
         .env_remove("TMUX")
         .env_remove("TMUX_PANE")
         .env("GT_TMUX_SOCKET", town.socket_text())
+        .env(caller::VARIABLE, Caller::Gt.as_str())
         .current_dir(town.root())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -81,6 +87,6 @@ mod tests {
         let town = Town::open(&root, around).unwrap();
         let call = call(&town, &[]);
         let given: Vec<&OsStr> = call.get_envs().map(|(name, _)| name).collect();
-        assert_eq!(given, ["GT_TMUX_SOCKET", "HOME"]);
+        assert_eq!(given, ["GT_CALLER", "GT_TMUX_SOCKET", "HOME"]);
     }
 }

@@ -142,7 +142,7 @@ mod tests {
         let at = Timestamp::now() - SignedDuration::from_hours(24 * days_ago);
         Event {
             ts: format!("{at:.3}"),
-            ..Event::new(kind, "a")
+            ..Event::emitted(kind, "a")
         }
     }
 

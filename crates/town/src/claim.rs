@@ -41,6 +41,13 @@ impl Claim {
     }
 }
 
+/// Returns the living process that has claimed an identity.
+pub(crate) fn process(town: &Town, agent: &Identity) -> Option<u32> {
+    let text = files::read_if_there(&town.file_about(agent, "claims")).ok()??;
+    let claim: Claim = serde_json::from_str(&text).ok()?;
+    claim.runs().then_some(claim.pid)
+}
+
 /// Claims an identity for the program that runs us. Another that lives keeps it: then this
 /// gives why it cannot be had.
 pub fn take(town: &Town, agent: &Identity, life: Option<&str>) -> Result<Option<Problem>> {

@@ -281,7 +281,7 @@ fn write_failure_down(town: &Town, agent: &Identity, row: &PaneRow) {
     let told = town.server().run(swap);
     if told.is_ok_and(|told| told.trim().is_empty() || (row.dead && told.trim() == SILENT)) {
         let server = row.tag_window.strip_prefix(WINDOW).unwrap_or_default();
-        let event = Event::new("server_failed", agent.address())
+        let event = Event::new("server_failed", agent)
             .with("server", server)
             .with("exit_code", row.exit_status)
             .with("signal", row.exit_signal.filter(|signal| *signal != 0))

@@ -13,7 +13,6 @@ use crate::stop::{self, StopOptions};
 use crate::work::{Finish, Finished, Work};
 use crate::workspace::submodules;
 use crate::{Result, Town, fault, molecule, signal, workspace};
-use gt_core::event::Event;
 use gt_core::merge::{Leaving, some_of};
 use gt_core::problem::Kind;
 use gt_core::record::Outcome;
@@ -193,7 +192,8 @@ fn tell(town: &Town, finished: &Finished, said: Option<&str>) {
     let Some(item) = &finished.item else {
         return;
     };
-    let event = Event::new(kind, finished.agent.clone())
+    let event = town
+        .event_at(kind, &finished.agent)
         .with("bead", item.to_string())
         .with("status", finished.leaving.word())
         .with("branch", finished.branch.clone())
@@ -204,7 +204,7 @@ fn tell(town: &Town, finished: &Finished, said: Option<&str>) {
     let is_empty = finished.leaving == Leaving::Completed && finished.merge.is_none();
     if is_empty && let Ok(Some(merge)) = Work::of(town).merge_that_needs_help(item) {
         events.push(
-            Event::new("escalation_raised", finished.agent.clone())
+            town.event_at("escalation_raised", &finished.agent)
                 .with("bead", merge.item.to_string())
                 .with("branch", merge.branch)
                 .with("merge", merge.id.to_string())

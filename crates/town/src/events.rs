@@ -165,14 +165,9 @@ pub(crate) fn find_before(path: &Path, file: &File, end: u64, query: &Query) -> 
     Ok(found)
 }
 
-/// An event of this type, done by whoever runs this command.
+/// Creates an event that the caller caused by this very command.
 pub(crate) fn by_command(town: &Town, kind: &str) -> Event {
-    Event::new(kind, doer(town)).by_command()
-}
-
-/// Who runs this command: an agent, or a person.
-pub(crate) fn doer(town: &Town) -> &str {
-    town.around().var("GT_ROLE").unwrap_or("human")
+    town.event(kind).by_command()
 }
 
 /// An event as a line of the log.
@@ -206,10 +201,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let events = Events::in_folder(folder.path());
         assert_eq!(events.find(&Query::default()).unwrap(), []);
-        let mut old = Event::new("session_start", "mayor");
+        let mut old = Event::emitted("session_start", "mayor");
         old.ts = "2020-01-01T00:00:00.000Z".into();
         events.append(vec![old]).unwrap();
-        let new = ["session_end", "patrol_begun", "nudge"].map(|kind| Event::new(kind, "a/b"));
+        let new = ["session_end", "patrol_begun", "nudge"].map(|kind| Event::emitted(kind, "a/b"));
         events.append(new.to_vec()).unwrap();
         let find = |query: Query| events.find(&query).unwrap();
         assert_eq!(
@@ -241,13 +236,13 @@ mod tests {
     fn a_torn_tail_and_damaged_lines_are_passed_over() {
         let folder = tempfile::tempdir().unwrap();
         let events = Events::in_folder(folder.path());
-        events.append(vec![Event::new("one", "a")]).unwrap();
+        events.append(vec![Event::emitted("one", "a")]).unwrap();
         let path = folder.path().join(".events.jsonl");
         let mut text = std::fs::read(&path).unwrap();
         text.extend_from_slice(b"not json\n{\"ts\":1}\n\xff\xfe\n{\"ts\":\"20");
         std::fs::write(&path, text).unwrap();
         assert_eq!(kinds(&events.find(&Query::default()).unwrap()), ["one"]);
-        events.append(vec![Event::new("two", "a")]).unwrap();
+        events.append(vec![Event::emitted("two", "a")]).unwrap();
         let found = events.find(&Query::default()).unwrap();
         assert_eq!(kinds(&found), ["one", "two"]);
         let torn = std::fs::read(folder.path().join(".events.torn")).unwrap();

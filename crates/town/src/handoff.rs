@@ -22,7 +22,6 @@ use crate::sessions::{Sessions, timestamp};
 use crate::start::{self, Prepared, StartOptions, Started, TakeOver};
 use crate::work::{HandedOver, LetterDraft, Work};
 use crate::{Result, Town, checkpoint, fault, harnesses, hook, respawn};
-use gt_core::event::Event;
 use gt_core::handoff::{Collected, Marker, Mode, too_soon};
 use gt_core::record::Record;
 use gt_core::startup::Conversation;
@@ -171,7 +170,8 @@ pub fn leave(town: &Town, intent: &Intent, options: &HandoffOptions) -> Result<H
     };
     marker::write(town, agent, &marker)?;
     fault::point(town, "handoff.marked");
-    let mut event = Event::new("handoff", address)
+    let mut event = town
+        .event_at("handoff", &address)
         .with("session_id", intent.life.id.clone())
         .with("subject", intent.subject.clone())
         .with("reason", options.reason.clone())

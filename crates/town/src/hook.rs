@@ -5,7 +5,6 @@ use crate::sessions::{Query, Sessions};
 use crate::work::{Hooked, Work};
 use crate::{Result, Town, hook_log};
 use gt_core::Identity;
-use gt_core::event::Event;
 use gt_core::record::{Record, Status};
 use gt_core::work::WorkId;
 
@@ -81,8 +80,6 @@ pub fn take_back(town: &Town, id: &WorkId) -> Result<()> {
 }
 
 fn tell(town: &Town, kind: &str, agent: &str, id: &WorkId) {
-    let event = Event::new(kind, agent.to_owned())
-        .with("bead", id.to_string())
-        .by_gt();
+    let event = town.event_at(kind, agent).with("bead", id.to_string());
     Events::of(town).note(vec![event]);
 }

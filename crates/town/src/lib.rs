@@ -11,6 +11,7 @@ pub mod account;
 pub mod agents;
 pub mod answer;
 mod callback;
+pub mod caller;
 pub mod cards;
 pub mod checkpoint;
 pub mod chronicle;

@@ -164,7 +164,7 @@ pub fn install_keys(town: &Town) -> Result<()> {
 /// of its own, so that it lives beside the user's hooks and is never there twice.
 /// tmux itself waits the first seconds: no process has to sleep.
 pub fn respawn_hook() -> Command {
-    const ACTION: &str = "if-shell -F \"#{@gt_auto_respawn}\" { run-shell -b -d 3 \"#{q:@gt_bin} --town #{q:@gt_town} respawn #{q:session_name} --pane #{q:hook_pane} >/dev/null 2>&1\" }";
+    const ACTION: &str = "if-shell -F \"#{@gt_auto_respawn}\" { run-shell -b -d 3 \"GT_CALLER=gt #{q:@gt_bin} --town #{q:@gt_town} respawn #{q:session_name} --pane #{q:hook_pane} >/dev/null 2>&1\" }";
     Command::new("set-hook").args(["-g", "pane-died[970]", ACTION])
 }
 

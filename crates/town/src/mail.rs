@@ -15,7 +15,7 @@ use gt_core::nudge::Priority;
 use gt_core::role::Scope;
 use gt_core::session::SessionId;
 use gt_core::work::{Status, WorkId};
-use gt_core::{Identity, Problem, stale};
+use gt_core::{Caller, Identity, Problem, stale};
 use serde_json::json;
 use std::time::Duration;
 
@@ -207,7 +207,11 @@ fn tell(town: &Town, letters: &[Letter]) {
         .iter()
         .map(|letter| letter.recipient.as_str())
         .collect();
-    let event = Event::new("mail", first.sender.clone())
+    let event = match first.sender.as_str() {
+        PERSON => town.event("mail"),
+        agent => Event::new("mail", Caller::agent(agent)),
+    };
+    let event = event
         .with("to", json!(to))
         .with("subject", first.subject.clone())
         .with("letters", json!(ids))

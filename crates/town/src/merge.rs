@@ -21,10 +21,9 @@ use crate::events::Events;
 use crate::lock::{self, FileLock};
 use crate::work::{Rejection, Work};
 use crate::{Result, Town, rig};
-use gt_core::event::Event;
+use gt_core::Problem;
 use gt_core::merge::{Merge, Refusal, Status, short};
 use gt_core::work::WorkId;
-use gt_core::{Problem, Role};
 use queue::{Came, Queue};
 use std::time::Duration;
 
@@ -272,8 +271,8 @@ pub fn tell_withdrawn(town: &Town, merge: &Merge) {
 
 /// An event of what waits for somebody's help.
 fn tell_escalated(town: &Town, merge: &Merge) {
-    let actor = gt_core::Identity::of_rig(Role::Refinery, &merge.rig).address();
-    let event = Event::new("escalation_raised", actor)
+    let event = town
+        .event("escalation_raised")
         .with("bead", merge.item.to_string())
         .with("branch", merge.branch.clone())
         .with("merge", merge.id.to_string())
@@ -283,8 +282,8 @@ fn tell_escalated(town: &Town, merge: &Merge) {
 }
 
 fn note(town: &Town, merge: &Merge, became: Status) {
-    let actor = gt_core::Identity::of_rig(Role::Refinery, &merge.rig).address();
-    let event = Event::new(&format!("merge_{}", became.word()), actor)
+    let event = town
+        .event(&format!("merge_{}", became.word()))
         .with("merge", merge.id.to_string())
         .with("bead", merge.item.to_string())
         .with("branch", merge.branch.clone())

@@ -13,7 +13,6 @@ use crate::events::Events;
 use crate::sessions::Sessions;
 use crate::work::{Left, Molecule, Moved, Pour, Work, step_id};
 use crate::{Result, Town, fault, formulas, rig, steps};
-use gt_core::event::Event;
 use gt_core::mail::KIND;
 use gt_core::record::Record;
 use gt_core::work::{Item, LONGEST_TITLE, WorkId};
@@ -69,7 +68,8 @@ pub fn attach(town: &Town, agent: &Identity, wish: Wish<'_>) -> Result<MoleculeS
     })?;
     fault::point(town, "mol.poured");
     note_on_life(town, agent, &molecule.item.id)?;
-    let event = Event::new("molecule_attached", agent.address())
+    let event = town
+        .event_at("molecule_attached", &agent.address())
         .with("molecule", molecule.item.id.to_string())
         .with("formula", molecule.formula.clone())
         .with("bead", on.map(|on| on.to_string()));
@@ -147,7 +147,8 @@ fn tell_step(town: &Town, agent: &Identity, moved: &Moved, what: What) -> Result
             What::Ends => "session_step_completed",
         };
         if moved.changed {
-            let event = Event::new(kind, agent.address())
+            let event = town
+                .event_at(kind, &agent.address())
                 .with("step", name)
                 .with("ref", item);
             Events::of(town).note(vec![event]);
@@ -213,7 +214,8 @@ pub(crate) fn tell_left(town: &Town, agent: &Identity, left: Left) -> Result<()>
 }
 
 fn tell_end(town: &Town, kind: &str, molecule: &Molecule) {
-    let event = Event::new(kind, molecule.agent.clone())
+    let event = town
+        .event_at(kind, &molecule.agent)
         .with("molecule", molecule.item.id.to_string())
         .with("formula", molecule.formula.clone())
         .with("done", molecule.done())

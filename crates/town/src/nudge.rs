@@ -16,7 +16,7 @@ use gt_core::event::Event;
 use gt_core::harness::Preset;
 use gt_core::nudge::{Message, NotNow, Priority, fingerprint};
 use gt_core::session::SessionId;
-use gt_core::{Identity, Problem, stale};
+use gt_core::{Caller, Identity, Problem, stale};
 use std::time::{Duration, Instant};
 
 /// How long others may type to the same agent before we.
@@ -203,8 +203,8 @@ pub fn container_of(town: &Town, identity: &Identity) -> Result<Container> {
 
 /// That there is a message: who sent it, and to whom. What it says is between the two.
 fn event(message: &Message, target: &Identity) -> Event {
-    let sender = message.sender.clone().unwrap_or_else(|| "gt".to_owned());
-    Event::new("nudge", sender)
+    let sender = message.caller.as_ref().or(message.sender.as_ref());
+    Event::emitted("nudge", sender.map_or(Caller::Gt.as_str(), String::as_str))
         .with("target", target.address())
         .with("id", message.id.clone())
 }
@@ -227,6 +227,11 @@ fn message(town: &Town, order: &Order<'_>) -> Message {
     Message {
         id: uuid::Uuid::now_v7().to_string(),
         sender: order.sender.map(str::to_owned),
+        caller: Some(
+            order
+                .sender
+                .map_or_else(|| town.caller().as_str().to_owned(), str::to_owned),
+        ),
         text: order.text.to_owned(),
         priority: order.priority,
         created_at: now,

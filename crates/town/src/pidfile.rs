@@ -34,6 +34,14 @@ pub fn remove(town: &Town, container: &str) -> Result<()> {
     files::remove_if_there(&path(town, container))
 }
 
+/// Returns the process that a container was started with, if it still runs.
+pub fn process(town: &Town, container: &str) -> Option<u32> {
+    let text = std::fs::read_to_string(path(town, container)).ok()?;
+    let mut parts = text.lines().next()?.splitn(3, '|');
+    let pid = parts.next()?.parse().ok()?;
+    processes::is_born_as(pid, parts.next()?).map(|_| pid)
+}
+
 /// A PID file, and the process if it is still the same one.
 #[derive(Debug)]
 pub struct Tracked {

@@ -174,7 +174,7 @@ pub fn settle(town: &Town, primed: &Primed) -> Result<()> {
         checkpoint::note_told(town, &primed.agent, life)?;
     }
     // Without the life's id: it is a part of every beginning, and worth no line in one.
-    let event = Event::new("prime", primed.agent.address())
+    let event = Event::new("prime", &primed.agent)
         .with("state", primed.state.word())
         .with("characters", primed.composed.text.chars().count())
         .by_gt();

@@ -80,6 +80,15 @@ pub fn caller() -> Option<u32> {
     None
 }
 
+/// Returns whether a process is an ancestor of ours.
+pub fn is_ancestor(ancestor: u32) -> bool {
+    let parent = |pid| system::read(pid).map(|process| process.parent);
+    let parents = std::iter::successors(parent(std::process::id()), |pid| parent(*pid));
+    parents
+        .take_while(|pid| *pid > 0)
+        .any(|pid| pid == ancestor)
+}
+
 /// Whether the process itself bears one of the names; a look at one file.
 pub fn is_named(pid: u32, names: &[String]) -> bool {
     system::read(pid).is_some_and(|process| {

@@ -306,6 +306,7 @@ mod tests {
         Message {
             id: id.to_owned(),
             sender: None,
+            caller: None,
             text: format!("text of {id}"),
             priority,
             created_at: 0,

@@ -13,7 +13,6 @@ use crate::start::{self, StartOptions, Started};
 use crate::work::Work;
 use crate::{Result, Town, monitor, roles};
 use gt_core::Identity;
-use gt_core::event::Event;
 use gt_core::record::Outcome as Ended;
 use gt_core::respawn::{self, Decision, OverItem};
 use gt_core::startup::tag;
@@ -151,7 +150,8 @@ fn give_up(town: &Town, container: &Container, identity: &Identity, reason: &str
     set(town, container, tag::AUTO_RESPAWN, "")?;
     set(town, container, tag::STATE_REASON, reason)?;
     monitor::tell(town);
-    let event = Event::new("escalation_raised", identity.address())
+    let event = town
+        .event_at("escalation_raised", &identity.address())
         .with("reason", reason)
         .by_gt();
     Events::of(town).note(vec![event]);
@@ -171,7 +171,7 @@ fn set(town: &Town, container: &Container, option: &str, value: &str) -> Result<
 }
 
 fn schedule(town: &Town, container: &Container, seconds: u64) -> Result<()> {
-    const AGAIN: &str = "#{q:@gt_bin} --town #{q:@gt_town} respawn #{q:session_name} --due --pane #{q:@gt_pane} >/dev/null 2>&1";
+    const AGAIN: &str = "GT_CALLER=gt #{q:@gt_bin} --town #{q:@gt_town} respawn #{q:session_name} --due --pane #{q:@gt_pane} >/dev/null 2>&1";
     town.server()
         .run(
             Command::new("run-shell")

@@ -492,8 +492,7 @@ pub fn wake_deliveries(town: &Town, containers: &[Container]) {
 /// Lets tmux start the delivery of what waits: a hook must not wait for it, as the
 /// agent is idle only when the hook has returned.
 fn wake_delivery(town: &Town, target: &SessionName) -> Result<()> {
-    const DELIVER: &str =
-        "#{q:@gt_bin} --town #{q:@gt_town} nudge --drain #{q:@gt_agent} >/dev/null 2>&1";
+    const DELIVER: &str = "GT_CALLER=gt #{q:@gt_bin} --town #{q:@gt_town} nudge --drain #{q:@gt_agent} >/dev/null 2>&1";
     town.server()
         .run(
             Command::new("run-shell")

@@ -9,7 +9,6 @@ use crate::lock::FileLock;
 use crate::sessions::{Sessions, timestamp};
 use crate::{Result, Town};
 use gt_core::Problem;
-use gt_core::event::Event;
 use gt_core::record::{Record, Step};
 use std::time::Duration;
 
@@ -89,8 +88,8 @@ fn change(
         step_ref: Some(reference.clone()),
         ..Record::about(life.id.clone())
     }])?;
-    let actor = life.agent.unwrap_or_else(|| "unknown".to_owned());
-    let event = Event::new(kind, actor)
+    let event = town
+        .event_at(kind, life.agent.as_deref().unwrap_or("unknown"))
         .with("session_id", life.id)
         .with("step", step.name.clone())
         .with("ref", step.reference.clone())

@@ -3,6 +3,7 @@
 //! Only the binary reads the environment; it hands over a copy here, so that
 //! everything below can be run in a test with surroundings of its own.
 
+use crate::caller::Login;
 use gt_core::Problem;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ pub struct Surroundings {
     pub current_dir: PathBuf,
     pub cancel: Cancel,
     pub patience: Patience,
+    pub login: Login,
 }
 
 impl Surroundings {

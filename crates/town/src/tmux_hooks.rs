@@ -5,6 +5,7 @@
 //! town. tmux gathers what happens within a moment, so that a storm of closings ends in
 //! a few calls of `gt sync`; no process of ours has to be there.
 
+use crate::callback::AUTOMATIC;
 use crate::{Town, look};
 use gt_tmux::{Batch, Command};
 use sha2::{Digest, Sha256};
@@ -31,7 +32,7 @@ pub fn commands(town: &Town) -> Vec<Command> {
     // Paths are values of options, which the shell gets quoted: they are never code. The
     // mark that a call is due is taken away before the call, so that nothing is missed.
     let call = format!(
-        "GT_TMUX_SOCKET=#{{q:socket_path}} #{{q:{bin}}} --town #{{q:{root}}} sync --hook >/dev/null 2>&1"
+        "{AUTOMATIC} GT_TMUX_SOCKET=#{{q:socket_path}} #{{q:{bin}}} --town #{{q:{root}}} sync --hook >/dev/null 2>&1"
     );
     let action = format!(
         "if-shell -F \"#{{{due}}}\" {{}} {{ set-option -g {due} 1 ; run-shell -b -d 0.1 -C {{ set-option -gu {due} ; run-shell -b \"{call}\" }} }}"

@@ -3,6 +3,7 @@
 //! That a life has ended is told by the journal, and not here.
 
 use super::Event;
+use crate::caller::Caller;
 use crate::state::{FINISHED, INTERRUPTED, Report, Source, State, names_a_question};
 use crate::{beside, notify};
 
@@ -26,7 +27,7 @@ pub fn begun(told: notify::Event, agent: &str, now: &Report) -> Option<Event> {
         "question" => reason.or(Some(ASKS_SOMETHING)),
         _ => reason,
     };
-    let event = Event::new(kind, agent).with("reason", reason);
+    let event = Event::new(kind, Caller::agent(agent)).with("reason", reason);
     Some(event.known_by(now.source))
 }
 
@@ -40,8 +41,10 @@ pub fn asks_another(before: &str, now: &str) -> bool {
 /// That an agent goes on after a pause: by itself, or by somebody's command.
 pub fn resumed(agent: &str, by: Option<&str>) -> Event {
     match by {
-        Some(by) => Event::new("resumed", by).with("target", agent).by_command(),
-        None => Event::new("resumed", agent).known_by(Source::Hook),
+        Some(by) => Event::emitted("resumed", by)
+            .with("target", agent)
+            .by_command(),
+        None => Event::new("resumed", Caller::agent(agent)).known_by(Source::Hook),
     }
 }
 

@@ -69,17 +69,17 @@ mod tests {
     #[test]
     fn lines_of_the_feed() {
         let check = |event: Event, expected: &str| assert_eq!(event.line(), expected);
-        let start = Event::new("session_start", "mayor");
+        let start = Event::emitted("session_start", "mayor");
         check(start.clone(), "mayor began");
         check(start.with("harness", "claude"), "mayor began with claude");
         check(
-            Event::new("mass_death", "gt")
+            Event::emitted("mass_death", "gt")
                 .with("count", 3)
                 .with("agents", json!(["a", "b", "c"])),
             "3 agents died together: a, b, c",
         );
-        check(Event::new("hook", "max"), "max took up ?");
-        let deploy = Event::new("deploy", "ci").with("message", "a {b} [c");
+        check(Event::emitted("hook", "max"), "max hooked ?");
+        let deploy = Event::emitted("deploy", "ci").with("message", "a {b} [c");
         check(deploy, "ci: deploy: a {b} [c");
     }
 
@@ -89,7 +89,7 @@ mod tests {
             let about = (event.source_words(), event.line_about("gastown/crew/max"));
             assert_eq!(about, (source.to_owned(), expected.to_owned()));
         };
-        let of = |kind| Event::new(kind, "gastown/crew/max");
+        let of = |kind| Event::emitted(kind, "gastown/crew/max");
         let asks = of("question").with("reason", "asks: Bash(x)");
         check(asks.known_by(Source::Hook), "hook", "asks: Bash(x)");
         let died = of("session_death").with("exit_code", 3);
@@ -104,15 +104,16 @@ mod tests {
             "ended its turn",
         );
         check(of("session_start").known_by(Source::Start), "gt", "began");
-        let paused = Event::new("paused", "mayor").with("target", "gastown/crew/max");
+        let paused = Event::emitted("paused", "mayor").with("target", "gastown/crew/max");
         check(
             paused.with("reason", "lunch").by_command(),
             "command by mayor",
             "paused it: lunch",
         );
-        let nudge = Event::new("nudge", "gt").with("target", "gastown/crew/max");
+        let nudge = Event::emitted("nudge", "gt").with("target", "gastown/crew/max");
         check(nudge, "gt", "sent it a message");
-        let mail = Event::new("mail", "mayor").with("to", json!(["deacon", "gastown/crew/max"]));
+        let mail =
+            Event::emitted("mail", "mayor").with("to", json!(["deacon", "gastown/crew/max"]));
         check(
             mail.clone(),
             "command by mayor",
@@ -126,7 +127,7 @@ mod tests {
     fn of_many_files_some_are_named() {
         let files: Vec<String> = (0..22).map(|number| format!("f{number}")).collect();
         let of = |files: &[String]| {
-            let event = Event::new("update_conflict", "human").with("target", "x");
+            let event = Event::emitted("update_conflict", "human").with("target", "x");
             event.with("base", "main").with_files(files).line()
         };
         assert_eq!(

@@ -65,7 +65,7 @@ struct EmitArgs {
     /// Its type: small letters, digits and _
     #[arg(value_name = "TYPE")]
     kind: String,
-    /// Who did it [default: GT_ROLE, or gt]
+    /// Who caused it [default: the caller: an agent by address, a person by login name]
     #[arg(long)]
     actor: Option<String>,
     /// What more is to be said, as a JSON object
@@ -202,9 +202,10 @@ fn serve(town: &Town, context: &Context) -> Result<(), Problem> {
 }
 
 fn emit(args: EmitArgs, town: &Town, context: &Context) -> Result<(), Problem> {
-    let actor = args.actor.as_deref();
-    let actor = actor.or_else(|| context.around().var("GT_ROLE"));
-    let mut event = Event::new(&args.kind, actor.unwrap_or("gt"));
+    let mut event = match &args.actor {
+        Some(actor) => Event::emitted(&args.kind, actor),
+        None => Event::new(&args.kind, town.caller()),
+    };
     if let Some(text) = &args.payload {
         event.payload = serde_json::from_str::<Map<String, Value>>(text).map_err(|error| {
             Problem::usage("the payload is no JSON object")

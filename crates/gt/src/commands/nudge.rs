@@ -233,7 +233,7 @@ fn list(town: &Town, identity: &Identity, context: &Context) -> Answer {
             .map(|message| {
                 output::without_nulls(json!({
                     "id": message.id,
-                    "sender": message.sender,
+                    "sender": message.sender.as_ref().or(message.caller.as_ref()),
                     "text": message.text,
                     "priority": message.priority,
                     "phase": phase(message),
@@ -264,7 +264,7 @@ fn list(town: &Town, identity: &Identity, context: &Context) -> Answer {
                 priority.into(),
                 phase.into(),
                 output::age(message.created_at).into(),
-                message.sender.unwrap_or_default().into(),
+                message.sender.or(message.caller).unwrap_or_default().into(),
                 shown.into(),
             ]);
         }

@@ -136,7 +136,8 @@ pub(crate) fn from_outside(town: &Town, words: &[&str]) -> Result<(), Problem> {
     // Without these it would take itself for a part of the agent, and so would the stop.
     let unset = "env -u GT_SESSION -u GT_SESSION_UUID";
     let line = format!(
-        "{unset} {gt} --town {root} {} >/dev/null 2>&1",
+        "{unset} {} {gt} --town {root} {} >/dev/null 2>&1",
+        town.on_behalf(),
         words.join(" ")
     );
     town.server()

@@ -303,6 +303,12 @@ pub(crate) fn run(command: &mut Command) -> Answer {
     Answer::of(command.output().unwrap())
 }
 
+/// The login name of the user that runs the tests.
+pub(crate) fn login() -> String {
+    let output = Command::new("id").arg("-un").output().expect("id runs");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
 /// Living processes whose HOME is this folder: everything a test has started.
 pub(crate) fn processes_of(home: &Path) -> Vec<u32> {
     let wanted = format!("HOME={}", home.display());

@@ -1,6 +1,6 @@
 //! What happens in a town: told, followed, streamed, and forgotten in time.
 
-use crate::env::{PATIENCE, TestEnv, signal};
+use crate::env::{PATIENCE, TestEnv, login, run, signal};
 use gt_tmux::testing::wait_until;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -194,7 +194,8 @@ fn an_agent_tells_its_steps() {
         ]
     );
     assert_eq!(told[0]["payload"]["session_id"], life);
-    assert_eq!(told[0]["actor"], "mayor");
+    assert_eq!(told[0]["actor"], login());
+    assert_eq!(told[0]["payload"]["target"], "mayor");
 }
 
 #[test]
@@ -432,4 +433,43 @@ fn the_chronicle_says_what_it_keeps() {
     for command in ["stats", "config", "prune"] {
         env.gt(&["krc", command]).ok();
     }
+}
+
+#[test]
+fn events_name_the_person_the_agent_or_gt_that_caused_them() {
+    let mut env = TestEnv::with_crew(&["max"]);
+    let (max, me) = ("gastown/crew/max", login());
+    // The name comes from the user id; a variable does not change it.
+    env.set("USER", "mallory");
+    let newest = |env: &TestEnv, kind: &str| {
+        let found = env.json(&["events", "--type", kind]);
+        let event = found.as_array().unwrap().last().unwrap().clone();
+        let target = event["payload"]["target"].as_str().unwrap_or_default();
+        format!("{} {target}", event["actor"].as_str().unwrap())
+    };
+    let item = |env: &TestEnv| {
+        let made = env.json(&["work", "create", "--rig", "gastown", "a thing"]);
+        made["id"].as_str().unwrap().to_owned()
+    };
+    let first = item(&env);
+    env.gt(&["hook", &first, "--agent", max]).ok();
+    assert_eq!(newest(&env, "hook"), format!("{me} {max}"));
+    env.gt(&["start", max]).ok();
+    env.gt(&["nudge", max, "hello"]).ok();
+    assert_eq!(newest(&env, "nudge"), format!("{me} {max}"));
+    env.gt(&["events", "emit", "deploy"]).ok();
+    assert_eq!(newest(&env, "deploy"), format!("{me} "));
+    env.gt(&["done", "--agent", max]).ok();
+    assert_eq!(newest(&env, "done"), format!("{me} {max}"));
+    let second = item(&env);
+    let as_max = |words: &[&str]| run(env.gt_command(words).env("GT_ROLE", max)).ok();
+    as_max(&["hook", &second]);
+    assert_eq!(newest(&env, "hook"), format!("{max} "));
+    as_max(&["done"]);
+    assert_eq!(newest(&env, "done"), format!("{max} "));
+    run(env
+        .gt_command(&["events", "emit", "deploy"])
+        .env("GT_CALLER", "gt"))
+    .ok();
+    assert_eq!(newest(&env, "deploy"), "gt ");
 }

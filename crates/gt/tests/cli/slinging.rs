@@ -1,6 +1,6 @@
 //! Work that is given to polecats and others, and how polecats come and go.
 
-use crate::env::{PATIENCE, TestEnv};
+use crate::env::{PATIENCE, TestEnv, login};
 use crate::remembered::lives;
 use gt_tmux::testing::wait_until;
 use serde_json::{Value, json};
@@ -106,7 +106,10 @@ fn an_item_goes_to_a_new_polecat_that_finds_it_when_it_starts() {
     assert_eq!(kinds, ["hook", "sling", "spawn"]);
     let feed = env.gt(&["feed"]).ok().stdout;
     assert!(
-        feed.contains(&format!("human gave gastown/polecats/Toast {id} to do")),
+        feed.contains(&format!(
+            "{} gave gastown/polecats/Toast {id} to do",
+            login()
+        )),
         "{feed}"
     );
     // The same again is done already; more words would not be heard.

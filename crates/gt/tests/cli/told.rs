@@ -1,7 +1,7 @@
 //! What agents do and what is done to them is in the log: once, and with how it is known.
 
 use crate::dev_servers::free_port;
-use crate::env::{PATIENCE, TestEnv, run, signal};
+use crate::env::{PATIENCE, TestEnv, login, run, signal};
 use crate::notified::{bash, hook, see_screens, spawn_hook};
 use crate::tasks::{folder, with_project};
 use gt_tmux::Command as Tmux;
@@ -146,14 +146,13 @@ fn commit(env: &TestEnv, dir: &std::path::Path, text: &str) {
 fn what_is_done_to_a_task_is_written_down_with_who_did_it() {
     let (env, id) = with_project("");
     let agent = format!("task/{id}");
-    let line = |words: &str| words.replace("IT", &agent);
+    let me = login();
+    let line = |words: &str| words.replace("IT", &agent).replace("ME", &me);
     let mut expected = Vec::new();
     env.gt(&["task", "start", &id, "--prompt", "[[tool=touch made]]"])
         .ok();
     env.gt(&["task", "start", &id]).ok();
-    expected.push(line(
-        "task_start [command by human] human started IT with demo",
-    ));
+    expected.push(line("task_start [command by ME] ME started IT with demo"));
     let mut told = wait_told(&env, 2);
     assert!(
         told[1].starts_with(&line("question [hook] IT: asks: Bash(touch made")),
@@ -170,19 +169,19 @@ fn what_is_done_to_a_task_is_written_down_with_who_did_it() {
     wait_told(&env, expected.len());
     assert_eq!(self::told(&env), expected);
     env.gt(&["nudge", &agent, "[[delay=10m]]"]).ok();
-    expected.push(line("nudge [gt] gt sent IT a message"));
+    expected.push(line("nudge [command by ME] ME sent IT a message"));
     crate::operations::wait_state(&env, &id, "busy");
     env.gt(&["task", "pause", &id, "--reason", "lunch"]).ok();
     env.gt(&["task", "pause", &id]).ok();
-    expected.push(line("paused [command by human] human paused IT: lunch"));
+    expected.push(line("paused [command by ME] ME paused IT: lunch"));
     env.gt(&["task", "resume", &id]).ok();
-    expected.push(line("resumed [command by human] human resumed IT"));
-    expected.push(line("nudge [gt] gt sent IT a message"));
+    expected.push(line("resumed [command by ME] ME resumed IT"));
+    expected.push(line("nudge [command by ME] ME sent IT a message"));
     expected.push(line("turn_end [hook] IT ended its turn"));
     wait_told(&env, expected.len());
     assert_eq!(self::told(&env), expected);
     env.gt(&["task", "pause", &id]).ok();
-    expected.push(line("paused [command by human] human paused IT"));
+    expected.push(line("paused [command by ME] ME paused IT"));
     // A person types to it: that ends the pause as well.
     from_hook(&env, "prompt", &id);
     expected.push(line("resumed [hook] IT resumed"));
@@ -191,32 +190,32 @@ fn what_is_done_to_a_task_is_written_down_with_who_did_it() {
     assert_eq!(self::told(&env), expected);
     env.gt(&["task", "update", &id]).ok();
     expected.push(line(
-        "update_up_to_date [command by human] human updated IT: main has nothing new",
+        "update_up_to_date [command by ME] ME updated IT: main has nothing new",
     ));
     let (dir, base) = (folder(&env, &id), env.path("source-gastown"));
     commit(&env, &base, "one\n");
     env.gt(&["task", "update", &id]).ok();
     expected.push(line(
-        "update_merged [command by human] human merged main into IT, commits: 1",
+        "update_merged [command by ME] ME merged main into IT, commits: 1",
     ));
     commit(&env, &base, "two\n");
     commit(&env, &dir, "three\n");
     env.gt(&["task", "merge", &id]).fails(1);
-    expected.push(format!(
-        "merge_conflict [command by human] human found conflicts in {id}: it conflicts with main"
-    ));
+    expected.push(line(&format!(
+        "merge_conflict [command by ME] ME found conflicts in {id}: it conflicts with main"
+    )));
     env.gt(&["task", "update", &id]).fails(1);
     expected.push(line(
-        "update_conflict [command by human] human merged main into IT, with conflicts in both",
+        "update_conflict [command by ME] ME merged main into IT, with conflicts in both",
     ));
     env.gt(&["task", "update", &id]).fails(1);
     env.gt(&["task", "abort-merge", &id]).ok();
     expected.push(line(
-        "merge_aborted [command by human] human took back the merge in IT, with conflicts in both",
+        "merge_aborted [command by ME] ME took back the merge in IT, with conflicts in both",
     ));
     env.git(&dir, &["reset", "--quiet", "--hard", "HEAD~1"]);
     env.gt(&["task", "cleanup", &id, "--yes"]).ok();
-    expected.push(line("cleanup [command by human] human cleaned up IT"));
+    expected.push(line("cleanup [command by ME] ME cleaned up IT"));
     assert_eq!(self::told(&env), expected);
 }
 
@@ -232,7 +231,7 @@ fn a_message_that_is_submitted_again_is_one_resumption_and_names_who_resumed() {
     let resumed = env.json(&["events", "--type", "resumed"]);
     let resumed = resumed.as_array().unwrap();
     assert_eq!(resumed.len(), 1, "{resumed:?}");
-    assert_eq!(resumed[0]["actor"], "human");
+    assert_eq!(resumed[0]["actor"], login());
     assert_eq!(resumed[0]["payload"]["via"], "command");
     let container = format!("{id}-az");
     assert_eq!(env.format(&container, "#{@gt_resumer}"), "");
@@ -274,12 +273,12 @@ fn a_task_that_is_gone_is_resumed_and_not_started() {
     env.gt(&["task", "start", &id]).ok();
     env.gt(&["task", "stop", &id]).ok();
     env.gt(&["task", "resume", &id]).ok();
-    let told = told(&env);
+    let (told, me) = (told(&env), login());
     assert_eq!(told.len(), 3, "{told:?}");
     assert!(told[1].starts_with("task_start "), "{told:?}");
     assert!(
         told[2].starts_with(&format!(
-            "resumed [command by human] human resumed {agent} in a "
+            "resumed [command by {me}] {me} resumed {agent} in a "
         )),
         "{told:?}"
     );
@@ -294,13 +293,13 @@ fn servers_that_start_stop_and_fail_are_written_down_once() {
     );
     let (env, id) = with_project(&settings);
     env.gt(&["task", "start", &id]).ok();
-    let agent = format!("task/{id}");
+    let (agent, me) = (format!("task/{id}"), login());
     let watches: Vec<Child> = (0..2).map(|_| env.spawn(&["watch", "--json"])).collect();
     let port_of = |server: &Value| server["port"].as_u64().unwrap();
     let web = env.json(&["dev", "start", &agent, "web"]);
     let started = |port: u64, name: &str| {
         format!(
-            "server_start [command by human] human started the server {name} of {agent} on port {port}"
+            "server_start [command by {me}] {me} started the server {name} of {agent} on port {port}"
         )
     };
     let mut expected = vec![started(port_of(&web[0]), "web")];
@@ -315,7 +314,7 @@ fn servers_that_start_stop_and_fail_are_written_down_once() {
     env.gt(&["dev", "stop", &agent, "web"]).ok();
     env.gt(&["dev", "stop", &agent]).ok();
     expected.push(format!(
-        "server_stop [command by human] human stopped the server web of {agent}"
+        "server_stop [command by {me}] {me} stopped the server web of {agent}"
     ));
     let of_servers = || {
         let mut all = told(&env);

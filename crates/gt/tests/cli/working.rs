@@ -219,7 +219,7 @@ fn an_item_is_on_one_hook_and_a_hook_has_one_item() {
     assert_eq!(told.len(), 3, "{told:?}");
     assert_eq!(told[0]["payload"]["bead"], json!(a));
     let feed = env.gt(&["feed"]).ok().stdout;
-    assert!(feed.contains(&format!("took up {a}")), "{feed}");
+    assert!(feed.contains(&format!("hooked {a}")), "{feed}");
 }
 
 #[test]

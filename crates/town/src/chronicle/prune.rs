@@ -4,6 +4,7 @@ use crate::events::{self, Events};
 use crate::lines::{Backwards, Lines, whole_length};
 use crate::settings::KrcSettings;
 use crate::{Result, files};
+use gt_core::Caller;
 use gt_core::Problem;
 use gt_core::event::{Event, Policy};
 use jiff::Timestamp;
@@ -203,7 +204,7 @@ fn finish(
     if is_log {
         let told = Event {
             ts: crate::sessions::timestamp(None),
-            ..Event::new(MARKER, "gt")
+            ..Event::new(MARKER, Caller::Gt)
                 .with("removed", plan.removed)
                 .with("damaged", plan.damaged)
                 .with("replaced", meta.ino())

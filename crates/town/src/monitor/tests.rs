@@ -413,7 +413,7 @@ fn events_are_told_to_whoever_wants_to_hear_of_them() {
         let send = move |change| drop(send.send(change));
         let monitor = Monitor::start_with(&stage.town, open, send).unwrap();
         let events = Events::of(&stage.town);
-        let write = |kind: &str| drop(events.append(vec![Event::new(kind, "a")]).unwrap());
+        let write = |kind: &str| drop(events.append(vec![Event::emitted(kind, "a")]).unwrap());
         let told = |what: &str| drop(expect(&changes, what, |change| *change == Change::Events));
         write("before");
         monitor.watch_events(true);

@@ -3,6 +3,7 @@
 //! They are made where lines are written, so that whoever starts or ends an agent
 //! cannot forget them. The end of a life that was over already is no news.
 
+use gt_core::Caller;
 use gt_core::event::Event;
 use gt_core::record::{Outcome, Record};
 use gt_core::state::Source;
@@ -56,7 +57,7 @@ pub(super) fn mass_death(recent: &[Event]) -> Option<Event> {
         .iter()
         .map(|death| death.payload["session_id"].clone());
     Some(
-        Event::new(MASS_DEATH, "gt")
+        Event::new(MASS_DEATH, Caller::Gt)
             .with("count", deaths.len())
             .with("agents", agents.collect::<Vec<Value>>())
             .with("sessions", sessions.collect::<Vec<Value>>()),
@@ -99,8 +100,8 @@ fn about(event: Event, life: &Record) -> Event {
         .with("container", life.tmux_session.clone())
 }
 
-fn actor(life: &Record) -> String {
-    life.agent.clone().unwrap_or_else(|| "unknown".to_owned())
+fn actor(life: &Record) -> Caller {
+    Caller::agent(life.agent.as_deref().unwrap_or("unknown"))
 }
 
 #[cfg(test)]

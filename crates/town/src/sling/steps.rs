@@ -8,6 +8,7 @@ use crate::work::{Patch, Work};
 use crate::workspace::{self, Placed};
 use crate::{Result, checkpoint, fault, hook};
 use gt_core::event::Event;
+use gt_core::mail::PERSON;
 use gt_core::work::has_noted;
 use gt_core::{Identity, Problem};
 
@@ -34,7 +35,11 @@ impl Order<'_> {
     }
 
     pub(super) fn event(&self, kind: &str, field: &str, agent: &Identity) {
-        let event = Event::new(kind, self.sender().to_owned())
+        let event = match self.options.sender.as_deref() {
+            Some(sender) => Event::emitted(kind, sender),
+            None => self.town.event(kind),
+        };
+        let event = event
             .with(field, agent.address())
             .with("bead", self.item.id.to_string());
         Events::of(self.town).note(vec![event]);
@@ -44,7 +49,7 @@ impl Order<'_> {
         let given = self.options.sender.as_deref();
         given
             .or_else(|| self.town.around().var("GT_ROLE"))
-            .unwrap_or("human")
+            .unwrap_or(PERSON)
     }
 
     /// Keeps what was said with the item, so that a later life sees it; once.

@@ -47,13 +47,13 @@ impl Drop for Running {
 }
 
 fn write(root: &Path, numbers: std::ops::Range<u64>) {
-    let events = numbers.map(|n| Event::new("count", "a").with("n", n));
+    let events = numbers.map(|n| Event::emitted("count", "a").with("n", n));
     Events::in_folder(root).append(events.collect()).unwrap();
 }
 
 /// Adds what a prune can drop, and prunes.
 fn prune(root: &Path) {
-    let old = vec![Event::new("junk", "a"); 3];
+    let old = vec![Event::emitted("junk", "a"); 3];
     Events::in_folder(root).append(old).unwrap();
     let settings = KrcSettings {
         minimum_kept: 0,
@@ -201,7 +201,7 @@ fn one_who_does_not_read_holds_up_nobody() {
     let large = "x".repeat(10_000);
     let mut seen = 0;
     for n in 0..40 {
-        let event = Event::new("count", "a")
+        let event = Event::emitted("count", "a")
             .with("n", n)
             .with("text", large.as_str());
         let ten = vec![event; 10];

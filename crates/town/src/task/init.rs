@@ -129,7 +129,7 @@ impl Shell<'_> {
 
     /// The event of a command that has failed.
     fn write_down(&self, ran: &Ran) {
-        let event = Event::new("init_failed", self.agent.address())
+        let event = Event::new("init_failed", self.agent)
             .with("command", ran.command.clone())
             .with("exit_code", ran.exit_code)
             .with("reason", ran.words())

@@ -6,7 +6,7 @@ use super::site::Site;
 use super::wip::{self, Undone};
 use super::{TaskOptions, event_of, is_alive, tag_of, tags};
 use crate::containers::Container;
-use crate::events::{self, Events};
+use crate::events::Events;
 use crate::inject::{Submission, Typist};
 use crate::lock::FileLock;
 use crate::nudge::{self, Mode, Order, Outcome};
@@ -106,7 +106,7 @@ pub fn resume(town: &Town, id: &WorkId, options: &ResumeOptions) -> Result<Resum
     };
     if is_paused {
         // The program's own hook may be the first to say that it goes on.
-        set_tag(&site, &container, tags::RESUMER, events::doer(town))?;
+        set_tag(&site, &container, tags::RESUMER, town.caller().as_str())?;
     }
     // Before the pause is over: who is killed before something is typed finds it as it was.
     // After that the line is another, and is left to people.

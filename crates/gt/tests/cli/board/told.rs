@@ -2,6 +2,7 @@
 
 use super::keys::{commit, commit_to_base, wait_state};
 use super::terminal::Terminal;
+use crate::env::login;
 use crate::tasks::{folder, with_project};
 
 /// The line of the newest event of this type, without its age and its time.
@@ -26,32 +27,34 @@ fn the_tab_of_events_tells_what_happens_while_it_is_open() {
     board.wait_text("[1 Task]");
     board.press(&["4"]);
     board.wait_text("[4 Events]");
+    let me = login();
     let wait_line = |kind: &str, expected: &str| {
+        let expected = &expected.replace("ME", &me);
         board.wait(expected, |screen| {
             line(screen, kind).is_some_and(|line| line.starts_with(expected))
         });
     };
     wait_line("session", "session start gt began with demo");
-    wait_line("task", "task start command by human started it with demo");
+    wait_line("task", "task start command by ME started it with demo");
     let prompt = "[[tool=touch made]]";
     env.gt(&["nudge", &agent, prompt, "--sender", "mayor"]).ok();
     wait_line("nudge", "nudge command by mayor sent it a message");
     wait_line("question", "question hook asks: Bash(touch made");
     env.gt(&["answer", &agent, "yes"]).ok();
-    wait_line("answer", "answer command by human answered it: option 1");
+    wait_line("answer", "answer command by ME answered it: option 1");
     wait_line("turn", "turn end hook ended its turn");
     env.gt(&["nudge", &agent, "[[delay=10m]]"]).ok();
     wait_state(&env, &id, "busy");
     board.act("p");
-    wait_line("paused", "paused command by human paused it");
+    wait_line("paused", "paused command by ME paused it");
     board.act("R");
-    wait_line("resumed", "resumed command by human resumed it");
+    wait_line("resumed", "resumed command by ME resumed it");
     commit(&env, &folder(&env, &id), "both", "ours\n");
     commit_to_base(&env, "both", "theirs\n");
     board.act("u");
     wait_line(
         "update",
-        "update conflict command by human merged main into it, with conflicts in both",
+        "update conflict command by ME merged main into it, with conflicts in both",
     );
     // What happens to others is not told here, and each of this once.
     env.gt(&["start", "mayor", "--no-prompt"]).ok();
@@ -63,7 +66,7 @@ fn the_tab_of_events_tells_what_happens_while_it_is_open() {
         &format!("{{\"bead\": \"{id}\"}}"),
     ])
     .ok();
-    wait_line("deploy", "deploy gt deploy");
+    wait_line("deploy", "deploy command by ME deploy");
     let screen = board.screen();
     for kind in ["question", "answer", "paused", "resumed", "update conflict"] {
         let count = screen

@@ -165,7 +165,7 @@ fn gh_makes_one_with_whatever_words_an_item_has() {
     let told = github.env.json(&["events", "--type", "pull_request"]);
     assert_eq!(told.as_array().unwrap().len(), 1, "{told}");
     assert_eq!(told[0]["payload"]["url"], url);
-    assert_eq!(told[0]["actor"], "human");
+    assert_eq!(told[0]["actor"], crate::env::login());
 }
 
 #[test]

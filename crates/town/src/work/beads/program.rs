@@ -95,7 +95,8 @@ impl<'a> Session<'a> {
         })?;
         let program = self.rig.program()?;
         let around = &self.beads.around;
-        let actor = around.var("GT_ROLE").unwrap_or("human");
+        let actor = around.var("GT_ROLE");
+        let actor = actor.unwrap_or_else(|| around.login_name());
         let mut command = Command::new(&program.path);
         command
             .args(words)

@@ -1,0 +1,179 @@
+//! Detects who calls a command.
+//!
+//! No subprocess and no call of tmux: the environment first, then the agent whose folder
+//! this is, if that agent's own process is an ancestor of ours, and otherwise the person.
+//! [`crate::target::own`] answers the other question, which agent a command without a
+//! target means.
+
+use crate::{Surroundings, Town, claim, directory, pidfile, processes, roles};
+use gt_core::caller::{Caller, VARIABLE};
+use gt_core::event::Event;
+use gt_core::{Identity, Role, mail, shell};
+use std::sync::{Arc, OnceLock};
+
+/// The login name of the person, looked up when it is first needed.
+#[derive(Clone, Debug, Default)]
+pub struct Login(Arc<OnceLock<String>>);
+
+impl Login {
+    /// A known name, for tests.
+    pub fn named(name: &str) -> Self {
+        Login(Arc::new(OnceLock::from(name.to_owned())))
+    }
+}
+
+impl Surroundings {
+    /// The login name of the user that runs us: by user id, and by `USER` only where the
+    /// system's list of users does not have that id.
+    pub fn login_name(&self) -> &str {
+        self.login.0.get_or_init(|| {
+            let uid = rustix::process::getuid().as_raw();
+            let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+            let known = login_name_in(&users, uid).map(str::to_owned);
+            let variable = || self.var("USER").or_else(|| self.var("LOGNAME"));
+            known
+                .or_else(|| variable().map(str::to_owned))
+                .unwrap_or_else(|| uid.to_string())
+        })
+    }
+}
+
+fn login_name_in(passwd: &str, uid: u32) -> Option<&str> {
+    let uid = uid.to_string();
+    passwd.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        let is_it = fields.nth(1)? == uid && !name.is_empty() && !name.starts_with(['+', '-']);
+        is_it.then_some(name)
+    })
+}
+
+impl Town {
+    /// Who calls this command: a person, an agent, or `gt` itself.
+    pub fn caller(&self) -> Caller {
+        let around = self.around();
+        let told = around.var(VARIABLE);
+        if let Some(caller) = told.and_then(|text| Caller::parse(text, self.registry())) {
+            return caller;
+        }
+        match calling_agent(self) {
+            Some(agent) => Caller::from(&agent),
+            None => Caller::Person(around.login_name().to_owned()),
+        }
+    }
+
+    /// An event that the caller of this command caused.
+    pub(crate) fn event(&self, kind: &str) -> Event {
+        Event::new(kind, self.caller())
+    }
+
+    /// An event that the caller caused and that happens to an agent. The agent is named as
+    /// the target unless it is the caller itself.
+    pub(crate) fn event_at(&self, kind: &str, agent: &str) -> Event {
+        let caller = self.caller();
+        let target = (!caller.is_agent(agent)).then(|| agent.to_owned());
+        Event::new(kind, caller).with("target", target)
+    }
+
+    /// The shell assignment that makes a call of `gt` run on behalf of this caller.
+    pub fn on_behalf(&self) -> String {
+        format!("{VARIABLE}={}", shell::quote(self.caller().as_str()))
+    }
+}
+
+/// The agent that runs this command, if an agent does.
+pub(crate) fn calling_agent(town: &Town) -> Option<Identity> {
+    let around = town.around();
+    if let Some(address) = around.var("GT_ROLE") {
+        let agent = Identity::from_address(address, town.registry());
+        return agent
+            .filter(|agent| !is_person(agent))
+            .filter(|_| address != mail::PERSON);
+    }
+    // A program may keep our variables from the commands that it runs. Its folder alone does
+    // not prove that it calls: people work in those folders too.
+    let agent = directory::by_folder(town, &around.current_dir)?;
+    let container = roles::container_name(town, &agent).ok();
+    let started = container.and_then(|container| pidfile::process(town, &container));
+    let claimed = || claim::process(town, &agent);
+    let is_ours = |process: Option<u32>| process.is_some_and(processes::is_ancestor);
+    (is_ours(started) || is_ours(claimed())).then_some(agent)
+}
+
+/// The overseer is the person who runs the town.
+pub(crate) fn is_person(agent: &Identity) -> bool {
+    agent.role() == Role::Overseer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn login_names_are_found_by_user_id() {
+        let passwd =
+            "root:x:0:0:root:/root:/bin/sh\n+nis\nbroken\nada:x:1000:1000::/home/ada:\n:x:7:7:::\n";
+        let check = |uid, name| assert_eq!(login_name_in(passwd, uid), name, "{uid}");
+        check(0, Some("root"));
+        check(1000, Some("ada"));
+        check(7, None);
+        check(100, None);
+    }
+
+    fn town(root: &std::path::Path, dir: &str, env: &[(&str, &str)]) -> Town {
+        let env = env
+            .iter()
+            .map(|(name, value)| (name.to_string(), value.to_string()));
+        let around = Surroundings {
+            env: env.collect(),
+            current_dir: root.join(dir),
+            login: Login::named("ada"),
+            ..Surroundings::default()
+        };
+        Town::open(root, around).unwrap()
+    }
+
+    #[test]
+    fn callers_are_told_apart_by_environment_and_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("town");
+        Town::init(&root, None, "/tmp/nobody", "demo").unwrap();
+        std::fs::create_dir_all(root.join("mayor")).unwrap();
+        let check = |dir: &str, env: &[(&str, &str)], expected: Caller| {
+            assert_eq!(town(&root, dir, env).caller(), expected, "{dir} {env:?}");
+        };
+        let person = || Caller::Person("ada".to_owned());
+        check(".", &[], person());
+        check(".", &[("USER", "mallory")], person());
+        check(".", &[("GT_ROLE", "deacon")], Caller::agent("deacon"));
+        check(".", &[("GT_ROLE", "no such thing")], person());
+        check(".", &[("GT_ROLE", "human")], person());
+        check(".", &[("GT_ROLE", "overseer")], person());
+        let automatic = [("GT_ROLE", "deacon"), ("GT_CALLER", "gt")];
+        check(".", &automatic, Caller::Gt);
+        let behalf = [("GT_ROLE", "deacon"), ("GT_CALLER", "bob")];
+        check(".", &behalf, Caller::Person("bob".to_owned()));
+        // A person in an agent's folder stays a person, until the agent's process is ours.
+        check("mayor", &[], person());
+        let mayor = Identity::town(Role::Mayor);
+        claim::take(&town(&root, "mayor", &[]), &mayor, None).unwrap();
+        check("mayor", &[], Caller::agent("mayor"));
+        check(".", &[], person());
+    }
+
+    #[test]
+    fn a_target_is_named_unless_it_is_the_caller() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("town");
+        Town::init(&root, None, "/tmp/nobody", "demo").unwrap();
+        let target = |env: &[(&str, &str)]| {
+            let event = town(&root, ".", env).event_at("hook", "deacon");
+            (event.actor.clone(), event.payload.get("target").cloned())
+        };
+        assert_eq!(
+            target(&[("GT_ROLE", "deacon")]),
+            ("deacon".to_owned(), None)
+        );
+        assert_eq!(target(&[]), ("ada".to_owned(), Some("deacon".into())));
+    }
+}
