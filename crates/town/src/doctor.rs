@@ -9,6 +9,7 @@ mod folders;
 mod items;
 mod machine;
 mod server;
+mod sessions;
 mod unattended;
 
 use crate::{Result, Surroundings, Town};
@@ -87,6 +88,7 @@ const CHECKS: &[Check] = &[
     server::check_socket,
     folders::check_permissions,
     configuration::check_rigs,
+    sessions::check_sessions,
     items::check_work,
     items::check_beads,
     items::check_unread,

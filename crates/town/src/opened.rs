@@ -15,9 +15,26 @@ static KEPT: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
 
 struct Kept {
     path: PathBuf,
-    /// By which a file is told from one that took its place.
-    file: Option<(u64, u64)>,
+    file: Option<FileId>,
     db: Connection,
+}
+
+/// Device and inode: they distinguish a file from one that took its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    /// The file at this path; `None` if there is none.
+    pub(crate) fn of(path: &Path) -> Option<Self> {
+        let meta = path.metadata().ok()?;
+        Some(FileId {
+            device: meta.dev(),
+            inode: meta.ino(),
+        })
+    }
 }
 
 /// A database in use. It is kept when it is given back, unless its log is to be brought in,
@@ -49,7 +66,7 @@ impl Opened {
             let place = all.iter().position(|kept| kept.path == path)?;
             all.swap_remove(place)
         };
-        let is_same = kept.file.is_some() && kept.file == file(path);
+        let is_same = kept.file.is_some() && kept.file == FileId::of(path);
         is_same.then(|| Self::new(kept.db, path, true))
     }
 }
@@ -59,16 +76,11 @@ fn kept() -> MutexGuard<'static, Vec<Kept>> {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn file(path: &Path) -> Option<(u64, u64)> {
-    let meta = path.metadata().ok()?;
-    Some((meta.dev(), meta.ino()))
-}
-
 impl Drop for Opened {
     fn drop(&mut self) {
         if let (Some(db), true) = (self.db.take(), self.is_kept) {
             let path = std::mem::take(&mut self.path);
-            let file = file(&path);
+            let file = FileId::of(&path);
             kept().push(Kept { path, file, db });
         }
     }

@@ -3,6 +3,7 @@
 //! `.sessions/index.jsonl` is the journal, which is written first; `.sessions/index.db`
 //! is made from it and is what queries read. [`Sessions`] is the way to both.
 
+mod agreement;
 mod archive;
 mod index;
 mod journal;
@@ -10,7 +11,10 @@ mod news;
 mod query;
 mod retention;
 mod stats;
+#[cfg(test)]
+mod tests;
 
+pub use agreement::JournalState;
 pub use index::Rebuilt;
 pub use journal::Damage;
 pub use query::Query;
@@ -24,7 +28,8 @@ use gt_core::Problem;
 use gt_core::record::{Outcome, Record, Status};
 use index::{Broken, Index, Place, Sources};
 use journal::Journal;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::path::{Path, PathBuf};
 
 /// The lives of a town.
@@ -222,13 +227,13 @@ impl Sessions {
     /// damaged gives what can be read of it, and is named at the end.
     pub fn each(&self, mut give: impl FnMut(&Record) -> Result<()>) -> Result<Vec<Problem>> {
         let mut damages = Vec::new();
-        let index = self.open()?;
         for file in self.archive.files() {
             let mut given = Ok(());
+            // One that was being moved may be in the journal as well.
+            let archived = self.ask(|index| query::all_archived_in(index, &file))?;
             let read = self.archive.each(&file, |id, line| {
-                // One that was being moved may be in the journal as well.
-                let is_archived = query::archived_in(&index, id).map_err(Broken::into_problem)?;
-                if let (Some(_), Ok(life)) = (is_archived, serde_json::from_str(line)) {
+                let is_archived = archived.contains(&hash(id));
+                if let (true, Ok(life)) = (is_archived, serde_json::from_str(line)) {
                     given = give(&life);
                     given.clone()?;
                 }
@@ -237,7 +242,20 @@ impl Sessions {
             given?;
             damages.extend(read.err());
         }
-        query::each(&index, |life| give(life)).map_err(Broken::into_problem)?;
+        // Where the index turns out to be damaged half-way, the rebuilt one gives the rest.
+        let mut done = HashSet::new();
+        let mut give_once = |life: &Record| match done.insert(hash(&life.id)) {
+            true => give(life),
+            false => Ok(()),
+        };
+        let index = self.open()?;
+        match query::each(&index, &mut give_once) {
+            Err(broken @ Broken::Damaged(_)) => {
+                let index = self.repaired(index, &broken)?;
+                query::each(&index, give_once).map_err(Broken::into_problem)?;
+            }
+            given => given.map_err(Broken::into_problem)?,
+        }
         Ok(damages)
     }
 
@@ -269,13 +287,21 @@ impl Sessions {
 
     /// Asks the index. One that turns out to be damaged is made anew, and asked again.
     fn ask<T>(&self, question: impl Fn(&Index) -> Result<T, Broken>) -> Result<T> {
-        match question(&self.open()?) {
-            Err(Broken::Damaged(_)) => {
-                let index = Index::open_anew(&self.database, self.sources())?;
-                question(&index).map_err(Broken::into_problem)
-            }
-            answer => answer.map_err(Broken::into_problem),
-        }
+        let index = self.open()?;
+        let broken = match question(&index) {
+            Err(broken @ (Broken::Damaged(_) | Broken::Outdated(_))) => broken,
+            answer => return answer.map_err(Broken::into_problem),
+        };
+        let index = self.repaired(index, &broken)?;
+        question(&index).map_err(Broken::into_problem)
+    }
+
+    /// Replaces an index that is damaged. It is dropped before, with its lock: the repair
+    /// needs that lock exclusively.
+    fn repaired(&self, index: Index, broken: &Broken) -> Result<Index> {
+        let damaged = index.file();
+        drop(index);
+        Index::open_repaired(&self.database, self.sources(), broken, damaged)
     }
 }
 
@@ -311,6 +337,11 @@ fn taken_back(lines: &[Record], known: &HashMap<String, Known>) -> Vec<Record> {
         }
     }
     back
+}
+
+/// A number that stands for an id where a million of them are held in memory.
+fn hash(id: &str) -> u64 {
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(id)
 }
 
 /// A time as a record holds it.

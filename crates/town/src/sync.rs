@@ -89,6 +89,11 @@ pub fn sync(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Synced>
             busy.is_none()
         });
         if !only_tell {
+            let is_unknown = |change: Change| matches!(change, Change::Found | Change::Adopted);
+            // A session that the index lacks may be in the journal nevertheless.
+            if lines.iter().any(|(change, _)| is_unknown(*change)) {
+                sessions.compare_tables()?;
+            }
             lines = sessions.record_where(lines, is_news)?;
             tell_of_deaths(town, &containers, &lines);
             let ended = lines.iter().filter(|(_, line)| line.outcome.is_some());
@@ -166,6 +171,9 @@ pub fn after_hook(town: &Town, sessions: &Sessions) -> Result<()> {
     settle_leftovers(town, sessions)?;
     let kept = &town.settings().sessions;
     sessions.archive_if_due(kept.archive_after_days)?;
+    sessions.compare_if_due()?;
+    // Other programs that read the index find there what was written now.
+    sessions.tidy();
     Recordings::of(town).remove_if_due(kept.keep_recordings_days)?;
     Chronicle::of(town).auto_prune(false).map(drop)
 }

@@ -74,11 +74,22 @@ pub(crate) fn run(args: SyncArgs, context: &Context) -> Answer {
         }
         return done.map(|()| ExitCode::SUCCESS);
     }
+    let rebuilt = match args.dry_run {
+        true => None,
+        false => sessions.compare_index()?,
+    };
     let synced = sync::sync(&town, &sessions, args.dry_run)?;
+    if !args.dry_run {
+        // Other programs that read the index find there what was written now.
+        sessions.tidy();
+    }
     if context.json {
         let milliseconds = began.elapsed().as_secs_f64() * 1000.0;
-        output::json(&document(&synced, milliseconds))?;
+        output::json(&document(&synced, rebuilt.as_deref(), milliseconds))?;
     } else {
+        if let Some(reason) = rebuilt {
+            output::line(format!("rebuilt the index: {reason}"))?;
+        }
         tell(&synced, verbose)?;
     }
     Ok(ExitCode::SUCCESS)
@@ -99,7 +110,7 @@ fn outlive_the_server() {
     }
 }
 
-fn document(synced: &Synced, milliseconds: f64) -> Value {
+fn document(synced: &Synced, rebuilt: Option<&str>, milliseconds: f64) -> Value {
     let count = |wanted: &[Change]| {
         let lines = synced.lines.iter();
         lines.filter(|(change, _)| wanted.contains(change)).count()
@@ -126,6 +137,7 @@ fn document(synced: &Synced, milliseconds: f64) -> Value {
         "changes": changes,
         "left_alone": left_alone,
         "busy": busy,
+        "rebuilt": rebuilt,
     })
 }
 

@@ -16,6 +16,7 @@ mod checkpoints;
 mod contract;
 mod crowd;
 mod dev_servers;
+mod doctor_storage;
 mod env;
 mod exchanged;
 mod faults;

@@ -6,17 +6,20 @@
 //! a question is answered from memory.
 
 mod broken;
+mod comparison;
 mod portion;
 mod position;
 mod rebuild;
 mod schema;
+mod slugs;
 
 pub(super) use broken::Broken;
+pub(super) use comparison::Depth;
 
 use super::archive::Archive;
 use super::journal::{Damage, Journal};
 use crate::lock::FileLock;
-use crate::opened::Opened;
+use crate::opened::{FileId, Opened};
 use crate::surroundings::Patience;
 use crate::{Result, database, files};
 use gt_core::Problem;
@@ -32,6 +35,8 @@ use std::time::Duration;
 
 /// How long others may write before we.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How often one call replaces an index that it cannot open.
+const REPAIRS: usize = 2;
 
 /// An open database that agrees with the journal.
 #[derive(Debug)]
@@ -119,21 +124,37 @@ impl Place {
 }
 
 impl Index {
-    /// Opens the database and reads what is new in the journal.
+    /// Opens the database and reads what is new in the journal. A damaged one is rebuilt
+    /// first: everything in it is in the journal.
     pub(super) fn open(place: &Place, sources: Sources<'_>) -> Result<Self> {
         place.check()?;
-        match Self::open_current(place, sources) {
-            Ok(index) => Ok(index),
-            // Whatever is wrong with it: everything in it is in the journal.
-            Err(Broken::Damaged(_)) => Self::repair(place, sources, Repair::IfStillNeeded),
-            Err(Broken::NoRoom(_)) => Self::in_memory(sources),
-            Err(Broken::Other(problem)) => Err(problem),
+        let mut attempts = REPAIRS;
+        loop {
+            let (broken, file) = match Self::open_current(place, sources) {
+                Ok(index) => return Ok(index),
+                Err(failed) => failed,
+            };
+            match broken {
+                Broken::Damaged(_) | Broken::Outdated(_) if attempts > 0 => {
+                    attempts -= 1;
+                    Self::repair(place, sources, &broken, file)?;
+                }
+                Broken::NoRoom(_) => return Self::in_memory(sources),
+                broken => return Err(broken.into_problem()),
+            }
         }
     }
 
-    /// The same when a question has found it damaged.
-    pub(super) fn open_anew(place: &Place, sources: Sources<'_>) -> Result<Self> {
-        Self::repair(place, sources, Repair::Now)
+    /// Rebuilds the database after a query has found it damaged, and opens it. The caller
+    /// has dropped the index that it found damaged, or this would wait for its lock.
+    pub(super) fn open_repaired(
+        place: &Place,
+        sources: Sources<'_>,
+        broken: &Broken,
+        damaged: Option<FileId>,
+    ) -> Result<Self> {
+        Self::repair(place, sources, broken, damaged)?;
+        Self::open(place, sources)
     }
 
     /// Makes the database anew from the journal.
@@ -143,9 +164,23 @@ impl Index {
         rebuild::replace(&place.path, sources)
     }
 
-    fn open_current(place: &Place, sources: Sources<'_>) -> Result<Self, Broken> {
-        let lock = FileLock::share(&place.lock, place.patience())?;
-        let db = match Opened::kept(&place.path) {
+    /// Opens the database as it is and catches up. A failure says which file it was about.
+    fn open_current(place: &Place, sources: Sources<'_>) -> Result<Self, (Broken, Option<FileId>)> {
+        let lock = FileLock::share(&place.lock, place.patience())
+            .map_err(|problem| (problem.into(), None))?;
+        // The lock is held until the file is identified: no other process replaces it before.
+        let opened = Self::open_locked(place, sources);
+        match opened {
+            Ok(db) => Ok(Index {
+                db,
+                _lock: Some(lock),
+            }),
+            Err(broken) => Err((broken, FileId::of(&place.path))),
+        }
+    }
+
+    fn open_locked(place: &Place, sources: Sources<'_>) -> Result<Opened, Broken> {
+        let mut db = match Opened::kept(&place.path) {
             Some(db) => {
                 db.busy_timeout(place.patience())?;
                 db
@@ -155,27 +190,34 @@ impl Index {
                 Opened::new(db, &place.path, is_kept)
             }
         };
-        let mut index = Index {
-            db,
-            _lock: Some(lock),
-        };
-        index.catch_up(&place.path, sources.journal)?;
-        Ok(index)
+        catch_up(&mut db, &place.path, sources.journal)?;
+        Ok(db)
     }
 
-    fn repair(place: &Place, sources: Sources<'_>, repair: Repair) -> Result<Self> {
-        {
-            let _lock = FileLock::take(&place.lock, place.patience())?;
-            // Of several that found it damaged, one makes it anew.
-            let is_mended = repair == Repair::IfStillNeeded
-                && open_as_it_is(place, sources)
-                    .and_then(|(db, _)| how_far(&db, sources.journal))
-                    .is_ok();
-            if !is_mended {
-                rebuild::replace(&place.path, sources)?;
-            }
+    /// Rebuilds the database, unless another process has done so since it was found broken:
+    /// then another file is in its place, or the same file agrees with the journal again.
+    fn repair(
+        place: &Place,
+        sources: Sources<'_>,
+        broken: &Broken,
+        damaged: Option<FileId>,
+    ) -> Result<()> {
+        let _lock = FileLock::take(&place.lock, place.patience())?;
+        let is_repaired = match broken {
+            Broken::Outdated(_) => open_as_it_is(place, sources)
+                .and_then(|(db, _)| how_far(&db, sources.journal))
+                .is_ok(),
+            _ => FileId::of(&place.path) != damaged,
+        };
+        if !is_repaired {
+            rebuild::replace(&place.path, sources)?;
         }
-        Self::open_current(place, sources).map_err(Broken::into_problem)
+        Ok(())
+    }
+
+    /// The file that it is, as long as its lock keeps it in its place.
+    pub(super) fn file(&self) -> Option<FileId> {
+        FileId::of(self.db.path())
     }
 
     /// An index for one question, where there is no room for it on the disk.
@@ -230,31 +272,23 @@ impl Index {
         change.commit()?;
         Ok(())
     }
-
-    /// Reads what is new in the journal, in one transaction.
-    fn catch_up(&mut self, path: &Path, journal: &Journal) -> Result<(), Broken> {
-        let position = how_far(&self.db, journal)?;
-        if !position.is_on_disk {
-            position::note_synced(&self.db, path)?;
-        }
-        if position.is_current() {
-            return Ok(());
-        }
-        let change = self
-            .db
-            .transaction_with_behavior(TransactionBehavior::Immediate)?;
-        // Another process may have read on meanwhile.
-        let position = how_far(&change, journal)?;
-        read_on(&change, journal, position)?;
-        change.commit()?;
-        Ok(())
-    }
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Repair {
-    IfStillNeeded,
-    Now,
+/// Reads what is new in the journal, in one transaction.
+fn catch_up(db: &mut Connection, path: &Path, journal: &Journal) -> Result<(), Broken> {
+    let position = how_far(db, journal)?;
+    if !position.is_on_disk {
+        position::note_synced(db, path)?;
+    }
+    if position.is_current() {
+        return Ok(());
+    }
+    let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have read on meanwhile.
+    let position = how_far(&change, journal)?;
+    read_on(&change, journal, position)?;
+    change.commit()?;
+    Ok(())
 }
 
 /// Opens it, and says whether it may be kept open.
@@ -262,6 +296,8 @@ fn open_as_it_is(place: &Place, sources: Sources<'_>) -> Result<(Connection, boo
     let path = place.path.as_path();
     let mut db = Connection::open(path)?;
     db.busy_timeout(place.patience())?;
+    // Damaged pages are then errors more often than wrong answers.
+    db.pragma_update(None, "cell_size_check", true)?;
     let is_kept = database::keep_log(&db, path)?;
     // The journal is on the disk before: what is lost here is read again from there.
     db.pragma_update(None, "synchronous", "NORMAL")?;
@@ -271,7 +307,7 @@ fn open_as_it_is(place: &Place, sources: Sources<'_>) -> Result<(Connection, boo
     }
     // A new one for what is there already is quicker made at once.
     if version != 0 || !sources.is_empty()? {
-        return Err(Broken::Damaged("it is of another version".to_owned()));
+        return Err(Broken::Outdated("it is of another version".to_owned()));
     }
     files::make_private(path)?;
     db.pragma_update(None, "journal_mode", "WAL")?;
@@ -302,6 +338,10 @@ fn read_on(db: &Connection, journal: &Journal, position: Position) -> Result<(),
     let first = reading.first.clone();
     let write = |rows: Vec<Row>| portion::write(db, &rows, Fill::On).map(|()| Vec::new());
     let end = portion::read(reading, position.read, write, &mut |_| {})?;
+    // Only a torn line is new: to note nothing new would make every reader a writer.
+    if end == position.read {
+        return Ok(());
+    }
     position::note(db, journal, &first, end)
 }
 
@@ -374,216 +414,4 @@ pub(super) fn by_id(db: &Connection, id: &str) -> Result<Option<Record>, rusqlit
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use gt_core::record::{Outcome, Status};
-
-    struct Lives {
-        folder: tempfile::TempDir,
-        journal: Journal,
-    }
-
-    impl Lives {
-        fn with(lines: &[Record]) -> Self {
-            let folder = tempfile::tempdir().unwrap();
-            let journal = Journal::in_folder(folder.path());
-            journal.append(lines).unwrap();
-            Lives { folder, journal }
-        }
-
-        fn database(&self) -> PathBuf {
-            self.folder.path().join("index.db")
-        }
-
-        fn open(&self) -> Index {
-            let sources = Sources {
-                journal: &self.journal,
-                archive: &Archive::in_folder(self.folder.path()),
-            };
-            Index::open(&Place::at(&self.database(), false), sources).unwrap()
-        }
-
-        fn lives(&self) -> Vec<(String, Option<Outcome>)> {
-            let index = self.open();
-            let mut query = index.db().prepare("SELECT id FROM lives").unwrap();
-            let ids = query.query_map([], |row| row.get::<_, String>(0)).unwrap();
-            ids.map(|id| {
-                let life = by_id(index.db(), &id.unwrap()).unwrap().unwrap();
-                (life.id, life.outcome)
-            })
-            .collect()
-        }
-    }
-
-    fn begin(id: &str) -> Record {
-        Record {
-            agent: Some("gastown/crew/max".into()),
-            started_at: Some(format!("2026-01-17T01:00:0{}.000Z", id.len())),
-            status: Some(Status::Running),
-            ..Record::about(id)
-        }
-    }
-
-    fn end(id: &str) -> Record {
-        Record {
-            outcome: Some(Outcome::Killed),
-            ..Record::about(id)
-        }
-    }
-
-    #[test]
-    fn it_reads_on_by_itself() {
-        let place = Lives::with(&[begin("a"), begin("bb")]);
-        assert_eq!(place.lives(), [("a".into(), None), ("bb".into(), None)]);
-        place.journal.append(&[end("a"), begin("ccc")]).unwrap();
-        let killed = Some(Outcome::Killed);
-        let all = [
-            ("a".into(), killed),
-            ("bb".into(), None),
-            ("ccc".into(), None),
-        ];
-        assert_eq!(place.lives(), all);
-    }
-
-    #[test]
-    fn whatever_happens_to_it_it_is_made_anew() {
-        let place = Lives::with(&[begin("a"), end("a")]);
-        let expected = place.lives();
-        let db = place.database();
-        let damage: [&dyn Fn(); 4] = [
-            &|| {
-                std::fs::write(
-                    &db,
-                    "this is no database, and long enough to be seen as none",
-                )
-                .unwrap();
-            },
-            &|| std::fs::write(&db, "").unwrap(),
-            &|| rebuild::remove_database(&db).unwrap(),
-            &|| {
-                let other = Connection::open(&db).unwrap();
-                other.pragma_update(None, "user_version", 99).unwrap();
-            },
-        ];
-        for damage in damage {
-            rebuild::remove_database(&db).unwrap();
-            place.lives();
-            damage();
-            assert_eq!(place.lives(), expected);
-            let mended = Connection::open(&db).unwrap();
-            let mode = mended.pragma_query_value(None, "journal_mode", |row| row.get(0));
-            assert_eq!(mode, Ok("wal".to_owned()));
-        }
-    }
-
-    #[test]
-    fn another_journal_is_read_from_its_beginning() {
-        let place = Lives::with(&[begin("a"), begin("bb")]);
-        place.lives();
-        std::fs::remove_file(place.journal.path()).unwrap();
-        place.journal.append(&[begin("ccc")]).unwrap();
-        assert_eq!(place.lives(), [("ccc".into(), None)]);
-        place
-            .journal
-            .append(&[begin("dddd"), begin("eeeee")])
-            .unwrap();
-        assert_eq!(place.lives().len(), 3);
-    }
-
-    #[test]
-    fn times_are_read_as_they_are_written() {
-        for seconds in [
-            0,
-            951_782_399,
-            951_782_400,
-            1_709_164_800,
-            1_768_611_601,
-            4_107_542_399,
-        ] {
-            let time = crate::sessions::timestamp(Some(seconds));
-            assert_eq!(own_milliseconds(&time), Some(seconds * 1_000), "{time}");
-        }
-        assert_eq!(
-            milliseconds("2026-01-17T02:00:00.5+01:00"),
-            Some(1_768_611_600_500)
-        );
-        for text in [
-            "2026-01-17T01:00:00.0000",
-            "2026-13-17T01:00:00.000Z",
-            "2026-01-17 01:00:00.000Z",
-            "x",
-        ] {
-            assert_eq!(own_milliseconds(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn one_that_never_reached_the_disk_is_made_anew_after_the_machine_went_down() {
-        let place = Lives::with(&[begin("a")]);
-        let expected = place.lives();
-        let boot = |index: &Index| -> Option<String> {
-            let boot = "SELECT boot FROM read_so_far";
-            index.db().query_row(boot, [], |row| row.get(0)).unwrap()
-        };
-        let index = place.open();
-        let this = boot(&index);
-        let change = "UPDATE lives SET outcome = 'done'; UPDATE read_so_far SET boot = 'another'";
-        index.db().execute_batch(change).unwrap();
-        drop(index);
-        assert_eq!(place.lives(), expected);
-        assert_eq!(boot(&place.open()), this);
-    }
-
-    #[test]
-    fn a_journal_that_was_cut_and_went_on_is_another() {
-        let place = Lives::with(&[begin("a"), begin("bb")]);
-        place.lives();
-        let text = std::fs::read(place.journal.path()).unwrap();
-        std::fs::write(place.journal.path(), &text[..text.len() - 20]).unwrap();
-        place
-            .journal
-            .append(&[begin("ccc"), begin("dddd"), begin("eeeee")])
-            .unwrap();
-        let ids: Vec<String> = place.lives().into_iter().map(|(id, _)| id).collect();
-        assert_eq!(ids, ["a", "ccc", "dddd", "eeeee"]);
-    }
-
-    #[test]
-    fn a_file_of_somebodys_own_is_refused() {
-        let place = Lives::with(&[begin("a")]);
-        let sources = Sources {
-            journal: &place.journal,
-            archive: &Archive::in_folder(place.folder.path()),
-        };
-        let file = place.folder.path().join("mine");
-        let given = Place::at(&file, true);
-        std::fs::write(&file, "my notes").unwrap();
-        assert!(Index::open(&given, sources).is_err());
-        assert!(Index::rebuild(&given, sources).is_err());
-        assert_eq!(std::fs::read_to_string(&file).unwrap(), "my notes");
-        std::fs::remove_file(&file).unwrap();
-        let theirs = Connection::open(&file).unwrap();
-        theirs.execute_batch("CREATE TABLE mine (a)").unwrap();
-        drop(theirs);
-        assert!(Index::open(&given, sources).is_err());
-        std::fs::remove_file(&file).unwrap();
-        assert!(Index::open(&given, sources).is_ok(), "a new one is made");
-        assert!(Index::open(&given, sources).is_ok(), "and known again");
-    }
-
-    #[test]
-    fn anybody_can_read_the_table_of_the_document() {
-        let place = Lives::with(&[begin("a")]);
-        let index = place.open();
-        let row: (String, String, i64) = index
-            .db()
-            .query_row("SELECT slug, status, created_at FROM sessions", [], |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-            })
-            .unwrap();
-        assert_eq!(
-            row,
-            ("gastown/crew/max".into(), "running".into(), 1_768_611_601)
-        );
-    }
-}
+mod tests;

@@ -5,6 +5,7 @@
 //! from it. A last line that was torn by a crash is set aside by the next writer; a
 //! line that cannot be read is skipped and told with its number.
 
+use super::hash;
 use crate::lines::{Durability, Lines};
 use crate::lock::FileLock;
 use crate::surroundings::Patience;
@@ -12,10 +13,11 @@ use crate::{Result, files};
 use gt_core::Problem;
 use gt_core::record::Record;
 use serde::Deserialize;
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long others may write before we.
@@ -90,13 +92,22 @@ impl Journal {
     }
 
     /// Replaces the journal by those of its lines that are wanted; the lock must be held.
-    /// The new one begins with a line of its own, by which everybody sees that it is
-    /// another.
     pub(super) fn keep_only(&self, mut wanted: impl FnMut(&str) -> bool) -> Result<()> {
         #[derive(Deserialize)]
         struct OfLife {
             id: String,
         }
+        self.rewrite(|line| {
+            let of_life: Result<OfLife, _> = serde_json::from_slice(line);
+            // What cannot be read may be mended by a person one day.
+            of_life.map_or(true, |line| wanted(&line.id))
+        })
+    }
+
+    /// Replaces the journal by those of its lines that are wanted; the lock must be held.
+    /// The new one begins with a line of its own, by which everybody sees that it is
+    /// another.
+    fn rewrite(&self, mut wanted: impl FnMut(&[u8]) -> bool) -> Result<()> {
         let Some(reading) = self.open()? else {
             return Ok(());
         };
@@ -105,12 +116,7 @@ impl Journal {
         files::write_whole_by(self.lines.path(), |file| {
             writeln!(file, "{HEADER}\"{}\"}}", uuid::Uuid::now_v7())?;
             let copied = reading.each_line(0, |_, line| {
-                let of_life: Result<OfLife, _> = serde_json::from_slice(line);
-                // What cannot be read may be mended by a person one day.
-                let is_wanted = of_life.map_or(!line.starts_with(HEADER.as_bytes()), |line| {
-                    wanted(&line.id)
-                });
-                if is_wanted {
+                if !line.starts_with(HEADER.as_bytes()) && wanted(line) {
                     file.write_all(line)
                         .map_err(|error| files::cannot("write", self.lines.path(), &error))?;
                 }
@@ -118,6 +124,28 @@ impl Journal {
             });
             copied.map(drop).map_err(std::io::Error::other)
         })
+    }
+
+    /// Moves the lines that cannot be read into a file beside the journal, which keeps those
+    /// of earlier calls. Returns how many they were, and that file. The lock must be held.
+    pub(super) fn set_aside_damaged(&self) -> Result<(usize, PathBuf)> {
+        let aside = Lines::at(self.lines.path().with_extension("damaged"));
+        let mut damaged = Vec::new();
+        let mut count = 0;
+        if let Some(reading) = self.open()? {
+            reading.each_line(0, |_, line| {
+                if !is_readable(line) {
+                    damaged.extend(line);
+                    count += 1;
+                }
+                Ok::<(), Problem>(())
+            })?;
+        }
+        if count > 0 {
+            aside.append(&damaged, Durability::OnDisk)?;
+            self.rewrite(is_readable)?;
+        }
+        Ok((count, aside.path().to_owned()))
     }
 
     /// Opens the journal as it is now; `None` if there is none yet. What is read from
@@ -141,6 +169,13 @@ impl Journal {
             first,
         }))
     }
+}
+
+/// Whether a line says something, or is meant to say nothing.
+fn is_readable(line: &[u8]) -> bool {
+    line.trim_ascii().is_empty()
+        || line.starts_with(HEADER.as_bytes())
+        || serde_json::from_slice::<Record>(line).is_ok()
 }
 
 /// A journal that is being read.
@@ -177,6 +212,22 @@ impl Reading {
                 }
             }
         })
+    }
+
+    /// Hashes of the ids of all records before a place.
+    pub(super) fn ids_before(self, end: u64) -> Result<HashSet<u64>> {
+        let mut ids = HashSet::new();
+        let mut at = 0;
+        self.each_line(0, |_, line| {
+            at += line.len() as u64;
+            if at <= end
+                && let Ok(record) = serde_json::from_slice::<Record>(line)
+            {
+                ids.insert(hash(&record.id));
+            }
+            Ok::<(), Problem>(())
+        })?;
+        Ok(ids)
     }
 
     /// Gives each whole line from that place on, with its number.

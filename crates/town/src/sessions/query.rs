@@ -2,13 +2,13 @@
 
 use super::archive::Archive;
 use super::index::{self, Broken, Index, milliseconds};
-use super::not_found;
+use super::{hash, not_found};
 use crate::Result;
 use gt_core::Problem;
 use gt_core::record::Record;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// What is asked for; everything that is set must fit. Times are RFC 3339, in UTC.
 #[derive(Clone, Debug, Default)]
@@ -180,6 +180,15 @@ pub(super) fn archived_in(index: &Index, id: &str) -> Result<Option<String>, Bro
         .db()
         .prepare_cached("SELECT file FROM archived WHERE id = ?1")?;
     Ok(query.query_row([id], |row| row.get(0)).optional()?)
+}
+
+/// Hashes of the ids of all lives that are in this file of the archive.
+pub(super) fn all_archived_in(index: &Index, file: &str) -> Result<HashSet<u64>, Broken> {
+    let mut query = index
+        .db()
+        .prepare("SELECT id FROM archived WHERE file = ?1")?;
+    let ids = query.query_map([file], |row| Ok(hash(&row.get::<_, String>(0)?)))?;
+    Ok(ids.collect::<Result<_, _>>()?)
 }
 
 /// The lives that ended before that time.

@@ -24,7 +24,14 @@ impl Sessions {
         let _lock = self.journal.lock()?;
         let mut index = self.open()?;
         let mut moved: BTreeMap<String, Vec<Record>> = BTreeMap::new();
-        let old = query::ended_before(&index, before).map_err(Broken::into_problem)?;
+        let old = match query::ended_before(&index, before) {
+            Err(broken @ Broken::Damaged(_)) => {
+                index = self.repaired(index, &broken)?;
+                query::ended_before(&index, before)
+            }
+            old => old,
+        };
+        let old = old.map_err(Broken::into_problem)?;
         for life in old {
             if let Some(file) = Archive::file_of(&life) {
                 moved.entry(file).or_default().push(life);
@@ -50,9 +57,10 @@ impl Sessions {
             .map(|life| life.id.as_str())
             .collect();
         self.journal.keep_only(|id| !gone.contains(id))?;
-        index
-            .note_archived(&moved, &self.journal)
-            .map_err(Broken::into_problem)?;
+        match index.note_archived(&moved, &self.journal) {
+            Err(broken @ Broken::Damaged(_)) => drop(self.repaired(index, &broken)?),
+            noted => noted.map_err(Broken::into_problem)?,
+        }
         for id in gone {
             // It is in the archive; one that stays is only untidy.
             let _ = files::remove_if_there(&self.detail_path(id));

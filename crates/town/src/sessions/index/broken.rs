@@ -6,6 +6,8 @@ use gt_core::Problem;
 pub(in crate::sessions) enum Broken {
     /// The database itself is damaged. It can be made anew.
     Damaged(String),
+    /// It is whole, but of another version, journal or boot. It can be made anew.
+    Outdated(String),
     /// There is no room to write, as even reading may have to.
     NoRoom(Problem),
     Other(Problem),
@@ -14,9 +16,11 @@ pub(in crate::sessions) enum Broken {
 impl Broken {
     pub(in crate::sessions) fn into_problem(self) -> Problem {
         match self {
-            Broken::Damaged(what) => Problem::failed("the index of lives is damaged")
-                .cause(what)
-                .hint("`gt sessions rebuild` makes it anew"),
+            Broken::Damaged(what) | Broken::Outdated(what) => {
+                Problem::failed("the index of lives is damaged")
+                    .cause(what)
+                    .hint("`gt sessions rebuild` makes it anew")
+            }
             Broken::NoRoom(problem) | Broken::Other(problem) => problem,
         }
     }

@@ -1,13 +1,13 @@
 //! From lines of the journal to rows of the database, a portion at a time.
 
-use super::{Broken, milliseconds};
+use super::{Broken, milliseconds, slugs};
 use crate::Result;
 use crate::sessions::journal::{Damage, Reading};
 use gt_core::Problem;
 use gt_core::record::{Outcome, Record, Status};
 use gt_core::usage::Usage;
 use rusqlite::{Connection, params};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// So many lives are added up in memory before they are written.
 const PORTION: usize = 4_000;
@@ -84,12 +84,19 @@ fn rows(portion: &mut HashMap<String, Box<Record>>, spare: &mut Vec<String>) -> 
 
 /// Writes rows. What the database knows of a life stays where they say nothing about it,
 /// but for its end, if they say that it goes on.
+///
+/// A row is found by its id. `last_insert_rowid` alone says nothing: a rollback does not
+/// reset it, and a number is given again after a DELETE.
 pub(super) fn write(db: &Connection, rows: &[Row], fill: Fill) -> Result<(), Broken> {
     let mut insert = db.prepare_cached(
         "INSERT INTO lives (id, agent, rig, role, harness, status, outcome, work_unit, chain_id,
          started, ended, tokens, cost, commits)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
-         ON CONFLICT (id) DO UPDATE SET
+         ON CONFLICT (id) DO NOTHING",
+    )?;
+    let mut find = db.prepare_cached("SELECT rowid, agent FROM lives WHERE id = ?1")?;
+    let mut update = db.prepare_cached(
+        "UPDATE lives SET
              agent = coalesce(?2, agent), rig = coalesce(?3, rig), role = coalesce(?4, role),
              harness = coalesce(?5, harness), status = coalesce(?6, status),
              outcome = CASE WHEN ?6 = 'running' THEN ?7 ELSE coalesce(?7, outcome) END,
@@ -97,48 +104,63 @@ pub(super) fn write(db: &Connection, rows: &[Row], fill: Fill) -> Result<(), Bro
              started = coalesce(?10, started),
              ended = CASE WHEN ?6 = 'running' THEN ?11 ELSE coalesce(?11, ended) END,
              tokens = coalesce(?12, tokens), cost = coalesce(?13, cost),
-             commits = coalesce(?14, commits)",
+             commits = coalesce(?14, commits)
+         WHERE id = ?1",
     )?;
-    let mut first = db.prepare_cached("INSERT INTO records (life, record) VALUES (?1, ?2)")?;
+    let mut first = db.prepare_cached(
+        "INSERT INTO records (life, record) VALUES (?1, ?2)
+         ON CONFLICT (life) DO UPDATE SET record = ?2",
+    )?;
     let mut back = db.prepare_cached("DELETE FROM archived WHERE id = ?1")?;
     let mut more = db.prepare_cached(
         "UPDATE records SET record = json_patch(json_remove(record,
              iif(?3 = 'running', '$.outcome', '$.-'), iif(?3 = 'running', '$.ended_at', '$.-'),
-             iif(?3 = 'running', '$.exit_code', '$.-'), iif(?4, '$.usage', '$.-')), ?2)
-         WHERE life = (SELECT rowid FROM lives WHERE id = ?1)",
+             iif(?3 = 'running', '$.exit_code', '$.-'), iif(?3 = 'running', '$.lost', '$.-'),
+             iif(?3 = 'running', '$.failed_start', '$.-'), iif(?4, '$.usage', '$.-')), ?2)
+         WHERE life = ?1",
     )?;
+    let mut agents = BTreeSet::new();
     for Row { life, text } in rows {
-        let before = db.last_insert_rowid();
-        insert.execute(params![
+        let status = life.status.map(Status::word);
+        let usage = life.usage.as_ref();
+        let fields = params![
             life.id,
             life.agent,
             life.rig,
             life.role,
             life.harness,
-            life.status.map(Status::word),
+            status,
             life.outcome.map(Outcome::word),
             life.work_unit,
             life.chain_id,
             life.started_at.as_deref().and_then(milliseconds),
             life.ended_at.as_deref().and_then(milliseconds),
-            life.usage.as_ref().map(Usage::tokens),
-            life.usage.as_ref().and_then(|usage| usage.cost_usd),
+            usage.map(Usage::tokens),
+            usage.and_then(|usage| usage.cost_usd),
             life.commits.as_ref().map(Vec::len),
-        ])?;
-        match db.last_insert_rowid() {
-            // It was there already.
-            row if row == before => {
-                let status = life.status.map(Status::word);
-                more.execute(params![life.id, text, status, life.usage.is_some()])?;
+        ];
+        let is_new = insert.execute(fields)? == 1;
+        if is_new {
+            // This very statement has given the number.
+            first.execute(params![db.last_insert_rowid(), text])?;
+        } else {
+            let (row, agent): (i64, Option<String>) =
+                find.query_row([&life.id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            update.execute(fields)?;
+            if more.execute(params![row, text, status, usage.is_some()])? == 0 {
+                let reason = format!("the life {} has no record", life.id);
+                return Err(Broken::Damaged(reason));
             }
-            row => {
-                first.execute(params![row, text])?;
-                if fill == Fill::On {
-                    // It was in the archive, and the journal has it again.
-                    back.execute([&life.id])?;
-                }
+            agents.extend(agent.filter(|_| fill == Fill::On));
+        }
+        if fill == Fill::On {
+            if is_new {
+                // It may have been in the archive, and the journal has it again.
+                back.execute([&life.id])?;
             }
+            agents.extend(life.agent.clone());
         }
     }
+    slugs::update(db, &agents)?;
     Ok(())
 }

@@ -36,7 +36,7 @@ pub(super) fn how_far(db: &Connection, journal: &Journal) -> Result<Position, Br
     let reading = journal.open()?;
     let (read, first, tail, boot) = known.unwrap_or_default();
     if boot.is_some() && boot != boot_id() {
-        return Err(Broken::Damaged(
+        return Err(Broken::Outdated(
             "the machine went down before it was on the disk".to_owned(),
         ));
     }
@@ -44,7 +44,7 @@ pub(super) fn how_far(db: &Connection, journal: &Journal) -> Result<Position, Br
         read <= reading.length && first == reading.first && tail == reading.tail_before(read)
     });
     if read > 0 && !is_same {
-        return Err(Broken::Damaged("it is of another journal".to_owned()));
+        return Err(Broken::Outdated("it is of another journal".to_owned()));
     }
     Ok(Position {
         reading,

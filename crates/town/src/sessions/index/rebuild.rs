@@ -8,11 +8,12 @@
 use super::portion::{self, Fill, Row};
 use super::position::{self, Position, how_far};
 use super::schema::{EARLY_INDEXES, LATE_INDEXES, TABLES};
-use super::{Broken, Rebuilt, Sources, archived, mark};
+use super::{Broken, Rebuilt, Sources, archived, mark, milliseconds, slugs};
 use crate::sessions::archive::Archive;
 use crate::sessions::journal::{Damage, Journal};
 use crate::{Result, files};
 use gt_core::Problem;
+use gt_core::record::Record;
 use rusqlite::Connection;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -71,6 +72,7 @@ pub(super) fn fill(db: &Connection, sources: Sources<'_>) -> Result<Rebuilt, Bro
     rebuilt.damages = read_all(db, sources.journal, position)?;
     rebuilt.archived = read_archive(db, sources.archive, &mut rebuilt.damages)?;
     db.execute_batch(LATE_INDEXES)?;
+    slugs::fill(db)?;
     mark(db)?;
     db.execute_batch("COMMIT")?;
     rebuilt.lives = db.query_row("SELECT count(*) FROM lives", [], |row| row.get(0))?;
@@ -126,9 +128,11 @@ fn read_archive(
         let read = archive.each(&file, |id, line| {
             let is_open = super::by_id(db, id)?;
             if is_open.is_none()
-                && let Ok(life) = serde_json::from_str(line)
+                && let Ok(life) = serde_json::from_str::<Record>(line)
             {
                 archived(db, &life, &file)?;
+                let time = |text: &Option<String>| text.as_deref().and_then(milliseconds);
+                slugs::note_archived(db, &life, time(&life.started_at), time(&life.ended_at))?;
                 count += 1;
             }
             Ok::<(), Broken>(())

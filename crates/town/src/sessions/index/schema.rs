@@ -1,12 +1,13 @@
 //! The tables of the index.
 
 /// Raised whenever the tables change: an older database is made anew.
-pub(super) const VERSION: i64 = 6;
+pub(super) const VERSION: i64 = 7;
 /// By this a database is known as ours.
 pub(super) const APPLICATION: i32 = 0x6774_6c76;
 
 /// Times are milliseconds since the epoch. The table holds only what is asked for, so
-/// that it is quickly read; the lives themselves stand beside it.
+/// that it is quickly read; the lives themselves stand beside it. `sessions` is for programs
+/// that expect one row for each agent, with times in seconds ([`super::slugs`]).
 pub(super) const TABLES: &str = "
 CREATE TABLE read_so_far (one INTEGER PRIMARY KEY CHECK (one = 1), bytes INTEGER NOT NULL, first TEXT NOT NULL, tail BLOB NOT NULL, boot TEXT);
 CREATE TABLE lives (
@@ -18,12 +19,16 @@ CREATE TABLE records (life INTEGER PRIMARY KEY, record TEXT NOT NULL);
 CREATE TABLE archived (id TEXT PRIMARY KEY, chain_id TEXT, work_unit TEXT, file TEXT NOT NULL) WITHOUT ROWID;
 CREATE INDEX archived_by_chain ON archived (chain_id);
 CREATE INDEX archived_by_work ON archived (work_unit) WHERE work_unit IS NOT NULL;
-CREATE VIEW sessions AS SELECT
-    CASE WHEN agent LIKE 'agent/%' THEN substr(agent, 7) ELSE agent END AS slug,
-    harness AS harness_type, record ->> 'cwd' AS working_directory, status,
-    record ->> 'initial_prompt' AS initial_prompt,
-    started / 1000 AS created_at, coalesce(ended, started) / 1000 AS updated_at, id
-FROM lives JOIN records ON life = lives.rowid;
+CREATE TABLE sessions (
+    slug TEXT PRIMARY KEY,
+    harness_type TEXT NOT NULL DEFAULT 'claude-code',
+    working_directory TEXT,
+    status TEXT NOT NULL DEFAULT 'running',
+    initial_prompt TEXT,
+    created_at INTEGER DEFAULT (unixepoch()),
+    updated_at INTEGER DEFAULT (unixepoch()),
+    id TEXT
+);
 ";
 /// Each ends with the time, so that the newest lives of any one are the end of a range.
 /// Those that run are few, and so is their index. To these a rebuild only adds at the

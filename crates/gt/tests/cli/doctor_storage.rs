@@ -1,0 +1,122 @@
+//! `gt doctor` and `gt sync` on damaged files of a town.
+
+use crate::env::TestEnv;
+use crate::remembered::lives;
+use serde_json::{Value, json};
+use std::fs;
+
+/// What one check of `gt doctor` finds: `[[status, message], …]`.
+fn findings(env: &TestEnv, check: &str, args: &[&str]) -> Vec<(String, String)> {
+    let found = env.gt(&[&["doctor", "--json"], args].concat()).json();
+    let found = found.as_array().unwrap().iter();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    found
+        .filter(|finding| finding["check"] == check)
+        .map(|finding| (text(&finding["status"]), text(&finding["message"])))
+        .collect()
+}
+
+/// The status and the message of the only finding of a check.
+fn finding(env: &TestEnv, check: &str, args: &[&str]) -> (String, String) {
+    let mut found = findings(env, check, args);
+    assert_eq!(found.len(), 1, "{check}: {found:?}");
+    found.remove(0)
+}
+
+fn check(env: &TestEnv, name: &str, args: &[&str], status: &str, words: &str) {
+    let (found, message) = finding(env, name, args);
+    assert!(
+        found == status && message.contains(words),
+        "{name}: {found}: {message}"
+    );
+}
+
+#[test]
+fn damaged_journal_is_an_error_and_fixed_by_moving_lines_aside() {
+    let env = TestEnv::with_town();
+    env.gt(&["start", "mayor"]).ok();
+    check(&env, "journal", &[], "ok", "1 sessions");
+    check(&env, "index", &[], "ok", "as in the journal");
+    let journal = env.town().join(".sessions/index.jsonl");
+    let whole = fs::read(&journal).unwrap();
+    let noise: Vec<u8> = (0..5000_u32).map(|n| (n * n % 251) as u8).collect();
+    fs::write(&journal, [&whole, noise.as_slice(), b"\n"].concat()).unwrap();
+    env.gt(&["doctor"]).fails(1);
+    check(&env, "journal", &[], "error", "cannot be read");
+    check(&env, "journal", &["--fix"], "ok", "damaged lines into");
+    check(&env, "journal", &[], "ok", "1 sessions");
+    let aside = fs::read(env.town().join(".sessions/index.damaged")).unwrap();
+    assert_eq!(aside, [&noise[..], b"\n"].concat());
+    assert_eq!(lives(&env, &[])[0]["agent"], "mayor");
+}
+
+#[test]
+fn folder_in_place_of_the_journal_is_an_error() {
+    let env = TestEnv::with_town();
+    fs::create_dir_all(env.town().join(".sessions/index.jsonl")).unwrap();
+    env.gt(&["doctor"]).fails(1);
+    check(&env, "journal", &[], "error", "is a folder");
+}
+
+#[test]
+fn session_from_the_future_is_a_clock_warning() {
+    let env = TestEnv::with_town();
+    let line = json!({"id": "x", "agent": "mayor", "started_at": "2199-01-01T00:00:00.000Z"});
+    let sessions = env.town().join(".sessions");
+    fs::create_dir_all(&sessions).unwrap();
+    fs::write(sessions.join("index.jsonl"), format!("{line}\n")).unwrap();
+    check(&env, "clock", &[], "warning", "2199-01-01");
+}
+
+#[test]
+fn index_that_disagrees_is_rebuilt_by_sync_and_by_doctor() {
+    let env = TestEnv::with_town();
+    let ended = |id: &str| {
+        json!({
+            "id": id, "agent": "mayor", "status": "stopped", "outcome": "done",
+            "started_at": "2026-01-01T00:00:00.000Z", "ended_at": "2026-01-02T00:00:00.000Z",
+        })
+    };
+    let sessions = env.town().join(".sessions");
+    fs::create_dir_all(&sessions).unwrap();
+    let lines = format!("{}\n{}\n", ended("x"), ended("y"));
+    fs::write(sessions.join("index.jsonl"), lines).unwrap();
+    assert_eq!(lives(&env, &[]).len(), 2);
+    let index = sessions.join("index.db");
+    let lose = || {
+        let db = rusqlite::Connection::open(&index).unwrap();
+        db.execute_batch("DELETE FROM records; DELETE FROM lives")
+            .unwrap();
+    };
+    lose();
+    check(&env, "index", &[], "warning", "2 are missing");
+    check(&env, "index", &["--fix"], "ok", "rebuilt now");
+    assert_eq!(lives(&env, &[]).len(), 2);
+    lose();
+    let told = env.gt(&["sync"]).ok().stdout;
+    assert!(
+        told.contains("rebuilt the index: the journal has 2 sessions"),
+        "{told}"
+    );
+    assert!(!told.contains("found"), "{told}");
+    assert_eq!(lives(&env, &[]).len(), 2);
+    assert_eq!(env.json(&["sync"])["rebuilt"], Value::Null);
+}
+
+#[test]
+fn sessions_table_is_current_after_a_sync() {
+    let env = TestEnv::with_town();
+    env.gt(&["agent", "new", "helper"]).ok();
+    env.gt(&["start", "agent/helper"]).ok();
+    let status = || -> (String, String) {
+        let db = rusqlite::Connection::open(env.town().join(".sessions/index.db")).unwrap();
+        let row = "SELECT harness_type, status FROM sessions WHERE slug = 'helper'";
+        db.query_row(row, [], |row| Ok((row.get(0)?, row.get(1)?)))
+            .unwrap()
+    };
+    env.gt(&["sync"]).ok();
+    assert_eq!(status(), ("demo".into(), "running".into()));
+    env.gt(&["stop", "agent/helper"]).ok();
+    env.gt(&["sync"]).ok();
+    assert_eq!(status(), ("demo".into(), "stopped".into()));
+}

@@ -1,0 +1,85 @@
+//! The sessions that a town remembers: the journal, the index, and the clock by which both
+//! were written.
+
+use super::Finding;
+use crate::Town;
+use crate::sessions::{JournalState, Sessions};
+use jiff::{SignedDuration, Timestamp};
+
+/// A time that is further ahead than this is of another clock.
+const AHEAD: SignedDuration = SignedDuration::from_mins(5);
+
+/// Whether every line of the journal can be read, and the index agrees with it.
+pub(super) fn check_sessions(town: &Town, fix: bool) -> Vec<Finding> {
+    let sessions = Sessions::of(town);
+    let path = sessions.journal_path().display();
+    if sessions.journal_path().is_dir() {
+        let message = format!("{path} is a folder: no session can be written down");
+        let hint = "move it away; the next start makes a new journal";
+        return vec![Finding::error("journal", message).hint(hint)];
+    }
+    let state = match sessions.examine_journal() {
+        Ok(Some(state)) => state,
+        Ok(None) => return vec![Finding::ok("journal", "nothing is written yet")],
+        Err(problem) => return vec![Finding::of("journal", &problem)],
+    };
+    let mut findings = vec![check_lines(&sessions, &state, fix)];
+    findings.push(check_index(&sessions, state.lives, fix));
+    findings.extend(check_clock(&state, Timestamp::now()));
+    findings
+}
+
+fn check_lines(sessions: &Sessions, state: &JournalState, fix: bool) -> Finding {
+    let path = sessions.journal_path().display();
+    let Some(first) = state.damages.first() else {
+        return Finding::ok("journal", format!("{} sessions in {path}", state.lives));
+    };
+    let message = format!(
+        "{} lines of {path} cannot be read; the first is line {}: {}",
+        state.damages.len(),
+        first.line,
+        first.reason
+    );
+    if !fix {
+        let hint = "`gt doctor --fix` moves them into index.damaged beside it";
+        return Finding::error("journal", message).hint(hint).fixable();
+    }
+    match sessions.set_aside_damaged() {
+        Ok((count, aside)) => {
+            let aside = aside.display();
+            Finding::ok(
+                "journal",
+                format!("moved {count} damaged lines into {aside}"),
+            )
+        }
+        Err(problem) => Finding::of("journal", &problem),
+    }
+}
+
+fn check_index(sessions: &Sessions, lives: usize, fix: bool) -> Finding {
+    let compared = match fix {
+        true => sessions.compare_now(),
+        false => sessions.index_disagreement(),
+    };
+    match compared {
+        Ok(None) => Finding::ok("index", format!("{lives} sessions, as in the journal")),
+        Ok(Some(reason)) if fix => Finding::ok("index", format!("{reason}; rebuilt now")),
+        Ok(Some(reason)) => Finding::warning("index", reason)
+            .hint("`gt sync` or `gt doctor --fix` rebuilds it")
+            .fixable(),
+        Err(problem) => Finding::of("index", &problem),
+    }
+}
+
+/// A time in the future is of a clock that was ahead, or this one is behind.
+fn check_clock(state: &JournalState, now: Timestamp) -> Option<Finding> {
+    let newest: Timestamp = state.newest.as_deref()?.parse().ok()?;
+    if newest.duration_since(now) <= AHEAD {
+        return None;
+    }
+    let message = format!("the newest session is of {newest}, and now it is {now:.0}");
+    Some(
+        Finding::warning("clock", message)
+            .hint("check the machine's clock; sessions are sorted by its times"),
+    )
+}

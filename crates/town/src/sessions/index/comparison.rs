@@ -1,0 +1,57 @@
+//! Comparing the index with the journal that it was made from.
+
+use super::{Broken, Index, how_far};
+use crate::sessions::hash;
+use crate::sessions::journal::Journal;
+
+/// How much of the journal a comparison reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::sessions) enum Depth {
+    /// Nothing: only the tables of the index must agree with each other.
+    Tables,
+    /// All of it, as far as the index has read it.
+    Journal,
+}
+
+impl Index {
+    /// Returns in what the index disagrees with the journal. It is compared as it was at one
+    /// moment, so other processes may write to both meanwhile.
+    pub(in crate::sessions) fn disagreement(
+        &self,
+        journal: &Journal,
+        depth: Depth,
+    ) -> Result<Option<String>, Broken> {
+        let view = self.db().unchecked_transaction()?;
+        let count = |query: &str| view.query_row(query, [], |row| row.get::<_, u64>(0));
+        let incomplete = count(
+            "SELECT count(*) FROM lives LEFT JOIN records ON life = lives.rowid
+             WHERE life IS NULL",
+        )?;
+        if incomplete > 0 {
+            return Ok(Some(format!("{incomplete} sessions have no record")));
+        }
+        if depth == Depth::Tables {
+            return Ok(None);
+        }
+        let position = how_far(&view, journal)?;
+        let written = match position.reading {
+            Some(reading) => reading.ids_before(position.read)?,
+            None => std::collections::HashSet::new(),
+        };
+        let mut query = view.prepare("SELECT id FROM lives")?;
+        let mut rows = query.query([])?;
+        let (mut there, mut strange) = (0, 0_usize);
+        while let Some(row) = rows.next()? {
+            there += 1;
+            strange += usize::from(!written.contains(&hash(&row.get::<_, String>(0)?)));
+        }
+        let missing = written.len() - (there - strange).min(written.len());
+        Ok((missing > 0 || strange > 0).then(|| {
+            format!(
+                "the journal has {} sessions and the index {there}: {missing} are missing, \
+                 {strange} are not in the journal",
+                written.len()
+            )
+        }))
+    }
+}

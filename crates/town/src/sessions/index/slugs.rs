@@ -1,0 +1,151 @@
+//! The table `sessions`: one row for each agent, by its slug.
+//!
+//! Programs that were written against the schema of the sync document read it with any
+//! SQLite client. A row says what the agent's newest session says. It is written in the
+//! transaction that writes the session, and made anew with the index.
+
+use gt_core::record::{Record, Status};
+use rusqlite::{Connection, params};
+use std::collections::BTreeSet;
+
+/// Agents whose address is one word: a standalone agent with such a slug keeps its whole
+/// address, so that the primary key stays unique.
+const ONE_WORD_ADDRESSES: [&str; 4] = ["mayor", "deacon", "boot", "overseer"];
+/// The program that the document calls `claude-code` is `claude` among our harnesses.
+const HARNESS_TYPES: [(&str, &str); 1] = [("claude", "claude-code")];
+
+/// The slug of an agent: the suffix of `agent_{slug}` for a standalone one, and the address
+/// of every other.
+fn slug(agent: &str) -> &str {
+    match agent.strip_prefix("agent/") {
+        Some(slug) if !ONE_WORD_ADDRESSES.contains(&slug) => slug,
+        _ => agent,
+    }
+}
+
+fn harness_type(harness: Option<&str>) -> &str {
+    let harness = harness.unwrap_or("claude");
+    let known = HARNESS_TYPES.iter().find(|(name, _)| *name == harness);
+    known.map_or(harness, |(_, harness_type)| harness_type)
+}
+
+/// Writes the rows of these agents after their sessions have changed. Each change raises
+/// `updated_at`, also twice in a second and with a clock that was set back.
+pub(super) fn update(db: &Connection, agents: &BTreeSet<String>) -> rusqlite::Result<()> {
+    for agent in agents {
+        write(db, agent, "unixepoch()")?;
+    }
+    Ok(())
+}
+
+/// Writes the rows of all agents into a new database. The journal holds no time of a change
+/// but the start and the end of a session, so the later one of them is `updated_at`.
+pub(super) fn fill(db: &Connection) -> rusqlite::Result<()> {
+    // One step in the index for each agent, however many sessions it has had.
+    let mut agents = db.prepare(
+        "WITH RECURSIVE agents (agent) AS (
+             SELECT min(agent) FROM lives
+             UNION ALL SELECT (SELECT min(agent) FROM lives WHERE lives.agent > agents.agent)
+             FROM agents WHERE agents.agent IS NOT NULL
+         ) SELECT agent FROM agents WHERE agent IS NOT NULL",
+    )?;
+    let agents: Vec<String> = agents
+        .query_map([], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    for agent in agents {
+        write(
+            db,
+            &agent,
+            "coalesce(max(ended, started), ended, started) / 1000",
+        )?;
+    }
+    Ok(())
+}
+
+/// Writes the row of an agent from its newest session; `updated` is an expression.
+fn write(db: &Connection, agent: &str, updated: &str) -> rusqlite::Result<()> {
+    let newest = db
+        .prepare_cached(
+            "SELECT id, harness, record ->> 'cwd', status, record ->> 'initial_prompt'
+             FROM lives JOIN records ON life = lives.rowid
+             WHERE agent = ?1 ORDER BY started DESC, id DESC LIMIT 1",
+        )?
+        .query_row([agent], |row| {
+            Ok((
+                row.get::<_, String>(0)?,
+                row.get::<_, Option<String>>(1)?,
+                row.get::<_, Option<String>>(2)?,
+                row.get::<_, Option<String>>(3)?,
+                row.get::<_, Option<String>>(4)?,
+            ))
+        });
+    let (id, harness, directory, status, prompt) = match newest {
+        Ok(newest) => newest,
+        // Its only session is called otherwise now.
+        Err(rusqlite::Error::QueryReturnedNoRows) => {
+            db.prepare_cached("DELETE FROM sessions WHERE slug = ?1")?
+                .execute([slug(agent)])?;
+            return Ok(());
+        }
+        Err(error) => return Err(error),
+    };
+    let text = format!(
+        "INSERT INTO sessions
+         (slug, harness_type, working_directory, status, initial_prompt, id, created_at, updated_at)
+         SELECT ?1, ?2, ?3, coalesce(?4, 'running'), ?5, ?6,
+             coalesce((SELECT min(started) FROM lives WHERE agent = ?7) / 1000, unixepoch()),
+             coalesce({updated}, unixepoch())
+         FROM lives WHERE id = ?6
+         ON CONFLICT (slug) DO UPDATE SET
+             harness_type = excluded.harness_type, working_directory = excluded.working_directory,
+             status = excluded.status, initial_prompt = excluded.initial_prompt,
+             created_at = min(created_at, excluded.created_at),
+             updated_at = max(updated_at + 1, excluded.updated_at), id = excluded.id"
+    );
+    db.prepare_cached(&text)?
+        .execute(params![
+            slug(agent),
+            harness_type(harness.as_deref()),
+            directory,
+            status,
+            prompt,
+            id,
+            agent
+        ])
+        .map(drop)
+}
+
+/// Writes the row of an agent from a session of the archive, which `lives` does not have.
+/// Newer ones are written over it.
+pub(super) fn note_archived(
+    db: &Connection,
+    life: &Record,
+    started: Option<i64>,
+    ended: Option<i64>,
+) -> rusqlite::Result<()> {
+    let Some(agent) = &life.agent else {
+        return Ok(());
+    };
+    let mut insert = db.prepare_cached(
+        "INSERT INTO sessions
+         (slug, harness_type, working_directory, status, initial_prompt, id, created_at, updated_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7 / 1000, coalesce(?8, ?7) / 1000)
+         ON CONFLICT (slug) DO UPDATE SET
+             harness_type = excluded.harness_type, working_directory = excluded.working_directory,
+             status = excluded.status, initial_prompt = excluded.initial_prompt,
+             created_at = min(created_at, excluded.created_at),
+             updated_at = max(updated_at, excluded.updated_at), id = excluded.id",
+    )?;
+    insert
+        .execute(params![
+            slug(agent),
+            harness_type(life.harness.as_deref()),
+            life.cwd,
+            life.status.unwrap_or(Status::Stopped).word(),
+            life.initial_prompt,
+            life.id,
+            started,
+            ended
+        ])
+        .map(drop)
+}
