@@ -1,5 +1,9 @@
 //! Messages for agents: their order, their fingerprint, and when one may be typed.
 
+mod recognise;
+
+pub use recognise::{ends_with, is_added, is_in_input, is_showable, squeeze};
+
 use crate::state::State;
 use serde::{Deserialize, Serialize};
 
@@ -91,90 +95,6 @@ pub fn fingerprint(prompt: &str) -> String {
     format!("{hash:016x}-{}", text.len())
 }
 
-/// Whether the text in an input line is this message, whole or as the program
-/// shows a long one. Programs wrap and scroll, so blanks do not count and the
-/// beginning or the end is enough.
-pub fn is_in_input(input: &str, message: &str) -> bool {
-    const ENOUGH: usize = 24;
-    if is_paste_of(input, message) {
-        return true;
-    }
-    let (input, message) = (squeeze(input), squeeze(message));
-    let count = message.chars().count();
-    if count <= ENOUGH {
-        // Too little to know it by a part: "ok" begins many a line.
-        return !message.is_empty() && input == message;
-    }
-    let beginning: String = message.chars().take(ENOUGH).collect();
-    let end: String = message.chars().skip(count - ENOUGH).collect();
-    input.starts_with(&beginning) || input.ends_with(&end)
-}
-
-/// Whether this was added to what stood in the line before. A line that is higher than
-/// its window shows no more than its end.
-pub fn is_added(input: &str, before: &str, added: &str) -> bool {
-    let (input, before) = (squeeze(input), squeeze(before));
-    match input.strip_prefix(&before) {
-        Some(rest) => is_in_input(rest, added),
-        None => {
-            let label = input.rfind(PASTED).map(|at| &input[at..]);
-            label.is_some_and(|label| is_paste_of(label, added)) || ends_with(&input, added)
-        }
-    }
-}
-
-/// A text without its blanks, which differ wherever it is wrapped.
-pub fn squeeze(text: &str) -> String {
-    text.chars().filter(|c| !c.is_whitespace()).collect()
-}
-
-/// Whether a screen ends with this message at the cursor, where nothing more is
-/// known about the program. Blanks do not count, and the end is enough.
-pub fn ends_with(before_cursor: &str, message: &str) -> bool {
-    const ENOUGH: usize = 24;
-    let last = |text: &str| -> String {
-        let squeezed = text.chars().rev().filter(|c| !c.is_whitespace());
-        squeezed.take(ENOUGH).collect()
-    };
-    let (shown, wanted) = (last(before_cursor), last(message));
-    !wanted.is_empty() && shown.starts_with(&wanted)
-}
-
-/// How what a program shows for a long paste begins.
-const PASTED: &str = "[Pasted";
-
-/// Whether all that stands in the line is what a program shows for a long paste, such
-/// as `[Pasted text #1 +29 lines]`, and it is that of this message: the lines or the
-/// characters that it counts must be the message's. A number after `#` only tells
-/// pastes apart. Blanks do not count: behind other words it may be wrapped.
-fn is_paste_of(input: &str, message: &str) -> bool {
-    /// Without any count: programs show it from some 800 characters on.
-    const LONG: usize = 700;
-    let input = squeeze(input);
-    let inside = input.strip_prefix(PASTED);
-    let inside = inside.and_then(|rest| rest.strip_suffix(']'));
-    let Some(inside) = inside.filter(|inside| !inside.contains('[')) else {
-        return false;
-    };
-    let mut counts = inside
-        .split(|c: char| !c.is_ascii_digit() && c != '#')
-        .filter_map(|word| word.parse::<usize>().ok())
-        .peekable();
-    if counts.peek().is_none() {
-        return message.chars().count() > LONG;
-    }
-    let breaks = message.matches('\n').count();
-    let units = message.encode_utf16().count();
-    let true_counts = [
-        breaks,
-        breaks + 1,
-        message.len(),
-        message.chars().count(),
-        units,
-    ];
-    counts.any(|count| true_counts.contains(&count))
-}
-
 /// What is seen of an agent right before something would be typed.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment<'a> {
@@ -196,6 +116,8 @@ pub enum NotNow {
     Dialog,
     /// It may ask at any moment: the Enter that follows a look could be the answer.
     Busy,
+    /// Another process types to the same agent.
+    Locked,
     /// Somebody else's half-typed line is in the way.
     Occupied,
     /// No prompt is to be seen.
@@ -211,6 +133,7 @@ impl NotNow {
         match self {
             NotNow::Dialog => "it asks something",
             NotNow::Busy => "it is busy",
+            NotNow::Locked => "another message is being typed to it",
             NotNow::Occupied => "somebody has begun to type there",
             NotNow::NoPrompt => "its prompt is not to be seen",
             NotNow::Paused => "it is paused",
@@ -275,68 +198,6 @@ mod tests {
     fn the_fingerprint_does_not_mind_white_space_around() {
         assert_eq!(fingerprint("hello\n"), fingerprint("  hello"));
         assert_ne!(fingerprint("hello"), fingerprint("hello2"));
-    }
-
-    #[test]
-    fn a_message_is_recognised_in_an_input_line() {
-        let long = "The quick brown fox jumps over the lazy dog and goes on and on";
-        assert!(is_in_input("check your hook", "check your hook"));
-        assert!(is_in_input(
-            "The quick brown fox jumps\n  over the lazy",
-            long
-        ));
-        assert!(is_in_input("over the lazy dog and goes on and on", long));
-        assert!(is_in_input("[Pasted text #4]", &long.repeat(20)));
-        assert!(!is_in_input("[Pasted text #4]", long), "too short for one");
-        assert!(is_in_input(
-            "what is [Pasted text #1 +9 lines]",
-            "what is [Pasted text #1 +9 lines]"
-        ));
-        assert!(!is_in_input("[Pasted ~3 lines] and then", "a\nb\nc"));
-        assert!(!is_in_input("ok let me think", "ok"));
-        assert!(!is_in_input("why", "y") && is_in_input(" y ", "y"));
-        assert!(is_in_input("[Pasted text #4 +2 lines]", "a\nb\nc"));
-        assert!(is_in_input("[Pasted ~3 lines]", "a\nb\nc"));
-        assert!(is_in_input("[Pasted Content 5 chars]", "grüße"));
-        assert!(is_in_input("[Pasted Text: 5 chars]", "grüße"));
-        assert!(!is_in_input("[Pasted text #1 +9 lines]", long), "another's");
-        assert!(!is_in_input("", "x"));
-        assert!(!is_in_input("something else", "check your hook"));
-        assert!(!is_in_input("half a line check your ho", "check your hook"));
-    }
-
-    #[test]
-    fn what_was_added_to_a_line_is_recognised() {
-        let before = "think about\nthe moon";
-        let more = "\n\nand be brief\nand quick";
-        let check = |input: &str, expected| {
-            assert_eq!(is_added(input, before, more), expected, "{input}");
-        };
-        check("think about the\nmoon\n\nand be brief\nand quick", true);
-        check("think about the moon[Pasted text #1 +3\nlines]", true);
-        check("think about the moon[Pasted text #1 +7 lines]", false);
-        check("think about the moon", false);
-        check("think about the moon, and be brief", false);
-        // Of a line that is too high only the end is to be seen.
-        check("the moon\n\nand be brief\nand quick", true);
-        check("the moon[Pasted text #2 +3 lines]", true);
-        check("the moon[Pasted text #1 +7 lines]", false);
-        check("moon", false);
-        assert!(!is_added("the end", "the end", "the end"), "not there yet");
-        let label = "[Pasted text #1 +9 lines]";
-        assert!(is_added(
-            &format!("{label}[Pasted text #2 +3 lines]"),
-            label,
-            more
-        ));
-    }
-
-    #[test]
-    fn a_message_is_recognised_before_the_cursor() {
-        assert!(ends_with("hello\n> check your hook", "check your hook"));
-        assert!(ends_with("> check your\n  hook", "check your hook"));
-        assert!(!ends_with("> check your hook\n> ", "check your hook"));
-        assert!(!ends_with("", "x") && !ends_with("x", ""));
     }
 
     #[test]

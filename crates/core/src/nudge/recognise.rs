@@ -1,0 +1,288 @@
+//! Recognising a message on a screen.
+//!
+//! A terminal does not show every character that a program prints. tmux 3.3a keeps 21 bytes
+//! of a cell, so it cuts long grapheme clusters (a family emoji, a flag of tags, 30 combining
+//! marks), and it drops noncharacters and unassigned code points. It never adds a character.
+//! So a screen and a message are compared by their *solid* characters, each of which has a
+//! cell of its own in every terminal. All others only count where a message has no solid one,
+//! and then the screen must show a subsequence of them.
+
+use unicode_width::UnicodeWidthChar;
+
+/// So many solid characters at the beginning or at the end are enough to know a message by.
+const ENOUGH: usize = 24;
+
+/// Whether a terminal shows this character, in a cell of its own. Letters and digits of every
+/// script, and punctuation and symbols of the blocks that no emoji and no combining mark is in.
+fn is_solid(c: char) -> bool {
+    const SYMBOLS: &[std::ops::RangeInclusive<char>] = &[
+        '!'..='~',
+        '\u{a1}'..='\u{ac}',
+        '\u{ae}'..='\u{bf}',
+        '\u{2010}'..='\u{2027}',
+        '\u{2030}'..='\u{203b}',
+        '\u{203d}'..='\u{2048}',
+        '\u{204a}'..='\u{205e}',
+        '\u{20a0}'..='\u{20bf}',
+        '\u{2190}'..='\u{2193}',
+        '\u{2200}'..='\u{22ff}',
+        '\u{2500}'..='\u{259f}',
+        '\u{3001}'..='\u{3029}',
+        '\u{ff01}'..='\u{ff60}',
+    ];
+    (c.is_alphanumeric() || SYMBOLS.iter().any(|block| block.contains(&c)))
+        && c.width().is_some_and(|width| width > 0)
+}
+
+/// The solid characters of a text.
+fn skeleton(text: &str) -> String {
+    text.chars().filter(|c| is_solid(*c)).collect()
+}
+
+/// The other characters of a text, which a terminal may drop. A replacement character stands
+/// for one that the program itself could not show.
+fn soft(text: &str) -> impl Iterator<Item = char> {
+    let is_soft = |c: &char| !is_solid(*c) && !c.is_whitespace() && *c != '\u{fffd}';
+    text.chars().filter(is_soft)
+}
+
+/// Whether a terminal shows anything of this text.
+pub fn is_showable(text: &str) -> bool {
+    // A blank has a width as well, and noncharacters are only half assigned: by the table one.
+    let is_noncharacter =
+        |c: char| (c as u32 & 0xfffe) == 0xfffe || ('\u{fdd0}'..='\u{fdef}').contains(&c);
+    let shows = |c: char| {
+        is_solid(c)
+            || (!c.is_whitespace()
+                && !is_noncharacter(c)
+                && c.width().is_some_and(|width| width > 0))
+    };
+    text.chars().any(shows)
+}
+
+/// Whether the first text is the second without some of its characters.
+fn is_subsequence(shown: impl Iterator<Item = char>, of: impl Iterator<Item = char>) -> bool {
+    let mut rest = of;
+    let mut shown = shown;
+    shown.all(|c| rest.any(|other| other == c))
+}
+
+/// Whether the text in an input line is this message, whole or as the program
+/// shows a long one. Programs wrap and scroll, so blanks do not count and the
+/// beginning or the end is enough.
+pub fn is_in_input(input: &str, message: &str) -> bool {
+    if is_paste_of(input, message) {
+        return true;
+    }
+    let (shown, wanted) = (skeleton(input), skeleton(message));
+    let count = wanted.chars().count();
+    if count <= ENOUGH {
+        // Too little to know it by a part: "ok" begins many a line.
+        let shows_any = !shown.is_empty() || soft(input).next().is_some();
+        return shows_any && shown == wanted && is_subsequence(soft(input), soft(message));
+    }
+    let beginning: String = wanted.chars().take(ENOUGH).collect();
+    let end: String = wanted.chars().skip(count - ENOUGH).collect();
+    shown.starts_with(&beginning) || shown.ends_with(&end)
+}
+
+/// Whether this was added to what stood in the line before. A line that is higher than
+/// its window shows no more than its end.
+pub fn is_added(input: &str, before: &str, added: &str) -> bool {
+    let (shown, stood) = (squeeze(input), squeeze(before));
+    match shown.strip_prefix(&stood) {
+        Some(rest) => is_in_input(rest, added),
+        None => {
+            let label = shown.rfind(PASTED).map(|at| &shown[at..]);
+            label.is_some_and(|label| is_paste_of(label, added)) || ends_with(&shown, added)
+        }
+    }
+}
+
+/// A text without its blanks, which differ wherever it is wrapped.
+pub fn squeeze(text: &str) -> String {
+    text.chars().filter(|c| !c.is_whitespace()).collect()
+}
+
+/// Whether a screen ends with this message at the cursor, where nothing more is
+/// known about the program. Blanks do not count, and the end is enough.
+pub fn ends_with(before_cursor: &str, message: &str) -> bool {
+    let last = |text: &str| -> String {
+        let solid = text.chars().rev().filter(|c| is_solid(*c));
+        solid.take(ENOUGH).collect()
+    };
+    let wanted = last(message);
+    if wanted.is_empty() {
+        let end = before_cursor.trim_end().chars().next_back();
+        return end.is_some_and(|end| soft(message).any(|c| c == end));
+    }
+    last(before_cursor).starts_with(&wanted)
+}
+
+/// How what a program shows for a long paste begins.
+const PASTED: &str = "[Pasted";
+
+/// Whether all that stands in the line is what a program shows for a long paste, such
+/// as `[Pasted text #1 +29 lines]`, and it is that of this message: the lines or the
+/// characters that it counts must be the message's. A number after `#` only tells
+/// pastes apart. Blanks do not count: behind other words it may be wrapped.
+fn is_paste_of(input: &str, message: &str) -> bool {
+    /// Without any count: programs show it from some 800 characters on.
+    const LONG: usize = 700;
+    let input = squeeze(input);
+    let inside = input.strip_prefix(PASTED);
+    let inside = inside.and_then(|rest| rest.strip_suffix(']'));
+    let Some(inside) = inside.filter(|inside| !inside.contains('[')) else {
+        return false;
+    };
+    let mut counts = inside
+        .split(|c: char| !c.is_ascii_digit() && c != '#')
+        .filter_map(|word| word.parse::<usize>().ok())
+        .peekable();
+    if counts.peek().is_none() {
+        return message.chars().count() > LONG;
+    }
+    let breaks = message.matches('\n').count();
+    let units = message.encode_utf16().count();
+    let true_counts = [
+        breaks,
+        breaks + 1,
+        message.len(),
+        message.chars().count(),
+        units,
+    ];
+    counts.any(|count| true_counts.contains(&count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Long grapheme clusters, and what tmux 3.3a shows of them in a cell.
+    const CUT: &[(&str, &str)] = &[
+        (
+            "👨\u{200d}👩\u{200d}👧\u{200d}👦",
+            "👨\u{200d}👩\u{200d}👧\u{200d}",
+        ),
+        (
+            "👩\u{200d}❤\u{fe0f}\u{200d}💋\u{200d}👨",
+            "👩\u{200d}❤\u{fe0f}\u{200d}💋",
+        ),
+        (
+            "🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}",
+            "🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}",
+        ),
+        ("🇩🇪", "🇩🇪"),
+        ("x\u{fffe}y", "xy"),
+        ("x\u{378}y", "xy"),
+        ("日\u{200d}本", "日\u{200d}本"),
+    ];
+
+    #[test]
+    fn cut_grapheme_clusters_are_recognised() {
+        let marks = format!("e{}", "\u{301}".repeat(30));
+        let ten = format!("e{}", "\u{301}".repeat(10));
+        let all = CUT.iter().copied().chain([(marks.as_str(), ten.as_str())]);
+        for (sent, shown) in all {
+            for (before, after) in [("", ""), ("hello ", " and on"), ("", "🎉"), ("👍", "")] {
+                let message = format!("{before}{sent}{after}");
+                let screen = format!("{before}{shown}{after}");
+                assert!(is_in_input(&screen, &message), "{screen:?} {message:?}");
+                assert!(ends_with(&format!("> {screen}"), &message), "{message:?}");
+                assert!(!is_in_input("", &message), "{message:?}");
+                assert!(!is_in_input("rm -r", &message), "{message:?}");
+                let long = format!("{message} is followed by a good deal more than enough words");
+                let cut = format!("{screen} is followed by a good deal more");
+                assert!(is_in_input(&cut, &long), "{cut:?}");
+            }
+            assert!(is_showable(sent), "{sent:?}");
+        }
+    }
+
+    #[test]
+    fn other_clusters_are_not_taken_for_the_message() {
+        assert!(!is_in_input("👎", "👍"));
+        assert!(!is_in_input("👨\u{200d}👩🎉", "👨\u{200d}👩\u{200d}👧"));
+        assert!(!is_in_input("okay 👍", "ok 👍") && !is_in_input("👍 ok 👍", "ok"));
+        assert!(!ends_with("> 👎", "👍") && ends_with("> 👍 ", "👍"));
+    }
+
+    #[test]
+    fn a_text_without_a_visible_character_is_told_apart() {
+        for text in [
+            "",
+            " \n",
+            "\u{fffe}",
+            "\u{200b}\u{feff}",
+            "\u{301}",
+            "\u{fdd0}",
+        ] {
+            assert!(!is_showable(text), "{text:?}");
+        }
+        for text in ["a", "👍", "日", "…", "♥", "\u{301}e"] {
+            assert!(is_showable(text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_message_is_recognised_in_an_input_line() {
+        let long = "The quick brown fox jumps over the lazy dog and goes on and on";
+        assert!(is_in_input("check your hook", "check your hook"));
+        assert!(is_in_input(
+            "The quick brown fox jumps\n  over the lazy",
+            long
+        ));
+        assert!(is_in_input("over the lazy dog and goes on and on", long));
+        assert!(is_in_input("[Pasted text #4]", &long.repeat(20)));
+        assert!(!is_in_input("[Pasted text #4]", long), "too short for one");
+        assert!(is_in_input(
+            "what is [Pasted text #1 +9 lines]",
+            "what is [Pasted text #1 +9 lines]"
+        ));
+        assert!(!is_in_input("[Pasted ~3 lines] and then", "a\nb\nc"));
+        assert!(!is_in_input("ok let me think", "ok"));
+        assert!(!is_in_input("why", "y") && is_in_input(" y ", "y"));
+        assert!(is_in_input("[Pasted text #4 +2 lines]", "a\nb\nc"));
+        assert!(is_in_input("[Pasted ~3 lines]", "a\nb\nc"));
+        assert!(is_in_input("[Pasted Content 5 chars]", "grüße"));
+        assert!(is_in_input("[Pasted Text: 5 chars]", "grüße"));
+        assert!(!is_in_input("[Pasted text #1 +9 lines]", long), "another's");
+        assert!(!is_in_input("", "x"));
+        assert!(!is_in_input("something else", "check your hook"));
+        assert!(!is_in_input("half a line check your ho", "check your hook"));
+    }
+
+    #[test]
+    fn what_was_added_to_a_line_is_recognised() {
+        let before = "think about\nthe moon";
+        let more = "\n\nand be brief\nand quick";
+        let check = |input: &str, expected| {
+            assert_eq!(is_added(input, before, more), expected, "{input}");
+        };
+        check("think about the\nmoon\n\nand be brief\nand quick", true);
+        check("think about the moon[Pasted text #1 +3\nlines]", true);
+        check("think about the moon[Pasted text #1 +7 lines]", false);
+        check("think about the moon", false);
+        check("think about the moon, and be brief", false);
+        // Of a line that is too high only the end is to be seen.
+        check("the moon\n\nand be brief\nand quick", true);
+        check("the moon[Pasted text #2 +3 lines]", true);
+        check("the moon[Pasted text #1 +7 lines]", false);
+        check("moon", false);
+        assert!(!is_added("the end", "the end", "the end"), "not there yet");
+        let label = "[Pasted text #1 +9 lines]";
+        assert!(is_added(
+            &format!("{label}[Pasted text #2 +3 lines]"),
+            label,
+            more
+        ));
+    }
+
+    #[test]
+    fn a_message_is_recognised_before_the_cursor() {
+        assert!(ends_with("hello\n> check your hook", "check your hook"));
+        assert!(ends_with("> check your\n  hook", "check your hook"));
+        assert!(!ends_with("> check your hook\n> ", "check your hook"));
+        assert!(!ends_with("", "x") && !ends_with("x", ""));
+    }
+}
