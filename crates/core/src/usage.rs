@@ -18,6 +18,9 @@ mod claude;
 mod codex;
 mod gemini;
 pub mod opencode;
+mod prompt;
+
+pub use prompt::is_prompt;
 
 use crate::price::Prices;
 use serde::{Deserialize, Serialize};

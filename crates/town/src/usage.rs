@@ -18,9 +18,11 @@
 mod database;
 mod find;
 mod notes;
+mod prompts;
 mod read;
 
 pub use notes::{note, note_folder};
+pub(crate) use prompts::has_prompt;
 
 use crate::harnesses::Presets;
 use crate::sessions::Sessions;

@@ -193,9 +193,10 @@ impl Transcript {
     }
 
     fn write_plain(&mut self, kind: &str, text: &str) -> io::Result<()> {
+        let at = now();
         append(
             &mut self.file,
-            &json!({"type": kind, "text": text, "at": now()}),
+            &json!({"type": kind, "text": text, "at": at, "timestamp": at}),
         )
     }
 }
