@@ -86,6 +86,10 @@ pub struct Collected {
     pub molecule: Option<String>,
 }
 
+/// Above the items that nobody has taken up.
+const READY: &str =
+    "Ready for anybody, and not yours unless you are given one (`gt hook ITEM` takes one up)";
+
 /// More lines of a kind than this only cost the reader's context.
 pub const MOST_LINES: usize = 20;
 
@@ -136,7 +140,7 @@ impl Collected {
         for (what, lines) in [
             ("Commits that no remote has", &self.unpushed),
             ("In progress", &self.in_progress),
-            ("Ready", &self.ready),
+            (READY, &self.ready),
             ("Inbox", &self.inbox),
         ] {
             list(&mut text, what, lines, "and more");

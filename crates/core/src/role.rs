@@ -108,6 +108,12 @@ impl Role {
         self.row().named
     }
 
+    /// Whether agents of this role look for work in their rig by themselves: a crew worker
+    /// for itself, the mayor for others. All other roles do what they are given.
+    pub fn looks_for_work(self) -> bool {
+        matches!(self, Role::Crew | Role::Mayor)
+    }
+
     /// The built-in definition.
     pub fn builtin(self) -> Layer<'static> {
         Layer {

@@ -29,6 +29,54 @@ fn chain(env: &TestEnv) -> Vec<Value> {
 }
 
 #[test]
+fn handoff_after_a_start_without_a_prompt_prompts_the_next_session() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["start", MAX, "--no-prompt"]).ok();
+    let letter = ["-s", "Half done", "-m", "The north side is open."];
+    env.gt(&[&["handoff", MAX, "--force"], &letter[..]].concat())
+        .ok();
+    env.wait_screen(MAX, "• handoff");
+    env.wait_screen(MAX, "The north side is open.");
+    let start = env.format(
+        env.agent(MAX)["container"].as_str().unwrap(),
+        "#{@gt_start}",
+    );
+    assert!(
+        start.contains("\"prompt\":false"),
+        "a respawn has none still: {start}"
+    );
+}
+
+#[test]
+fn handoff_without_work_offers_ready_items_by_role_and_never_as_own() {
+    let env = TestEnv::with_crew(&["max"]);
+    let item = env.json(&["work", "create", "Mend the roof", "--rig", "gastown"]);
+    let id = item["id"].as_str().unwrap();
+    for (agent, is_offered) in [
+        ("gastown/witness", false),
+        ("gastown/refinery", false),
+        ("deacon", false),
+        (MAX, true),
+    ] {
+        env.gt(&["start", agent, "--no-prompt", "--create"]).ok();
+        env.gt(&["handoff", agent, "--force"]).ok();
+        let told = env.gt(&["prime", "--agent", agent]).ok().stdout;
+        assert!(
+            told.contains("Only a letter is on your hook"),
+            "{agent}: {told}"
+        );
+        assert!(!told.contains("Begin at once"), "{agent}: {told}");
+        assert_eq!(told.contains(id), is_offered, "{agent}: {told}");
+        assert_eq!(
+            told.contains("Ready for anybody, and not yours"),
+            is_offered,
+            "{agent}: {told}"
+        );
+        env.gt(&["stop", agent]).ok();
+    }
+}
+
+#[test]
 fn an_agent_hands_over_to_itself_in_its_own_pane() {
     let (env, id) = with_work();
     let (before, pid) = (env.agent(MAX), env.pid(MAX));

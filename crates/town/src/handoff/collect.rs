@@ -62,11 +62,14 @@ fn work_and_mail(town: &Town, agent: &Identity) -> Result<Collected> {
             assignee: Some(address.clone()),
             ..Query::default()
         })?,
-        ready: lines(Query {
-            ready: true,
-            prefix: prefix.map(str::to_owned),
-            ..Query::default()
-        })?,
+        ready: match agent.role().looks_for_work() {
+            true => lines(Query {
+                ready: true,
+                prefix: prefix.map(str::to_owned),
+                ..Query::default()
+            })?,
+            false => Vec::new(),
+        },
         molecule: molecule::status(town, agent)?.map(|status| status.line()),
         inbox: inbox(town, &address)?,
         ..Collected::default()

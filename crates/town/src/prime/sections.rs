@@ -280,14 +280,23 @@ fn letters(town: &Town, primed: &Primed) -> Result<Option<Section>> {
 
 /// What to do now.
 fn directive(primed: &Primed) -> Section {
+    let has_work = primed
+        .hooked
+        .as_ref()
+        .is_some_and(|it| it.item.kind != KIND);
     let text = match (primed.reminder, primed.state, primed.hooked.is_some()) {
         (Some(reminder), _, _) => reminder.directive(),
         (_, State::CrashRecovery, _) => {
             "## Begin now\nLook at `git status` and `git log` first: what is there is your own work. Then go on from \
              where it stopped, without asking and without waiting."
         }
-        (_, _, true) => {
+        (_, _, true) if has_work => {
             "## Begin now\nWhat is on your hook is yours to do. Begin at once, without asking and without waiting."
+        }
+        (_, _, true) => {
+            "## Now\nOnly a letter is on your hook, and no work item. Go on with what the letter says is unfinished and \
+             belongs to your role. Items that it lists as ready belong to nobody yet: do not begin one that you were not \
+             given. Then look at `gt mail inbox`, and if nothing there asks for anything, wait for instructions."
         }
         (_, _, false) => {
             "## Now\nNothing is on your hook. Look at `gt mail inbox`; if nothing there asks for anything, wait for \

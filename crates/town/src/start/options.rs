@@ -126,5 +126,7 @@ impl StartOptions {
                 *setting = wish;
             }
         }
+        // The letter of a handoff must be read, whatever the first start was told.
+        start.prompt |= self.takes_over.is_some();
     }
 }
