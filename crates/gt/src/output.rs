@@ -66,6 +66,11 @@ pub(crate) fn warn(text: impl AsRef<str>) {
     );
 }
 
+/// Prints a line on stderr about something that goes on.
+pub(crate) fn note(text: impl AsRef<str>) {
+    let _ = writeln!(std::io::stderr(), "{}", clean(text.as_ref()));
+}
+
 /// A text of several lines, of which all but the first begin so.
 fn indented(text: &str, beginning: &str) -> String {
     let lines = text.trim_end().lines();

@@ -22,7 +22,8 @@ pub(crate) fn line(town: &Town, words: &str) -> String {
         format!("GT_TMUX_SOCKET={}", shell::quote(&socket.to_string_lossy())),
         shell::quote(&town.around().gt.to_string_lossy()),
         format!("--town {} {words}", shell::quote(town.root_text())),
-        ">/dev/null 2>&1".to_owned(),
+        // tmux shows a failure in a pane, in the place of its program.
+        ">/dev/null 2>&1 || true".to_owned(),
     ];
     format::escape(&line.join(" "))
 }

@@ -34,6 +34,16 @@ impl FileLock {
         Self::wait(path, patience, || Self::try_take(path))
     }
 
+    /// Takes the lock, waiting for its holder without a limit. For background processes.
+    pub fn take_waiting(path: &Path) -> Result<Self> {
+        let file = open(path)?;
+        flock(&file, FlockOperation::LockExclusive)
+            .map_err(|errno| files::cannot("lock", path, &errno.into()))?;
+        let mut lock = FileLock { file };
+        note_holder(&mut lock.file);
+        Ok(lock)
+    }
+
     /// Takes the lock together with others that share it; whoever takes it alone waits
     /// for all of them.
     pub fn share(path: &Path, patience: Duration) -> Result<Self> {

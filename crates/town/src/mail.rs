@@ -8,7 +8,7 @@ use crate::containers::{self, Container};
 use crate::events::Events;
 use crate::nudge::{self, Mode, Order};
 use crate::work::{LetterDraft, LetterQuery, Work};
-use crate::{Result, Town, directory, fault, signal, target};
+use crate::{Result, Town, directory, fault, target};
 use gt_core::event::Event;
 use gt_core::mail::{self, Group, Letter, PERSON};
 use gt_core::nudge::Priority;
@@ -220,11 +220,9 @@ fn tell(town: &Town, letters: &[Letter]) {
     Events::of(town).note(vec![event]);
 }
 
-/// Leaves those who run a message for the end of their turn, and wakes the delivery for
-/// those whose turn has ended.
+/// Leaves those who run a message; each gets it as soon as it is idle.
 fn nudge_readers(town: &Town, sent: &mut [Sent], mut running: Vec<Container>) {
     running.retain(|container| !container.pane().dead && !container.lost_agent_pane());
-    let mut readers = Vec::new();
     for sent in sent {
         let letter = &sent.letter;
         let reads = |container: &Container| {
@@ -253,7 +251,5 @@ fn nudge_readers(town: &Town, sent: &mut [Sent], mut running: Vec<Container>) {
             Ok(_) => sent.nudged = true,
             Err(problem) => sent.problem = Some(problem),
         }
-        readers.push(container);
     }
-    signal::wake_deliveries(town, &readers);
 }

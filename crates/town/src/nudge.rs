@@ -3,21 +3,37 @@
 //! Every message goes into the agent's queue first, where it survives everything.
 //! Whoever holds the agent's typing lock then delivers from the queue, in order,
 //! until its own is through; those who wait for the lock meanwhile find their
-//! answers in the queue. A message that cannot be typed now stays there for the
-//! end of the turn.
+//! answers in the queue. A message that cannot be typed now stays there, and a background
+//! process (`nudge/deliverer.rs`) types it as soon as that is possible. `nudge/delivery.rs`
+//! is the work under the typing lock.
+
+mod deliverer;
+mod delivery;
+
+pub use deliverer::{LIMIT as DELIVERER_LIMIT, drain};
 
 use crate::containers::{self, Container};
 use crate::events::Events;
-use crate::inject::{Reached, Submission, Typist};
+use crate::inject::Typist;
 use crate::lock::FileLock;
-use crate::queue::{Phase, Queue, Receipt, Taken};
-use crate::{Result, Town, harnesses};
+use crate::queue::{Phase, Queue, Receipt};
+use crate::{Result, Town, harnesses, signal};
+use delivery::Delivery;
 use gt_core::event::Event;
 use gt_core::harness::Preset;
-use gt_core::nudge::{Message, NotNow, Priority, fingerprint};
+use gt_core::nudge::{Message, NotNow, Priority, is_showable};
 use gt_core::session::SessionId;
+use gt_core::state::State;
 use gt_core::{Caller, Identity, Problem, stale};
 use std::time::{Duration, Instant};
+
+/// Where a test can kill a delivery.
+pub const FAULT_POINTS: &[&str] = &[
+    "nudge.pasting",
+    "nudge.pasted",
+    "nudge.entering",
+    "nudge.entered",
+];
 
 /// How long others may type to the same agent before we.
 const LOCK_PATIENCE: Duration = Duration::from_secs(30);
@@ -27,7 +43,7 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(30);
 pub enum Mode {
     /// Now or, where Enter could answer a question, not by us.
     Immediate,
-    /// At the end of the turn, by whoever is awake then.
+    /// As soon as the agent is ready, by a background process.
     Queue,
     /// When the agent is idle, if that is soon enough; else by the queue.
     #[default]
@@ -60,7 +76,41 @@ pub struct Order<'a> {
 pub struct Sent {
     pub id: String,
     pub outcome: Outcome,
+    /// Who delivers it later, where it waits.
+    pub later: Option<Later>,
     pub elapsed: Duration,
+}
+
+/// Who delivers a message that waits, and until when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Later {
+    pub by: Deliverer,
+    /// Seconds since the epoch; `None` where there is no limit.
+    pub until: Option<i64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deliverer {
+    /// A background process that waits until the agent is ready.
+    Background,
+    /// The end of the agent's pause.
+    Resume,
+    /// The next start of the agent.
+    Start,
+    /// The end of the agent's turn, or the next `gt agents`, `gt status` or `gt nudge`: no
+    /// background process could be started.
+    NextCommand,
+}
+
+impl Deliverer {
+    pub fn word(self) -> &'static str {
+        match self {
+            Deliverer::Background => "background",
+            Deliverer::Resume => "resume",
+            Deliverer::Start => "start",
+            Deliverer::NextCommand => "next-command",
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -72,25 +122,48 @@ pub enum Outcome {
 
 /// Sends a message to a running agent.
 pub fn send(town: &Town, identity: &Identity, order: &Order<'_>) -> Result<Sent> {
+    send_telling(town, identity, order, &|_| {})
+}
+
+/// Sends a message to a running agent. Calls `on_wait` once, with the reason, before it waits
+/// for the agent or for the typing lock.
+pub fn send_telling(
+    town: &Town,
+    identity: &Identity,
+    order: &Order<'_>,
+    on_wait: &(dyn Fn(NotNow) + Sync),
+) -> Result<Sent> {
     let began = Instant::now();
-    running(town, identity)?;
+    let container = running(town, identity)?;
     let message = message(town, order);
     if message.shown().trim().is_empty() {
         return Err(Problem::usage("the message is empty"));
+    }
+    if !is_showable(&message.shown()) {
+        // Enter is only pressed on a text that was seen.
+        return Err(
+            Problem::usage("the message has no character that a terminal can show")
+                .hint("add a word, or name a sender: `--sender ADDRESS`"),
+        );
     }
     let queue = Queue::of(town, identity);
     let now = message.created_at;
     queue.expire(now)?;
     queue.add(&message, town.settings().nudge.depth)?;
     let sent = |outcome| {
-        if let Outcome::Queued(reason) = &outcome {
-            let reason = reason.map_or("for the end of a turn", NotNow::words);
-            let queued = event(&message, identity).with("delivered", "queue");
-            Events::of(town).note(vec![queued.with("reason", reason)]);
-        }
+        let later = match &outcome {
+            Outcome::Queued(reason) => {
+                let why = reason.map_or("for an idle agent", NotNow::words);
+                let queued = event(&message, identity).with("delivered", "queue");
+                Events::of(town).note(vec![queued.with("reason", why)]);
+                Some(later(town, &container, &message, *reason))
+            }
+            Outcome::Delivered(_) => None,
+        };
         Sent {
             id: message.id.clone(),
             outcome,
+            later,
             elapsed: began.elapsed(),
         }
     };
@@ -106,12 +179,13 @@ pub fn send(town: &Town, identity: &Identity, order: &Order<'_>) -> Result<Sent>
         &queue,
         &message.id,
         deadline.max(began + LOCK_PATIENCE),
+        on_wait,
     )?
     else {
         // Somebody else delivered it, or is still at it.
         return Ok(sent(match queue.receipt(&message.id) {
             Some(receipt) => Outcome::Delivered(receipt),
-            None => Outcome::Queued(Some(NotNow::Busy)),
+            None => Outcome::Queued(Some(NotNow::Locked)),
         }));
     };
     // Looked at under the lock: it may have been started anew meanwhile.
@@ -119,55 +193,72 @@ pub fn send(town: &Town, identity: &Identity, order: &Order<'_>) -> Result<Sent>
     let preset = preset_of(town, &container)?;
     let while_busy = order.mode == Mode::Immediate;
     let mut delivery = Delivery::new(town, &queue, &container, &preset, while_busy, deadline);
-    let reason = delivery.run(Some(&message.id))?;
-    Ok(sent(match queue.receipt(&message.id) {
-        Some(receipt) => Outcome::Delivered(receipt),
-        None => Outcome::Queued(reason),
-    }))
+    let reason = delivery.run(Some(&message.id), on_wait)?;
+    drop(delivery);
+    let set_aside = queue.set_aside_messages().into_iter();
+    if let Some(aside) = set_aside.into_iter().find(|it| it.message.id == message.id) {
+        return Err(Problem::failed(format!(
+            "{identity} did not get the message: {}",
+            aside.reason
+        ))
+        .hint(format!(
+            "it is kept: `gt nudge {identity} --list` shows it, `--cancel {}` drops it",
+            aside.message.id
+        )));
+    }
+    Ok(match queue.receipt(&message.id) {
+        Some(receipt) => sent(Outcome::Delivered(receipt)),
+        None => sent(Outcome::Queued(reason)),
+    })
 }
 
-/// Delivers what waits for an agent, as far as it is idle within the patience.
-pub fn drain(town: &Town, identity: &Identity, patience: Duration) -> Result<Option<NotNow>> {
-    let queue = Queue::of(town, identity);
-    queue.expire(jiff::Timestamp::now().as_second())?;
-    if queue.is_empty() {
-        return Ok(None);
-    }
-    // Whoever types already goes on until nothing of his is left; ours may be.
-    let Some(_lock) = FileLock::try_take(&queue.lock_path())? else {
-        return Ok(Some(NotNow::Busy));
+/// Wakes the background delivery of a message that waits, and says who will deliver it.
+fn later(town: &Town, container: &Container, message: &Message, reason: Option<NotNow>) -> Later {
+    let is_paused = container.pane().tag_state == State::Paused.word();
+    let by = match reason {
+        Some(NotNow::Ended) => Deliverer::Start,
+        Some(NotNow::Paused) => Deliverer::Resume,
+        None if is_paused => Deliverer::Resume,
+        _ => match signal::wake_delivery_to(town, container) {
+            Ok(()) => Deliverer::Background,
+            Err(_) => Deliverer::NextCommand,
+        },
     };
-    let container = running(town, identity)?;
-    let preset = preset_of(town, &container)?;
-    let deadline = Instant::now() + patience;
-    let mut delivery = Delivery::new(town, &queue, &container, &preset, false, deadline);
-    // Each message begins a turn of its own, and nobody else may come by.
-    delivery.patience = Some(patience);
-    delivery.run(None)
+    let limit = i64::try_from(DELIVERER_LIMIT.as_secs()).ok();
+    let limit = limit.filter(|_| by == Deliverer::Background);
+    let limit = limit.map(|limit| message.created_at + limit);
+    let until = [message.expires_at, limit].into_iter().flatten().min();
+    Later { by, until }
 }
 
 /// Takes back a message that was not submitted. One that was left behind half way is
-/// taken back too, as long as nothing of it can be in the input line.
+/// taken back too, as long as nothing of it is in the input line, or what is there is
+/// recognised and can be removed.
 pub fn cancel(town: &Town, identity: &Identity, id: &str) -> Result<bool> {
     let queue = Queue::of(town, identity);
     if let Some(_lock) = FileLock::try_take(&queue.lock_path())?
         && let Some(taken) = queue.interrupted()
         && taken.message.id == id
-        && (taken.phase == Phase::Taken || has_empty_line(town, identity)?)
+        && (taken.phase == Phase::Taken || is_out_of_line(town, identity, &taken.message)?)
     {
         queue.put_back(&taken)?;
     }
     queue.cancel(id)
 }
 
-/// Whether nothing stands in the agent's input line; one that has ended has none.
-fn has_empty_line(town: &Town, identity: &Identity) -> Result<bool> {
+/// Whether nothing of the message stands in the agent's input line, after removing it from
+/// there. An agent that has ended has no line.
+fn is_out_of_line(town: &Town, identity: &Identity, message: &Message) -> Result<bool> {
     let Ok(container) = running(town, identity) else {
         return Ok(true);
     };
     let preset = preset_of(town, &container)?;
-    let seen = Typist::new(town, &container, &preset).observe()?;
-    Ok(seen.input.is_some_and(|input| input.is_empty()))
+    let mut typist = Typist::new(town, &container, &preset);
+    let is_empty = typist
+        .observe()?
+        .input
+        .is_some_and(|input| input.is_empty());
+    Ok(is_empty || typist.remove_from_line(&message.shown())?)
 }
 
 /// The agent's container, with a living agent in it.
@@ -240,7 +331,17 @@ fn message(town: &Town, order: &Order<'_>) -> Message {
 }
 
 /// Takes the typing lock, unless somebody else delivers our message meanwhile.
-fn await_lock(town: &Town, queue: &Queue, id: &str, deadline: Instant) -> Result<Option<FileLock>> {
+fn await_lock(
+    town: &Town,
+    queue: &Queue,
+    id: &str,
+    deadline: Instant,
+    on_wait: &(dyn Fn(NotNow) + Sync),
+) -> Result<Option<FileLock>> {
+    /// Most holders of the lock are done by then.
+    const SOON: Duration = Duration::from_millis(300);
+    let began = Instant::now();
+    let mut is_told = false;
     let mut pause = Duration::from_millis(1);
     loop {
         if queue.receipt(id).is_some() {
@@ -253,148 +354,11 @@ fn await_lock(town: &Town, queue: &Queue, id: &str, deadline: Instant) -> Result
         if Instant::now() >= deadline {
             return Ok(None);
         }
+        if began.elapsed() > SOON && !std::mem::replace(&mut is_told, true) {
+            on_wait(NotNow::Locked);
+        }
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(20));
-    }
-}
-
-/// One holder of the typing lock at work.
-struct Delivery<'a> {
-    town: &'a Town,
-    queue: &'a Queue,
-    typist: Typist<'a>,
-    identity: Option<Identity>,
-    /// The agent's life, by its id.
-    life: String,
-    while_busy: bool,
-    deadline: Instant,
-    /// What the deadline becomes with every message that is through.
-    patience: Option<Duration>,
-}
-
-impl<'a> Delivery<'a> {
-    fn new(
-        town: &'a Town,
-        queue: &'a Queue,
-        container: &Container,
-        preset: &'a Preset,
-        while_busy: bool,
-        deadline: Instant,
-    ) -> Self {
-        let life = container.life();
-        Delivery {
-            town,
-            queue,
-            typist: Typist::new(town, container, preset),
-            identity: container.identity().cloned(),
-            life: life.map_or_else(|| "unknown".to_owned(), |life| life.to_string()),
-            while_busy,
-            deadline,
-            patience: None,
-        }
-    }
-
-    /// Delivers in order, until that message is through or nothing is left. Gives
-    /// the reason why it could not go on.
-    fn run(&mut self, until: Option<&str>) -> Result<Option<NotNow>> {
-        loop {
-            let Some(mut taken) = self.next()? else {
-                return Ok(None);
-            };
-            match self.type_one(&mut taken)? {
-                Submission::Submitted { proof, attempts } => {
-                    self.finish(&taken, proof, attempts)?;
-                    if let Some(patience) = self.patience {
-                        self.deadline = Instant::now() + patience;
-                    }
-                    if until == Some(taken.message.id.as_str()) {
-                        return Ok(None);
-                    }
-                }
-                Submission::NotNow(reason, _) => {
-                    // Of one that was pasted the traces are still there: whoever
-                    // comes next goes on from them.
-                    if taken.phase == Phase::Taken {
-                        self.queue.put_back(&taken)?;
-                    }
-                    let left = self.deadline.saturating_duration_since(Instant::now());
-                    // It may have ended since it was looked at.
-                    let reason = match self.typist.has_ended() {
-                        true => NotNow::Ended,
-                        false => reason,
-                    };
-                    if matches!(reason, NotNow::Ended | NotNow::Paused)
-                        || left.is_zero()
-                        || self.town.around().cancel.is_set()
-                    {
-                        return Ok(Some(reason));
-                    }
-                    let pause = left.min(Duration::from_millis(250));
-                    self.typist.wait_for_chance(reason, pause)?;
-                }
-            }
-        }
-    }
-
-    /// What a crashed process had begun comes first, then the queue.
-    fn next(&self) -> Result<Option<Taken>> {
-        let Some(taken) = self.queue.interrupted() else {
-            return self.queue.take(&self.life);
-        };
-        if self.queue.receipt(&taken.message.id).is_some() {
-            self.queue.forget(&taken)?;
-            return self.next();
-        }
-        if taken.life == self.life {
-            return Ok(Some(taken));
-        }
-        // Typed to an earlier life, whose input line is gone. Only its hook can tell
-        // whether it took the message; where it did not, this life gets it.
-        let seen = self.typist.observe()?;
-        let was_taken =
-            seen.prompts > taken.prompts && seen.last_prompt == fingerprint(&taken.message.shown());
-        if taken.phase == Phase::Entering && was_taken {
-            self.finish(&taken, "hook", 1)?;
-        } else {
-            self.queue.put_back(&taken)?;
-        }
-        self.next()
-    }
-
-    fn type_one(&mut self, taken: &mut Taken) -> Result<Submission> {
-        let text = taken.message.shown();
-        let reached = Reached {
-            phase: taken.phase,
-            since: taken.since,
-            prompts: taken.prompts,
-        };
-        let queue = self.queue;
-        let while_busy = self.while_busy;
-        self.typist
-            .submit(&text, reached, while_busy, |phase, prompts| {
-                queue.advance(taken, phase, prompts)
-            })
-    }
-
-    fn finish(&self, taken: &Taken, proof: &str, attempts: u32) -> Result<()> {
-        let receipt = Receipt {
-            id: taken.message.id.clone(),
-            proof: Some(proof.to_owned()),
-            attempts,
-        };
-        self.queue.finish(taken, &receipt)?;
-        if let Some(target) = &self.identity {
-            let life = taken.life.parse().ok();
-            let stale = life.and_then(|life| stale_reason(&taken.message, &life));
-            let delivered = event(&taken.message, target)
-                .with("delivered", "agent")
-                .with("proof", proof)
-                .with("session_id", taken.life.clone())
-                .with("stale", stale.as_ref().map(|_| true))
-                .with("stale_reason", stale);
-            Events::of(self.town).note(vec![delivered]);
-        }
-        Ok(())
     }
 }
 

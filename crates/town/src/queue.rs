@@ -1,15 +1,17 @@
 //! The messages that wait for an agent, one durable file each.
 //!
 //! `<town>/.runtime/nudges/<agent>/`: `new/` holds what waits, `taken/` the one
-//! that is being typed, `done/` what was delivered, with its proof. A message
+//! that is being typed, `done/` what was delivered, with its proof, `aside/` what the
+//! agent's program did not show, with the reason. A message
 //! moves by renaming, so it is always in exactly one place. While it is taken its
 //! file's name says to which life of the agent it is typed and how far that has
 //! come, written *before* each step: whoever comes after a crash knows what may
 //! have happened, and looks. Only the holder of the agent's typing lock moves
 //! anything out of `new/`.
 
+use crate::lock::FileLock;
 use crate::{Result, Town, files};
-use gt_core::nudge::Message;
+use gt_core::nudge::{Message, fingerprint};
 use gt_core::{Identity, Problem};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -58,6 +60,8 @@ pub struct Taken {
     pub since: i64,
     /// How many prompts the agent's hook had reported then.
     pub prompts: u64,
+    /// How often it was pasted.
+    pub pastes: u32,
 }
 
 impl Taken {
@@ -67,17 +71,31 @@ impl Taken {
             phase,
             life,
             prompts,
+            pastes,
             ..
         } = self;
-        format!("{}.{life}.{prompts}.{}", message.key(), phase.word())
+        let (key, phase) = (message.key(), phase.word());
+        match pastes {
+            0 => format!("{key}.{life}.{prompts}.{phase}"),
+            _ => format!("{key}.{life}.{prompts}+{pastes}.{phase}"),
+        }
     }
+}
+
+/// A message that was not delivered and is not tried again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetAside {
+    #[serde(flatten)]
+    pub message: Message,
+    /// Why, for people.
+    pub reason: String,
 }
 
 /// How a message was delivered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
     pub id: String,
-    /// `hook` or `screen`; absent where nothing proves it.
+    /// `hook`, `screen`, `line` or `transcript`; absent where nothing proves it.
     pub proof: Option<String>,
     pub attempts: u32,
 }
@@ -99,6 +117,16 @@ impl Queue {
     /// The lock under which is typed.
     pub fn lock_path(&self) -> PathBuf {
         self.dir.join("typing.lock")
+    }
+
+    /// The lock of the one background process that waits for a chance to deliver.
+    pub fn deliverer_lock_path(&self) -> PathBuf {
+        self.dir.join("deliverer.lock")
+    }
+
+    /// The folders in which something appears or disappears when the queue changes.
+    pub fn folders(&self) -> [PathBuf; 2] {
+        ["new", "taken"].map(|name| self.dir.join(name))
     }
 
     /// Adds a message; from here on it survives everything.
@@ -128,8 +156,53 @@ impl Queue {
         names(&self.dir.join("new")).is_empty() && names(&self.dir.join("taken")).is_empty()
     }
 
-    /// Takes back a message that waits still.
+    /// Moves a message aside that cannot be delivered, so that the next one can.
+    pub fn set_aside(&self, taken: &Taken, reason: &str) -> Result<()> {
+        let aside = SetAside {
+            message: taken.message.clone(),
+            reason: reason.to_owned(),
+        };
+        let text = serde_json::to_vec(&aside)
+            .map_err(|error| Problem::failed("cannot write the message").caused_by(error))?;
+        files::write_whole(&self.aside_path(&taken.message.key()), &text)?;
+        files::remove_if_there(&self.taken_path(taken))
+    }
+
+    /// The messages that were set aside, oldest first.
+    pub fn set_aside_messages(&self) -> Vec<SetAside> {
+        let dir = self.dir.join("aside");
+        let read = |name: &String| serde_json::from_slice(&fs::read(dir.join(name)).ok()?).ok();
+        names(&dir).iter().filter_map(read).collect()
+    }
+
+    /// Takes a message up again that was set aside and has appeared in the input line since.
+    pub fn resume(&self, message: &Message, life: &str, prompts: u64) -> Result<()> {
+        let taken = Taken {
+            message: message.clone(),
+            phase: Phase::Pasting,
+            life: life.to_owned(),
+            since: 0,
+            prompts,
+            pastes: 1,
+        };
+        files::make_dir(&self.dir.join("taken"))?;
+        let from = self.aside_path(&message.key());
+        fs::rename(&from, self.taken_path(&taken))
+            .map_err(|error| files::cannot("take", &from, &error))
+    }
+
+    /// Whether something waits, and no background process delivers it.
+    pub fn wants_deliverer(&self) -> bool {
+        !self.is_empty() && !FileLock::is_held(&self.deliverer_lock_path())
+    }
+
+    /// Takes back a message that waits still, or that was set aside.
     pub fn cancel(&self, id: &str) -> Result<bool> {
+        let aside = self.set_aside_messages().into_iter();
+        if let Some(aside) = aside.map(|it| it.message).find(|it| it.id == id) {
+            files::remove_if_there(&self.aside_path(&aside.key()))?;
+            return Ok(true);
+        }
         let Some(message) = self.waiting().into_iter().find(|message| message.id == id) else {
             return Ok(false);
         };
@@ -148,6 +221,7 @@ impl Queue {
             let (rest, phase) = name.rsplit_once('.')?;
             let (rest, prompts) = rest.rsplit_once('.')?;
             let (_, life) = rest.rsplit_once('.')?;
+            let (prompts, pastes) = prompts.split_once('+').unwrap_or((prompts, "0"));
             let path = dir.join(name);
             Some(Taken {
                 message: read(&path)?,
@@ -155,6 +229,7 @@ impl Queue {
                 life: life.to_owned(),
                 since: fs::metadata(&path).map_or(0, |meta| meta.mtime()),
                 prompts: prompts.parse().ok()?,
+                pastes: pastes.parse().ok()?,
             })
         })
     }
@@ -172,6 +247,7 @@ impl Queue {
             life: life.to_owned(),
             since: jiff::Timestamp::now().as_second(),
             prompts: 0,
+            pastes: 0,
         };
         match fs::rename(&from, self.taken_path(&taken)) {
             Ok(()) => Ok(Some(taken)),
@@ -188,6 +264,7 @@ impl Queue {
             phase,
             prompts,
             since: jiff::Timestamp::now().as_second(),
+            pastes: taken.pastes + u32::from(phase == Phase::Pasting),
             ..taken.clone()
         };
         fs::File::options()
@@ -210,12 +287,33 @@ impl Queue {
 
     /// Ends a message: the answer first, for those who wait for it.
     pub fn finish(&self, taken: &Taken, receipt: &Receipt) -> Result<()> {
+        self.write_receipt(receipt)?;
+        files::remove_if_there(&self.taken_path(taken))
+    }
+
+    /// Writes the receipt of the message on which Enter was pressed, if the agent's hook has
+    /// reported this prompt. It outlives tmux and whoever types.
+    pub fn confirm(&self, prompt: &str) -> Result<()> {
+        let Some(taken) = self.interrupted() else {
+            return Ok(());
+        };
+        let is_it = fingerprint(&taken.message.shown()) == fingerprint(prompt);
+        if taken.phase != Phase::Entering || !is_it {
+            return Ok(());
+        }
+        self.write_receipt(&Receipt {
+            id: taken.message.id,
+            proof: Some("hook".to_owned()),
+            attempts: 1,
+        })
+    }
+
+    fn write_receipt(&self, receipt: &Receipt) -> Result<()> {
         let text = serde_json::to_vec(receipt)
             .map_err(|error| Problem::failed("cannot write the receipt").caused_by(error))?;
         let done = self.dir.join("done");
         forget_old(&done);
-        files::write_whole(&done.join(&receipt.id), &text)?;
-        files::remove_if_there(&self.taken_path(taken))
+        files::write_whole(&done.join(&receipt.id), &text)
     }
 
     /// Removes a message whose answer is there already: its process died in between.
@@ -246,6 +344,10 @@ impl Queue {
 
     fn new_path(&self, key: &str) -> PathBuf {
         self.dir.join("new").join(key)
+    }
+
+    fn aside_path(&self, key: &str) -> PathBuf {
+        self.dir.join("aside").join(key)
     }
 
     fn taken_path(&self, taken: &Taken) -> PathBuf {
@@ -340,6 +442,50 @@ mod tests {
         assert_eq!(queue.receipt("b"), Some(receipt));
         assert_eq!(queue.interrupted(), None);
         assert_eq!(queue.waiting(), [normal]);
+    }
+
+    #[test]
+    fn a_reported_prompt_confirms_only_the_message_that_was_entered() {
+        let (_folder, queue) = queue();
+        queue.add(&message("a", Priority::Normal), 10).unwrap();
+        let mut taken = queue.take("life").unwrap().unwrap();
+        queue.advance(&mut taken, Phase::Pasting, 0).unwrap();
+        queue.confirm("text of a").unwrap();
+        assert_eq!(queue.receipt("a"), None, "Enter was not pressed");
+        queue.advance(&mut taken, Phase::Entering, 0).unwrap();
+        queue.confirm("another text").unwrap();
+        assert_eq!(queue.receipt("a"), None);
+        queue.confirm("text of a\n").unwrap();
+        assert_eq!(queue.receipt("a").unwrap().proof.as_deref(), Some("hook"));
+    }
+
+    #[test]
+    fn a_message_set_aside_leaves_the_queue_to_the_next() {
+        let (_folder, queue) = queue();
+        let (first, second) = (
+            message("a", Priority::Normal),
+            message("b", Priority::Normal),
+        );
+        queue.add(&first, 10).unwrap();
+        queue.add(&second, 10).unwrap();
+        let mut taken = queue.take("life").unwrap().unwrap();
+        queue.advance(&mut taken, Phase::Pasting, 7).unwrap();
+        assert_eq!((taken.prompts, taken.pastes), (7, 1));
+        assert_eq!(queue.interrupted(), Some(taken.clone()));
+        queue.set_aside(&taken, "not shown").unwrap();
+        let aside = queue.set_aside_messages().remove(0);
+        assert_eq!(
+            (&aside.message, aside.reason.as_str()),
+            (&first, "not shown")
+        );
+        assert_eq!(queue.interrupted(), None);
+        assert_eq!(queue.waiting(), [second]);
+        queue.resume(&first, "life", 7).unwrap();
+        assert_eq!(queue.set_aside_messages(), []);
+        let again = queue.interrupted().unwrap();
+        assert_eq!((&again.message, again.phase), (&first, Phase::Pasting));
+        queue.set_aside(&again, "not shown").unwrap();
+        assert!(queue.cancel("a").unwrap() && !queue.cancel("a").unwrap());
     }
 
     #[test]

@@ -104,6 +104,10 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
         .around()
         .var("GT_ROLE")
         .and_then(|address| Identity::from_address(address, town.registry()));
+    if let (Event::Prompt, Some(prompt), Some(own)) = (event, report["prompt"].as_str(), &own) {
+        // The tag above dies with tmux.
+        Queue::of(town, own).confirm(prompt)?;
+    }
     let by_task = own.as_ref().filter(|own| own.role() == Role::Task);
     let undone = match (event, by_task) {
         (Event::Prompt, Some(own)) => task::prompted(town, own),
@@ -112,7 +116,7 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
     if signal::ends_a_turn(event)
         && own
             .as_ref()
-            .is_none_or(|own| !Queue::of(town, own).is_empty())
+            .is_none_or(|own| Queue::of(town, own).wants_deliverer())
     {
         wake_delivery(town, &target)?;
     }
@@ -307,7 +311,7 @@ pub(crate) fn note_interrupt(town: &Town, container: &Container) {
         let event = event.map(|event| event.with("session_id", pane.tag_session.clone()));
         Events::of(town).note(event.into_iter().collect());
     }
-    if !Queue::of(town, identity).is_empty()
+    if Queue::of(town, identity).wants_deliverer()
         && let Ok(target) = SessionName::try_from(container.name())
     {
         let _ = wake_delivery(town, &target);
@@ -479,20 +483,40 @@ pub fn wake_deliveries(town: &Town, containers: &[Container]) {
             .state(presets.get(town, &container.pane().tag_harness))
             .state;
         let may_be_idle = !state.is_dead() && !matches!(state, State::Starting | State::Paused);
-        if may_be_idle
-            && !Queue::of(town, identity).is_empty()
-            && let Ok(target) = SessionName::try_from(container.name())
-        {
+        if may_be_idle && !Queue::of(town, identity).is_empty() {
             // The messages stay where they are if it cannot be woken.
-            let _ = wake_delivery(town, &target);
+            let _ = wake_delivery_to(town, container);
         }
     }
 }
 
+/// Starts the background delivery of what waits for an agent that was just started. Programs
+/// without hooks say nothing when their session begins.
+pub(crate) fn wake_after_start(town: &Town, identity: &Identity, container: &SessionName) {
+    if !Queue::of(town, identity).is_empty() {
+        // The messages stay where they are if it cannot be woken.
+        let _ = wake_delivery(town, container);
+    }
+}
+
+/// Starts the background delivery to an agent for whom something waits, unless it runs.
+pub(crate) fn wake_delivery_to(town: &Town, container: &Container) -> Result<()> {
+    let queue = container
+        .identity()
+        .map(|identity| Queue::of(town, identity));
+    if queue.is_some_and(|queue| !queue.wants_deliverer()) {
+        return Ok(());
+    }
+    let target = SessionName::try_from(container.name())
+        .map_err(|error| Problem::usage(error.to_string()))?;
+    wake_delivery(town, &target)
+}
+
 /// Lets tmux start the delivery of what waits: a hook must not wait for it, as the
-/// agent is idle only when the hook has returned.
+/// agent is idle only when the hook has returned. The call never fails: tmux would show that
+/// in the agent's pane, in the place of its program.
 fn wake_delivery(town: &Town, target: &SessionName) -> Result<()> {
-    const DELIVER: &str = "GT_CALLER=gt #{q:@gt_bin} --town #{q:@gt_town} nudge --drain #{q:@gt_agent} >/dev/null 2>&1";
+    const DELIVER: &str = "GT_CALLER=gt #{q:@gt_bin} --town #{q:@gt_town} nudge --drain #{q:@gt_agent} >/dev/null 2>&1 || true";
     town.server()
         .run(
             Command::new("run-shell")

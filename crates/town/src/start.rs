@@ -32,7 +32,7 @@ use crate::stop::Leaving;
 use crate::work::HandedOver;
 use crate::{
     Result, Town, epilogue, fault, hooks, look, monitor, neighbours, pidfile, processes, respawn,
-    rig, roles, save, stop, usage, workspace,
+    rig, roles, save, signal, stop, usage, workspace,
 };
 use container::Made;
 use gt_core::problem::Kind;
@@ -175,18 +175,21 @@ fn begin(
         save::request(town);
     }
     match result {
-        Ok((made, state)) => Ok(Started {
-            identity: identity.clone(),
-            container: prepared.container.to_string(),
-            session,
-            pane: made.pane,
-            pid: made.pid,
-            harness: prepared.preset.name.clone(),
-            work_dir: prepared.work_dir.clone(),
-            state,
-            elapsed: began.elapsed(),
-            warnings,
-        }),
+        Ok((made, state)) => {
+            signal::wake_after_start(town, identity, &prepared.container);
+            Ok(Started {
+                identity: identity.clone(),
+                container: prepared.container.to_string(),
+                session,
+                pane: made.pane,
+                pid: made.pid,
+                harness: prepared.preset.name.clone(),
+                work_dir: prepared.work_dir.clone(),
+                state,
+                elapsed: began.elapsed(),
+                warnings,
+            })
+        }
         Err(problem) => {
             if is_recorded {
                 // It is told as what it was; where even that fails, the next sync says it.
@@ -433,6 +436,12 @@ fn type_prompt(town: &Town, prepared: &Prepared<'_>, made: &Made, prompt: &str) 
     loop {
         match typist.submit(&prompt, Reached::NOTHING, false, |_, _| Ok(()))? {
             Submission::Submitted { .. } => return Ok(()),
+            Submission::NotShown { in_line } => {
+                if in_line {
+                    typist.clear_line()?;
+                }
+                return Err(Problem::failed("its program does not show what was typed"));
+            }
             Submission::NotNow(reason, phase) => {
                 if phase != Phase::Taken || began.elapsed() > PATIENCE {
                     return Err(Problem::failed(reason.words()));

@@ -9,6 +9,8 @@
 //! should not pay for.
 
 use crate::processes::Handle;
+use rustix::fs::{Mode, OFlags};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// How long the caller is woken by time before events take over.
@@ -32,6 +34,8 @@ pub struct PaneWatch {
     process: Option<Handle>,
     since: Instant,
     pause: Duration,
+    /// Folders in which files that come and go end a wait as well.
+    folders: Vec<PathBuf>,
     events: Option<system::Events>,
 }
 
@@ -42,13 +46,27 @@ impl PaneWatch {
             process,
             since: Instant::now(),
             pause: Duration::from_millis(1),
+            folders: Vec::new(),
             events: None,
         }
+    }
+
+    /// Wakes for files that come and go in these folders, too.
+    pub fn add_folders(&mut self, folders: &[PathBuf]) {
+        self.folders.extend_from_slice(folders);
+        self.events = None;
     }
 
     /// Whether the process is gone; one that could not be held is.
     pub fn has_ended(&self) -> bool {
         self.process.as_ref().is_none_or(Handle::has_ended)
+    }
+
+    /// Whether the program has read all that was typed to it; `false` where nobody knows.
+    pub fn has_read_input(&self) -> bool {
+        let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let tty = rustix::fs::open(&self.tty, flags, Mode::empty());
+        tty.is_ok_and(|tty| rustix::io::ioctl_fionread(&tty) == Ok(0))
     }
 
     /// Something was done that the program will answer soon.
@@ -67,15 +85,17 @@ impl PaneWatch {
                 woke => woke,
             };
         }
-        let tty = &self.tty;
-        let events = self.events.get_or_insert_with(|| system::Events::of(tty));
+        let (tty, folders) = (&self.tty, &self.folders);
+        let events = self
+            .events
+            .get_or_insert_with(|| system::Events::of(tty, folders));
         system::wait(self.process.as_ref(), Some(events), patience)
     }
 }
 
 #[cfg(target_os = "linux")]
 mod system {
-    use super::{Duration, Handle, Woke};
+    use super::{Duration, Handle, PathBuf, Woke};
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
     use std::mem::MaybeUninit;
@@ -88,9 +108,18 @@ mod system {
     pub(super) struct Events(Option<OwnedFd>);
 
     impl Events {
-        pub(super) fn of(tty: &str) -> Self {
+        pub(super) fn of(tty: &str, folders: &[PathBuf]) -> Self {
             let fd = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
-            Events(fd.filter(|fd| inotify::add_watch(fd, tty, WatchFlags::MODIFY).is_ok()))
+            let fd = fd.filter(|fd| inotify::add_watch(fd, tty, WatchFlags::MODIFY).is_ok());
+            let comes_and_goes = WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::MOVE;
+            for (fd, folder) in fd
+                .iter()
+                .flat_map(|fd| folders.iter().map(move |it| (fd, it)))
+            {
+                // One that does not exist yet says nothing.
+                let _ = inotify::add_watch(fd, folder, comes_and_goes);
+            }
+            Events(fd)
         }
 
         fn drain(&self) {
@@ -128,14 +157,14 @@ mod system {
 
 #[cfg(not(target_os = "linux"))]
 mod system {
-    use super::{Duration, Handle, Woke};
+    use super::{Duration, Handle, PathBuf, Woke};
 
     /// There are no events here: a look now and then has to do.
     #[derive(Debug)]
     pub(super) struct Events;
 
     impl Events {
-        pub(super) fn of(_tty: &str) -> Self {
+        pub(super) fn of(_tty: &str, _folders: &[PathBuf]) -> Self {
             Events
         }
     }

@@ -1,23 +1,26 @@
 use super::{Answer, stdin};
 use crate::context::Context;
 use crate::output;
+use crate::output::progress::Progress;
 use crate::output::table::Table;
 use clap::{Args, ValueEnum};
 use gt_core::nudge::{Message, NotNow, Priority};
 use gt_core::{Identity, Kind, Problem};
-use gt_town::nudge::{self, Mode, Order, Outcome, Sent};
+use gt_town::nudge::{self, Deliverer, Later, Mode, Order, Outcome, Sent};
 use gt_town::queue::Queue;
 use gt_town::{Town, containers, target};
 use serde_json::{Value, json};
+use std::io::IsTerminal;
 use std::process::ExitCode;
+use std::sync::Mutex;
 use std::time::Duration;
 
 /// Give an agent a message
 ///
 /// It goes into the agent's queue first, and from there into the agent when it is
 /// idle: pasted, seen in its input line, submitted, and seen to be taken. Nothing is
-/// typed while the agent asks something, or while it is busy and might: the message
-/// then waits for the end of the turn.
+/// typed while the agent asks something, or while it is busy and might: a background
+/// process then delivers the message as soon as the agent is ready.
 #[derive(Debug, Args)]
 pub(crate) struct NudgeArgs {
     /// The agent: its address, a short one, its container or the beginning of a session's id
@@ -39,7 +42,7 @@ pub(crate) struct NudgeArgs {
     /// Take back a message that waits
     #[arg(long, value_name = "ID", group = "other")]
     cancel: Option<String>,
-    /// Deliver what waits, if the agent is idle soon
+    /// Deliver what waits, as soon as the agent is ready; for tmux
     #[arg(long, hide = true, group = "other")]
     drain: bool,
 }
@@ -47,7 +50,7 @@ pub(crate) struct NudgeArgs {
 /// How messages are sent; shared with `gt broadcast`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct NudgeFlags {
-    /// When: now, at the end of the turn, or when it is idle
+    /// When: now, in the background, or when it is idle
     #[arg(long, value_enum, default_value_t = ModeArg::WaitIdle)]
     pub(crate) mode: ModeArg,
     /// Urgent ones are delivered first
@@ -77,9 +80,6 @@ pub(crate) enum PriorityArg {
 
 /// How old a session may be for `--if-fresh`.
 const FRESH_SECONDS: i64 = 60;
-/// How long a delivery that was woken at the end of a turn waits for the prompt.
-const DRAIN_PATIENCE: Duration = Duration::from_secs(20);
-
 pub(crate) fn run(args: NudgeArgs, context: &Context) -> Answer {
     let town = context.town()?;
     let identity = target::resolve(&town, &args.target)?;
@@ -91,7 +91,7 @@ pub(crate) fn run(args: NudgeArgs, context: &Context) -> Answer {
     }
     if args.drain {
         context.catch_interrupts();
-        nudge::drain(&town, &identity, DRAIN_PATIENCE)?;
+        nudge::drain(&town, &identity, nudge::DELIVERER_LIMIT)?;
         return Ok(ExitCode::SUCCESS);
     }
     if args.if_fresh && !is_fresh(&town, context)? {
@@ -100,13 +100,48 @@ pub(crate) fn run(args: NudgeArgs, context: &Context) -> Answer {
     // Who is stopped while it reads has no whole message.
     let text = message(args.message)?;
     context.catch_interrupts();
-    let sent = nudge::send(&town, &identity, &args.flags.order(&text, &town, context)?)?;
+    let order = args.flags.order(&text, &town, context)?;
+    let sent = send(&town, &identity, &order, context)?;
     if context.json {
         output::json(&document(&identity, args.flags.mode(), &sent))?;
     } else {
         output::line(line(&identity, &sent))?;
     }
     Ok(code(args.flags.mode(), &sent))
+}
+
+/// Sends it, and says on stderr what it waits for, as soon as it waits.
+fn send(
+    town: &Town,
+    identity: &Identity,
+    order: &Order<'_>,
+    context: &Context,
+) -> Result<Sent, Problem> {
+    let spinner: Mutex<Option<Progress>> = Mutex::new(None);
+    let limit = order.patience.as_secs_f64();
+    let sent = nudge::send_telling(town, identity, order, &|reason| {
+        let words = match reason {
+            NotNow::Locked => format!("Waiting: another message is being typed to {identity}."),
+            _ => format!(
+                "Waiting up to {limit} s for {identity}: {}.",
+                reason.words()
+            ),
+        };
+        match (std::io::stderr().is_terminal(), context.json) {
+            (true, _) => {
+                if let Ok(mut spinner) = spinner.lock() {
+                    // The one before it is taken off the screen first.
+                    *spinner = None;
+                    *spinner = Some(Progress::spinner(&words));
+                }
+            }
+            (false, false) => output::note(words),
+            // A script reads stderr as JSON, too.
+            (false, true) => {}
+        }
+    });
+    drop(spinner);
+    sent
 }
 
 impl NudgeFlags {
@@ -183,7 +218,30 @@ pub(crate) fn document(identity: &Identity, mode: Mode, sent: &Sent) -> Value {
     if let Some(reason) = reason {
         document["reason"] = json!(reason);
     }
+    if let Some(later) = sent.later {
+        document["deliverer"] = json!(later.by.word());
+        if let Some(until) = later.until.and_then(output::time) {
+            document["tries_until"] = json!(until);
+        }
+    }
     document
+}
+
+/// Who delivers a message that waits, and until when, as a sentence.
+fn later(later: Later) -> String {
+    let who = match later.by {
+        Deliverer::Background => "A background process delivers it as soon as the agent is ready",
+        Deliverer::Resume => "It is delivered when the agent's pause ends",
+        Deliverer::Start => "It is delivered when the agent is started again",
+        Deliverer::NextCommand => {
+            "It is delivered at the end of a turn, or by the next `gt agents` or `gt nudge`"
+        }
+    };
+    let until = later.until.and_then(output::time);
+    let until = until.map_or_else(String::new, |until| {
+        format!(", until {}", output::minute(Some(&until)))
+    });
+    format!("{who}{until}.")
 }
 
 pub(crate) fn line(identity: &Identity, sent: &Sent) -> String {
@@ -192,6 +250,7 @@ pub(crate) fn line(identity: &Identity, sent: &Sent) -> String {
         Outcome::Delivered(receipt) => {
             let proof = match receipt.proof.as_deref() {
                 Some("hook") => "its hook confirms it",
+                Some("transcript") => "its transcript has it",
                 Some(_) => "seen on its screen",
                 None => "not seen to be taken",
             };
@@ -199,7 +258,10 @@ pub(crate) fn line(identity: &Identity, sent: &Sent) -> String {
         }
         Outcome::Queued(reason) => {
             let because = reason.map_or_else(String::new, |reason| format!(": {}", reason.words()));
-            format!("Waits in the queue of {identity}{because}.")
+            let more = sent
+                .later
+                .map_or_else(String::new, |it| format!(" {}", later(it)));
+            format!("Waits in the queue of {identity}{because}.{more}")
         }
     }
 }
@@ -212,31 +274,49 @@ pub(crate) fn code(mode: Mode, sent: &Sent) -> ExitCode {
     }
 }
 
-fn list(town: &Town, identity: &Identity, context: &Context) -> Answer {
-    let queue = Queue::of(town, identity);
-    let taken = queue.interrupted();
-    let phase = |message: &Message| match &taken {
-        Some(taken) if taken.message.id == message.id => taken.phase.word(),
-        _ => "waiting",
+/// A message as `--list` shows it.
+struct Listed {
+    message: Message,
+    phase: &'static str,
+    /// Why it was set aside.
+    reason: Option<String>,
+}
+
+fn listed(queue: &Queue) -> Vec<Listed> {
+    let row = |message, phase, reason| Listed {
+        message,
+        phase,
+        reason,
     };
-    let begun = taken.iter().map(|taken| taken.message.clone());
-    let waiting: Vec<Message> = begun.chain(queue.waiting()).collect();
+    let begun = queue.interrupted().into_iter();
+    let begun = begun.map(|taken| row(taken.message, taken.phase.word(), None));
+    let waiting = queue.waiting().into_iter();
+    let waiting = waiting.map(|message| row(message, "waiting", None));
+    let aside = queue.set_aside_messages().into_iter();
+    let aside = aside.map(|it| row(it.message, "set aside", Some(it.reason)));
+    begun.chain(waiting).chain(aside).collect()
+}
+
+fn list(town: &Town, identity: &Identity, context: &Context) -> Answer {
+    let rows = listed(&Queue::of(town, identity));
     // What was sent before the present life began was meant for another.
-    let life = match waiting.is_empty() {
+    let life = match rows.is_empty() {
         true => None,
         false => containers::of_agent(town, identity)?.and_then(|container| container.life()),
     };
     let stale = |message: &Message| nudge::stale_reason(message, life.as_ref()?);
     if context.json {
-        let documents: Vec<Value> = waiting
+        let documents: Vec<Value> = rows
             .iter()
-            .map(|message| {
+            .map(|row| {
+                let message = &row.message;
                 output::without_nulls(json!({
                     "id": message.id,
                     "sender": message.sender.as_ref().or(message.caller.as_ref()),
                     "text": message.text,
                     "priority": message.priority,
-                    "phase": phase(message),
+                    "phase": row.phase,
+                    "reason": row.reason,
                     "created_at": output::time(message.created_at),
                     "expires_at": message.expires_at.and_then(output::time),
                     "stale": stale(message).is_some(),
@@ -245,41 +325,61 @@ fn list(town: &Town, identity: &Identity, context: &Context) -> Answer {
             })
             .collect();
         output::json(&documents)?;
-    } else if waiting.is_empty() {
+    } else if rows.is_empty() {
         output::line(format!("Nothing waits for {identity}."))?;
     } else {
         let mut table = Table::new(&["ID", "PRIORITY", "PHASE", "AGE", "FROM", "MESSAGE"]);
-        for message in waiting {
+        let mut reasons = Vec::new();
+        for Listed {
+            message,
+            phase,
+            reason,
+        } in rows
+        {
             let phase = match stale(&message) {
-                Some(_) => format!("{}, stale", phase(&message)),
-                None => phase(&message).to_owned(),
+                Some(_) => format!("{phase}, stale"),
+                None => phase.to_owned(),
             };
             let priority = match message.priority {
                 Priority::Urgent => "urgent",
                 Priority::Normal => "normal",
             };
-            let shown: String = message.text.chars().take(60).collect();
+            reasons
+                .extend(reason.map(|reason| format!("{}: not delivered, {reason}.", message.id)));
             table.row([
                 message.id.into(),
                 priority.into(),
                 phase.into(),
                 output::age(message.created_at).into(),
                 message.sender.or(message.caller).unwrap_or_default().into(),
-                shown.into(),
+                on_one_line(&message.text).into(),
             ]);
         }
         output::print(&table.render(output::Paint::for_stdout()))?;
+        for reason in reasons {
+            output::line(reason)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
 
+/// The beginning of a message as one line; a sign stands for each line break.
+fn on_one_line(text: &str) -> String {
+    const MOST: usize = 60;
+    let clean = gt_core::nudge::clean(text);
+    let lines: Vec<&str> = clean.lines().map(str::trim).collect();
+    let line = lines.join(" ⏎ ");
+    match line.chars().count() > MOST {
+        true => line.chars().take(MOST - 1).chain(['…']).collect(),
+        false => line,
+    }
+}
+
 fn cancel(town: &Town, identity: &Identity, id: &str, context: &Context) -> Answer {
     let queue = Queue::of(town, identity);
-    let begun = queue.interrupted().map(|taken| taken.message);
-    let ids: Vec<String> = begun
+    let ids: Vec<String> = listed(&queue)
         .into_iter()
-        .chain(queue.waiting())
-        .map(|message| message.id)
+        .map(|row| row.message.id)
         .collect();
     let hits: Vec<&String> = ids.iter().filter(|known| known.starts_with(id)).collect();
     let found = match hits.as_slice() {
@@ -308,4 +408,20 @@ fn cancel(town: &Town, identity: &Identity, id: &str, context: &Context) -> Answ
         output::line(format!("Took back {found}."))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::on_one_line;
+
+    #[test]
+    fn line_breaks_are_shown_by_a_sign() {
+        assert_eq!(
+            on_one_line("one\r\ntwo\n\n three\tfour\n"),
+            "one ⏎ two ⏎  ⏎ three four"
+        );
+        let long = on_one_line(&"word\n".repeat(40));
+        assert!(long.ends_with('…') && long.chars().count() == 60, "{long}");
+        assert!(!long.contains('\u{fffd}'), "{long}");
+    }
 }

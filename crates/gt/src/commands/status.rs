@@ -6,9 +6,9 @@ use clap::Args;
 use gt_core::health::Health;
 use gt_core::{Problem, shell};
 use gt_tmux::Command;
-use gt_town::Town;
 use gt_town::agents::{self as engine, AgentView, Wanted};
-use gt_town::containers::tmux_problem;
+use gt_town::containers::{self, tmux_problem};
+use gt_town::{Town, signal};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -30,7 +30,9 @@ pub(crate) fn run(args: StatusArgs, context: &Context) -> Answer {
     if let Some(client) = &args.popup {
         return popup(&town, client);
     }
-    let agents = engine::list(&town, Wanted::default())?;
+    let containers = containers::list(&town)?;
+    signal::wake_deliveries(&town, &containers);
+    let agents = engine::list_among(&town, &containers, Wanted::default())?;
     let mut states: BTreeMap<&str, usize> = BTreeMap::new();
     for agent in &agents {
         *states.entry(agent.report.state.word()).or_default() += 1;

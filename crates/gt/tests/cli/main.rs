@@ -39,6 +39,7 @@ mod merging;
 mod molecules;
 mod not_handed_over;
 mod notified;
+mod nudge_delivery;
 mod operations;
 mod outside;
 mod priming;

@@ -65,6 +65,19 @@ fn nudge_stdin(env: &TestEnv, text: &str) -> serde_json::Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
+/// Leaves a message in a queue as a killed process does. Returns its id.
+fn leave_taken(queue: &std::path::Path, life: &str, text: &str, step: &str) -> String {
+    let id = "01a1e156-e018-70ac-8000-7ec3cace9b1e".to_owned();
+    let message = serde_json::json!({
+        "id": id, "sender": null, "text": text, "priority": "normal",
+        "created_at": jiff::Timestamp::now().as_second(),
+    });
+    fs::create_dir_all(queue.join("taken")).unwrap();
+    let name = format!("taken/1-{id}.{life}.{step}");
+    fs::write(queue.join(name), message.to_string()).unwrap();
+    id
+}
+
 #[test]
 fn messages_of_every_size_arrive_once_and_whole() {
     let env = stage(&["max"]);
@@ -485,17 +498,10 @@ fn a_program_that_nobody_has_described_gets_its_messages_too() {
 fn a_message_half_way_into_a_life_that_ended_goes_to_the_next() {
     let env = TestEnv::with_town();
     env.gt(&["start", "mayor", "--no-prompt"]).ok();
-    let sent = env.json(&["nudge", "mayor", "for whoever lives", "--mode", "queue"]);
     // As a process leaves it that was killed right before Enter.
     let queue = env.town().join(".runtime/nudges/mayor");
-    let id = sent["id"].as_str().unwrap();
     let life = env.format("hq-mayor", "#{@gt_session}");
-    fs::create_dir_all(queue.join("taken")).unwrap();
-    fs::rename(
-        queue.join(format!("new/1-{id}")),
-        queue.join(format!("taken/1-{id}.{life}.0.entering")),
-    )
-    .unwrap();
+    leave_taken(&queue, &life, "for whoever lives", "0.entering");
     let listed = env.json(&["nudge", "mayor", "--list"]);
     assert_eq!(listed[0]["phase"], "entering", "{listed}");
     env.gt(&["stop", "mayor", "--force"]).ok();

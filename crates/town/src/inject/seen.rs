@@ -33,8 +33,41 @@ pub struct Seen {
     pub prompts: u64,
     /// When the program wrote something last, in seconds since the epoch.
     pub(super) drawn_at: i64,
+    keys: Keys,
     /// Changes with everything that can be seen, and with every word of a hook.
     pub picture: u64,
+}
+
+/// When keys may have reached the pane last, in seconds since the epoch.
+#[derive(Clone, Copy, Debug, Default)]
+struct Keys {
+    /// By a person at a tmux client.
+    person_at: i64,
+    /// Whether such a client is there now.
+    attached: bool,
+    /// By `gt`.
+    gt_at: i64,
+}
+
+impl Keys {
+    fn read(facts: &str) -> Self {
+        let mut facts = facts.split(' ').map(|it| it.parse().unwrap_or_default());
+        Keys {
+            person_at: facts.next().unwrap_or_default(),
+            attached: facts.next().unwrap_or_default() > 0,
+            gt_at: facts.next().unwrap_or_default(),
+        }
+    }
+
+    /// Whether no key was pressed since then, by anybody.
+    fn are_untouched_since(&self, since: i64) -> bool {
+        let by_person = match self.attached {
+            true => self.person_at >= since,
+            // tmux counts in seconds, and a session begins with such an entry.
+            false => self.person_at > since,
+        };
+        !by_person && self.gt_at < since
+    }
 }
 
 /// What can be said about a text and the input line.
@@ -50,11 +83,13 @@ pub(super) enum InLine {
 /// Asked for in one call with the screen.
 const FACTS: &str = "#{@gt_last_prompt}\n#{@gt_prompts}\n#{cursor_x} #{cursor_y}\n\
     #{?#{==:#{@gt_state_source},hook},#{@gt_state},} #{@gt_state_since}\n#{window_activity}\n\
-    #{pane_dead} #{pane_pid}\n#{==:#{@gt_state},paused}\n#{@gt_state_reason}\n#{pane_title}";
+    #{pane_dead} #{pane_pid}\n#{==:#{@gt_state},paused}\n#{@gt_state_reason}\n\
+    #{session_activity} #{session_attached} 0#{@gt_typed}\n#{pane_title}";
 
 /// The same of a program beside an agent: the container's tags are the agent's words.
 const FACTS_BESIDE: &str = "\n\n#{cursor_x} #{cursor_y}\n\n#{window_activity}\n\
-    #{pane_dead} #{pane_pid}\n\n\n#{pane_title}";
+    #{pane_dead} #{pane_pid}\n\n\n\
+    #{session_activity} #{session_attached} 0#{@gt_typed}\n#{pane_title}";
 
 /// Whose pane is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,11 +133,11 @@ impl Seen {
 
     fn read(shown: &str, facts: &str, pid: u32, preset: &Preset) -> Self {
         let lines: Vec<&str> = shown.lines().collect();
-        let mut rest = facts.splitn(9, '\n');
+        let mut rest = facts.splitn(10, '\n');
         let mut fact = || rest.next().unwrap_or_default().trim_end();
         let (last_prompt, prompts, cursor) = (fact(), fact(), fact());
         let (hooked, drawn_at, process) = (fact(), fact(), fact());
-        let (paused, _reason, title) = (fact(), fact(), fact());
+        let (paused, _reason, keys, title) = (fact(), fact(), fact(), fact());
         let seen = screen::classify(&lines, title, preset);
         let is_described = preset.screen.input.is_some();
         let before_cursor = (!is_described).then(|| screen::before_cursor(&lines, cursor));
@@ -131,6 +166,7 @@ impl Seen {
             last_prompt: last_prompt.to_owned(),
             prompts: prompts.parse().unwrap_or_default(),
             drawn_at: drawn_at.parse().unwrap_or_default(),
+            keys: Keys::read(keys),
             picture: picture.finish(),
         }
     }
@@ -148,6 +184,16 @@ impl Seen {
             (Some(_), _) | (None, Some(_)) => InLine::Gone,
             (None, None) => InLine::Unknown,
         }
+    }
+
+    /// Whether all that stands in the input line must be what `gt` pasted at that time into
+    /// an empty line: no key was pressed since.
+    pub(super) fn is_own_paste(&self, since: i64) -> bool {
+        let has_text = self
+            .input
+            .as_deref()
+            .is_some_and(|it| !it.trim().is_empty());
+        has_text && self.keys.are_untouched_since(since)
     }
 
     /// Whether the agent's hook has confirmed this message since it had reported so
@@ -170,4 +216,24 @@ fn said_just_now(hooked: &str) -> Option<State> {
     let (state, since) = hooked.split_once(' ')?;
     let age = jiff::Timestamp::now().as_second() - since.parse::<i64>().ok()?;
     State::from_word(state).filter(|_| age < 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_ours_unless_a_key_was_pressed_since() {
+        for (facts, since, expected) in [
+            ("100 0 0", 100, true),
+            ("100 1 0", 100, false),
+            ("99 1 0", 100, true),
+            ("101 0 0", 100, false),
+            ("99 0 0100", 100, false),
+            ("99 0 099", 100, true),
+        ] {
+            let keys = Keys::read(facts);
+            assert_eq!(keys.are_untouched_since(since), expected, "{facts}");
+        }
+    }
 }

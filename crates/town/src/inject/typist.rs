@@ -9,12 +9,13 @@ use super::seen::{InLine, Seen, Whose};
 use super::{paste, press, repaint};
 use crate::containers::Container;
 use crate::queue::Phase;
-use crate::watch::PaneWatch;
-use crate::{Result, Town, processes};
+use crate::watch::{PaneWatch, Woke};
+use crate::{Result, Town, fault, processes};
 use gt_core::harness::Preset;
 use gt_core::nudge::{self, Moment, NotNow};
 use gt_core::state::State;
 use gt_tmux::PaneId;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// How long a pasted text may take to appear: the least, and per megabyte.
@@ -27,6 +28,14 @@ const READ_WITHIN: i64 = 2;
 /// How long a submitted message may stay in the input line before Enter is pressed again.
 const TAKEN_AFTER: Duration = Duration::from_millis(1_500);
 const MOST_ENTERS: u32 = 3;
+/// How often a text is pasted that does not appear, and how many seconds after a paste the
+/// process that pasted it does so again.
+const MOST_PASTES: u32 = 2;
+const PASTE_AGAIN_AFTER: i64 = 6;
+/// How long a key that edits the line may take to show.
+const EDITED_AFTER: Duration = Duration::from_millis(300);
+/// How many lines of a text are removed again.
+const MOST_CLEARED: usize = 200;
 /// How long after its message a program may take to look busy. Until then it seems
 /// idle, and whoever types next would not know that it may ask something.
 const BUSY_AFTER: Duration = Duration::from_secs(1);
@@ -42,6 +51,8 @@ pub struct Reached {
     /// Seconds since the epoch.
     pub since: i64,
     pub prompts: u64,
+    /// How often it was pasted.
+    pub pastes: u32,
 }
 
 impl Reached {
@@ -50,6 +61,7 @@ impl Reached {
         phase: Phase::Taken,
         since: 0,
         prompts: 0,
+        pastes: 0,
     };
 }
 
@@ -62,6 +74,11 @@ pub enum Submission {
     },
     /// Not now; it has come this far.
     NotNow(NotNow, Phase),
+    /// The program does not show the text. `in_line` says that it shows another one in its
+    /// place, which nobody but `gt` can have put there.
+    NotShown {
+        in_line: bool,
+    },
 }
 
 #[derive(Debug)]
@@ -183,6 +200,9 @@ impl<'a> Typist<'a> {
                 };
             }
             (Phase::Entering | Phase::Pasting, InLine::There) => {}
+            (Phase::Pasting, InLine::Gone) if self.is_garbled(&seen, reached.since, text) => {
+                return Ok(Submission::NotShown { in_line: true });
+            }
             (Phase::Pasting, _) if !self.may_paste_again(text, &seen, reached.since) => {
                 let reason = if seen.dialog {
                     NotNow::Dialog
@@ -195,10 +215,20 @@ impl<'a> Typist<'a> {
                 if let Err(reason) = nudge::may_type(&self.moment(&seen), while_busy) {
                     return not_now(reason, phase);
                 }
+                if reached.pastes >= MOST_PASTES {
+                    return Ok(Submission::NotShown { in_line: false });
+                }
                 note(Phase::Pasting, seen.prompts)?;
+                let since = jiff::Timestamp::now().as_second();
+                fault::point(self.town, "nudge.pasting");
                 self.pasted = Some(text.to_owned());
                 paste(self.town, self.pane, text)?;
+                fault::point(self.town, "nudge.pasted");
                 if let Err(reason) = self.await_arrival(text)? {
+                    let seen = self.observe()?;
+                    if reason == NotNow::NoPrompt && !seen.is_over && seen.is_own_paste(since) {
+                        return Ok(Submission::NotShown { in_line: true });
+                    }
                     return not_now(reason, Phase::Pasting);
                 }
             }
@@ -217,14 +247,103 @@ impl<'a> Typist<'a> {
         }
     }
 
-    /// Whether what was pasted is surely not on its way any more. A program that is busy
-    /// with itself reads it when it is done: only one that has drawn something since and
-    /// has it not will not have it. Nobody pastes twice, and where the input line is not
+    /// Whether what was pasted is surely not on its way any more. A program that is busy with
+    /// itself reads it when it is done: only one that has drawn something since, or has read
+    /// all its input, and does not show it, will not show it. Where the input line is not
     /// described nothing is sure.
     fn may_paste_again(&self, text: &str, seen: &Seen, since: i64) -> bool {
-        self.preset.screen.input.is_some()
-            && self.pasted.as_deref() != Some(text)
-            && seen.drawn_at > since + READ_WITHIN
+        let read_within = match self.pasted.as_deref() == Some(text) {
+            true => PASTE_AGAIN_AFTER,
+            false => READ_WITHIN,
+        };
+        let age = jiff::Timestamp::now().as_second() - since;
+        let has_read = || age > PASTE_AGAIN_AFTER && self.watch.has_read_input();
+        self.preset.screen.input.is_some() && (seen.drawn_at > since + read_within || has_read())
+    }
+
+    /// Whether what stands in the line is an earlier paste of ours that cannot be recognised:
+    /// it has had the time to appear, and no key was pressed since.
+    fn is_garbled(&self, seen: &Seen, since: i64, text: &str) -> bool {
+        let arrival = ARRIVAL + per_megabyte(ARRIVAL_PER_MEGABYTE, text);
+        let arrival = i64::try_from(arrival.as_secs()).unwrap_or(i64::MAX);
+        let age = jiff::Timestamp::now().as_second() - since;
+        !seen.dialog && age > arrival && seen.is_own_paste(since)
+    }
+
+    /// Whether a message may be typed now, as far as this look tells.
+    pub(crate) fn may_type(&self, seen: &Seen) -> std::result::Result<(), NotNow> {
+        match seen.is_over {
+            true => Err(NotNow::Ended),
+            false => nudge::may_type(&self.moment(seen), false),
+        }
+    }
+
+    /// Removes this text from the input line, if all that stands there is this text. Returns
+    /// whether the line is empty then.
+    pub(crate) fn remove_from_line(&mut self, text: &str) -> Result<bool> {
+        let seen = self.observe()?;
+        match seen.in_line(text, self.preset) {
+            InLine::There if !seen.dialog && !seen.is_over => self.clear_line(),
+            _ => Ok(false),
+        }
+    }
+
+    /// Empties the input line, from its end to its beginning. Only for a text of our own.
+    /// Returns whether it is empty then.
+    pub(crate) fn clear_line(&mut self) -> Result<bool> {
+        for _ in 0..MOST_CLEARED {
+            // The second one joins an empty line with the one above it.
+            for key in ["C-u", "BSpace"] {
+                let seen = self.observe()?;
+                match &seen.input {
+                    Some(_) if seen.dialog || seen.is_over => return Ok(false),
+                    Some(input) if input.trim().is_empty() => return Ok(true),
+                    Some(_) => {}
+                    None => return Ok(false),
+                }
+                press(self.town, self.pane, &[key.to_owned()])?;
+                self.await_other_picture(&seen)?;
+            }
+        }
+        Ok(false)
+    }
+
+    /// Waits until something else is seen, or the time is over.
+    fn await_other_picture(&mut self, before: &Seen) -> Result<()> {
+        let deadline = Instant::now() + EDITED_AFTER;
+        self.watch.be_attentive();
+        while Instant::now() < deadline {
+            if self.observe()?.picture != before.picture {
+                break;
+            }
+            self.watch.wait(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    /// Wakes waits for files that come and go in these folders, too.
+    pub(crate) fn watch_folders(&mut self, folders: &[PathBuf]) {
+        self.watch.add_folders(folders);
+    }
+
+    /// Waits until something may have changed. Returns whether something has. A screen that
+    /// says nothing is drawn anew, often while a pasted text may be missing from it.
+    pub(crate) fn wait_for_change(
+        &mut self,
+        reason: Option<NotNow>,
+        has_pasted: bool,
+        patience: Duration,
+    ) -> Result<bool> {
+        const REPAINT_BACKGROUND: Duration = Duration::from_secs(60);
+        let interval = match has_pasted {
+            true => REPAINT_AGAIN,
+            false => REPAINT_BACKGROUND,
+        };
+        let is_due = |at: Instant| at.elapsed() >= interval;
+        if reason == Some(NotNow::NoPrompt) && self.repainted.is_none_or(is_due) {
+            self.repaint()?;
+        }
+        Ok(self.watch.wait(patience) != Woke::TimedOut)
     }
 
     fn moment<'s>(&self, seen: &'s Seen) -> Moment<'s> {
@@ -339,7 +458,9 @@ impl<'a> Typist<'a> {
                 note(Phase::Entering, seen.prompts)?;
                 phase = Phase::Entering;
             }
+            fault::point(self.town, "nudge.entering");
             press(self.town, self.pane, &["Enter".to_owned()])?;
+            fault::point(self.town, "nudge.entered");
             if let Some(proof) = self.await_taken(text, &seen)? {
                 return Ok(submitted(proof, attempt));
             }

@@ -3,7 +3,7 @@
 use crate::nudge::{self, Mode, Order};
 use crate::sling::{SlingOptions, SlingTarget, sling};
 use crate::work::Work;
-use crate::{Result, Town, signal};
+use crate::{Result, Town};
 use gt_core::nudge::Priority;
 use gt_core::work::{Item, Status, WorkId};
 use gt_core::{Identity, Kind, Problem};
@@ -54,11 +54,7 @@ pub(super) fn call_off(town: &Town, holder: &str, repair: &WorkId, reason: &str)
         priority: Priority::Normal,
         patience: Duration::ZERO,
     };
-    if nudge::send(town, &agent, &order).is_ok()
-        && let Ok(container) = nudge::running(town, &agent)
-    {
-        signal::wake_deliveries(town, &[container]);
-    }
+    let _ = nudge::send(town, &agent, &order);
 }
 
 fn unhanded(item: &Item, problem: &Problem) -> String {

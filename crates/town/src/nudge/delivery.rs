@@ -1,0 +1,214 @@
+//! One holder of the typing lock at work.
+
+use super::{event, stale_reason};
+use crate::containers::Container;
+use crate::events::Events;
+use crate::inject::{Reached, Submission, Typist};
+use crate::queue::{Phase, Queue, Receipt, Taken};
+use crate::{Result, Town, usage};
+use gt_core::Identity;
+use gt_core::harness::Preset;
+use gt_core::nudge::{NotNow, fingerprint, is_in_input};
+use std::time::{Duration, Instant};
+
+/// Delivers from one queue to one session of its agent.
+pub(super) struct Delivery<'a> {
+    town: &'a Town,
+    queue: &'a Queue,
+    typist: Typist<'a>,
+    identity: Option<Identity>,
+    /// The agent's life, by its id.
+    life: String,
+    while_busy: bool,
+    deadline: Instant,
+}
+
+impl<'a> Delivery<'a> {
+    pub(super) fn new(
+        town: &'a Town,
+        queue: &'a Queue,
+        container: &Container,
+        preset: &'a Preset,
+        while_busy: bool,
+        deadline: Instant,
+    ) -> Self {
+        let life = container.life();
+        Delivery {
+            town,
+            queue,
+            typist: Typist::new(town, container, preset),
+            identity: container.identity().cloned(),
+            life: life.map_or_else(|| "unknown".to_owned(), |life| life.to_string()),
+            while_busy,
+            deadline,
+        }
+    }
+
+    /// Delivers in order, until that message is through or nothing is left. Returns the
+    /// reason why it could not go on, and tells it once before it waits.
+    pub(super) fn run(
+        &mut self,
+        until: Option<&str>,
+        on_wait: &dyn Fn(NotNow),
+    ) -> Result<Option<NotNow>> {
+        let mut is_told = false;
+        loop {
+            let Some(mut taken) = self.next()? else {
+                return Ok(None);
+            };
+            let is_last = until == Some(taken.message.id.as_str());
+            match self.type_one(&mut taken)? {
+                Submission::Submitted { proof, attempts } => {
+                    self.finish(&taken, proof, attempts)?;
+                    if is_last {
+                        return Ok(None);
+                    }
+                }
+                Submission::NotShown { in_line } => {
+                    self.set_aside(&taken, in_line)?;
+                    if is_last {
+                        return Ok(None);
+                    }
+                }
+                Submission::NotNow(reason, _) => {
+                    // Of one that was pasted the traces are still there: whoever
+                    // comes next goes on from them.
+                    if taken.phase == Phase::Taken {
+                        self.queue.put_back(&taken)?;
+                    }
+                    if reason == NotNow::Occupied && self.resume_from_line()? {
+                        continue;
+                    }
+                    let left = self.deadline.saturating_duration_since(Instant::now());
+                    // It may have ended since it was looked at.
+                    let reason = match self.typist.has_ended() {
+                        true => NotNow::Ended,
+                        false => reason,
+                    };
+                    if matches!(reason, NotNow::Ended | NotNow::Paused)
+                        || left.is_zero()
+                        || self.town.around().cancel.is_set()
+                    {
+                        return Ok(Some(reason));
+                    }
+                    if !std::mem::replace(&mut is_told, true) {
+                        on_wait(reason);
+                    }
+                    let pause = left.min(Duration::from_millis(250));
+                    self.typist.wait_for_chance(reason, pause)?;
+                }
+            }
+        }
+    }
+
+    /// Takes a message up again that was set aside and whose text has appeared in the input
+    /// line since: Enter is all that it needs. Returns whether there is one.
+    fn resume_from_line(&mut self) -> Result<bool> {
+        let aside = self.queue.set_aside_messages();
+        if aside.is_empty() {
+            return Ok(false);
+        }
+        let seen = self.typist.observe()?;
+        let line = seen.input.as_deref().unwrap_or_default();
+        let is_it = |message: &gt_core::nudge::Message| is_in_input(line, &message.shown());
+        let Some(found) = aside.into_iter().find(|it| is_it(&it.message)) else {
+            return Ok(false);
+        };
+        self.queue
+            .resume(&found.message, &self.life, seen.prompts)?;
+        Ok(true)
+    }
+
+    /// Moves a message aside that the program does not show, removes what it shows instead,
+    /// and records an event.
+    fn set_aside(&mut self, taken: &Taken, in_line: bool) -> Result<()> {
+        let reason = match in_line {
+            true => "its program shows another text than was typed",
+            false => "its program does not show what was typed",
+        };
+        if in_line {
+            self.typist.clear_line()?;
+        }
+        self.queue.set_aside(taken, reason)?;
+        if let Some(target) = &self.identity {
+            let failed = event(&taken.message, target)
+                .with("delivered", "failed")
+                .with("session_id", taken.life.clone())
+                .with("reason", format!("not delivered, {reason}"));
+            Events::of(self.town).note(vec![failed]);
+        }
+        Ok(())
+    }
+
+    /// What a crashed process had begun comes first, then the queue.
+    fn next(&self) -> Result<Option<Taken>> {
+        let Some(taken) = self.queue.interrupted() else {
+            return self.queue.take(&self.life);
+        };
+        if self.queue.receipt(&taken.message.id).is_some() {
+            self.queue.forget(&taken)?;
+            return self.next();
+        }
+        if taken.life == self.life {
+            return Ok(Some(taken));
+        }
+        // Typed to an earlier life, whose input line is gone. Its hook has left a receipt or
+        // a tag, or its transcript has the message; otherwise this life gets it.
+        match self.proof_of_earlier(&taken)? {
+            Some(proof) => self.finish(&taken, proof, 1)?,
+            None => self.queue.put_back(&taken)?,
+        }
+        self.next()
+    }
+
+    /// What proves that an earlier life took the message.
+    fn proof_of_earlier(&self, taken: &Taken) -> Result<Option<&'static str>> {
+        if taken.phase != Phase::Entering {
+            return Ok(None);
+        }
+        let text = taken.message.shown();
+        let seen = self.typist.observe()?;
+        if seen.prompts > taken.prompts && seen.last_prompt == fingerprint(&text) {
+            return Ok(Some("hook"));
+        }
+        let is_written = usage::has_prompt(self.town, &taken.life, &text, taken.since);
+        Ok(is_written.then_some("transcript"))
+    }
+
+    fn type_one(&mut self, taken: &mut Taken) -> Result<Submission> {
+        let text = taken.message.shown();
+        let reached = Reached {
+            phase: taken.phase,
+            since: taken.since,
+            prompts: taken.prompts,
+            pastes: taken.pastes,
+        };
+        let queue = self.queue;
+        let while_busy = self.while_busy;
+        self.typist
+            .submit(&text, reached, while_busy, |phase, prompts| {
+                queue.advance(taken, phase, prompts)
+            })
+    }
+
+    fn finish(&self, taken: &Taken, proof: &str, attempts: u32) -> Result<()> {
+        let receipt = Receipt {
+            id: taken.message.id.clone(),
+            proof: Some(proof.to_owned()),
+            attempts,
+        };
+        self.queue.finish(taken, &receipt)?;
+        if let Some(target) = &self.identity {
+            let life = taken.life.parse().ok();
+            let stale = life.and_then(|life| stale_reason(&taken.message, &life));
+            let delivered = event(&taken.message, target)
+                .with("delivered", "agent")
+                .with("proof", proof)
+                .with("session_id", taken.life.clone())
+                .with("stale", stale.as_ref().map(|_| true))
+                .with("stale_reason", stale);
+            Events::of(self.town).note(vec![delivered]);
+        }
+        Ok(())
+    }
+}
