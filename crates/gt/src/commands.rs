@@ -23,6 +23,7 @@ pub(crate) mod formula;
 pub(crate) mod handoff;
 pub(crate) mod harness;
 pub(crate) mod hook;
+mod hook_report;
 pub(crate) mod init;
 pub(crate) mod init_step;
 pub(crate) mod keys;

@@ -1,4 +1,4 @@
-use super::{Answer, signal};
+use super::{Answer, hook_report, signal};
 use crate::context::Context;
 use crate::output;
 use clap::Args;
@@ -41,6 +41,8 @@ pub(crate) struct PrimeArgs {
 /// what is noted after it the hook must be over.
 const PATIENCE: Duration = Duration::from_secs(2);
 const NOTING: Duration = Duration::from_millis(500);
+/// Maximum wait for the report; the rest is for the answer.
+const READ_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: &PrimeArgs, context: &Context) -> Answer {
     if args.hook {
@@ -99,10 +101,9 @@ fn note_conversation(town: &Town, context: &Context) {
 /// An agent is waiting: whatever goes wrong is told to it, and holds up nothing.
 fn run_as_hook(town: &Town, context: &Context) -> Answer {
     let log = |problem: Problem| hook_log::note(town, "prime", &problem);
-    let report = signal::read_report().unwrap_or_else(|problem| {
-        log(problem);
-        Value::Null
-    });
+    let report = hook_report::read(READ_TIMEOUT);
+    report.problem.into_iter().for_each(log);
+    let report = report.value;
     let answered = answer(town, &report, context).unwrap_or_else(|problem| {
         let words = cannot_tell(&problem);
         log(problem);

@@ -1,11 +1,10 @@
-use super::Answer;
+use super::{Answer, hook_report};
 use crate::context::Context;
 use clap::Args;
 use gt_core::Problem;
 use gt_core::signal::Event;
 use gt_town::{Surroundings, Town, hook_log, signal};
 use serde_json::{Value, json};
-use std::io::{IsTerminal, Read};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -40,17 +39,25 @@ pub(crate) fn run(args: SignalArgs, context: &Context) -> Answer {
 /// Nobody repeats a report, so it has nearly as long as `gt_town::hooks` lets programs wait for
 /// it. Those that wait less go on without it.
 const PATIENCE: Duration = Duration::from_secs(4);
+/// Maximum wait for the report; the rest is for noting it.
+const READ_TIMEOUT: Duration = Duration::from_secs(2);
 
 fn note(args: &SignalArgs, context: &Context) -> Result<(), Problem> {
-    let report = read_report()?;
     let town = context.town_for_hook(PATIENCE)?;
+    let report = hook_report::read(READ_TIMEOUT);
+    match report.problem {
+        // Nothing but the report could tell what happened.
+        Some(problem) if args.event.is_none() => return Err(problem),
+        _ => {}
+    }
     note_report(
         &town,
         args.event.as_deref(),
         args.session.as_deref(),
-        &report,
+        &report.value,
         context,
-    )
+    )?;
+    report.problem.map_or(Ok(()), Err)
 }
 
 /// Notes a report: of this event, or of the one that it names itself.
@@ -105,19 +112,4 @@ fn with_conversation(report: &Value, around: &Surroundings) -> Value {
         fields.insert("session_id".to_owned(), id.into());
     }
     report
-}
-
-pub(super) fn read_report() -> Result<Value, Problem> {
-    if std::io::stdin().is_terminal() {
-        return Ok(Value::Null);
-    }
-    let mut text = Vec::new();
-    std::io::stdin()
-        .read_to_end(&mut text)
-        .map_err(|error| Problem::failed("cannot read the hook's report").caused_by(error))?;
-    if text.trim_ascii().is_empty() {
-        return Ok(Value::Null);
-    }
-    serde_json::from_slice(&text)
-        .map_err(|error| Problem::usage("the hook's report is not JSON").caused_by(error))
 }

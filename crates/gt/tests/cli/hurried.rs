@@ -7,6 +7,8 @@ use rustix::fs::{FlockOperation, fcntl_lock, flock};
 use rustix::process::Signal;
 use serde_json::json;
 use std::fs::File;
+use std::io::Write;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// As long as the least patient of them waits for what it is told.
@@ -119,4 +121,46 @@ fn a_tmux_server_that_does_not_answer_holds_up_no_hook() {
     assert!(told.contains("Mend the roof"), "{told}");
     drop(stopped);
     assert!(both(&env, &life).contains("Mend the roof"));
+}
+
+#[test]
+fn standard_input_that_stays_open_holds_up_no_hook() {
+    let env = crew_at_work();
+    let life = life(&env);
+    let calls = [
+        (vec!["prime", "--hook"], String::new()),
+        (vec!["signal", "tool-start"], String::new()),
+        (
+            vec!["prime", "--hook"],
+            json!({"hook_event_name": "SessionStart", "session_id": "x"}).to_string(),
+        ),
+        (
+            vec!["signal"],
+            json!({"hook_event_name": "Stop", "session_id": "y"}).to_string(),
+        ),
+    ];
+    for (args, report) in calls {
+        let mut command = env.gt_command(&args);
+        command
+            .env("GT_ROLE", MAX)
+            .env("GT_ROOT", env.town())
+            .env("GT_SESSION", "gt-crew-max")
+            .env("GT_SESSION_UUID", &life)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let answer = in_time(args[0], || {
+            let mut child = command.spawn().unwrap();
+            let mut stdin = child.stdin.take().unwrap();
+            stdin.write_all(report.as_bytes()).unwrap();
+            let answer = child.wait_with_output().unwrap();
+            drop(stdin);
+            answer
+        });
+        assert!(answer.status.success(), "{args:?}: {answer:?}");
+        if args[0] == "prime" {
+            let told = String::from_utf8(answer.stdout).unwrap();
+            assert!(told.contains("Mend the roof"), "{args:?}: {told}");
+        }
+    }
+    assert_eq!(env.agent(MAX)["state"], "idle", "the last report was noted");
 }
