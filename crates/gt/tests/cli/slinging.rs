@@ -1,8 +1,9 @@
 //! Work that is given to polecats and others, and how polecats come and go.
 
-use crate::env::{PATIENCE, TestEnv, login};
+use crate::env::{PATIENCE, TestEnv, login, signal};
 use crate::remembered::lives;
 use gt_tmux::testing::wait_until;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
@@ -415,6 +416,35 @@ fn killed_anywhere_the_same_call_finishes_the_job() {
         assert_eq!(item["assignee"], "gastown/polecats/Toast", "{point}");
         assert_eq!(item["notes"], "mind the gap", "{point}");
     }
+}
+
+#[test]
+fn dead_polecats_do_not_fill_the_pool() {
+    let env = TestEnv::with_rig();
+    limit(&env, "polecats_per_rig = 2");
+    let [a, b, c, d] = ["a", "b", "c", "d"].map(|title| create(&env, title));
+    env.gt(&["sling", &a]).ok();
+    env.gt(&["sling", &b]).ok();
+    let refused = env.gt(&["sling", &c]).fails(4);
+    assert!(refused.stderr.contains("2 polecats at work"), "{refused:?}");
+    // One dies in its pane, the other one loses its container too.
+    signal(env.pid("gastown/polecats/Toast"), Signal::KILL);
+    wait_until("it is dead", PATIENCE, || {
+        (env.format("gt-Toast", "#{pane_dead}") == "1").then_some(())
+    });
+    env.gt(&["stop", "gastown/polecats/Nux"]).ok();
+    for (id, name) in [(&c, "Furiosa"), (&d, "Slit")] {
+        let slung = env.json(&["sling", id]);
+        assert_eq!(slung["agent"], format!("gastown/polecats/{name}"));
+    }
+    assert_eq!(status(&env, &a), "hooked", "they keep their items");
+    assert_eq!(state(&env, "Toast"), "stopped");
+    // They come back as soon as there is room for them.
+    env.gt(&["sling", &a]).fails(4);
+    env.gt(&["stop", "gastown/polecats/Slit"]).ok();
+    let slung = env.json(&["sling", &a]);
+    assert_eq!(slung["agent"], "gastown/polecats/Toast");
+    env.gt(&["sling", &b]).fails(4);
 }
 
 #[test]

@@ -35,6 +35,11 @@ pub(crate) fn try_agent(town: &Town, identity: &Identity) -> Result<Option<FileL
     FileLock::try_take(&agent_path(town, identity))
 }
 
+/// Whether a process gives this agent work, starts it or removes it at this moment.
+pub(crate) fn is_held(town: &Town, identity: &Identity) -> bool {
+    FileLock::is_held(&agent_path(town, identity))
+}
+
 fn agent_path(town: &Town, identity: &Identity) -> PathBuf {
     let address = identity.address().replace('/', ".");
     path(town, &format!("sling-{address}"))

@@ -1,6 +1,8 @@
 //! One look at who runs and who holds what.
 
+use super::claim;
 use crate::containers::{self, Container};
+use crate::sessions::{Query, Sessions};
 use crate::work::Work;
 use crate::{Result, Town};
 use gt_core::work::WorkId;
@@ -45,7 +47,8 @@ impl House {
     }
 
     /// Refuses one more polecat at work than the town allows. It is at work if it has
-    /// something on its hook, or lives.
+    /// something on its hook, or lives. A dead one with an item on its hook keeps that, and
+    /// takes no place from others.
     pub(crate) fn admit(&self, town: &Town, candidate: &Identity) -> Result<()> {
         let hooked = self.hooks.keys();
         let mut busy: BTreeSet<Identity> = hooked
@@ -59,20 +62,59 @@ impl House {
         busy.retain(|agent| agent.role() == Role::Polecat && agent != candidate);
         let limits = &town.settings().limits;
         let rig = candidate.rig().unwrap_or_default();
-        let of_rig = busy.iter().filter(|agent| agent.rig() == Some(rig)).count();
+        let count = |busy: &BTreeSet<Identity>| {
+            let of_rig = busy.iter().filter(|agent| agent.rig() == Some(rig));
+            (of_rig.count(), busy.len())
+        };
+        let is_full = |(of_rig, all): (usize, usize)| {
+            of_rig >= limits.polecats_per_rig || all >= limits.polecats
+        };
+        // Only a full pool is searched for dead ones: that reads the index of sessions.
+        if is_full(count(&busy)) {
+            let mut alive = BTreeSet::new();
+            for agent in busy {
+                if !self.is_dead(town, &agent)? {
+                    alive.insert(agent);
+                }
+            }
+            busy = alive;
+        }
+        let (of_rig, all) = count(&busy);
         let refuse = |whose: &str, count: usize, setting: &str| {
             let message = format!("{whose} has {count} polecats at work, and no more are allowed");
             Err(Problem::conflict(message)
                 .hint("`gt polecat list` shows them; wait until one is done")
+                .hint("`gt polecat nuke NAME` removes one, and its item is open again")
                 .hint(format!("or set `{setting}` under [limits] in town.toml")))
         };
         if of_rig >= limits.polecats_per_rig {
             return refuse(&format!("the rig {rig}"), of_rig, "polecats_per_rig");
         }
-        if busy.len() >= limits.polecats {
-            return refuse("the town", busy.len(), "polecats");
+        if all >= limits.polecats {
+            return refuse("the town", all, "polecats");
         }
         Ok(())
+    }
+
+    /// Whether a polecat was started on the item that is on its hook, does not run any more,
+    /// and is not being started or respawned.
+    fn is_dead(&self, town: &Town, agent: &Identity) -> Result<bool> {
+        let Some(item) = self.bead(agent) else {
+            return Ok(false);
+        };
+        if self.lives(agent) || claim::is_held(town, agent) {
+            return Ok(false);
+        }
+        if let Some(container) = self.container(agent) {
+            return Ok(!container.pane().tag_auto_respawn);
+        }
+        let sessions = Sessions::of(town).find(&Query {
+            agent: Some(agent.address()),
+            work: Some(item.to_string()),
+            limit: Some(1),
+            ..Query::default()
+        })?;
+        Ok(!sessions.is_empty())
     }
 }
 

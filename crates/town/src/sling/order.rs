@@ -91,6 +91,11 @@ impl Order<'_> {
             }
             return self.present(agent, true);
         }
+        if !self.options.no_start {
+            // It did not count while it was dead. The claim makes it count from here on.
+            let _count = claim::count(self.town)?;
+            House::look(self.town)?.admit(self.town, agent)?;
+        }
         let made = Made {
             placed: self.repair(agent)?,
             ..Made::default()
