@@ -41,6 +41,9 @@ pub struct Marker {
     /// What its worktree is on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
+    /// The harness of the next session, if it is not the one before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub harness: Option<String>,
     /// RFC 3339, in UTC.
     pub at: String,
 }

@@ -21,7 +21,7 @@ use crate::lock::FileLock;
 use crate::sessions::{Sessions, timestamp};
 use crate::start::{self, Prepared, StartOptions, Started, TakeOver};
 use crate::work::{HandedOver, LetterDraft, Work};
-use crate::{Result, Town, checkpoint, fault, harnesses, hook, respawn};
+use crate::{Result, Town, checkpoint, fault, harnesses, hook, respawn, roles};
 use gt_core::handoff::{Collected, Marker, Mode, too_soon};
 use gt_core::record::Record;
 use gt_core::startup::Conversation;
@@ -56,6 +56,8 @@ pub struct HandoffOptions {
     pub force: bool,
     /// Who asks for it, where it is not the agent itself.
     pub asked_by: Option<String>,
+    /// The harness of the next session, if it is not the one before.
+    pub harness: Option<String>,
 }
 
 /// A handoff that is about to happen: nothing has been touched yet.
@@ -90,8 +92,11 @@ pub fn intend(town: &Town, agent: &Identity, options: &HandoffOptions) -> Result
         .hint(format!("`gt start {agent}` starts it"))
     })?;
     let life = life_of(town, agent, &container, options.mode)?;
-    if options.mode != Mode::Auto && !options.force {
-        check_cooldown(town, agent, &container)?;
+    if options.mode != Mode::Auto {
+        check_program(town, agent, &container, &life, options)?;
+        if !options.force {
+            check_cooldown(town, agent, &container)?;
+        }
     }
     if let Some(item) = &options.item {
         Work::of(town).check_hook(&agent.address(), item)?;
@@ -166,6 +171,7 @@ pub fn leave(town: &Town, intent: &Intent, options: &HandoffOptions) -> Result<H
         letter: Some(letter.id.to_string()),
         subject: Some(intent.subject.clone()),
         branch: intent.collected.branch.clone(),
+        harness: options.harness.clone(),
         at: timestamp(None),
     };
     marker::write(town, agent, &marker)?;
@@ -203,7 +209,8 @@ pub fn take_over(town: &Town, agent: &Identity) -> Result<Started> {
         known: known(&life),
         branch: marker.branch,
     };
-    let wishes = wishes(town, &container, &life, marker.mode, before)?;
+    let harness = marker.harness.as_deref();
+    let wishes = wishes(town, &container, &life, marker.mode, harness, before)?;
     let prepared = Prepared::new(town, agent, &wishes).inspect_err(|_| call_off(town, agent))?;
     let mut started = start::take_over(town, prepared, container, None)?;
     started.warnings.extend(cut_off(marker.mode, &wishes));
@@ -223,7 +230,8 @@ pub fn go_on(
         known: known(life),
         branch: intent.collected.branch.clone(),
     };
-    let wishes = wishes(town, container, life, options.mode, before)?;
+    let harness = options.harness.as_deref();
+    let wishes = wishes(town, container, life, options.mode, harness, before)?;
     // What the start needs is read while the letter goes to the disk.
     let (handed, prepared) = std::thread::scope(|scope| {
         let prepared = scope.spawn(|| Prepared::new(town, &intent.agent, &wishes));
@@ -261,23 +269,32 @@ fn wishes(
     container: &Container,
     life: &Record,
     mode: Mode,
+    other_harness: Option<&str>,
     before: TakeOver,
 ) -> Result<StartOptions> {
     let harness = &container.pane().tag_harness;
-    let conversation = match mode {
-        Mode::Cycle => {
+    let other_harness = other_harness.filter(|other| other != harness);
+    let conversation = match (mode, other_harness) {
+        // No program can continue a conversation of another one.
+        (Mode::Cycle, None) => {
             let preset = harnesses::resolve(town, harness)?.value;
             saved::conversation(&preset, life.harness_session_id.as_deref(), true)
         }
         _ => Conversation::New,
     };
-    // As the life before it was started; the journal has that, and tmux.
-    let wishes = match &life.start {
-        Some(start) => StartOptions::from_tag(start),
-        None => respawn::first_wishes(town, container)?,
+    let mut wishes = options_before(town, container, life)?;
+    let harness = match other_harness {
+        Some(other) => {
+            // Its configuration folder and its command line belong to the other program.
+            wishes.config_dir = None;
+            wishes.keeps_folder = false;
+            wishes.command = None;
+            other
+        }
+        None => harness,
     };
     Ok(StartOptions {
-        harness: Some(harness.clone()).filter(|name| !name.is_empty()),
+        harness: Some(harness.to_owned()).filter(|name| !name.is_empty()),
         sender: Some("self".to_owned()),
         topic: Some("handoff".to_owned()),
         conversation,
@@ -287,6 +304,38 @@ fn wishes(
         keep_container: true,
         ..wishes
     })
+}
+
+/// The start options of the session before; the journal has them, and tmux.
+fn options_before(town: &Town, container: &Container, life: &Record) -> Result<StartOptions> {
+    match &life.start {
+        Some(start) => Ok(StartOptions::from_tag(start)),
+        None => respawn::first_wishes(town, container),
+    }
+}
+
+/// Fails if the program of the next session is not installed, before anything is written.
+fn check_program(
+    town: &Town,
+    agent: &Identity,
+    container: &Container,
+    life: &Record,
+    options: &HandoffOptions,
+) -> Result<()> {
+    let harness = match &options.harness {
+        Some(harness) => harness,
+        None => &container.pane().tag_harness,
+    };
+    let role = roles::resolve(town, agent.role(), agent.rig())?.value;
+    let runs_a_command = options.harness.is_none()
+        && (options_before(town, container, life)?.command.is_some() || harness.is_empty());
+    if runs_a_command || role.session.start_command.is_some() {
+        return Ok(());
+    }
+    let preset = harnesses::resolve(town, harness)?.value;
+    harnesses::locate(town, &preset)
+        .map(drop)
+        .map_err(|problem| problem.hint("`--harness NAME` hands over to another program"))
 }
 
 /// Asks tmux to let the next life take over, and waits. Where all goes well the caller,

@@ -46,6 +46,9 @@ pub(crate) struct HandoffArgs {
     /// Go on with the same conversation in a new process
     #[arg(long)]
     cycle: bool,
+    /// Start another agent program in the new session, with a new conversation
+    #[arg(long, value_name = "NAME", conflicts_with = "auto")]
+    harness: Option<String>,
     /// Go to the container of the agent that is handed over
     #[arg(long, conflicts_with_all = ["auto", "dry_run"])]
     watch: bool,
@@ -101,8 +104,15 @@ fn hand_over(args: HandoffArgs, town: &Town, context: &Context) -> Answer {
         item,
         force: args.force,
         asked_by: own.filter(|own| *own != agent).map(|own| own.address()),
+        harness: args.harness.clone(),
     };
     if agent.role() == Role::Polecat && options.mode == Mode::Normal {
+        if options.harness.is_some() {
+            return Err(Problem::usage(format!(
+                "{agent} is a polecat: a handoff ends its session, and its item is open again"
+            ))
+            .hint("`gt sling ITEM --harness NAME` gives the item to another program"));
+        }
         if options.item.is_some() {
             return Err(
                 Problem::usage(format!("{agent} is a polecat, and has one item"))

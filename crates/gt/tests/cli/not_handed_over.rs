@@ -103,12 +103,43 @@ fn a_handoff_that_cannot_be_leaves_no_marker() {
     let preset = env.town().join("harnesses/demo.toml");
     fs::create_dir_all(preset.parent().unwrap()).unwrap();
     fs::write(preset, "[command]\nprogram = 'not-there'\n").unwrap();
-    env.gt(&["handoff", MAX, "--force", "-m", "x"]).fails(5);
+    let refused = env.gt(&["handoff", MAX, "--force", "-m", "x"]).fails(5);
+    assert!(refused.stderr.contains("`--harness NAME`"), "{refused:?}");
+    let pane = env.agent(MAX)["pane"].as_str().unwrap().to_owned();
+    let refused = as_max(&env, &["handoff", "--force", "-m", "x"], &pane).fails(5);
+    assert!(refused.stderr.contains("not-there"), "{refused:?}");
+    assert_eq!(letter(&env), Value::Null, "nothing is on its hook");
     let marker = env.town().join(".runtime/handoffs");
-    let left = fs::read_dir(marker).unwrap().flatten();
+    let left = fs::read_dir(marker).into_iter().flatten().flatten();
     let left: Vec<_> = left.map(|entry| entry.file_name()).collect();
     assert!(left.is_empty(), "{left:?}");
     assert_eq!(lives(&env, &["--status", "running"]).len(), 1);
+}
+
+#[test]
+fn handoff_with_harness_starts_another_program_with_a_new_conversation() {
+    let env = with_max();
+    let preset = env.town().join("harnesses/other.toml");
+    fs::create_dir_all(preset.parent().unwrap()).unwrap();
+    fs::write(&preset, include_str!("../../../core/src/presets/demo.toml")).unwrap();
+    env.gt(&["handoff", MAX, "--force", "--harness", "no-such"])
+        .fails(3);
+    let args = ["handoff", MAX, "--force", "--harness", "other", "--json"];
+    let before = env.agent(MAX)["session"].clone();
+    env.gt(&args).ok();
+    assert_eq!(env.agent(MAX)["harness"], "other");
+    // In its own pane tmux does it, by what the marker says.
+    let pane = env.agent(MAX)["pane"].as_str().unwrap().to_owned();
+    let words = ["handoff", "--force", "--cycle", "--harness", "demo"];
+    as_max(&env, &words, &pane).ok();
+    assert_eq!(env.agent(MAX)["harness"], "demo");
+    let lives = lives(&env, &["--agent", MAX]);
+    assert_eq!(lives.len(), 3);
+    assert_eq!(lives[2]["id"], before);
+    assert_ne!(
+        lives[0]["harness_session_id"],
+        lives[1]["harness_session_id"]
+    );
 }
 
 #[test]
