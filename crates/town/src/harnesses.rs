@@ -61,17 +61,19 @@ pub fn locate(town: &Town, preset: &Preset) -> Result<PathBuf> {
         .find_program(&preset.command.program)
         .ok_or_else(|| {
             let program = &preset.command.program;
+            let place = match program.contains('/') {
+                true => "does not exist or cannot be run",
+                false => "is not on the PATH",
+            };
             let problem = Problem::environment(format!(
-                "the harness {} needs {program}, which is not on the PATH",
+                "the harness {} needs {program}, which {place}",
                 preset.name
             ));
             let problem = match &preset.install {
                 Some(install) => problem.hint(format!("install it: {install}")),
                 None => problem,
             };
-            problem.hint(
-                "or choose another with `--harness`; `gt harness list` shows what is installed",
-            )
+            problem.hint("`gt harness list` shows what is installed")
         })
 }
 

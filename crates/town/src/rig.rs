@@ -207,7 +207,7 @@ pub fn work_prefix(town: &Town, rig: &str) -> Result<String> {
 /// The prefix where no rig is named: of the rig of this folder, of the only one, or the
 /// town's.
 pub fn work_prefix_here(town: &Town) -> String {
-    let rig = named_or_only(town, None).ok();
+    let rig = named_or_only(town, None, "").ok();
     let prefix = rig.and_then(|rig| work_prefix(town, &rig).ok());
     prefix.unwrap_or_else(|| TOWN_PREFIX.to_owned())
 }
@@ -215,8 +215,9 @@ pub fn work_prefix_here(town: &Town) -> String {
 /// The prefix of what belongs to the town itself.
 pub const TOWN_PREFIX: &str = "hq";
 
-/// The rig when none is named: the one of this folder, or the only one.
-pub fn named_or_only(town: &Town, given: Option<&str>) -> Result<String> {
+/// The rig when none is named: the one of this folder, or the only one. `how_to_name` is the
+/// hint for a caller that has to name one.
+pub fn named_or_only(town: &Town, given: Option<&str>, how_to_name: &str) -> Result<String> {
     if let Some(name) = given {
         return Ok(name.to_owned());
     }
@@ -233,10 +234,8 @@ pub fn named_or_only(town: &Town, given: Option<&str>) -> Result<String> {
             .hint("`gt rig add NAME PATH-OR-URL` takes a repository in")),
         _ => {
             let known: Vec<&str> = rigs.keys().map(String::as_str).collect();
-            Err(Problem::usage("which rig?").hint(format!(
-                "name it: RIG/NAME or `--rig` with one of {}",
-                known.join(", ")
-            )))
+            Err(Problem::usage("which rig?")
+                .hint(format!("{how_to_name}; the rigs: {}", known.join(", "))))
         }
     }
 }

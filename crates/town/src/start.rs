@@ -68,7 +68,8 @@ pub struct Started {
 pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result<Started> {
     let began = Instant::now();
     town.around().cancel.check()?;
-    let prepared = Prepared::new(town, identity, options)?;
+    let prepared = Prepared::new(town, identity, options)
+        .map_err(|problem| options.hint_other_program(identity, problem))?;
     let _held = hold(town, identity)?;
     let existing = place::existing(town, identity, &prepared)?;
     begin(town, prepared, existing, began)
@@ -294,7 +295,8 @@ pub fn pre_sync(town: &Town, identities: &[Identity]) -> Vec<String> {
 /// Says what would keep an agent from being started, as far as can be told
 /// without touching anything.
 pub fn check(town: &Town, identity: &Identity, options: &StartOptions) -> Result<()> {
-    let prepared = Prepared::new(town, identity, options)?;
+    let prepared = Prepared::new(town, identity, options)
+        .map_err(|problem| options.hint_other_program(identity, problem))?;
     if options.create || prepared.work_dir.is_dir() || !workspace::is_worktree(identity.role()) {
         return Ok(());
     }

@@ -68,13 +68,45 @@ pub(crate) fn run(args: AgentsArgs, context: &Context) -> Answer {
                 agents.retain(|agent| agent.identity.role() != Role::Polecat);
             }
             let hidden = all - agents.len();
-            let answer = show(&agents, &town, context);
+            if agents.is_empty() && !context.json {
+                let none = none_found(role, args.rig.as_deref(), args.stopped);
+                output::line(none)?;
+            } else {
+                show(&agents, &town, context)?;
+            }
             if hidden > 0 && !context.json {
                 output::line(format!("(polecats not shown: {hidden}; --all)"))?;
             }
-            answer
+            Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// The answer if no agent is found: which ones were asked for, and the command that starts one.
+fn none_found(role: Option<Role>, rig: Option<&str>, stopped_too: bool) -> String {
+    let place = rig.map_or_else(|| "here".to_owned(), |rig| format!("in the rig {rig}"));
+    let verb = if stopped_too { "exist" } else { "run" };
+    let Some(role) = role else {
+        let starts = match rig {
+            None => "`gt up` starts the town's own, `gt crew start NAME` a worker".to_owned(),
+            Some(rig) => {
+                format!("`gt rig start {rig}` starts its own, `gt crew start {rig}/NAME` a worker")
+            }
+        };
+        return format!("No agents {verb} {place}. {starts}.");
+    };
+    let rig = rig.unwrap_or("RIG");
+    let starts = match role {
+        Role::Mayor | Role::Deacon => format!("gt {role} start"),
+        Role::Boot | Role::Overseer => format!("gt start {role}"),
+        Role::Dog => "gt start deacon/dogs/NAME".to_owned(),
+        Role::Witness | Role::Refinery => format!("gt {role} start {rig}"),
+        Role::Crew => format!("gt crew start {rig}/NAME"),
+        Role::Polecat => "gt sling ITEM".to_owned(),
+        Role::Agent => "gt agent start NAME".to_owned(),
+        Role::Task => "gt task start ITEM".to_owned(),
+    };
+    format!("No agents of the role {role} {verb} {place}. `{starts}` starts one.")
 }
 
 /// Shows agents as a table or as JSON.

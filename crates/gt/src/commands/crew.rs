@@ -366,12 +366,17 @@ fn existing(town: &Town, names: &[String], rig: &RigArg) -> Result<Vec<Identity>
     Ok(wanted)
 }
 
+const HOW_TO_NAME_RIG: &str = "write RIG/NAME, or add `--rig RIG`";
+
 fn identities(town: &Town, names: &[String], rig: &RigArg) -> Result<Vec<Identity>, Problem> {
     let mut identities = Vec::new();
     for text in names {
         let (rig, name) = match text.split_once('/') {
             Some((rig, rest)) => (rig.to_owned(), rest.strip_prefix("crew/").unwrap_or(rest)),
-            None => (rig::named_or_only(town, rig.rig.as_deref())?, text.as_str()),
+            None => (
+                rig::named_or_only(town, rig.rig.as_deref(), HOW_TO_NAME_RIG)?,
+                text.as_str(),
+            ),
         };
         rig::entry(town, &rig)?;
         gt_core::name::check_agent(name)?;

@@ -306,7 +306,7 @@ fn identity(town: &Town, text: &str, given: Option<&str>) -> Result<Identity, Pr
             let rest = rest.strip_prefix("polecats/").unwrap_or(rest);
             (rig.to_owned(), rest)
         }
-        None => match rig::named_or_only(town, given) {
+        None => match rig::named_or_only(town, given, "write RIG/NAME, or add `--rig RIG`") {
             Ok(rig) => (rig, text),
             Err(problem) => return only_one(town, text, problem),
         },

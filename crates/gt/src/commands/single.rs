@@ -86,8 +86,15 @@ pub(crate) fn run_town(role: Role, command: TownCommand, context: &Context) -> A
 
 pub(crate) fn run_rig(role: Role, command: RigCommand, context: &Context) -> Answer {
     let town = context.town()?;
+    let verb = match &command {
+        RigCommand::Start(_) => "start",
+        RigCommand::Stop(_) => "stop",
+        RigCommand::Restart(_) => "restart",
+        RigCommand::Status(_) => "status",
+    };
     let of = |given: &Option<String>| {
-        let name = rig::named_or_only(&town, given.as_deref())?;
+        let how_to_name = format!("`gt {} {verb} RIG`", role.word());
+        let name = rig::named_or_only(&town, given.as_deref(), &how_to_name)?;
         rig::entry(&town, &name)?;
         Ok::<_, Problem>([Identity::of_rig(role, name)])
     };

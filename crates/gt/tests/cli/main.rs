@@ -24,6 +24,7 @@ mod finishing;
 mod handing_over;
 mod happening;
 mod health;
+mod hints;
 mod hostile;
 mod hurried;
 mod kept_whole;

@@ -4,6 +4,7 @@ use super::Restored;
 use gt_core::record::Record;
 use gt_core::role::RoleConfig;
 use gt_core::startup::Conversation;
+use gt_core::{Identity, Kind, Problem};
 use gt_tmux::PaneId;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -106,6 +107,18 @@ impl StartOptions {
         wishes.map_or_else(Self::default, |wishes| StartOptions {
             keeps_folder: true,
             ..wishes
+        })
+    }
+
+    /// Adds to a problem with the agent program how to start another one instead.
+    pub(super) fn hint_other_program(&self, identity: &Identity, problem: Problem) -> Problem {
+        if problem.kind() != Kind::Environment {
+            return problem;
+        }
+        let is_by_gt = self.restored.is_some() || self.respawn_of.is_some();
+        problem.hint(match is_by_gt {
+            true => format!("`gt start {identity} --harness NAME` starts it with another program"),
+            false => "`--harness NAME` chooses another program".to_owned(),
         })
     }
 

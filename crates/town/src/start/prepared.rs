@@ -131,6 +131,10 @@ impl<'a> Prepared<'a> {
     }
 
     pub(super) fn no_folder(&self) -> Problem {
+        if self.options.work_dir.is_some() {
+            return Problem::not_found(format!("there is no folder {}", self.work_dir.display()))
+                .hint("`--work-dir` takes a folder that exists; without it the agent has its own");
+        }
         let problem = Problem::not_found(format!(
             "{} does not exist: {} is not a folder",
             self.identity,

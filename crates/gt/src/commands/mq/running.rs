@@ -61,8 +61,12 @@ pub(super) fn run(args: &RunArgs, town: &Town, context: &Context) -> Answer {
             }
         }
     }
-    let broken = all.iter().filter(|merge| merge.status != Status::Merged);
-    let broken = broken.count();
+    let not_merged: Vec<&str> = all
+        .iter()
+        .filter(|merge| merge.status != Status::Merged)
+        .map(|merge| merge.id.as_str())
+        .collect();
+    let broken = not_merged.len();
     if context.json {
         output::json(&all)?;
     } else if all.is_empty() && failed.is_none() {
@@ -81,7 +85,10 @@ pub(super) fn run(args: &RunArgs, town: &Town, context: &Context) -> Answer {
             "{broken} of {} could not be merged",
             all.len()
         ))
-        .hint("`gt mq list` says why, and names the items of their repairs")),
+        .hint(format!(
+            "`gt mq status {}` says why, and names the item of its repair",
+            not_merged[0]
+        ))),
         None => Ok(ExitCode::SUCCESS),
     }
 }

@@ -1,0 +1,71 @@
+//! Hints name the command that helps, in the form that the command takes.
+
+use crate::env::TestEnv;
+
+#[test]
+fn rig_commands_name_the_rig_as_they_take_it() {
+    let env = TestEnv::with_rig();
+    env.add_rig("other", "ot");
+    for (args, hint) in [
+        (&["witness", "start"][..], "`gt witness start RIG`"),
+        (&["refinery", "status"], "`gt refinery status RIG`"),
+        (&["crew", "add", "max"], "RIG/NAME, or add `--rig RIG`"),
+        (&["crew", "start", "max"], "RIG/NAME, or add `--rig RIG`"),
+    ] {
+        let refused = env.gt(args).fails(2);
+        let expected = format!("{hint}; the rigs: gastown, other");
+        assert!(refused.stderr.contains(&expected), "{args:?}: {refused:?}");
+    }
+    env.gt(&["witness", "status", "other"]).ok();
+}
+
+#[test]
+fn missing_work_dir_is_named_as_the_problem() {
+    let env = TestEnv::with_crew(&["max"]);
+    for args in [
+        ["crew", "start", "max", "--work-dir", "/no/such"],
+        ["start", "--work-dir", "/no/such", "--create", "mayor"],
+    ] {
+        let refused = env.gt(&args).fails(3);
+        assert!(
+            refused.stderr.contains("there is no folder /no/such"),
+            "{refused:?}"
+        );
+        assert!(refused.stderr.contains("--work-dir"), "{refused:?}");
+        assert!(!refused.stderr.contains("crew add"), "{refused:?}");
+    }
+    assert!(env.running().is_empty());
+}
+
+#[test]
+fn agents_of_a_role_that_do_not_run_are_named_with_their_start() {
+    let env = TestEnv::with_rig();
+    let found = env.gt(&["agents", "--role", "dog"]).ok().stdout;
+    assert_eq!(
+        found,
+        "No agents of the role dog run here. `gt start deacon/dogs/NAME` starts one.\n"
+    );
+    let found = env.gt(&["agents", "--role", "witness", "--rig", "gastown"]);
+    assert_eq!(
+        found.ok().stdout,
+        "No agents of the role witness run in the rig gastown. `gt witness start gastown` starts one.\n"
+    );
+    env.gt(&["start", "deacon/dogs/rex"]).ok();
+    let found = env.gt(&["agents", "--role", "dog"]).ok().stdout;
+    assert!(found.contains("deacon/dogs/rex"), "{found}");
+}
+
+#[test]
+fn program_that_is_missing_is_named_with_what_can_be_done() {
+    let env = TestEnv::with_crew(&["max"]);
+    let preset = env.town().join("harnesses/gone.toml");
+    std::fs::create_dir_all(preset.parent().unwrap()).unwrap();
+    std::fs::write(preset, "[command]\nprogram = '/no/such'\n").unwrap();
+    let refused = env
+        .gt(&["crew", "start", "max", "--harness", "gone"])
+        .fails(5);
+    for words in ["/no/such, which does not exist", "`--harness NAME`"] {
+        assert!(refused.stderr.contains(words), "{refused:?}");
+    }
+    assert!(!refused.stderr.contains("hint: or "), "{refused:?}");
+}
