@@ -121,7 +121,8 @@ fn handoff_with_harness_starts_another_program_with_a_new_conversation() {
     let env = with_max();
     let preset = env.town().join("harnesses/other.toml");
     fs::create_dir_all(preset.parent().unwrap()).unwrap();
-    fs::write(&preset, include_str!("../../../core/src/presets/demo.toml")).unwrap();
+    let demo = include_str!("../../../core/src/presets/demo.toml");
+    fs::write(&preset, demo.replace("name = \"demo\"", "name = \"other\"")).unwrap();
     env.gt(&["handoff", MAX, "--force", "--harness", "no-such"])
         .fails(3);
     let args = ["handoff", MAX, "--force", "--harness", "other", "--json"];

@@ -372,7 +372,7 @@ fn an_interrupt_takes_back_what_was_made() {
             (!env.sessions().is_empty()).then_some(())
         });
         let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        rustix::process::kill_process(pid, Signal::INT).unwrap();
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         assert_eq!(status(&env, &id), "open");
