@@ -62,6 +62,7 @@ fn card(number: usize, has_agent: bool) -> Card {
         since: Some(EPOCH - age),
         reason: Some("asks whether to go on".to_owned()),
         attached: number.is_multiple_of(17),
+        only_shell: false,
     });
     let branch = has_agent.then(|| Branch {
         name: id.to_string(),
@@ -105,6 +106,7 @@ fn card(number: usize, has_agent: bool) -> Card {
         holder: None,
         session,
         branch,
+        background: Vec::new(),
         servers: if has_agent && number.is_multiple_of(2) {
             vec![server]
         } else {

@@ -220,6 +220,7 @@ pub(crate) fn card(text: &str, title: &str) -> Card {
         holder: None,
         session: None,
         branch: None,
+        background: Vec::new(),
         servers: Vec::new(),
         usage: None,
         merge: None,
@@ -245,6 +246,7 @@ pub(crate) fn working(card: Card, state: State, since: i64) -> Card {
             since: Some(NOW - since),
             reason: None,
             attached: false,
+            only_shell: false,
         }),
         branch: Some(branch),
         ..card

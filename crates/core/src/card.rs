@@ -42,6 +42,9 @@ pub struct Card {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<Branch>,
     pub servers: Vec<Server>,
+    /// The project's background tasks that run beside the agent or have failed there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub background: Vec<BackgroundTask>,
     /// What all lives that worked on it took.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
@@ -77,6 +80,16 @@ pub struct Session {
     pub reason: Option<String>,
     /// Somebody looks at it.
     pub attached: bool,
+    /// No agent program was started here: the container holds a shell, for servers.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub only_shell: bool,
+}
+
+impl Session {
+    /// Whether it is a shell without an agent that waits for nothing.
+    fn is_resting_shell(&self) -> bool {
+        self.only_shell && self.state == State::Idle
+    }
 }
 
 /// The program that was given the conflicts of a merge, in a window beside the agent's.
@@ -150,6 +163,24 @@ pub enum ServerState {
     Error,
 }
 
+/// A background task of the project, in a window beside the agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BackgroundTask {
+    pub name: String,
+    pub state: BackgroundState,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BackgroundState {
+    Running,
+    Failed,
+}
+
 /// The columns of the board, from left to right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -192,7 +223,14 @@ impl Card {
         }
         let has_result = self.branch.as_ref().is_some_and(Branch::has_result);
         let is_handed_in = self.merge.is_some_and(|merge| !merge.is_settled());
-        match self.session.as_ref().map(|session| session.state) {
+        let session = self.session.as_ref();
+        let rests = session.is_some_and(Session::is_resting_shell);
+        match session.map(|session| session.state) {
+            Some(State::Idle) if rests && !has_result && !is_handed_in => match self.is_worked_on()
+            {
+                true => Column::InProgress,
+                false => Column::Open,
+            },
             Some(State::Done | State::Exited) => Column::Review,
             Some(State::Idle) if has_result => Column::Review,
             _ if is_handed_in => Column::Review,
@@ -211,7 +249,7 @@ impl Card {
             matches!(
                 session.state,
                 State::Waiting | State::Error | State::Crashed
-            ) || session.state == State::Idle && !has_result
+            ) || session.state == State::Idle && !session.only_shell && !has_result
         });
         // One that works may be at them itself.
         let works = self.session.as_ref().map(|session| session.state) == Some(State::Busy);
@@ -314,9 +352,11 @@ mod tests {
                 since: None,
                 reason: None,
                 attached: false,
+                only_shell: false,
             }),
             branch: None,
             servers: Vec::new(),
+            background: Vec::new(),
             usage: None,
             merge: None,
             resolver: None,
@@ -340,6 +380,22 @@ mod tests {
             (Status::Closed, Some(State::Waiting), Column::Done),
         ] {
             assert_eq!(card(status, state).column(), column, "{status:?} {state:?}");
+        }
+    }
+
+    #[test]
+    fn card_with_only_dev_servers_stays_where_its_status_puts_it() {
+        for (status, column) in [
+            (Status::Open, Column::Open),
+            (Status::Hooked, Column::InProgress),
+        ] {
+            let mut card = card(status, Some(State::Idle));
+            card.session.as_mut().expect("a session").only_shell = true;
+            assert!(!card.needs_you(), "{status:?}");
+            assert_eq!(card.column(), column);
+            // Its init commands have failed.
+            card.session.as_mut().expect("a session").state = State::Error;
+            assert_eq!(card.column(), Column::NeedsYou);
         }
     }
 

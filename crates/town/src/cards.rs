@@ -16,7 +16,7 @@ use crate::harnesses::Presets;
 use crate::monitor::{Files, Seen};
 use crate::task::BaseAt;
 use crate::work::{Overview, Work};
-use crate::{Result, Town, task};
+use crate::{Result, Town, background, task};
 use aside::{Aside, Stamp};
 use gt_core::Identity;
 use gt_core::card::{Card, Session, Speaker};
@@ -103,6 +103,7 @@ impl Gatherer {
             }
             let mut card = card(item, rig, &overview, &open, &merges);
             card.session = session;
+            card.background = container.map_or_else(Vec::new, background::beside);
             card.resolver = seen.and_then(|seen| Some(seen.resolver.clone()?.into()));
             card.holder = agent.and_then(|(agent, _)| holder(town, &item.id, agent));
             card.lost = match agent {
@@ -169,6 +170,7 @@ impl Gatherer {
             since: report.since,
             reason: report.reason,
             attached: container.is_attached(),
+            only_shell: container.life().is_none(),
         }
     }
 
@@ -309,6 +311,7 @@ fn card(
         session: None,
         branch: None,
         servers: Vec::new(),
+        background: Vec::new(),
         usage: None,
         merge: merge.map(|merge| merge.status),
         resolver: None,

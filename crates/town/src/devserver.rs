@@ -267,19 +267,9 @@ const SILENT: &str = "silent";
 
 fn write_failure_down(town: &Town, agent: &Identity, row: &PaneRow) {
     let what = if row.dead { "failed" } else { SILENT };
-    let swap = vec![
-        Command::new("display-message")
-            .arg("-p")
-            .target(row.pane)
-            .arg(format!("#{{{}}}", tag::BESIDE_TOLD)),
-        Command::new("set-option")
-            .arg("-p")
-            .target(row.pane)
-            .args([tag::BESIDE_TOLD, what]),
-    ];
     // A window that is gone was closed by somebody. One that was silent may die.
-    let told = town.server().run(swap);
-    if told.is_ok_and(|told| told.trim().is_empty() || (row.dead && told.trim() == SILENT)) {
+    let told = windows::mark_told(town, row.pane, what);
+    if told.is_some_and(|told| told.is_empty() || (row.dead && told == SILENT)) {
         let server = row.tag_window.strip_prefix(WINDOW).unwrap_or_default();
         let event = Event::new("server_failed", agent)
             .with("server", server)

@@ -10,6 +10,7 @@
 pub mod account;
 pub mod agents;
 pub mod answer;
+mod background;
 mod callback;
 pub mod caller;
 pub mod cards;

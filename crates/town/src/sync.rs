@@ -13,7 +13,7 @@ use crate::containers::{self, Container, Owner};
 use crate::lock::FileLock;
 use crate::recording::Recordings;
 use crate::sessions::{Query, Sessions, timestamp};
-use crate::{Result, Town, epilogue, processes, save, usage};
+use crate::{Result, Town, background, epilogue, processes, save, usage};
 use gt_core::Identity;
 use gt_core::notify;
 use gt_core::record::{Record, Status};
@@ -54,6 +54,9 @@ pub fn sync(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Synced>
         return Ok(synced);
     }
     let containers = settled(town, &running)?;
+    if !only_tell {
+        background::tell_of_failures(town, &containers);
+    }
     let shown: Vec<Shown> = containers
         .iter()
         .filter_map(|container| shown(container, &socket))

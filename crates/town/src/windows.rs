@@ -6,6 +6,7 @@
 use crate::containers::{PaneRow, tmux_problem};
 use crate::{Result, Town, processes, start, stop};
 use gt_core::Problem;
+use gt_core::startup::tag;
 use gt_tmux::{Batch, Command, ErrorKind, PaneId, SessionName, format};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -94,6 +95,24 @@ pub(crate) fn open(
         .trim()
         .parse()
         .map_err(|_| Problem::failed("tmux did not say which pane it made"))
+}
+
+/// Marks the failure of a window's command as told, and returns the mark that it had before.
+/// tmux swaps it in one go, so that of several processes one is the first. Returns `None` if
+/// the window is gone.
+pub(crate) fn mark_told(town: &Town, pane: PaneId, mark: &str) -> Option<String> {
+    let swap = vec![
+        Command::new("display-message")
+            .arg("-p")
+            .target(pane)
+            .arg(format!("#{{{}}}", tag::BESIDE_TOLD)),
+        Command::new("set-option")
+            .arg("-p")
+            .target(pane)
+            .args([tag::BESIDE_TOLD, mark]),
+    ];
+    let before = town.server().run(swap).ok()?;
+    Some(before.trim().to_owned())
 }
 
 /// Ends what runs in these panes and closes them.

@@ -3,6 +3,7 @@
 use super::frames::screen_of;
 use super::*;
 use crate::{Detail, Screen, Tab};
+use gt_core::card::{BackgroundState, BackgroundTask};
 
 fn at(stage: &mut Stage, seconds: i64) {
     stage.now = Moment::from_millis(NOW * 1000 + seconds * 1000);
@@ -369,6 +370,28 @@ fn a_board_of_many_ages_sleeps_between_them() {
 }
 
 #[test]
+fn failed_background_task_has_a_sign_on_its_card() {
+    let mut facts = town();
+    let task = |name: &str, state| BackgroundTask {
+        name: name.to_owned(),
+        state,
+        exit_code: None,
+        signal: None,
+    };
+    for card in &mut facts.cards {
+        if card.id == id("gt-00don") {
+            card.background = vec![
+                task("watch", BackgroundState::Running),
+                task("build", BackgroundState::Failed),
+            ];
+        }
+    }
+    let stage = Stage::with(120, 40, Theme::Dark, facts);
+    stage.assert_shows("✗ build failed");
+    stage.assert_shows_not("watch");
+}
+
+#[test]
 fn conflicts_that_somebody_resolves_need_nobody_else() {
     let mut facts = town();
     for card in &mut facts.cards {
@@ -388,7 +411,8 @@ fn conflicts_that_somebody_resolves_need_nobody_else() {
     }
     stage.happens(Event::Facts(facts.clone()));
     stage.assert_shows("Needs you 3");
-    stage.assert_shows("resolving");
+    stage.assert_shows("resolving 1 conflict");
+    stage.assert_shows_not("✗ 1 conflict");
     for card in &mut facts.cards {
         if card.id == id("gt-00don") {
             card.resolver = Some(resolver(State::Error, "merge failed: API Error 500"));

@@ -6,7 +6,9 @@ use crate::overlay::Overlay;
 use crate::text::{clean, cut, width, wrap};
 use crate::theme::{self, Tone};
 use crate::{Moment, age};
-use gt_core::card::{Asks, Branch, Card, Parts, Server, ServerState};
+use gt_core::card::{
+    Asks, BackgroundState, BackgroundTask, Branch, Card, Parts, Server, ServerState,
+};
 use gt_core::state::State;
 use gt_core::usage::Usage;
 use gt_core::work::WorkId;
@@ -316,28 +318,25 @@ fn notes_below(card: &Card, shape: Shape) -> Vec<Chip> {
     }
 }
 
-/// How its branch and its servers stand.
+/// How its branch, its servers and its background tasks stand.
 pub(super) fn work(card: &Card) -> Vec<Chip> {
     let mut chips = card.branch.as_ref().map(branch_chips).unwrap_or_default();
     // One that nobody has started is the action menu's to offer.
     let is_shown = |server: &&Server| server.state != ServerState::Stopped;
     chips.extend(card.servers.iter().filter(is_shown).map(server_chip));
+    let has_failed = |task: &&BackgroundTask| task.state == BackgroundState::Failed;
+    chips.extend(
+        card.background
+            .iter()
+            .filter(has_failed)
+            .map(background_chip),
+    );
     chips
 }
 
 fn branch_chips(branch: &Branch) -> Vec<Chip> {
     let mut parts: Vec<(String, Tone)> = Vec::new();
-    if branch.merging || !branch.conflicts.is_empty() {
-        let text = match branch.conflicts.len() {
-            0 => "merging".to_owned(),
-            1 => "✗ 1 conflict".to_owned(),
-            count => format!("✗ {count} conflicts"),
-        };
-        parts.push((text, Tone::Bad));
-    }
-    if branch.resolver {
-        parts.push(("resolving".to_owned(), Tone::Busy));
-    }
+    parts.extend(merge_chip(branch));
     if branch.ahead > 0 {
         parts.push((format!("↑{}", branch.ahead), Tone::Good));
     }
@@ -354,6 +353,25 @@ fn branch_chips(branch: &Branch) -> Vec<Chip> {
         parts.push((format!("−{}", branch.removed), Tone::Bad));
     }
     parts
+}
+
+/// How a merge in the worktree stands.
+fn merge_chip(branch: &Branch) -> Option<Chip> {
+    let conflicts = match branch.conflicts.len() {
+        0 if branch.merging => return Some(("merging".to_owned(), Tone::Bad)),
+        0 => return None,
+        1 => "1 conflict".to_owned(),
+        count => format!("{count} conflicts"),
+    };
+    Some(match branch.resolver {
+        true => (format!("resolving {conflicts}"), Tone::Busy),
+        false => (format!("✗ {conflicts}"), Tone::Bad),
+    })
+}
+
+/// A background task that failed.
+fn background_chip(task: &BackgroundTask) -> Chip {
+    (format!("✗ {} failed", clean(&task.name)), Tone::Bad)
 }
 
 /// The port of one that runs; otherwise its name, with how it stands.

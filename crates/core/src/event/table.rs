@@ -50,7 +50,7 @@ pub const KINDS: &[Kind] = &[
     row("turn_end", Both, 3, Steady, "{actor} ended its turn[: {reason}]"),
     row("turn_failed", Both, 3, Steady, "{actor} failed in its turn[: {reason}]"),
     row("nudge", Both, 3, Steady, "{actor} sent {target} a message[, which waits: {reason}]"),
-    row("handoff", Both, 7, Steady, "{actor} handed off[ {target}][: {subject}]"),
+    row("handoff", Both, 7, Steady, "{actor} handed off[ for {target}][: {subject}]"),
     row("hook", Both, 14, Slow, "{actor} hooked {bead}[ for {target}]"),
     row("unhook", Both, 14, Slow, "{actor} unhooked {bead}[ for {target}]"),
     row("sling", Both, 14, Slow, "{actor} gave {target} {bead} to do"),
@@ -63,14 +63,15 @@ pub const KINDS: &[Kind] = &[
     row("update_up_to_date", Both, 14, Slow, "{actor} updated {target}: {base} has nothing new"),
     row("update_merged", Both, 14, Slow, "{actor} merged {base} into {target}[, commits: {commits}]"),
     row("update_conflict", Both, 14, Slow, "{actor} merged {base} into {target}, with conflicts in {files}[ and {more} more]"),
-    row("cleanup", Both, 14, Slow, "{actor} cleaned up {target}[, kept {saved}]"),
+    row("cleanup", Both, 14, Slow, "{actor} cleaned {target} up[, kept {saved}]"),
     row("pull_request", Both, 14, Slow, "{actor} opened a pull request for {bead}[: {url}]"),
-    row("server_start", Both, 3, Steady, "{actor} started the server {server} of {target}[ on port {port}]"),
-    row("server_stop", Both, 3, Steady, "{actor} stopped the server {server} of {target}"),
+    row("server_start", Both, 3, Steady, "{actor} started the server {server} for {target}[ on port {port}]"),
+    row("server_stop", Both, 3, Steady, "{actor} stopped the server {server} for {target}"),
     row("server_failed", Both, 3, Steady, "{actor} lost its server {server}[, which ended with exit code {exit_code}][, which was killed by signal {signal}][: it {reason}]"),
+    row("background_failed", Both, 14, Slow, "{actor} has a background task that failed: {task}[, with exit code {exit_code}][, killed by signal {signal}]"),
     row("molecule_attached", Both, 14, Slow, "{actor} took up the molecule {molecule} ({formula})[ for {bead}][, for {target}]"),
     row("molecule_done", Both, 14, Slow, "{actor} is through with the molecule {molecule} ({formula})[ for {target}]"),
-    row("molecule_detached", Both, 14, Slow, "{actor} gave up the molecule {molecule} ({formula})[ of {target}][, {done} of {total} steps done]"),
+    row("molecule_detached", Both, 14, Slow, "{actor} gave up the molecule {molecule} ({formula})[ for {target}][, {done} of {total} steps done]"),
     row("molecule_*", Both, 14, Slow, "{actor}: {type} {molecule}[ ({formula})][, {done} of {total} steps done]"),
     row("error", Both, 14, Slow, "{actor} failed[: {reason}]"),
     row("escalation_raised", Both, 14, Slow, "{actor} asks for help[ for {target}][ with {bead}][: {reason}]"),
@@ -105,6 +106,19 @@ pub fn kind_of(kind: &str) -> &'static Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_line_reads_well_about_its_own_target() {
+        for row in KINDS {
+            let kind = row.pattern.replace('*', "x");
+            let event =
+                crate::event::Event::new(&kind, crate::caller::Caller::Gt).with("target", "x");
+            let line = event.line_about("x");
+            for wrong in ["up it", "of it", "back it", "off it"] {
+                assert!(!line.contains(wrong), "{}: {line}", row.pattern);
+            }
+        }
+    }
 
     #[test]
     fn the_documented_table_is_this_one() {

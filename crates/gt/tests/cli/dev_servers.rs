@@ -306,3 +306,18 @@ fn a_failed_init_command_is_gone_on_without_by_the_command_that_needed_it() {
     env.gt(&["dev", "restart", &id]).ok();
     assert_eq!(env.json(&["work", "show", &id])["status"], "open");
 }
+
+#[test]
+fn card_with_only_dev_servers_does_not_need_you() {
+    let env = with_servers(free_port());
+    let id = create(&env);
+    env.gt(&["dev", "start", &id, "web"]).ok();
+    let board = env.json(&["board"]);
+    let card = &board["cards"][0];
+    assert_eq!(card["session"]["only_shell"], true, "{card}");
+    assert_eq!(card["session"]["state"], "idle", "{card}");
+    assert_ne!(card["column"], "needs_you", "{card}");
+    env.gt(&["task", "start", &id]).ok();
+    let board = env.json(&["board"]);
+    assert_eq!(board["cards"][0]["session"]["only_shell"], Value::Null);
+}

@@ -315,6 +315,60 @@ fn a_task_that_was_lost_with_its_server_comes_back_into_its_worktree() {
 }
 
 #[test]
+fn continue_on_failure_does_not_run_a_failed_init_command_again() {
+    let (env, id) = with_project(
+        "[init]\ncommands = ['echo a >> made-a', 'echo b >> made-b; exit 3', 'echo c >> made-c']\n",
+    );
+    env.gt(&["task", "start", &id]).fails(1);
+    let told = env.json(&["events", "--type", "init_failed"]);
+    // The board's "Go on without it" is this command.
+    let started = env.json(&["task", "start", &id, "--continue-on-failure"]);
+    assert_eq!(started["started"], true);
+    assert_eq!(started["init"][1]["exit_code"], 3, "{started}");
+    for (file, content) in [("made-a", "a\n"), ("made-b", "b\n"), ("made-c", "c\n")] {
+        assert_eq!(text(&env, &id, file), content, "{file} was made once");
+    }
+    assert_eq!(env.json(&["events", "--type", "init_failed"]), told);
+    assert_eq!(env.json(&["task", "show", &id])["initialized"], true);
+}
+
+#[test]
+fn failed_background_task_has_an_event_and_a_sign_on_the_card() {
+    let (env, id) = with_project(
+        "[[background]]\nname = 'build'\ncommand = 'while ! test -e made-go; do sleep 0.1; done; exit 7'\n\
+         [[background]]\nname = 'fine'\ncommand = 'exit 0'\n",
+    );
+    env.gt(&["task", "start", &id]).ok();
+    let card = || {
+        let board = env.json(&["board"]);
+        let cards = board["cards"].as_array().unwrap();
+        cards.iter().find(|card| card["id"] == id).unwrap().clone()
+    };
+    wait_until("the one that succeeds to close", PATIENCE, || {
+        let background = &card()["background"];
+        (*background == json!([{"name": "build", "state": "running"}])).then_some(())
+    });
+    let told = || env.json(&["events", "--type", "background_failed"]);
+    assert_eq!(told(), json!([]));
+    fs::write(folder(&env, &id).join("made-go"), "").unwrap();
+    // Nothing but tmux's hook looks at it.
+    let told = wait_until("its event", PATIENCE, || {
+        let told = told();
+        (told != json!([])).then_some(told)
+    });
+    assert_eq!(told[0]["actor"], format!("task/{id}"));
+    assert_eq!(told[0]["payload"]["task"], "build");
+    assert_eq!(told[0]["payload"]["exit_code"], 7);
+    assert_eq!(
+        card()["background"],
+        json!([{"name": "build", "state": "failed", "exit_code": 7}])
+    );
+    env.gt(&["sync"]).ok();
+    let again = env.json(&["events", "--type", "background_failed"]);
+    assert_eq!(again.as_array().unwrap().len(), 1, "{again}");
+}
+
+#[test]
 fn a_failed_init_command_is_told_and_can_be_gone_on_from() {
     let (env, id) =
         with_project("[init]\ncommands = ['echo a >> made-a', 'test -e made-b', 'exit 0']\n");

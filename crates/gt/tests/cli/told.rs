@@ -215,7 +215,7 @@ fn what_is_done_to_a_task_is_written_down_with_who_did_it() {
     ));
     env.git(&dir, &["reset", "--quiet", "--hard", "HEAD~1"]);
     env.gt(&["task", "cleanup", &id, "--yes"]).ok();
-    expected.push(line("cleanup [command by ME] ME cleaned up IT"));
+    expected.push(line("cleanup [command by ME] ME cleaned IT up"));
     assert_eq!(self::told(&env), expected);
 }
 
@@ -299,7 +299,7 @@ fn servers_that_start_stop_and_fail_are_written_down_once() {
     let web = env.json(&["dev", "start", &agent, "web"]);
     let started = |port: u64, name: &str| {
         format!(
-            "server_start [command by {me}] {me} started the server {name} of {agent} on port {port}"
+            "server_start [command by {me}] {me} started the server {name} for {agent} on port {port}"
         )
     };
     let mut expected = vec![started(port_of(&web[0]), "web")];
@@ -314,7 +314,7 @@ fn servers_that_start_stop_and_fail_are_written_down_once() {
     env.gt(&["dev", "stop", &agent, "web"]).ok();
     env.gt(&["dev", "stop", &agent]).ok();
     expected.push(format!(
-        "server_stop [command by {me}] {me} stopped the server web of {agent}"
+        "server_stop [command by {me}] {me} stopped the server web for {agent}"
     ));
     let of_servers = || {
         let mut all = told(&env);

@@ -13,7 +13,7 @@ use super::{Change, Moved, Shared, lock};
 use crate::devserver::Watched;
 use crate::events::Events;
 use crate::work::Work;
-use crate::{Result, Town, devserver, notify};
+use crate::{Result, Town, background, devserver, notify};
 use gt_core::Problem;
 use gt_core::state::{Report, Source, State};
 use gt_tmux::PaneId;
@@ -402,6 +402,7 @@ impl<F: Fn(Change)> Rounds<F> {
         self.watch_living();
         self.watch_servers();
         self.tell_of_servers();
+        background::tell_of_failures(&self.town, &self.reading.containers);
         let before = std::mem::replace(&mut *lock(&self.shared.seen), self.reading.seen.clone());
         let mut moved = moves(&before, &self.reading.seen);
         moved.append(&mut self.reading.news);

@@ -3,7 +3,7 @@
 
 use super::{Synced, of_another_town};
 use crate::sessions::Sessions;
-use crate::{Result, Town};
+use crate::{Result, Town, background};
 use gt_core::Identity;
 use gt_core::record::Record;
 use gt_tmux::{Command, PaneId, SessionId};
@@ -19,6 +19,8 @@ gt_tmux::query! {
         life: String = "#{@gt_session}",
         agent_pane: Option<PaneId> = "#{@gt_pane}",
         conversation: String = "#{@gt_harness_session}",
+        window: String = "#{@gt_window}",
+        failure_told: String = "#{@gt_beside_told}",
     }
 }
 
@@ -52,6 +54,13 @@ pub(super) fn all_agrees(
         if first.town != town.root_text() {
             left_alone.push((first.name.clone(), of_another_town(&first.town)));
             continue;
+        }
+        // A command beside the agent has ended, and nothing was told of it.
+        let is_untold = |row: &Row| {
+            row.dead && row.window.starts_with(background::WINDOW) && row.failure_told.is_empty()
+        };
+        if panes.iter().any(is_untold) {
+            return Ok(None);
         }
         if first.life.is_empty() {
             continue;

@@ -3,7 +3,7 @@
 //! One after another, because the shell's own hooks (direnv's, for one) run between two of
 //! them. Each is a [`Step`] whose end is told by a file. Whoever comes after a process that
 //! was killed goes on: a step that still runs is waited for, one that has succeeded is not
-//! done again, one that has failed is.
+//! done again, one that has failed is, unless the caller goes on without it.
 
 use super::step::{self, Progress, Step};
 use super::tags;
@@ -47,12 +47,14 @@ const SHELL_PATIENCE: Duration = Duration::from_secs(10);
 /// How often a line is typed that the shell seems not to have got.
 const ATTEMPTS: usize = 3;
 
-/// Runs what is left of the init commands. Of one that fails `go_on` is asked.
+/// Runs what is left of the init commands. Of one that fails `go_on` is asked. With
+/// `skip_failed` a command that an earlier call has seen failing is not run again.
 pub(super) fn run(
     town: &Town,
     agent: &Identity,
     container: &Container,
     init: &Init,
+    skip_failed: bool,
     go_on: &mut dyn FnMut(&Ran) -> bool,
 ) -> Result<Vec<Ran>> {
     let pane = container.pane();
@@ -65,7 +67,7 @@ pub(super) fn run(
         nonce: &nonce,
         watch: PaneWatch::new(&pane.tty, processes::hold_one(pane.pid)),
     };
-    shell.run(init, go_on)
+    shell.run(init, skip_failed, go_on)
 }
 
 fn failure(ran: &Ran) -> Problem {
@@ -100,11 +102,22 @@ struct Shell<'a> {
 }
 
 impl Shell<'_> {
-    fn run(mut self, init: &Init, go_on: &mut dyn FnMut(&Ran) -> bool) -> Result<Vec<Ran>> {
+    fn run(
+        mut self,
+        init: &Init,
+        skip_failed: bool,
+        go_on: &mut dyn FnMut(&Ran) -> bool,
+    ) -> Result<Vec<Ran>> {
         self.say(State::Initializing, "")?;
         let mut all = Vec::new();
         for (index, line) in init.commands.iter().enumerate() {
             let command = line.as_str().to_owned();
+            let file = self.file(index + 1);
+            if skip_failed && let Progress::Ended(exit_code) = step::progress(&file)? {
+                // Its failure was told when it ended.
+                all.push(Ran { command, exit_code });
+                continue;
+            }
             let step = Step::Run(command.clone());
             let exit_code = self.take(index + 1, &step, true)?;
             fault::point(self.town, "task.command");
@@ -147,9 +160,14 @@ impl Shell<'_> {
         told.map_err(|error| tmux_problem("cannot read the container", error))
     }
 
+    /// The file of a step.
+    fn file(&self, number: usize) -> PathBuf {
+        self.folder.join(format!("{}-{number}.json", self.nonce))
+    }
+
     /// Has one step done, and gives its exit code.
     fn take(&mut self, number: usize, step: &Step, again_if_failed: bool) -> Result<Option<i32>> {
-        let file = self.folder.join(format!("{}-{number}.json", self.nonce));
+        let file = self.file(number);
         match step::progress(&file)? {
             Progress::Ended(Some(0)) => return Ok(Some(0)),
             Progress::Ended(_) if again_if_failed => step::forget(&file)?,

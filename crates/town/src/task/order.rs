@@ -10,7 +10,7 @@ use crate::stop;
 use crate::windows::{self, AfterEnd, Wish};
 use crate::work::Work;
 use crate::workspace::{self, Placed};
-use crate::{Result, Town, fault, hook, monitor, project, sling, start};
+use crate::{Result, Town, background, fault, hook, monitor, project, sling, start};
 use gt_core::project::{Label, Project};
 use gt_core::startup::{Conversation, tag};
 use gt_core::state::State;
@@ -149,8 +149,16 @@ impl Order<'_> {
             if tag_of(town, &container, tags::INIT_DONE)? != "1" {
                 let mut go_on = |ran: &Ran| self.options.continue_on_failure || go_on(ran);
                 let command = self.options.command(&self.item.id);
-                ran = init::run(town, self.agent, &container, &project.init, &mut go_on)
-                    .map_err(|problem| init::hinted(problem, self.agent, &command))?;
+                let skip_failed = self.options.continue_on_failure;
+                ran = init::run(
+                    town,
+                    self.agent,
+                    &container,
+                    &project.init,
+                    skip_failed,
+                    &mut go_on,
+                )
+                .map_err(|problem| init::hinted(problem, self.agent, &command))?;
             }
             if self.options.no_agent {
                 self.rest(&container)?;
@@ -265,7 +273,7 @@ impl Order<'_> {
                 continue;
             }
             begun.push(task.clone());
-            let window = format!("task-{task}");
+            let window = format!("{}{task}", background::WINDOW);
             let wish = Wish {
                 name: &window,
                 command: line.as_str(),

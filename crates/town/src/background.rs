@@ -1,0 +1,83 @@
+//! Background tasks of a project (`[[background]]` in its `.gt.toml`): a window beside the
+//! agent each.
+//!
+//! `task/order.rs` opens the windows. A window closes when its command succeeds, and stays
+//! with the exit code when it fails. Nothing restarts a task; this module only finds those
+//! that failed, for cards and for the event log.
+
+use crate::containers::{Container, PaneRow};
+use crate::events::Events;
+use crate::lock::FileLock;
+use crate::{Town, devserver, windows};
+use gt_core::beside::was_ended;
+use gt_core::card::{BackgroundState, BackgroundTask};
+use gt_core::event::Event;
+use gt_core::state::Source;
+
+/// The prefix of their windows' names.
+pub(crate) const WINDOW: &str = "task-";
+
+/// The background tasks that run beside an agent or have failed there.
+pub(crate) fn beside(container: &Container) -> Vec<BackgroundTask> {
+    let windows = container.own_windows();
+    let tasks = windows.filter_map(|row| {
+        let name = row.tag_window.strip_prefix(WINDOW)?;
+        let state = match row.dead {
+            false => BackgroundState::Running,
+            true if has_failed(row) => BackgroundState::Failed,
+            true => return None,
+        };
+        Some(BackgroundTask {
+            name: name.to_owned(),
+            state,
+            exit_code: row.exit_status.filter(|_| row.dead),
+            signal: signal(row),
+        })
+    });
+    tasks.collect()
+}
+
+/// Whether this is the pane of a background task that failed by itself.
+fn has_failed(row: &PaneRow) -> bool {
+    let by_status = row.exit_status.is_some_and(|status| status != 0);
+    row.dead
+        && row.tag_window.starts_with(WINDOW)
+        && (by_status || signal(row).is_some())
+        && !was_ended(row.exit_status, row.exit_signal)
+}
+
+fn signal(row: &PaneRow) -> Option<i32> {
+    row.exit_signal.filter(|signal| *signal != 0)
+}
+
+/// Writes the events of all background tasks and servers that failed since the last call, of
+/// any process. Leaves out agents that another process starts or stops at this moment.
+pub(crate) fn tell_of_failures(town: &Town, containers: &[Container]) {
+    for container in containers {
+        let Some(agent) = container.identity() else {
+            continue;
+        };
+        for row in container.own_windows() {
+            if devserver::has_failed(row) {
+                devserver::tell_of_failure(town, agent, row);
+                continue;
+            }
+            let is_task = row.dead && row.tag_window.starts_with(WINDOW) && !row.lost_its_status();
+            if !is_task || FileLock::is_held(&town.lock_path(agent)) {
+                continue;
+            }
+            // A task that a person ended is marked too, so that it is not looked at again.
+            let before = windows::mark_told(town, row.pane, "failed");
+            if before.is_none_or(|before| !before.is_empty()) || !has_failed(row) {
+                continue;
+            }
+            let name = row.tag_window.strip_prefix(WINDOW).unwrap_or_default();
+            let event = Event::new("background_failed", agent)
+                .with("task", name)
+                .with("exit_code", row.exit_status)
+                .with("signal", signal(row))
+                .known_by(Source::Process);
+            Events::of(town).note(vec![event]);
+        }
+    }
+}
