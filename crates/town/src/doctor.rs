@@ -90,6 +90,7 @@ const CHECKS: &[Check] = &[
     configuration::check_rigs,
     sessions::check_sessions,
     items::check_work,
+    items::check_backups,
     items::check_beads,
     items::check_unread,
     configuration::check_roles,

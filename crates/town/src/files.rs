@@ -232,7 +232,8 @@ pub fn cannot(what: &str, path: &Path, error: &io::Error) -> Problem {
     }
 }
 
-fn temporary_beside(path: &Path) -> PathBuf {
+/// A name for a file that takes the place of this one once it is whole.
+pub(crate) fn temporary_beside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.{}.tmp", uuid::Uuid::now_v7().simple()))
 }

@@ -4,6 +4,7 @@
 //! before it is told. An item is on one agent's hook at a time and an agent has one
 //! item: the table of hooks cannot hold it otherwise.
 
+mod backup;
 mod beads;
 mod bound;
 mod change;
@@ -20,8 +21,10 @@ mod molecules;
 mod overview;
 mod place;
 mod read;
+mod recover;
 mod store;
 
+pub use backup::{BackedUp, Backup};
 pub use beads::{
     BeadsRig, FAULT_POINTS as BEADS_FAULT_POINTS, folder_of as beads_folder, of_town as beads_of,
 };
@@ -38,6 +41,7 @@ pub(crate) use molecules::step_id;
 pub use molecules::{Left, Molecule, Moved, Pour};
 pub use overview::Overview;
 pub use read::Query;
+pub use recover::Recovered;
 
 use crate::Town;
 use crate::surroundings::Patience;

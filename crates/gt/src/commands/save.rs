@@ -3,15 +3,19 @@ use crate::context::Context;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint};
 use clap::Args;
+use gt_core::Problem;
 use gt_town::save::{self, Entry};
-use gt_town::{checkpoint, hook_log};
+use gt_town::work::{BackedUp, Work};
+use gt_town::{Town, checkpoint, hook_log};
 use serde_json::{Value, json};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Save all containers, for `gt restore`
 ///
 /// Windows, layouts, panes, folders, scrollback, and which conversation each agent is in.
 /// A town saves itself after starts and stops, and every few minutes while anything runs.
+/// Work items, mail and the merge queue are backed up along with it (.work/backups).
 #[derive(Debug, Args)]
 pub(crate) struct SaveArgs {
     /// Show the saves there are
@@ -40,6 +44,7 @@ pub(crate) fn run(args: &SaveArgs, context: &Context) -> Answer {
             hook_log::note(&town, "checkpoint", &problem);
         }
     }
+    let backed_up = back_up(&town, args.auto)?;
     let made = match made {
         Ok(made) => made,
         // The next start or stop tries again.
@@ -60,6 +65,7 @@ pub(crate) fn run(args: &SaveArgs, context: &Context) -> Answer {
             json!({
                 "save": made.name, "containers": made.containers,
                 "carried": made.carried, "bytes": made.bytes,
+                "backup": backed_up.map(|backup| backup.path),
             })
         });
         output::json(&answer)?;
@@ -79,9 +85,34 @@ pub(crate) fn run(args: &SaveArgs, context: &Context) -> Answer {
             let (name, size) = (made.name, size(made.bytes as u64));
             output::line(format!("Saved {containers}{carried}: {name} ({size})"))?;
         }
-        None => output::line("Nothing runs, so nothing was saved.")?,
+        None => output::line("Nothing runs, so no container was saved.")?,
+    }
+    if let Some(backup) = backed_up {
+        let (items, size) = (backup.items, size(backup.bytes));
+        let path = backup.path.display();
+        output::line(format!(
+            "Backed up {items} work items and mails: {path} ({size})"
+        ))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Backs up the work items. By itself it does so as often as containers are saved, checks
+/// them once a day, and leaves what goes wrong to `gt doctor`.
+fn back_up(town: &Town, is_automatic: bool) -> Result<Option<BackedUp>, Problem> {
+    let work = Work::of(town);
+    if !is_automatic {
+        return work.back_up(None);
+    }
+    let every = Duration::from_secs(town.settings().save.every_minutes.saturating_mul(60));
+    let made = work.back_up(Some(every));
+    for problem in [made.err(), work.check_if_due().err()]
+        .into_iter()
+        .flatten()
+    {
+        hook_log::note(town, "backup", &problem);
+    }
+    Ok(None)
 }
 
 fn list(entries: &[Entry], context: &Context) -> Answer {

@@ -4,6 +4,7 @@ use crate::env::TestEnv;
 use crate::remembered::lives;
 use serde_json::{Value, json};
 use std::fs;
+use std::os::unix::fs::FileExt;
 
 /// What one check of `gt doctor` finds: `[[status, message], …]`.
 fn findings(env: &TestEnv, check: &str, args: &[&str]) -> Vec<(String, String)> {
@@ -119,4 +120,81 @@ fn sessions_table_is_current_after_a_sync() {
     env.gt(&["stop", "agent/helper"]).ok();
     env.gt(&["sync"]).ok();
     assert_eq!(status(), ("demo".into(), "stopped".into()));
+}
+
+/// Brings the log of the work items in and overwrites their first table.
+fn damage_items(env: &TestEnv) {
+    let path = env.town().join(".work/items.db");
+    let db = rusqlite::Connection::open(&path).unwrap();
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        .unwrap();
+    drop(db);
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    file.write_all_at(&[0x5a; 4096], 4096).unwrap();
+}
+
+#[test]
+fn damaged_items_are_restored_from_the_backup_of_a_save() {
+    let env = TestEnv::with_crew(&["max"]);
+    let create = |title: &str| -> String {
+        let item = env.json(&["work", "create", title]);
+        item["id"].as_str().unwrap().to_owned()
+    };
+    let kept = create("Kept");
+    env.gt(&["mail", "send", "mayor", "-s", "Subject", "-m", "Text"])
+        .ok();
+    let saved = env.gt(&["save"]).ok().stdout;
+    assert!(
+        saved.contains("Backed up 2 work items and mails"),
+        "{saved}"
+    );
+    assert!(!env.gt(&["save"]).ok().stdout.contains("Backed up"));
+    check(&env, "backups", &[], "ok", "1 there");
+    let lost = create("Lost");
+    env.gt(&["hook", &lost, "--agent", "gastown/max"]).ok();
+    damage_items(&env);
+    let listed = env.gt(&["work", "list"]).fails(1).stderr;
+    assert!(listed.contains("gt doctor --fix"), "{listed}");
+    env.gt(&["doctor"]).fails(1);
+    check(&env, "work", &[], "error", "");
+    let told = findings(&env, "work", &["--fix"]);
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert!(told[0].1.contains("restored 2 items"), "{told:?}");
+    assert!(
+        told[1].1.contains(&format!("not in the backup: {lost}")),
+        "{told:?}"
+    );
+    assert!(told[2].1.contains("1 hook"), "{told:?}");
+    let items = env.json(&["work", "list"]);
+    assert_eq!(items[0]["id"], kept.as_str());
+    let inbox = env.json(&["mail", "inbox", "--agent", "mayor"]);
+    assert!(inbox.to_string().contains("Subject"), "{inbox}");
+    let aside = fs::read_dir(env.town().join(".work")).unwrap().flatten();
+    let aside = aside.filter(|entry| entry.file_name().to_string_lossy().starts_with("damaged-"));
+    assert_eq!(aside.count(), 1);
+    env.gt(&["doctor"]).ok();
+}
+
+#[test]
+fn automatic_saves_back_up_and_report_damage_to_the_hook_log() {
+    let env = TestEnv::with_town();
+    env.gt(&["work", "create", "One"]).ok();
+    env.gt(&["save", "--auto"]).ok();
+    let backups = || {
+        let entries = fs::read_dir(env.town().join(".work/backups")).unwrap();
+        let names = entries.flatten().map(|entry| entry.file_name());
+        names
+            .filter(|name| name.to_string_lossy().ends_with("Z.db"))
+            .count()
+    };
+    assert_eq!(backups(), 1);
+    env.gt(&["work", "create", "Two"]).ok();
+    env.gt(&["save", "--auto", "--timer"]).ok();
+    assert_eq!(backups(), 1, "the newest is not old");
+    damage_items(&env);
+    fs::remove_file(env.town().join(".work/items.checked")).unwrap();
+    env.gt(&["save", "--auto"]).ok();
+    assert_eq!(backups(), 1);
+    let log = fs::read_to_string(env.town().join(".runtime/hooks.log")).unwrap();
+    assert!(log.contains(" backup: "), "{log}");
 }

@@ -2,18 +2,145 @@
 
 use super::Finding;
 use crate::Town;
-use crate::work::{Work, beads_of};
+use crate::events::{self, Events};
+use crate::sessions::{self, Sessions};
+use crate::work::{Recovered, Work, beads_of};
+use gt_core::event::Event;
+use jiff::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-/// The database of work items: whether it is there, and whole.
-pub(super) fn check_work(town: &Town, _fix: bool) -> Vec<Finding> {
+/// Work items that were never backed up for so long are in danger.
+const UNSAVED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The database of work items: whether it is there, and whole. A damaged one is replaced by
+/// its newest backup.
+pub(super) fn check_work(town: &Town, fix: bool) -> Vec<Finding> {
     let work = Work::of(town);
     let path = work.path().display();
-    vec![match work.check() {
-        Ok(Some(1)) => Finding::ok("work", format!("1 item in {path}")),
-        Ok(Some(items)) => Finding::ok("work", format!("{items} items in {path}")),
-        Ok(None) => Finding::ok("work", "nothing is written yet"),
-        Err(problem) => Finding::of("work", &problem),
-    }]
+    let problem = match work.check() {
+        Ok(Some(1)) => return vec![Finding::ok("work", format!("1 item in {path}"))],
+        Ok(Some(items)) => return vec![Finding::ok("work", format!("{items} items in {path}"))],
+        Ok(None) => return vec![Finding::ok("work", "nothing is written yet")],
+        Err(problem) => problem,
+    };
+    let found = Finding::of("work", &problem);
+    let backup = work.damage().and_then(|_| work.newest_whole_backup());
+    let Some((backup, items)) = backup else {
+        return vec![found];
+    };
+    if !fix {
+        let at = backup.at;
+        let hint = format!("`gt doctor --fix` restores the backup of {at:.0} ({items} items)");
+        return vec![found.hint(hint).fixable()];
+    }
+    match work.recover() {
+        Ok(recovered) => told(town, &work, &recovered),
+        Err(problem) => vec![Finding::of("work", &problem)],
+    }
+}
+
+/// What was restored, and what is known to be missing now.
+fn told(town: &Town, work: &Work, recovered: &Recovered) -> Vec<Finding> {
+    let aside = recovered.aside.as_ref().map_or_else(String::new, |aside| {
+        format!("; the damaged files are in {}", aside.display())
+    });
+    let restored = Finding::ok(
+        "work",
+        format!(
+            "restored {} items from the backup of {:.0}{aside}",
+            recovered.items, recovered.at
+        ),
+    );
+    let since = events_since(town, recovered.at);
+    let there = work.item_ids();
+    let named = since.iter().filter_map(|event| event.payload.get("bead"));
+    let named = named.filter_map(|id| id.as_str().map(str::to_owned));
+    let lives = Sessions::of(town).find(&sessions::Query {
+        since: Some(recovered.at.to_string()),
+        ..sessions::Query::default()
+    });
+    let held = lives.unwrap_or_default().into_iter();
+    let held = held.filter_map(|life| life.work_unit);
+    let all = recovered.missing.iter().cloned().chain(named).chain(held);
+    let missing: BTreeSet<String> = all.filter(|id| !there.contains(id)).collect();
+    let mut findings = vec![restored];
+    if !missing.is_empty() {
+        let ids: Vec<&str> = missing.iter().map(String::as_str).collect();
+        let message = format!(
+            "{} items are not in the backup: {}",
+            ids.len(),
+            ids.join(" ")
+        );
+        findings.push(Finding::warning("work", message).hint("create them again"));
+    }
+    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+    for event in &since {
+        *kinds.entry(&event.kind).or_default() += 1;
+    }
+    if !kinds.is_empty() {
+        let counts: Vec<String> = kinds
+            .iter()
+            .map(|(kind, n)| format!("{n} {kind}"))
+            .collect();
+        let message = format!("since the backup, and lost with it: {}", counts.join(", "));
+        let hint = format!("`gt events --since {:.0}` shows them", recovered.at);
+        findings.push(Finding::warning("work", message).hint(hint));
+    }
+    findings
+}
+
+/// Events that tell of a change of the database.
+fn events_since(town: &Town, at: Timestamp) -> Vec<Event> {
+    const KINDS: &[&str] = &[
+        "hook",
+        "unhook",
+        "sling",
+        "done",
+        "task_start",
+        "handoff",
+        "mail",
+        "merge_*",
+        "molecule_*",
+        "cleanup",
+    ];
+    let query = events::Query {
+        kinds: KINDS.iter().map(|&kind| kind.to_owned()).collect(),
+        since: Some(at),
+        ..events::Query::default()
+    };
+    Events::of(town).find(&query).unwrap_or_default()
+}
+
+/// The backups of the work items: whether there is one, and whether the newest is whole.
+pub(super) fn check_backups(town: &Town, _fix: bool) -> Vec<Finding> {
+    let work = Work::of(town);
+    if !matches!(work.check(), Ok(Some(_))) {
+        return Vec::new();
+    }
+    let backups = work.backups();
+    let Some(newest) = backups.first() else {
+        let hint = "`gt save` makes one; a town in which agents run makes them by itself";
+        let message = "the work items were not backed up yet";
+        return vec![match work.is_older_than(UNSAVED_FOR) {
+            true => Finding::warning("backups", message).hint(hint),
+            false => Finding::ok("backups", message),
+        }];
+    };
+    match work.newest_whole_backup() {
+        Some((whole, items)) if whole == *newest => {
+            let message = format!(
+                "{} there, the newest of {:.0} ({items} items)",
+                backups.len(),
+                whole.at
+            );
+            vec![Finding::ok("backups", message)]
+        }
+        _ => vec![
+            Finding::error("backups", format!("{} is damaged", newest.path.display()))
+                .hint("remove it; `gt save` makes another"),
+        ],
+    }
 }
 
 /// What the beads of rigs have and cannot be shown here.

@@ -16,8 +16,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// What helps where the database is gone or is none.
-pub(super) const RESTORE: &str =
-    "put a backup of .work/items.db in its place, or remove .work to begin without any work";
+pub(super) const RESTORE: &str = "`gt doctor --fix` restores the newest backup of .work/backups; without one, remove .work to begin without any work";
 
 impl Work {
     /// Whether anything was ever written: otherwise nobody has to look. What cannot be
@@ -107,11 +106,11 @@ impl Work {
         self.beside("lock")
     }
 
-    fn folder(&self) -> &Path {
+    pub(super) fn folder(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new("."))
     }
 
-    fn beside(&self, extension: &str) -> PathBuf {
+    pub(super) fn beside(&self, extension: &str) -> PathBuf {
         self.path.with_extension(extension)
     }
 }

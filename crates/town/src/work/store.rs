@@ -110,6 +110,9 @@ DELETE FROM beads_looks;
 ",
 ];
 
+/// The version that this gt writes.
+pub(super) const LATEST: usize = MIGRATIONS.len();
+
 impl Work {
     /// Opens the database for reading; `None` if nothing was ever written.
     pub(super) fn open_if_there(&self) -> Result<Option<Opened>> {
@@ -154,6 +157,8 @@ impl Work {
             // Whoever was told of a change finds it after a power failure too.
             db.pragma_update(None, "synchronous", "FULL")?;
             db.pragma_update(None, "foreign_keys", "ON")?;
+            // Damaged pages are then errors more often than wrong answers.
+            db.pragma_update(None, "cell_size_check", true)?;
             let is_short = database::keep_log(&db, &self.path)?;
             Ok((db, is_short))
         };
@@ -232,7 +237,7 @@ impl Work {
     }
 }
 
-fn version(db: &Connection) -> rusqlite::Result<usize> {
+pub(super) fn version(db: &Connection) -> rusqlite::Result<usize> {
     db.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 

@@ -1,6 +1,7 @@
 //! How far a database has read the journal.
 
 use super::Broken;
+use crate::database::boot_id;
 use crate::sessions::journal::{Journal, Reading};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::fs::File;
@@ -93,10 +94,4 @@ pub(super) fn note_synced(db: &Connection, path: &Path) -> Result<(), Broken> {
         db.execute("UPDATE read_so_far SET boot = NULL", [])?;
     }
     Ok(())
-}
-
-/// By this one time that the machine is up is told from another.
-fn boot_id() -> Option<String> {
-    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    Some(id.trim().to_owned())
 }
