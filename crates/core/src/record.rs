@@ -14,19 +14,35 @@ pub enum Outcome {
     Handoff,
     /// Its work was finished.
     Done,
-    /// Its process ended, and nobody had asked it to.
+    /// Its process failed: a signal, an exit status other than 0, or one that is unknown.
     Crash,
-    /// Somebody stopped it.
+    /// Its container was closed from outside of `gt`. Journals of earlier versions also say
+    /// this of sessions that `gt stop` ended.
     Killed,
+    /// Its program left by itself, with exit status 0.
+    Exited,
+    /// `gt` stopped it, on behalf of the caller in `ended_by`.
+    Stopped,
 }
 
 impl Outcome {
-    pub const ALL: [Outcome; 4] = [
+    pub const ALL: [Outcome; 6] = [
         Outcome::Handoff,
         Outcome::Done,
         Outcome::Crash,
         Outcome::Killed,
+        Outcome::Exited,
+        Outcome::Stopped,
     ];
+
+    /// The outcome of a process that ended by itself. tmux may have lost its exit status:
+    /// without proof of a clean exit it is a crash.
+    pub fn of_process(exit_status: Option<i32>, exit_signal: Option<i32>) -> Outcome {
+        match (exit_status, exit_signal.filter(|signal| *signal != 0)) {
+            (Some(0), None) => Outcome::Exited,
+            _ => Outcome::Crash,
+        }
+    }
 
     pub fn word(self) -> &'static str {
         match self {
@@ -34,6 +50,8 @@ impl Outcome {
             Outcome::Done => "done",
             Outcome::Crash => "crash",
             Outcome::Killed => "killed",
+            Outcome::Exited => "exited",
+            Outcome::Stopped => "stopped",
         }
     }
 
@@ -99,6 +117,7 @@ macro_rules! record {
                     self.outcome = None;
                     self.ended_at = None;
                     self.exit_code = None;
+                    self.ended_by = None;
                     self.lost = None;
                     self.failed_start = None;
                 }
@@ -125,9 +144,12 @@ record! {
     started_at: String,
     ended_at: String,
     outcome: Outcome,
+    /// The caller who had it stopped: a person's login name, or an agent's address.
+    ended_by: String,
     /// The bead that was hooked.
     work_unit: String,
     molecule_id: String,
+    /// The step that it is at; empty in the line of one that has ended.
     step_ref: String,
     /// The life before it in its chain.
     parent_id: String,
@@ -168,6 +190,13 @@ impl Record {
         }
     }
 
+    /// The record without fields that a line has cleared. A line cannot say that a field has
+    /// no value; an empty `step_ref` does.
+    pub fn without_cleared(mut self) -> Self {
+        self.step_ref = self.step_ref.filter(|reference| !reference.is_empty());
+        self
+    }
+
     /// Whether this line begins a life.
     pub fn begins(&self) -> bool {
         self.started_at.is_some() && self.agent.is_some()
@@ -199,10 +228,39 @@ mod tests {
     }
 
     #[test]
+    fn an_empty_step_reference_clears_the_step() {
+        let step = |text: &str| Record {
+            step_ref: Some(text.to_owned()),
+            ..Record::about("a")
+        };
+        let mut session = step("build");
+        session.merge(Record::about("a"));
+        assert_eq!(session.step_ref.as_deref(), Some("build"));
+        session.merge(step(""));
+        assert_eq!(session.without_cleared().step_ref, None);
+        assert!(step("build").without_cleared().step_ref.is_some());
+    }
+
+    #[test]
     fn every_outcome_has_a_word() {
         for outcome in Outcome::ALL {
             assert_eq!(Outcome::from_word(outcome.word()), Some(outcome));
         }
         assert_eq!(Outcome::from_word("x"), None);
+    }
+
+    #[test]
+    fn only_a_known_status_of_zero_is_a_clean_exit() {
+        for (status, signal, expected) in [
+            (Some(0), None, Outcome::Exited),
+            (Some(0), Some(0), Outcome::Exited),
+            (Some(1), None, Outcome::Crash),
+            (None, Some(9), Outcome::Crash),
+            (Some(0), Some(15), Outcome::Crash),
+            (None, None, Outcome::Crash),
+        ] {
+            let outcome = Outcome::of_process(status, signal);
+            assert_eq!(outcome, expected, "{status:?} {signal:?}");
+        }
     }
 }

@@ -183,6 +183,8 @@ pub struct StartConfig {
     pub wait_ready: bool,
     /// Start it again when it dies.
     pub auto_respawn: bool,
+    /// What follows when its program leaves by itself with exit status 0.
+    pub on_exit: OnExit,
     /// After so many deaths over one work item it is not started again; 0 means any number.
     pub deaths_per_item: usize,
     /// Keep the pane of a dead agent, with its last lines.
@@ -197,6 +199,17 @@ pub struct StartConfig {
     pub topic: String,
     /// Appended to the beacon.
     pub instructions: Option<String>,
+}
+
+/// What follows a clean exit of an agent that is respawned after a crash.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnExit {
+    /// It stays ended.
+    #[default]
+    Stop,
+    /// It is started again, in the conversation that it had.
+    Restart,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -273,6 +286,29 @@ mod tests {
                     || crate::theme::find(&config.look.theme, "x").is_some()
             );
         }
+    }
+
+    #[test]
+    fn only_roles_that_are_always_on_restart_after_a_clean_exit() {
+        let restarts = |role: &Role| {
+            let start = role.resolve(&[]).unwrap().value.start;
+            assert!(
+                start.auto_respawn || start.on_exit == OnExit::Stop,
+                "{role}"
+            );
+            start.on_exit == OnExit::Restart
+        };
+        let always_on: Vec<Role> = Role::all().filter(restarts).collect();
+        assert_eq!(
+            always_on,
+            [
+                Role::Mayor,
+                Role::Deacon,
+                Role::Boot,
+                Role::Witness,
+                Role::Refinery
+            ]
+        );
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub use text::printable;
 
 use crate::harness::Preset;
 use crate::record::{Outcome, Record};
+use crate::role::OnExit;
 use crate::startup::Conversation;
 use serde::{Deserialize, Serialize};
 
@@ -159,8 +160,15 @@ pub enum Verdict {
 }
 
 /// Judges one saved container. `last` is the agent's newest life in the journal, which
-/// knows more than the save does; `named` says that somebody asked for this very agent.
-pub fn judge(saved: &Saved, here: Here, last: Option<&Record>, named: bool) -> Verdict {
+/// knows more than the save does; `named` says that somebody asked for this very agent, and
+/// `on_exit` what its role says of clean exits.
+pub fn judge(
+    saved: &Saved,
+    here: Here,
+    last: Option<&Record>,
+    named: bool,
+    on_exit: OnExit,
+) -> Verdict {
     let is_removed = here == Here::NoFolder;
     match here {
         Here::Itself => return Verdict::Runs,
@@ -170,7 +178,7 @@ pub fn judge(saved: &Saved, here: Here, last: Option<&Record>, named: bool) -> V
     if named {
         return Verdict::Restore;
     }
-    match ended_by_wish(last) {
+    match ended_by_wish(saved, last, on_exit) {
         Some(outcome) => Verdict::Ended(outcome),
         None if saved.was_over() => Verdict::WasOver,
         None if is_removed => Verdict::Removed,
@@ -178,16 +186,22 @@ pub fn judge(saved: &Saved, here: Here, last: Option<&Record>, named: bool) -> V
     }
 }
 
-/// A life that nobody ended on purpose was lost, whether or not that is written yet.
-fn ended_by_wish(last: Option<&Record>) -> Option<Outcome> {
-    last?.outcome.filter(|outcome| *outcome != Outcome::Crash)
+/// The outcome of a session that was ended on purpose. Any other was lost, whether or not that
+/// is written yet; so was one that would have been started again after its clean exit.
+fn ended_by_wish(saved: &Saved, last: Option<&Record>, on_exit: OnExit) -> Option<Outcome> {
+    let restarts = saved.auto_respawn && on_exit == OnExit::Restart;
+    last?.outcome.filter(|outcome| match outcome {
+        Outcome::Crash => false,
+        Outcome::Exited => !restarts,
+        _ => true,
+    })
 }
 
 /// The containers of the save before that the next one takes over, so that the newest
 /// save alone always has everybody who is to come back: agents that are not there now,
 /// and were lost with another server than the one that runs. One that is missing from
-/// its own server was closed by somebody. `server` runs since `server_since`, and `last`
-/// gives an agent's newest life.
+/// its own server was closed by somebody. `server` runs since `server_since`, `last` gives an
+/// agent's newest life, and `on_exit` what its role says of clean exits.
 pub fn carried(
     before: Vec<Saved>,
     now: &[Saved],
@@ -195,6 +209,7 @@ pub fn carried(
     server_since: &str,
     not_before: &str,
     last: impl Fn(&str) -> Option<Record>,
+    on_exit: impl Fn(&str) -> OnExit,
 ) -> Vec<Saved> {
     let is_lost = |saved: &Saved| {
         if saved.server == server
@@ -212,7 +227,7 @@ pub fn carried(
                 && life.outcome.is_none()
                 && life.started_at.as_deref() >= Some(server_since)
         });
-        !was_back && ended_by_wish(last.as_ref()).is_none()
+        !was_back && ended_by_wish(saved, last.as_ref(), on_exit(&saved.agent)).is_none()
     };
     before.into_iter().filter(is_lost).collect()
 }
@@ -274,7 +289,8 @@ mod tests {
     #[test]
     fn only_who_was_lost_comes_back() {
         let check = |here: Here, last: Option<Record>, named: bool, expected: Verdict| {
-            let verdict = judge(&saved("mayor", 1), here, last.as_ref(), named);
+            let saved = saved("mayor", 1);
+            let verdict = judge(&saved, here, last.as_ref(), named, OnExit::Restart);
             assert_eq!(verdict, expected);
         };
         check(Here::Nothing, None, false, Verdict::Restore);
@@ -295,7 +311,13 @@ mod tests {
             true,
             Verdict::Taken("a session of yours".into()),
         );
-        for outcome in [Outcome::Killed, Outcome::Done, Outcome::Handoff] {
+        for outcome in [
+            Outcome::Killed,
+            Outcome::Done,
+            Outcome::Handoff,
+            Outcome::Stopped,
+            Outcome::Exited,
+        ] {
             let last = Some(ended(Some(outcome)));
             check(Here::Nothing, last.clone(), false, Verdict::Ended(outcome));
             check(Here::Nothing, last, true, Verdict::Restore);
@@ -303,10 +325,24 @@ mod tests {
     }
 
     #[test]
+    fn a_clean_exit_is_final_unless_a_restart_was_due() {
+        let mut armed = saved("mayor", 1);
+        armed.auto_respawn = true;
+        let last = ended(Some(Outcome::Exited));
+        for (on_exit, expected) in [
+            (OnExit::Stop, Verdict::Ended(Outcome::Exited)),
+            (OnExit::Restart, Verdict::Restore),
+        ] {
+            let verdict = judge(&armed, Here::Nothing, Some(&last), false, on_exit);
+            assert_eq!(verdict, expected, "{on_exit:?}");
+        }
+    }
+
+    #[test]
     fn a_dead_one_comes_back_only_if_something_would_have_brought_it_back() {
         let mut dead = saved("mayor", 1);
         dead.windows[0].panes[0].dead = true;
-        let verdict = |saved: &Saved| judge(saved, Here::Nothing, None, false);
+        let verdict = |saved: &Saved| judge(saved, Here::Nothing, None, false, OnExit::Stop);
         assert_eq!(verdict(&dead), Verdict::WasOver);
         for (seconds, expected) in [(121, Verdict::WasOver), (120, Verdict::Restore)] {
             dead.windows[0].panes[0].dead_for_seconds = Some(seconds);
@@ -343,7 +379,16 @@ mod tests {
         let agents = |not_before: &str| -> Vec<String> {
             let now = [saved("back", 2)];
             let since = "2026-01-17T12:00:00.000Z";
-            let kept = carried(before.to_vec(), &now, here, since, not_before, last);
+            let on_exit = |_: &str| OnExit::Stop;
+            let kept = carried(
+                before.to_vec(),
+                &now,
+                here,
+                since,
+                not_before,
+                last,
+                on_exit,
+            );
             kept.into_iter().map(|saved| saved.agent).collect()
         };
         assert_eq!(agents("2026-01-01T00:00:00.000Z"), ["lost", "tried"]);

@@ -22,6 +22,20 @@ pub struct Shown {
 pub struct Death {
     pub at: Option<String>,
     pub exit_code: Option<i32>,
+    pub signal: Option<i32>,
+}
+
+impl Death {
+    fn outcome(&self) -> Outcome {
+        Outcome::of_process(self.exit_code, self.signal)
+    }
+
+    fn change(&self) -> Change {
+        match self.outcome() {
+            Outcome::Exited => Change::Exited,
+            _ => Change::Died,
+        }
+    }
 }
 
 /// What one line of the plan is for.
@@ -37,20 +51,23 @@ pub enum Change {
     Renamed,
     /// It has another conversation now.
     Updated,
-    /// Its process ended.
+    /// Its process failed.
     Died,
+    /// Its program left by itself, with exit status 0.
+    Exited,
     /// Its container is gone.
     Gone,
 }
 
 impl Change {
-    pub const ALL: [Change; 7] = [
+    pub const ALL: [Change; 8] = [
         Change::Found,
         Change::Adopted,
         Change::Revived,
         Change::Renamed,
         Change::Updated,
         Change::Died,
+        Change::Exited,
         Change::Gone,
     ];
 
@@ -62,6 +79,7 @@ impl Change {
             Change::Renamed => "renamed",
             Change::Updated => "updated",
             Change::Died => "died",
+            Change::Exited => "exited",
             Change::Gone => "gone",
         }
     }
@@ -150,11 +168,11 @@ fn differences(
     let died = container
         .death
         .as_ref()
-        .map(|death| death_of(life, death, moment));
+        .map(|death| (death.change(), death_of(life, death, moment)));
     [
         renamed.map(|line| (Change::Renamed, line)),
         updated.map(|line| (Change::Updated, line)),
-        died.map(|line| (Change::Died, line)),
+        died,
     ]
     .into_iter()
     .flatten()
@@ -192,7 +210,7 @@ fn unexpected(
             lines.extend(
                 death
                     .iter()
-                    .map(|death| (Change::Died, death_of(life, death, moment))),
+                    .map(|death| (death.change(), death_of(life, death, moment))),
             );
             lines
         }
@@ -201,7 +219,7 @@ fn unexpected(
 
 fn death_of(life: &Record, death: &Death, moment: &Moment<'_>) -> Record {
     let at = death.at.as_deref().unwrap_or(moment.now);
-    ending(&life.id, Outcome::Crash, at, death.exit_code)
+    ending(&life.id, death.outcome(), at, death.exit_code)
 }
 
 fn ending(id: &str, outcome: Outcome, at: &str, exit_code: Option<i32>) -> Record {
@@ -262,6 +280,7 @@ mod tests {
         dead.death = Some(Death {
             at: Some("then".into()),
             exit_code: Some(3),
+            signal: None,
         });
         let mut named = shown("e", "agent_e");
         named.is_tagged = false;
@@ -329,5 +348,24 @@ mod tests {
                 .iter()
                 .all(|(_, l)| l.outcome == Some(Outcome::Crash))
         );
+    }
+    #[test]
+    fn exit_status_zero_is_recorded_as_exited() {
+        let mut left = shown("a", "x");
+        left.death = Some(Death {
+            exit_code: Some(0),
+            ..Death::default()
+        });
+        let lines = plan(&[life("a", "x")], &[left.clone()], ended, &MOMENT);
+        let [(change, line)] = lines.as_slice() else {
+            panic!("{lines:?}");
+        };
+        assert_eq!(*change, Change::Exited);
+        assert_eq!(line.outcome, Some(Outcome::Exited));
+        assert_eq!(line.exit_code, Some(0));
+        // tmux lost the status: nothing proves that it left by itself.
+        left.death = Some(Death::default());
+        let lines = plan(&[life("a", "x")], &[left], ended, &MOMENT);
+        assert_eq!(lines[0].1.outcome, Some(Outcome::Crash));
     }
 }

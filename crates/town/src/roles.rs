@@ -2,7 +2,7 @@
 
 use crate::{Result, Town, files};
 use gt_core::overlay::{Layer, Overlaid};
-use gt_core::role::RoleConfig;
+use gt_core::role::{OnExit, RoleConfig};
 use gt_core::{Identity, Problem, Role};
 use std::path::PathBuf;
 
@@ -19,6 +19,14 @@ pub fn resolve(town: &Town, role: Role, rig: Option<&str>) -> Result<Overlaid<Ro
         .map(|(source, text)| Layer { source, text })
         .collect();
     role.resolve(&layers)
+}
+
+/// The role's setting for clean exits of the agent with this address. An agent or a role that
+/// cannot be read is not started again.
+pub(crate) fn on_exit(town: &Town, address: &str) -> OnExit {
+    let identity = Identity::from_address(address, town.registry());
+    let role = identity.and_then(|agent| resolve(town, agent.role(), agent.rig()).ok());
+    role.map_or(OnExit::Stop, |role| role.value.start.on_exit)
 }
 
 fn override_paths(town: &Town, role: Role, rig: Option<&str>) -> Vec<PathBuf> {

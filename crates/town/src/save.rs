@@ -21,7 +21,7 @@ pub use store::{Entry, Save, find, find_with, list};
 use crate::containers::tmux_problem;
 use crate::lock::FileLock;
 use crate::sessions::{Query, Sessions, timestamp};
-use crate::{Result, Town, callback, tmux_hooks};
+use crate::{Result, Town, callback, roles, tmux_hooks};
 use gt_core::record::{Record, Status};
 use gt_core::save::{self as core, Header, Saved, VERSION};
 use gt_tmux::{Command, ErrorKind};
@@ -70,7 +70,16 @@ pub fn save(town: &Town, automatic: bool) -> Result<Option<Made>> {
     let not_before = timestamp(Some(now - LOST_FOR_GOOD_SECONDS));
     let last = |agent: &str| last_life(&sessions, agent).ok().flatten();
     let since = timestamp(Some(server.started));
-    let lost = core::carried(before, &containers, server, &since, &not_before, last);
+    let on_exit = |agent: &str| roles::on_exit(town, agent);
+    let lost = core::carried(
+        before,
+        &containers,
+        server,
+        &since,
+        &not_before,
+        last,
+        on_exit,
+    );
     containers.extend(lost);
     let header = Header {
         version: VERSION,

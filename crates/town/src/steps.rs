@@ -80,12 +80,11 @@ fn change(
         .map_err(|error| Problem::failed("cannot write a step").caused_by(error))?;
     line.push(b'\n');
     lines.append(&line, Durability::OnDisk)?;
-    // The one that is being worked on; after the last, the last.
+    // The one that is being worked on; an empty one says that there is none.
     let current = steps.iter().rev().find(|step| step.completed_at.is_none());
-    let current = current.unwrap_or(&step);
-    let reference = current.reference.as_ref().unwrap_or(&current.name);
+    let reference = current.map(|step| step.reference.as_ref().unwrap_or(&step.name));
     sessions.record(&[Record {
-        step_ref: Some(reference.clone()),
+        step_ref: Some(reference.cloned().unwrap_or_default()),
         ..Record::about(life.id.clone())
     }])?;
     let event = town

@@ -15,7 +15,7 @@ use crate::lock::FileLock;
 use crate::processes::{self, Handle};
 use crate::queue::Queue;
 use crate::sessions::{End, Sessions};
-use crate::{Result, Town, epilogue, harnesses, inject, monitor, pidfile, save, windows};
+use crate::{Result, Town, epilogue, harnesses, inject, monitor, pidfile, save, task, windows};
 use gt_core::harness::Preset;
 use gt_core::process::Table;
 use gt_core::record::{Outcome, Record};
@@ -195,7 +195,7 @@ fn end(town: &Town, victims: &[Container], options: StopOptions) -> Result<Vec<S
     remove_containers(town, victims)?;
     // One that stays for the user's panes has lost its tags.
     monitor::tell(town);
-    // Once more: whoever looked meanwhile may have taken it for one that lives.
+    // Written only where it is not: whoever looked meanwhile may have taken it for one that lives.
     remember(town, victims, options.outcome)?;
     for container in victims {
         // A file that stays only makes the next `gt doctor` look at it.
@@ -205,29 +205,68 @@ fn end(town: &Town, victims: &[Container], options: StopOptions) -> Result<Vec<S
     Ok(stopped)
 }
 
-/// Writes the ends of these lives into the journal: as is known, stopped by somebody, or
-/// dead before.
+/// Writes the ends of these sessions into the journal, where it does not say the same already.
 fn remember(town: &Town, victims: &[Container], known: Option<Outcome>) -> Result<()> {
-    let lines: Vec<Record> = victims
+    let lines: Vec<(Certainty, Record)> = victims
         .iter()
-        .filter_map(|container| {
-            let pane = container.pane();
-            let end = match (known, pane.dead || container.lost_agent_pane()) {
-                (Some(outcome), _) => End::of(outcome),
-                (None, true) => End {
-                    outcome: Outcome::Crash,
-                    at: pane.died_at,
-                    exit_code: pane.exit_status,
-                },
-                (None, false) => End::of(Outcome::Killed),
-            };
-            Some(Sessions::ending(container.life()?.to_string(), end))
-        })
+        .filter_map(|container| ending(town, container, known))
         .collect();
     if lines.is_empty() {
         return Ok(());
     }
-    Sessions::of(town).record(&lines)
+    let is_news = |certainty, session: Option<&Record>| {
+        let written = session.and_then(|session| session.outcome);
+        match certainty {
+            Certainty::Seen => written.is_none(),
+            Certainty::Decided(outcome) => written != Some(outcome),
+        }
+    };
+    Sessions::of(town).record_where(lines, is_news).map(drop)
+}
+
+/// Whether an outcome is decided by this stop, or was only seen: then an earlier line of the
+/// journal knows better.
+#[derive(Clone, Copy)]
+enum Certainty {
+    Decided(Outcome),
+    Seen,
+}
+
+/// The line that ends a session: with the outcome that is known, with that of its process if
+/// this ended before, as done if its task is finished, and else as stopped by the caller.
+fn ending(
+    town: &Town,
+    container: &Container,
+    known: Option<Outcome>,
+) -> Option<(Certainty, Record)> {
+    let id = container.life()?.to_string();
+    let pane = container.pane();
+    let is_gone = container.lost_agent_pane();
+    if known.is_none() && (pane.dead || is_gone) {
+        let by_process = Outcome::of_process(pane.exit_status, pane.exit_signal);
+        let end = End {
+            outcome: if is_gone { Outcome::Crash } else { by_process },
+            at: pane.died_at,
+            exit_code: pane.exit_status,
+        };
+        return Some((Certainty::Seen, Sessions::ending(id, end)));
+    }
+    let is_finished = || {
+        container
+            .identity()
+            .is_some_and(|a| task::is_finished(town, a))
+    };
+    let outcome = match known {
+        Some(outcome) => outcome,
+        None if is_finished() => Outcome::Done,
+        None => Outcome::Stopped,
+    };
+    let by_caller = outcome == Outcome::Stopped;
+    let line = Record {
+        ended_by: by_caller.then(|| town.caller().as_str().to_owned()),
+        ..Sessions::ending(id, End::of(outcome))
+    };
+    Some((Certainty::Decided(outcome), line))
 }
 
 /// Ends every process of these containers' agents, without asking and without

@@ -116,7 +116,8 @@ fn tell_of_deaths(town: &Town, containers: &[Container], lines: &[(Change, Recor
     for (change, line) in lines {
         let mut all = containers.iter();
         let is_it = |container: &&Container| container.pane().tag_session == line.id;
-        let Some(container) = all.find(is_it).filter(|_| *change == Change::Died) else {
+        let has_ended = matches!(change, Change::Died | Change::Exited);
+        let Some(container) = all.find(is_it).filter(|_| has_ended) else {
             continue;
         };
         let report = container.state(None);
@@ -195,7 +196,7 @@ fn settle_leftovers(town: &Town, sessions: &Sessions) -> Result<()> {
 fn is_news(change: Change, now: Option<&Record>) -> bool {
     match (change, now) {
         (Change::Found | Change::Adopted, Some(_)) => false,
-        (Change::Died | Change::Gone, Some(life)) => life.outcome.is_none(),
+        (Change::Died | Change::Exited | Change::Gone, Some(life)) => life.outcome.is_none(),
         (Change::Revived, Some(life)) => life.outcome.is_some(),
         _ => true,
     }
@@ -235,7 +236,9 @@ fn shown(container: &Container, socket: &str) -> Option<Shown> {
         is_tagged,
         death: (pane.dead || container.lost_agent_pane()).then(|| Death {
             at: pane.died_at.map(|at| timestamp(Some(at))),
-            exit_code: pane.exit_status,
+            // Of a pane that is gone nothing is known.
+            exit_code: pane.exit_status.filter(|_| pane.dead),
+            signal: pane.exit_signal.filter(|_| pane.dead),
         }),
         life: Record {
             tmux_session: Some(container.name().to_owned()),

@@ -55,7 +55,7 @@ use gt_core::event::Event;
 use gt_core::project::Project;
 use gt_core::session::SessionId;
 use gt_core::startup::Conversation;
-use gt_core::work::{Item, WorkId};
+use gt_core::work::{Item, Status, WorkId};
 use gt_core::{Identity, Problem, Role};
 use gt_tmux::{Command, SessionName};
 use order::Order;
@@ -72,6 +72,16 @@ pub const FAULT_POINTS: &[&str] = &[
     "task.started",
     "task.windows",
 ];
+
+/// Whether this is the agent of a task whose item is closed.
+pub(crate) fn is_finished(town: &Town, agent: &Identity) -> bool {
+    if agent.role() != Role::Task {
+        return false;
+    }
+    let id: Option<WorkId> = agent.short_name().parse().ok();
+    let item = id.and_then(|id| Work::of(town).get(&id).ok());
+    item.is_some_and(|item| item.status == Status::Closed)
+}
 
 /// Tags of a task's container, beside those of every agent.
 pub(crate) mod tags {

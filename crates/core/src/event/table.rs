@@ -40,7 +40,7 @@ use Visibility::{Audit, Both};
 #[rustfmt::skip]
 pub const KINDS: &[Kind] = &[
     row("session_start", Both, 3, Steady, "{actor} began[ with {harness}][, after {parent_id}]"),
-    row("session_end", Both, 3, Steady, "{actor} ended: {outcome}"),
+    row("session_end", Both, 3, Steady, "{actor} ended: {outcome}[ by {by}]"),
     row("session_death", Both, 30, Flat, "{actor} died[ with exit code {exit_code}]"),
     row("mass_death", Both, 90, Flat, "{count} agents died together: {agents}"),
     row("session_step_started", Both, 3, Steady, "{actor} began the step {step}[ ({ref})][ for {target}]"),

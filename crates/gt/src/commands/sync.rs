@@ -131,7 +131,7 @@ fn document(synced: &Synced, rebuilt: Option<&str>, milliseconds: f64) -> Value 
         "adopted": count(&[Change::Adopted]),
         "renamed": count(&[Change::Renamed]),
         "updated": count(&[Change::Updated, Change::Revived]),
-        "stopped": count(&[Change::Died, Change::Gone]),
+        "stopped": count(&[Change::Died, Change::Exited, Change::Gone]),
         "unchanged": synced.unchanged,
         "ms": (milliseconds * 100.0).round() / 100.0,
         "changes": changes,

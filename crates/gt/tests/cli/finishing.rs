@@ -72,7 +72,7 @@ fn a_polecat_that_is_done_ends_itself_and_leaves_its_worktree() {
         .iter()
         .map(|life| life["outcome"].clone())
         .collect();
-    assert_eq!(outcomes, [json!("killed"), json!("done")]);
+    assert_eq!(outcomes, [json!("stopped"), json!("done")]);
     // Whoever removes it leaves what is to be merged.
     let nuked = env.json(&["polecat", "nuke", "gastown/Toast"]);
     assert_eq!(

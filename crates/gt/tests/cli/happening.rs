@@ -59,7 +59,7 @@ fn lives_and_messages_are_told() {
     assert_eq!(all[1]["actor"], "mayor");
     assert_eq!(all[1]["payload"]["id"], sent["id"]);
     assert_eq!(all[1]["payload"]["delivered"], "agent");
-    assert_eq!(all[2]["payload"]["outcome"], "killed");
+    assert_eq!(all[2]["payload"]["outcome"], "stopped");
     assert_eq!(all[4]["actor"], "gastown/crew/max");
     assert_eq!(all[4]["payload"]["session_id"], lives[1]["id"]);
     assert!(!all[1].to_string().contains("hello"), "{}", all[1]);
@@ -196,6 +196,13 @@ fn an_agent_tells_its_steps() {
     assert_eq!(told[0]["payload"]["session_id"], life);
     assert_eq!(told[0]["actor"], login());
     assert_eq!(told[0]["payload"]["target"], "mayor");
+    // After the last step it is at none.
+    env.gt(&["step", "done", "build"]).ok();
+    for _ in 0..2 {
+        let shown = env.json(&["sessions", "show", life.as_str().unwrap()]);
+        assert_eq!(shown.get("step_ref"), None, "{shown}");
+        env.gt(&["sessions", "rebuild"]).ok();
+    }
 }
 
 #[test]

@@ -50,6 +50,8 @@ mod restored;
 mod saved;
 mod seances;
 mod secrets;
+mod session_chain;
+mod session_ends;
 mod slinging;
 mod states;
 mod stopping;

@@ -39,7 +39,7 @@ fn a_life_is_remembered_from_its_start_to_its_end() {
     env.gt(&["stop", "gastown/max"]).ok();
     let id = life["id"].as_str().unwrap();
     let ended = env.json(&["sessions", "show", &id[..13]]);
-    assert_eq!(ended["outcome"], "killed", "{ended}");
+    assert_eq!(ended["outcome"], "stopped", "{ended}");
     assert_eq!(ended["status"], "stopped");
     assert!(ended["ended_at"].as_str() >= ended["started_at"].as_str());
     env.gt(&["sessions", "show", "ffff"]).fails(3);
@@ -87,7 +87,7 @@ fn lives_are_found_by_what_is_known_of_them() {
     assert_eq!(count(&["--rig", "gastown"]), 2);
     assert_eq!(count(&["--role", "mayor"]), 1);
     assert_eq!(count(&["--status", "running"]), 2);
-    assert_eq!(count(&["--outcome", "killed"]), 1);
+    assert_eq!(count(&["--outcome", "stopped"]), 1);
     assert_eq!(count(&["--harness", "demo", "--limit", "1"]), 1);
     assert_eq!(count(&["--since", "1h", "--rig", "gastown"]), 2);
     assert_eq!(count(&["--until", "1h"]), 0);
@@ -135,7 +135,7 @@ fn a_damaged_index_or_journal_loses_nothing_else() {
     assert_eq!(answer["skipped_lines"], json!([1]), "{answer}");
     assert!(rebuilt.stderr.contains("line 1"), "{}", rebuilt.stderr);
     env.gt(&["stop", "deacon"]).ok();
-    assert_eq!(lives(&env, &["--outcome", "killed"]).len(), 1);
+    assert_eq!(lives(&env, &["--outcome", "stopped"]).len(), 1);
     assert_eq!(lives(&env, &[]).len(), 2);
 }
 
@@ -159,7 +159,7 @@ fn many_at_once_lose_no_life() {
     });
     let all = lives(&env, &[]);
     assert_eq!(all.len(), 30);
-    assert!(all.iter().all(|life| life["outcome"] == "killed"));
+    assert!(all.iter().all(|life| life["outcome"] == "stopped"));
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn lives_are_added_up() {
     let by_agent = env.json(&["sessions", "stats"]);
     assert_eq!(by_agent[0]["agent"], "gastown/crew/max", "{by_agent}");
     assert_eq!(by_agent[0]["lives"], 2);
-    assert_eq!(by_agent[0]["outcomes"]["killed"], 2);
+    assert_eq!(by_agent[0]["outcomes"]["stopped"], 2);
     assert_eq!(by_agent[0]["running"], 0);
     let by_rig = env.json(&["sessions", "stats", "--by", "rig"]);
     assert_eq!(by_rig[0]["lives"], 3, "{by_rig}");

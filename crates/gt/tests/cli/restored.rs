@@ -252,7 +252,7 @@ fn who_was_stopped_stays_so_unless_named() {
     assert_eq!(
         reasons,
         [
-            ("leave", "was ended since (killed)"),
+            ("leave", "was ended since (stopped)"),
             ("leave", "had ended before the save"),
             ("restore", "is missing"),
             ("restore", "is missing"),
@@ -651,8 +651,8 @@ fn who_was_removed_stays_so_and_holds_up_nobody() {
             .unwrap()
             .to_owned()
     };
-    assert_eq!(reason("agent/solo"), "was ended since (killed)");
-    assert_eq!(reason("gastown/crew/bob"), "was ended since (killed)");
+    assert_eq!(reason("agent/solo"), "was ended since (stopped)");
+    assert_eq!(reason("gastown/crew/bob"), "was ended since (stopped)");
     assert_eq!(reason("gastown/crew/eve"), "was removed");
     assert_eq!(env.running(), ["gastown/crew/max"]);
     env.gt(&["restore", "--agent", "gastown/crew/eve"]).fails(3);

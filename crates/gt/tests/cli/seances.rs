@@ -40,7 +40,7 @@ fn a_fork_is_asked_and_the_original_stays() {
         ("role", json!("crew")),
         ("rig", json!("gastown")),
         ("harness", json!("demo")),
-        ("outcome", json!("killed")),
+        ("outcome", json!("stopped")),
         ("conversation", life["id"].clone()),
         ("can_talk", json!(true)),
         ("account", Value::Null),

@@ -160,7 +160,7 @@ fn twenty_processes_at_once_for_half_a_minute_lose_nothing() {
                         env.gt(&["sessions", "stats"]).ok();
                         env.gt(&["stop", &target, "--force"]).ok();
                         let ended = env.gt(&["sessions", "show", id, "--json"]).ok().json();
-                        assert_eq!(ended["outcome"], "killed", "{ended}");
+                        assert_eq!(ended["outcome"], "stopped", "{ended}");
                         rounds += 1;
                     }
                     rounds
@@ -175,7 +175,7 @@ fn twenty_processes_at_once_for_half_a_minute_lose_nothing() {
     assert!(rounds >= 20, "{rounds}");
     let all = lives(&env, &["--limit", "100000"]);
     assert_eq!(all.len(), rounds);
-    assert!(all.iter().all(|life| life["outcome"] == "killed"));
+    assert!(all.iter().all(|life| life["outcome"] == "stopped"));
     env.gt(&["sync"]).ok();
     let (shown, running) = shown_and_remembered(&env);
     assert_eq!((shown.len(), running.len()), (0, 0));
@@ -267,7 +267,7 @@ fn an_index_that_lost_some_of_its_pages_is_made_anew_by_the_question() {
     fs::write(&database, bytes).unwrap();
     assert_eq!(lives(&env, &[]), before);
     env.gt(&["stop", "mayor"]).ok();
-    assert_eq!(lives(&env, &["--outcome", "killed"]).len(), 2);
+    assert_eq!(lives(&env, &["--outcome", "stopped"]).len(), 2);
 }
 
 #[test]

@@ -235,7 +235,7 @@ fn a_transcript_that_is_damaged_or_missing_does_no_harm() {
     env.gt(&["stop", "mayor"]).ok();
     env.gt(&["sync"]).ok();
     let life = newest(&env);
-    assert_eq!((&life["id"], &life["outcome"]), (&id, &json!("killed")));
+    assert_eq!((&life["id"], &life["outcome"]), (&id, &json!("stopped")));
     env.gt(&["start", "mayor", "--no-prompt"]).ok();
 }
 
@@ -267,7 +267,7 @@ fn a_look_at_the_archive_brings_nothing_back_into_the_journal() {
     let life = show(&env, &id);
     assert_eq!(
         (&life["agent"], &life["outcome"]),
-        (&json!("mayor"), &json!("killed"))
+        (&json!("mayor"), &json!("stopped"))
     );
     let journal = fs::read_to_string(env.town().join(".sessions/index.jsonl")).unwrap();
     assert!(!journal.contains(id.as_str().unwrap()), "{journal}");

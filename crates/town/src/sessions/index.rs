@@ -411,6 +411,7 @@ pub(super) fn by_id(db: &Connection, id: &str) -> Result<Option<Record>, rusqlit
         .query_row([id], |row| row.get::<_, String>(0))
         .optional()
         .map(|text| text.and_then(|text| serde_json::from_str(&text).ok()))
+        .map(|life: Option<Record>| life.map(Record::without_cleared))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use gt_core::event::Event;
 use gt_core::record::{Outcome, Record};
 use gt_core::state::Source;
 use serde_json::Value;
+use std::collections::HashSet;
 
 /// From so many deaths together on they are one event more.
 const MASS: usize = 3;
@@ -45,9 +46,14 @@ pub(super) fn tell_of_deaths(events: &[Event]) -> bool {
     events.iter().any(|event| event.kind == DEATH)
 }
 
-/// The event that many died together, from all recent ones. It is told once.
+/// The event that many agents died together, from all recent ones. It is told once. An agent
+/// counts once, and only if it had come up: a start that failed is no death of a running agent.
 pub(super) fn mass_death(recent: &[Event]) -> Option<Event> {
-    let deaths: Vec<&Event> = recent.iter().filter(|event| event.kind == DEATH).collect();
+    let mut seen = HashSet::new();
+    let had_run = |event: &&Event| event.payload.get("failed_start") != Some(&Value::Bool(true));
+    let mut deaths: Vec<&Event> = recent.iter().filter(|event| event.kind == DEATH).collect();
+    deaths.retain(had_run);
+    deaths.retain(|death| seen.insert(death.actor.as_str()));
     let is_told = recent.iter().any(|event| event.kind == MASS_DEATH);
     if is_told || deaths.len() < MASS {
         return None;
@@ -77,15 +83,20 @@ fn started(life: &Record) -> Event {
 fn ended(life: &Record, outcome: Outcome) -> Event {
     let kind = match outcome {
         Outcome::Crash => DEATH,
-        Outcome::Handoff | Outcome::Done | Outcome::Killed => "session_end",
+        Outcome::Handoff | Outcome::Done | Outcome::Killed | Outcome::Exited | Outcome::Stopped => {
+            "session_end"
+        }
     };
     // Who ends it knows that; otherwise the process has told.
-    let source = match outcome == Outcome::Crash || life.exit_code.is_some() {
+    let by_process = matches!(outcome, Outcome::Crash | Outcome::Exited);
+    let source = match by_process || life.exit_code.is_some() {
         true => Source::Process,
         false => Source::Gt,
     };
     about(Event::new(kind, actor(life)), life)
         .with("outcome", outcome.word())
+        .with("by", life.ended_by.clone())
+        .with("failed_start", life.failed_start)
         .with("exit_code", life.exit_code)
         .with("ended_at", life.ended_at.clone())
         .with("child_id", life.child_id.clone())
@@ -158,5 +169,43 @@ mod tests {
         );
         recent.push(mass);
         assert_eq!(mass_death(&recent), None, "it has been told");
+    }
+
+    #[test]
+    fn deaths_of_one_agent_and_failed_starts_are_no_mass_death() {
+        let died = |id: &str, agent: &str, failed_start: Option<bool>| {
+            let life = Record {
+                agent: Some(agent.to_owned()),
+                ..life(id)
+            };
+            let line = Record {
+                failed_start,
+                ..end(id, Outcome::Crash)
+            };
+            events(&[line], |_| Some(life.clone())).remove(0)
+        };
+        let of_one = ["a", "b", "c"].map(|id| died(id, "max", None));
+        assert_eq!(mass_death(&of_one), None);
+        let failed = ["a", "b", "c"].map(|id| died(id, id, Some(true)));
+        assert_eq!(mass_death(&failed), None);
+        let of_two = [&of_one[..], &[died("d", "amy", None)]].concat();
+        assert_eq!(mass_death(&of_two), None);
+        let of_three = [&of_two[..], &[died("e", "bob", None)]].concat();
+        let mass = mass_death(&of_three).unwrap();
+        assert_eq!(mass.line(), "3 agents died together: max, amy, bob");
+    }
+
+    #[test]
+    fn a_stop_names_the_caller() {
+        let line = Record {
+            ended_by: Some("ann".to_owned()),
+            ..end("a", Outcome::Stopped)
+        };
+        assert_eq!(
+            told(&[line], &[life("a")]),
+            ["agent/a ended: stopped by ann"]
+        );
+        let exited = end("a", Outcome::Exited);
+        assert_eq!(told(&[exited], &[life("a")]), ["agent/a ended: exited"]);
     }
 }

@@ -4,7 +4,7 @@ use super::index::{Broken, Index};
 use super::query::conditions;
 use super::{Query, Sessions};
 use crate::{Result, Town, usage};
-use gt_core::record::{Record, Status};
+use gt_core::record::{Outcome, Record, Status};
 use rusqlite::types::Value;
 use std::collections::HashMap;
 
@@ -63,10 +63,8 @@ pub struct Tally {
     pub key: String,
     pub lives: u64,
     pub running: u64,
-    pub handoff: u64,
-    pub done: u64,
-    pub crash: u64,
-    pub killed: u64,
+    /// How many ended so, in the order of [`Outcome::ALL`].
+    pub outcomes: [u64; Outcome::ALL.len()],
     pub seconds: i64,
     pub tokens: u64,
     pub cost_usd: Option<f64>,
@@ -115,15 +113,16 @@ fn tally(index: &Index, by: By, query: &Query) -> Result<Vec<Tally>, Broken> {
     let (filter, mut values) = conditions(query);
     let order = if by == By::Day { "1" } else { "2 DESC, 1" };
     values.push(Value::from(jiff::Timestamp::now().as_millisecond()));
+    let outcomes = Outcome::ALL.map(|outcome| format!("sum(outcome = '{}')", outcome.word()));
     let text = format!(
-        "SELECT coalesce({}, ''), count(*), sum(status = 'running'), sum(outcome = 'handoff'),
-         sum(outcome = 'done'), sum(outcome = 'crash'), sum(outcome = 'killed'),
+        "SELECT coalesce({}, ''), count(*), sum(status = 'running'),
          sum(max(coalesce(ended, ?{now}) - started, 0)) / 1000,
          sum(iif(status = 'running', 0, tokens)), sum(iif(status = 'running', NULL, cost)),
-         sum(commits)
+         sum(commits), {outcomes}
          FROM lives {filter} GROUP BY 1 ORDER BY {order}",
         by.column(),
         now = values.len(),
+        outcomes = outcomes.join(", "),
     );
     let mut statement = index.db().prepare(&text)?;
     let rows = statement.query_map(rusqlite::params_from_iter(values), |row| {
@@ -131,18 +130,19 @@ fn tally(index: &Index, by: By, query: &Query) -> Result<Vec<Tally>, Broken> {
             row.get::<_, Option<u64>>(place)
                 .map(Option::unwrap_or_default)
         };
+        let mut outcomes = [0; Outcome::ALL.len()];
+        for (place, number) in (7..).zip(&mut outcomes) {
+            *number = count(place)?;
+        }
         Ok(Tally {
             key: row.get(0)?,
             lives: count(1)?,
             running: count(2)?,
-            handoff: count(3)?,
-            done: count(4)?,
-            crash: count(5)?,
-            killed: count(6)?,
-            seconds: row.get::<_, Option<i64>>(7)?.unwrap_or_default(),
-            tokens: count(8)?,
-            cost_usd: row.get(9)?,
-            commits: count(10)?,
+            outcomes,
+            seconds: row.get::<_, Option<i64>>(3)?.unwrap_or_default(),
+            tokens: count(4)?,
+            cost_usd: row.get(5)?,
+            commits: count(6)?,
         })
     })?;
     rows.map(|row| Ok(row?)).collect()

@@ -1,5 +1,6 @@
 //! Which lives are meant: the options that `list`, `find` and `stats` share.
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use gt_core::Problem;
 use gt_core::record::Outcome;
@@ -24,8 +25,8 @@ pub(crate) struct Filter {
     #[arg(long, value_name = "ID")]
     chain: Option<String>,
     /// Only those that ended so
-    #[arg(long, value_enum)]
-    outcome: Option<OutcomeArg>,
+    #[arg(long, value_parser = PossibleValuesParser::new(Outcome::ALL.map(Outcome::word)))]
+    outcome: Option<String>,
     /// Only those that run, or that do not
     #[arg(long, value_enum)]
     status: Option<StatusArg>,
@@ -38,25 +39,6 @@ pub(crate) struct Filter {
     /// Only those that began before
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum OutcomeArg {
-    Handoff,
-    Done,
-    Crash,
-    Killed,
-}
-
-impl OutcomeArg {
-    fn outcome(self) -> Outcome {
-        match self {
-            OutcomeArg::Handoff => Outcome::Handoff,
-            OutcomeArg::Done => Outcome::Done,
-            OutcomeArg::Crash => Outcome::Crash,
-            OutcomeArg::Killed => Outcome::Killed,
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -95,7 +77,7 @@ impl Filter {
             role: self.role.clone(),
             work: self.work.clone(),
             chain,
-            outcome: self.outcome.map(|o| o.outcome().word().to_owned()),
+            outcome: self.outcome.clone(),
             status: self.status.map(|status| status.word().to_owned()),
             harness: self.harness.clone(),
             since: time(&self.since)?,

@@ -6,9 +6,10 @@ use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint, usage};
 use clap::{Args, ValueEnum};
 use gt_core::Problem;
+use gt_core::record::Outcome;
 use gt_town::Town;
 use gt_town::sessions::{By, Sessions, Tally};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// Add up lives, time, tokens and cost, by agent, rig or day
 ///
@@ -78,16 +79,14 @@ pub(super) fn run(
 }
 
 fn document(tally: &Tally, by: By) -> Value {
+    let words = Outcome::ALL.iter().map(|outcome| outcome.word().to_owned());
+    let counts = tally.outcomes.iter().map(|count| json!(count));
+    let outcomes: Map<String, Value> = words.zip(counts).collect();
     output::without_nulls(json!({
         (by.word()): tally.key,
         "lives": tally.lives,
         "running": tally.running,
-        "outcomes": {
-            "handoff": tally.handoff,
-            "done": tally.done,
-            "crash": tally.crash,
-            "killed": tally.killed,
-        },
+        "outcomes": outcomes,
         "seconds": tally.seconds,
         "tokens": tally.tokens,
         "cost_usd": tally.cost_usd,
@@ -100,10 +99,10 @@ fn table(tallies: &[Tally], title: &'static str, bars: Measure) -> Table {
         .iter()
         .map(|tally| bars.of(tally))
         .fold(0.0, f64::max);
-    let mut table = Table::new(&[
-        title, "LIVES", "RUNNING", "HANDOFF", "DONE", "CRASH", "KILLED", "TIME", "TOKENS", "COST",
-        "COMMITS", "",
-    ]);
+    let mut titles = vec![title, "LIVES", "RUNNING"];
+    titles.extend(Outcome::ALL.map(heading));
+    titles.extend(["TIME", "TOKENS", "COST", "COMMITS", ""]);
+    let mut table = Table::new(&titles);
     for tally in tallies {
         let count = |number: u64| {
             Cell::from(match number {
@@ -111,14 +110,13 @@ fn table(tallies: &[Tally], title: &'static str, bars: Measure) -> Table {
                 number => number.to_string(),
             })
         };
-        table.row([
+        let mut row = vec![
             tally.key.clone().into(),
             count(tally.lives),
             count(tally.running),
-            count(tally.handoff),
-            count(tally.done),
-            count(tally.crash),
-            count(tally.killed),
+        ];
+        row.extend(tally.outcomes.map(count));
+        row.extend([
             output::duration(tally.seconds).into(),
             usage::tokens(tally.tokens).into(),
             tally
@@ -129,8 +127,20 @@ fn table(tallies: &[Tally], title: &'static str, bars: Measure) -> Table {
             count(tally.commits),
             bar(bars.of(tally), most).into(),
         ]);
+        table.row(row);
     }
     table
+}
+
+fn heading(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Handoff => "HANDOFF",
+        Outcome::Done => "DONE",
+        Outcome::Crash => "CRASH",
+        Outcome::Killed => "KILLED",
+        Outcome::Exited => "EXITED",
+        Outcome::Stopped => "STOPPED",
+    }
 }
 
 fn title(by: By) -> &'static str {

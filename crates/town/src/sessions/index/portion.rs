@@ -115,8 +115,9 @@ pub(super) fn write(db: &Connection, rows: &[Row], fill: Fill) -> Result<(), Bro
     let mut more = db.prepare_cached(
         "UPDATE records SET record = json_patch(json_remove(record,
              iif(?3 = 'running', '$.outcome', '$.-'), iif(?3 = 'running', '$.ended_at', '$.-'),
-             iif(?3 = 'running', '$.exit_code', '$.-'), iif(?3 = 'running', '$.lost', '$.-'),
-             iif(?3 = 'running', '$.failed_start', '$.-'), iif(?4, '$.usage', '$.-')), ?2)
+             iif(?3 = 'running', '$.exit_code', '$.-'), iif(?3 = 'running', '$.ended_by', '$.-'),
+             iif(?3 = 'running', '$.lost', '$.-'), iif(?3 = 'running', '$.failed_start', '$.-'),
+             iif(?4, '$.usage', '$.-')), ?2)
          WHERE life = ?1",
     )?;
     let mut agents = BTreeSet::new();
