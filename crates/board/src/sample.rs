@@ -120,6 +120,7 @@ fn card(number: usize, has_agent: bool) -> Card {
         merge: number.is_multiple_of(23).then_some(merge::Status::Queued),
         resolver: None,
         lost: false,
+        lost_since: None,
         id,
     }
 }

@@ -226,6 +226,7 @@ pub(crate) fn card(text: &str, title: &str) -> Card {
         merge: None,
         resolver: None,
         lost: false,
+        lost_since: None,
     }
 }
 

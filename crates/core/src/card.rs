@@ -56,6 +56,9 @@ pub struct Card {
     pub resolver: Option<Resolver>,
     /// Its agent is gone, and nobody has ended it.
     pub lost: bool,
+    /// When its session ended, in seconds since the epoch, where the journal knows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost_since: Option<i64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -307,7 +310,7 @@ impl Card {
     /// Since when its agent is in its state, or else the item as it is.
     pub fn since(&self) -> i64 {
         let session = self.session.as_ref().and_then(|session| session.since);
-        session.unwrap_or(self.updated_at)
+        session.or(self.lost_since).unwrap_or(self.updated_at)
     }
 }
 
@@ -361,6 +364,7 @@ mod tests {
             merge: None,
             resolver: None,
             lost: false,
+            lost_since: None,
         }
     }
 

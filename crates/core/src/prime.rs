@@ -50,6 +50,10 @@ pub struct Situation<'a> {
     pub is_left: bool,
     /// How the life before this one ended.
     pub before: Option<Outcome>,
+    /// The life before this one had the same work.
+    pub same_work: bool,
+    /// The life before this one had the same conversation.
+    pub same_conversation: bool,
     pub has_work: bool,
 }
 
@@ -61,6 +65,8 @@ pub fn state(situation: &Situation<'_>) -> State {
         marked,
         is_left,
         before,
+        same_work,
+        same_conversation,
         has_work,
     } = *situation;
     // A handoff may have come no further than its marker, and its life gone on and crashed.
@@ -68,8 +74,10 @@ pub fn state(situation: &Situation<'_>) -> State {
     if is_done && marker.is_some_and(|marker| marker.is_from_before(life)) {
         return State::PostHandoff;
     }
-    let died_at_work = has_work && before == Some(Outcome::Crash);
-    if is_left || died_at_work {
+    let died_at_work = has_work && same_work && before == Some(Outcome::Crash);
+    // A conversation that goes on after a clean exit knows what it was about.
+    let goes_on = same_conversation && before == Some(Outcome::Exited);
+    if (is_left && !goes_on) || died_at_work {
         State::CrashRecovery
     } else if has_work {
         State::Autonomous
@@ -230,13 +238,29 @@ mod tests {
         }
         check(|it| it.marker = Some(&of_mine), State::Normal);
         check(|it| it.before = Some(Outcome::Crash), State::Normal);
-        check(
-            |it| {
-                it.before = Some(Outcome::Crash);
-                it.has_work = true;
-            },
-            State::CrashRecovery,
-        );
+        for (same_work, expected) in [(true, State::CrashRecovery), (false, State::Autonomous)] {
+            check(
+                |it| {
+                    it.before = Some(Outcome::Crash);
+                    it.has_work = true;
+                    it.same_work = same_work;
+                },
+                expected,
+            );
+        }
+        for (same_conversation, expected) in
+            [(true, State::Autonomous), (false, State::CrashRecovery)]
+        {
+            check(
+                |it| {
+                    it.before = Some(Outcome::Exited);
+                    it.has_work = true;
+                    it.is_left = true;
+                    it.same_conversation = same_conversation;
+                },
+                expected,
+            );
+        }
     }
 
     #[test]

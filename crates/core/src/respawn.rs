@@ -1,4 +1,7 @@
-//! When an agent that keeps dying is started again, and when it is given up.
+//! When an agent that keeps dying is started again, in which conversation and with which
+//! prompt, and when it is given up.
+
+use crate::record::{Outcome, Record};
 
 /// After this long without a death an agent counts as well again.
 pub const WELL_AFTER_SECONDS: u64 = 600;
@@ -7,6 +10,9 @@ const FIRST_WAIT_SECONDS: u64 = 3;
 const LONGEST_WAIT_SECONDS: u64 = 300;
 /// More deaths than this, each within [`WELL_AFTER_SECONDS`] of the last, and it is given up.
 const MOST_DEATHS: usize = 8;
+/// A session that was resumed after a crash and crashes again sooner than this did not
+/// survive its conversation.
+const RESUMED_WELL_AFTER_SECONDS: i64 = 60;
 
 /// What to do after a death.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,9 +69,75 @@ pub fn decide(recent: &[u64], over_item: OverItem) -> Decision {
     }
 }
 
+/// Whether the next session resumes the conversation of `ended`, which ended so after so many
+/// seconds. `parent` is the session before it.
+pub fn resumes(
+    ended: &Record,
+    outcome: Outcome,
+    seconds: Option<i64>,
+    parent: Option<&Record>,
+) -> bool {
+    let was_resumed = parent.is_some_and(|parent| {
+        parent.outcome == Some(Outcome::Crash)
+            && parent.harness_session_id.is_some()
+            && parent.harness_session_id == ended.harness_session_id
+    });
+    let died_young = seconds.is_some_and(|lived| lived < RESUMED_WELL_AFTER_SECONDS);
+    outcome != Outcome::Crash || !was_resumed || !died_young
+}
+
+/// The next prompt of a conversation that is resumed after its program has ended. `how` says
+/// how it ended.
+pub fn prompt(outcome: Outcome, how: &str) -> String {
+    match outcome {
+        Outcome::Crash => format!(
+            "Your program crashed ({how}). gt has started it again, in the same conversation. Look at \
+             `git status` and `git log` first: what is there is your own work. Then go on from where you \
+             stopped, without asking. If you had nothing to do, wait for instructions."
+        ),
+        _ => "Your program exited. gt has started it again, in the same conversation. Continue your previous \
+              task. If you had none, wait for instructions."
+            .to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_conversation_is_left_only_when_resuming_it_crashed() {
+        let session = |id: &str, conversation: &str| Record {
+            outcome: Some(Outcome::Crash),
+            harness_session_id: Some(conversation.to_owned()),
+            ..Record::about(id)
+        };
+        let ended = session("b", "c");
+        let check = |parent: Option<&Record>, outcome, seconds, expected| {
+            let resumed = resumes(&ended, outcome, seconds, parent);
+            assert_eq!(resumed, expected, "{parent:?} {outcome:?} {seconds:?}");
+        };
+        let same = session("a", "c");
+        check(None, Outcome::Crash, Some(1), true);
+        check(Some(&same), Outcome::Crash, Some(1), false);
+        check(Some(&same), Outcome::Crash, Some(60), true);
+        check(Some(&same), Outcome::Crash, None, true);
+        check(Some(&same), Outcome::Exited, Some(1), true);
+        check(Some(&session("a", "other")), Outcome::Crash, Some(1), true);
+        let left = Record {
+            outcome: Some(Outcome::Exited),
+            ..same.clone()
+        };
+        check(Some(&left), Outcome::Crash, Some(1), true);
+    }
+
+    #[test]
+    fn a_clean_exit_is_not_called_a_crash() {
+        assert!(
+            prompt(Outcome::Crash, "killed by signal 9").contains("crashed (killed by signal 9)")
+        );
+        assert!(!prompt(Outcome::Exited, "exit status 0").contains("crash"));
+    }
 
     #[test]
     fn waits_double_and_end() {

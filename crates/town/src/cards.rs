@@ -8,6 +8,7 @@
 mod aside;
 mod detail;
 mod lost;
+mod spent;
 
 pub use detail::{events_of, lives_of};
 
@@ -26,6 +27,7 @@ use gt_core::work::{Item, WorkId};
 use gt_tmux::PaneId;
 use jiff::{SignedDuration, Timestamp};
 use lost::Lost;
+use spent::Spent;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
@@ -39,6 +41,7 @@ pub struct Gatherer {
     places: aside::Places,
     presets: Presets,
     lost: Lost,
+    spent: Spent,
 }
 
 /// Cards as they are known now.
@@ -106,18 +109,27 @@ impl Gatherer {
             card.background = container.map_or_else(Vec::new, background::beside);
             card.resolver = seen.and_then(|seen| Some(seen.resolver.clone()?.into()));
             card.holder = agent.and_then(|(agent, _)| holder(town, &item.id, agent));
-            card.lost = match agent {
+            let loss = match agent {
                 Some((agent, None)) if card.is_worked_on() && card.holder.is_none() => {
-                    self.lost.is(town, agent)
+                    self.lost.of(town, agent)
                 }
-                _ => false,
+                _ => None,
             };
+            card.lost = loss.is_some();
+            card.lost_since = loss.and_then(|loss| loss.at);
             if let Some(aside) = self.aside.get(&item.id) {
                 aside.fill(&mut card);
             }
             cards.push(card);
         }
         self.aside.retain(|id, _| sites.contains_key(id));
+        let has_site = |card: &&mut Card| sites.contains_key(&card.id);
+        let mut gone: Vec<&mut Card> = cards.iter_mut().filter(|card| !has_site(card)).collect();
+        self.spent
+            .read(town, gone.iter().map(|card| card.id.clone()).collect());
+        for card in &mut gone {
+            card.usage = self.spent.of(&card.id);
+        }
         let is_stale = |id: &WorkId, site: &Site| {
             self.aside
                 .get(id)
@@ -316,6 +328,7 @@ fn card(
         merge: merge.map(|merge| merge.status),
         resolver: None,
         lost: false,
+        lost_since: None,
     }
 }
 

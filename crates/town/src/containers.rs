@@ -158,16 +158,18 @@ pub fn list(town: &Town) -> Result<Vec<Container>> {
     if !containers.iter().any(Container::lost_its_status) {
         return Ok(containers);
     }
-    // tmux 3.3 may miss the end of a child, and with it the exit status and the
-    // hook, until another one ends. Give it one, and look again.
-    if town
-        .server()
-        .run(Command::new("run-shell").arg("true"))
-        .is_err()
-    {
-        return Ok(containers);
+    match recover_status(town) {
+        true => read_all(town),
+        false => Ok(containers),
     }
-    read_all(town)
+}
+
+/// Makes tmux look for exit statuses that it has missed: 3.3 may miss the end of a child,
+/// and with it the exit status and the hook, until another one ends. Gives it one.
+fn recover_status(town: &Town) -> bool {
+    town.server()
+        .run(Command::new("run-shell").arg("true"))
+        .is_ok()
 }
 
 fn read_all(town: &Town) -> Result<Vec<Container>> {
@@ -192,7 +194,12 @@ fn read_all(town: &Town) -> Result<Vec<Container>> {
 
 /// Reads one container by its name.
 pub fn find(town: &Town, name: &str) -> Result<Option<Container>> {
-    find_while(town, name, || ())
+    let found = find_while(town, name, || ())?;
+    let has_lost = found.as_ref().is_some_and(Container::lost_its_status);
+    match has_lost && recover_status(town) {
+        true => find_while(town, name, || ()),
+        false => Ok(found),
+    }
 }
 
 fn find_while(town: &Town, name: &str, meanwhile: impl FnOnce()) -> Result<Option<Container>> {

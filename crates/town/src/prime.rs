@@ -18,6 +18,7 @@ use gt_core::handoff::Marker;
 use gt_core::prime::{self, Composed, Reminder, Section, Situation, Source, State};
 use gt_core::record::Record;
 use gt_core::startup::tag;
+use gt_core::work::WorkId;
 use gt_core::{Identity, Problem};
 use gt_tmux::{Batch, Command, SessionName};
 use std::time::{Duration, Instant};
@@ -101,6 +102,16 @@ pub fn gather(town: &Town, agent: &Identity, source: Source) -> Result<Primed> {
         marked: named.and_then(|id| lives.get(id)?.outcome),
         is_left,
         before: before.as_ref().and_then(|before| before.outcome),
+        same_work: before.as_ref().is_some_and(|before| {
+            let now = work.as_ref().map(WorkId::as_str);
+            before.work_unit.as_deref() == now
+        }),
+        same_conversation: before.as_ref().is_some_and(|before| {
+            let now = life
+                .as_ref()
+                .and_then(|life| life.harness_session_id.as_ref());
+            now.is_some() && before.harness_session_id.as_ref() == now
+        }),
         has_work: hooked.is_some(),
     });
     let checkpoint = checkpoint.map(|left| {

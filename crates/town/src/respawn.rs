@@ -1,21 +1,24 @@
-//! Bringing back an agent that died, with growing patience.
+//! Bringing back an agent whose program ended, after growing delays.
 //!
-//! A tmux hook calls `gt respawn` after a death. The deaths are kept as a tag on
+//! A tmux hook calls `gt respawn` when the program ends. The ends are kept as a tag on
 //! the container, so that no process has to remember them; tmux's own timer does
 //! the waiting. A container that was disarmed, stopped or started again
-//! meanwhile is left alone.
+//! meanwhile is left alone, and so is an agent whose role does not want it back after a
+//! clean exit. The conversation is resumed by the code that `gt restore` uses.
 
 use crate::containers::{self, Container, tmux_problem};
 use crate::events::Events;
 use crate::lock::FileLock;
+use crate::restore::{self, Resumable};
 use crate::sessions::{Query, Sessions};
 use crate::start::{self, StartOptions, Started};
 use crate::work::Work;
-use crate::{Result, Town, monitor, roles};
+use crate::{Result, Town, monitor, roles, save};
 use gt_core::Identity;
-use gt_core::record::Outcome as Ended;
+use gt_core::record::{Outcome as Ended, Record};
 use gt_core::respawn::{self, Decision, OverItem};
-use gt_core::startup::tag;
+use gt_core::role::OnExit;
+use gt_core::startup::{Conversation, tag};
 use gt_tmux::{Command, PaneId};
 use std::time::Duration;
 
@@ -27,6 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub enum Outcome {
     /// Nothing to do: it lives, or nobody wants it back.
     LeftAlone,
+    /// Its program left by itself, and its role leaves it at that.
+    Exited,
     /// The next try is in so many seconds.
     Later(u64),
     GaveUp {
@@ -47,13 +52,24 @@ pub fn respawn(town: &Town, container: &str, pane: PaneId, due: bool) -> Result<
     if row.pane != pane || !row.dead || !row.tag_auto_respawn {
         return Ok(Outcome::LeftAlone);
     }
+    let ended = Ended::of_process(row.exit_status, row.exit_signal);
+    if ended == Ended::Exited && roles::on_exit(town, &identity.address()) == OnExit::Stop {
+        // Nothing else may take it for an agent that is to come back.
+        set(town, &found, tag::AUTO_RESPAWN, "")?;
+        save::request(town);
+        return Ok(Outcome::Exited);
+    }
     if !due {
         let now = u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or_default();
         let recent = respawn::recent_deaths(&deaths(&row.tag_deaths), now);
         note_deaths(town, &found, &recent)?;
-        match respawn::decide(&recent, over_item(town, &identity, &found)?) {
+        let over_item = match ended {
+            Ended::Exited => OverItem::default(),
+            _ => over_item(town, &identity, &found)?,
+        };
+        match respawn::decide(&recent, over_item) {
             Decision::GiveUp { deaths } => {
-                let reason = format!("died {deaths} times in a row; not started again");
+                let reason = format!("ended {deaths} times in a row; not started again");
                 give_up(town, &found, &identity, &reason)?;
                 return Ok(Outcome::GaveUp { deaths });
             }
@@ -70,7 +86,9 @@ pub fn respawn(town: &Town, container: &str, pane: PaneId, due: bool) -> Result<
             Decision::After { .. } => {}
         }
     }
+    let how = found.state(None).reason.unwrap_or_default();
     let options = StartOptions {
+        resume_prompt: Some(respawn::prompt(ended, &how)),
         sender: Some("gt".to_owned()),
         auto_respawn: Some(true),
         // One that dies again while it comes up must be counted like any other.
@@ -79,21 +97,82 @@ pub fn respawn(town: &Town, container: &str, pane: PaneId, due: bool) -> Result<
         respawn_of: Some(pane),
         ..first_wishes(town, &found)?
     };
-    let mut started = start::start(town, &identity, &options);
+    let start = || {
+        let conversation = conversation(town, &identity, &found, ended)?;
+        restore::resume_or_begin(town, &conversation, |conversation| {
+            let options = StartOptions {
+                conversation: conversation.clone(),
+                ..options.clone()
+            };
+            start::start(town, &identity, &options)
+        })
+    };
+    let mut started = start();
     if started.as_ref().is_err_and(start::lost_to_another) {
         // Whoever holds the agent may leave it dead, and no other hook will come.
         drop(FileLock::share(&town.lock_path(&identity), PATIENCE)?);
-        started = start::start(town, &identity, &options);
+        started = start();
     }
     match started {
-        Ok(started) => Ok(Outcome::Respawned(Box::new(started))),
+        Ok((mut started, _, warning)) => {
+            started.warnings.extend(warning);
+            Ok(Outcome::Respawned(Box::new(started)))
+        }
         Err(problem) if start::lost_to_another(&problem) => Ok(Outcome::LeftAlone),
         Err(problem) => Err(problem),
     }
 }
 
+/// The conversation that the agent is started in again. One that crashed again right after it
+/// was resumed is left for a new one.
+fn conversation(
+    town: &Town,
+    identity: &Identity,
+    container: &Container,
+    ended: Ended,
+) -> Result<Conversation> {
+    let row = container.pane();
+    let sessions = Sessions::of(town);
+    let last = save::last_that_came_up(&sessions, &identity.address())?;
+    if let Some(last) = last.as_ref().filter(|last| last.id == row.tag_session) {
+        let parent = last.parent_id.as_deref();
+        let known = sessions.known(parent.into_iter())?;
+        let parent = parent.and_then(|parent| known.get(parent));
+        if !respawn::resumes(last, ended, seconds_between(last, row.died_at), parent) {
+            return Ok(Conversation::New);
+        }
+    }
+    let is_neighbour = |other: &Container| {
+        let its = other.pane();
+        other.id() != container.id() && its.tag_harness == row.tag_harness && its.path == row.path
+    };
+    let of_journal = last.and_then(|last| last.harness_session_id);
+    let of_tag = Some(row.tag_harness_session.clone()).filter(|id| !id.is_empty());
+    let id = of_journal.or(of_tag);
+    let ended = Resumable {
+        harness: &row.tag_harness,
+        start: &start_tag(town, container)?,
+        id: id.as_deref(),
+        alone: !containers::list(town)?.iter().any(is_neighbour),
+    };
+    Ok(restore::conversation(town, identity, &ended))
+}
+
+/// How long a session ran that ended then, in seconds.
+fn seconds_between(session: &Record, ended: Option<i64>) -> Option<i64> {
+    let started: jiff::Timestamp = session.started_at.as_deref()?.parse().ok()?;
+    Some(ended? - started.as_second())
+}
+
 /// What the agent was started with: it comes back as it was.
 pub(crate) fn first_wishes(town: &Town, container: &Container) -> Result<StartOptions> {
+    let mut options = StartOptions::from_tag(&start_tag(town, container)?);
+    options.harness = Some(container.pane().tag_harness.clone()).filter(|name| !name.is_empty());
+    Ok(options)
+}
+
+/// The options of the container's start, whatever their length.
+fn start_tag(town: &Town, container: &Container) -> Result<String> {
     let text = town
         .server()
         .run(
@@ -103,9 +182,7 @@ pub(crate) fn first_wishes(town: &Town, container: &Container) -> Result<StartOp
                 .arg(tag::START),
         )
         .map_err(|error| tmux_problem("cannot read the container's tags", error))?;
-    let mut options = StartOptions::from_tag(text.trim_end());
-    options.harness = Some(container.pane().tag_harness.clone()).filter(|name| !name.is_empty());
-    Ok(options)
+    Ok(text.trim_end().to_owned())
 }
 
 fn deaths(tag: &str) -> Vec<u64> {

@@ -16,7 +16,7 @@ use crate::lock::FileLock;
 use crate::save;
 use crate::sessions::{End, Sessions};
 use crate::start::{self, Restored, StartOptions, Started, restored};
-use crate::{Result, Town, harnesses, roles, stop, workspace};
+use crate::{Result, Town, harnesses, roles, stop, task, workspace};
 use gt_core::record::{Outcome, Record};
 use gt_core::save::{self as core, Here, Saved, Verdict};
 use gt_core::startup::Conversation;
@@ -75,7 +75,8 @@ pub fn plan(
             continue;
         }
         let here = here(town, &identity, saved, last.as_ref(), &all)?;
-        let verdict = core::judge(saved, here, last.as_ref(), is_named);
+        let on_exit = roles::on_exit(town, &saved.agent);
+        let verdict = core::judge(saved, here, last.as_ref(), is_named, on_exit);
         if verdict == Verdict::Removed {
             warnings.push(format!("{identity} was removed: its folder is gone"));
         }
@@ -85,7 +86,20 @@ pub fn plan(
         let alone = !source.containers.iter().zip(&folders).any(is_neighbour);
         let came_up = save::last_that_came_up(&sessions, &saved.agent)?;
         intents.push(Intent {
-            conversation: conversation(town, &identity, saved, came_up.as_ref(), alone),
+            // The journal knows best: it was told of every change, also after the save.
+            conversation: conversation(
+                town,
+                &identity,
+                &Resumable {
+                    harness: &saved.harness,
+                    start: &saved.start,
+                    id: came_up
+                        .as_ref()
+                        .and_then(|life| life.harness_session_id.as_deref())
+                        .or(saved.harness_session.as_deref()),
+                    alone,
+                },
+            ),
             identity,
             saved: saved.clone(),
             verdict,
@@ -150,47 +164,73 @@ fn given_folder(given: PathBuf, last: Option<&Record>) -> PathBuf {
     understood.map_or(given, PathBuf::from)
 }
 
-/// Which conversation it goes on with. The journal knows best: it was told of every change,
-/// also after the save. `last` is the newest life that came up.
-fn conversation(
+/// An ended session, as far as its conversation is concerned.
+pub(crate) struct Resumable<'a> {
+    pub(crate) harness: &'a str,
+    /// The options of its start, as the tag holds them.
+    pub(crate) start: &'a str,
+    /// The program's own id of the conversation.
+    pub(crate) id: Option<&'a str>,
+    /// No other agent with this harness works in its folder.
+    pub(crate) alone: bool,
+}
+
+/// The conversation that an agent is started in after this session.
+pub(crate) fn conversation(
     town: &Town,
     identity: &Identity,
-    saved: &Saved,
-    last: Option<&Record>,
-    alone: bool,
+    ended: &Resumable<'_>,
 ) -> Conversation {
     let role = roles::resolve(town, identity.role(), identity.rig());
-    let own_line = StartOptions::from_tag(&saved.start).command.is_some()
+    let own_line = StartOptions::from_tag(ended.start).command.is_some()
         || role.is_ok_and(|role| role.value.session.start_command.is_some());
-    let preset = harnesses::resolve(town, &saved.harness);
+    let preset = harnesses::resolve(town, ended.harness);
     let Some(preset) = preset.ok().filter(|_| !own_line) else {
         return Conversation::New;
     };
-    let of_journal = last.and_then(|life| life.harness_session_id.as_deref());
-    let of_save = saved.harness_session.as_deref();
-    core::conversation(&preset.value, of_journal.or(of_save), alone)
+    core::conversation(&preset.value, ended.id, ended.alone)
 }
 
-/// Brings one container back. An agent program that does not find its conversation any
-/// more begins a new one. Only it can say so, by ending: whatever else fails says nothing
-/// of the conversation, which the next restore goes on with.
-pub fn restore(town: &Town, intent: &Intent, extra_env: &[(String, String)]) -> Result<Back> {
-    match start(town, intent, &intent.last, &intent.conversation, extra_env) {
+/// Starts an agent in this conversation, or in a new one if its program cannot resume this
+/// one. Only the program can say so, by ending: any other failure says nothing of the
+/// conversation. Returns the conversation that it is in, and a warning if that is another.
+pub(crate) fn resume_or_begin<T>(
+    town: &Town,
+    conversation: &Conversation,
+    mut start: impl FnMut(&Conversation) -> Result<T>,
+) -> Result<(T, Conversation, Option<String>)> {
+    match start(conversation) {
         Err(problem)
             if problem.kind() == Kind::Ended
-                && intent.conversation != Conversation::New
+                && *conversation != Conversation::New
                 && !town.around().cancel.is_set() =>
         {
-            // The try was a life too, and the next one comes after it.
-            let last = save::last_life(&Sessions::of(town), &intent.saved.agent)?;
-            let mut back = start(town, intent, &last, &Conversation::New, extra_env)?;
-            back.started.warnings.push(format!(
-                "it could not go on with its conversation and began a new one: {problem}"
-            ));
-            Ok(back)
+            let started = start(&Conversation::New)?;
+            let warning =
+                format!("it could not go on with its conversation and began a new one: {problem}");
+            Ok((started, Conversation::New, Some(warning)))
         }
-        result => result,
+        result => Ok((result?, conversation.clone(), None)),
     }
+}
+
+/// Brings one container back, in its conversation if its program finds that.
+pub fn restore(town: &Town, intent: &Intent, extra_env: &[(String, String)]) -> Result<Back> {
+    let mut last = intent.last.clone();
+    let (mut started, conversation, warning) =
+        resume_or_begin(town, &intent.conversation, |conversation| {
+            let started = start(town, intent, &last, conversation, extra_env);
+            if started.is_err() {
+                // The failed try is a session too, and the next one follows it.
+                last = save::last_life(&Sessions::of(town), &intent.saved.agent)?;
+            }
+            started
+        })?;
+    started.warnings.extend(warning);
+    Ok(Back {
+        started,
+        conversation,
+    })
 }
 
 fn start(
@@ -199,7 +239,7 @@ fn start(
     last: &Option<Record>,
     conversation: &Conversation,
     extra_env: &[(String, String)],
-) -> Result<Back> {
+) -> Result<Started> {
     let saved = &intent.saved;
     let wishes = StartOptions::from_tag(&saved.start);
     let text = |value: &str| Some(value.to_owned()).filter(|value| !value.is_empty());
@@ -226,10 +266,7 @@ fn start(
         }),
         ..wishes
     };
-    Ok(Back {
-        started: start::start(town, &intent.identity, &options)?,
-        conversation: conversation.clone(),
-    })
+    start::start(town, &intent.identity, &options)
 }
 
 /// One restore of a town at a time: the second waits for the first, and then sees what
@@ -252,21 +289,28 @@ pub fn begin(town: &Town, intents: &[Intent]) -> Result<()> {
 
 /// Nobody wants this agent back any more. Where it was lost, nothing but this says so.
 pub fn forget(town: &Town, identity: &Identity) -> Result<()> {
+    let outcome = match task::is_finished(town, identity) {
+        true => Outcome::Done,
+        false => Outcome::Stopped,
+    };
     let sessions = Sessions::of(town);
     let Some(last) = save::last_life(&sessions, &identity.address())? else {
         return Ok(());
     };
     let is_wanted_back = last.lost == Some(true) || last.failed_start == Some(true);
     let line = match last.outcome {
-        None => Sessions::ending(last.id, End::of(Outcome::Killed)),
+        None => Sessions::ending(last.id, End::of(outcome)),
         // It ended when it did.
         Some(Outcome::Crash) if is_wanted_back => Record {
-            outcome: Some(Outcome::Killed),
+            outcome: Some(outcome),
             ..Record::about(last.id)
         },
         Some(_) => return Ok(()),
     };
-    sessions.record(&[line])
+    sessions.record(&[Record {
+        ended_by: (outcome == Outcome::Stopped).then(|| town.caller().as_str().to_owned()),
+        ..line
+    }])
 }
 
 /// A text from a save as it is shown again: its colours and nothing else, and a line that

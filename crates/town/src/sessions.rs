@@ -26,6 +26,7 @@ use crate::{Result, Town};
 use archive::Archive;
 use gt_core::Problem;
 use gt_core::record::{Outcome, Record, Status};
+use gt_core::usage::Usage;
 use index::{Broken, Index, Place, Sources};
 use journal::Journal;
 use std::collections::{HashMap, HashSet};
@@ -217,10 +218,23 @@ impl Sessions {
         self.ask(|index| query::by_prefix(index, &self.archive, prefix))
     }
 
-    /// All lives of a chain, the oldest first: by a life of it, the chain's own id, or
-    /// the work that it was about.
+    /// All lives that worked on an item, by its id, or all of a chain, by any life of it or
+    /// its own id. The oldest first.
     pub fn chain(&self, what: &str) -> Result<Vec<Record>> {
         self.ask(|index| query::chain(index, &self.archive, what))
+    }
+
+    /// What the sessions of each of these items took together. Running sessions count as far
+    /// as the journal knows.
+    pub(crate) fn usage_by_work<'a>(
+        &self,
+        items: impl Iterator<Item = &'a str>,
+    ) -> Result<HashMap<String, Usage>> {
+        let items: Vec<&str> = items.collect();
+        match items.is_empty() {
+            true => Ok(HashMap::new()),
+            false => self.ask(|index| query::usage_by_work(index, &items)),
+        }
     }
 
     /// Gives every life to somebody, the oldest first. A file of the archive that is

@@ -11,6 +11,7 @@ mod await_ready;
 mod beside;
 mod container;
 mod dress;
+mod lineage;
 mod options;
 mod place;
 mod prepared;
@@ -42,6 +43,7 @@ use gt_core::startup::tag;
 use gt_core::state::State;
 use gt_core::{Identity, Problem};
 use gt_tmux::{Batch, Command, PaneId};
+use lineage::Parent;
 use place::{Existing, Place, Previous};
 pub(crate) use prepared::Prepared;
 use restored::Replay;
@@ -110,16 +112,27 @@ fn begin(
     let mut warnings: Vec<String> = Vec::new();
     prepared.wiring = hooks::wire(town, &prepared.preset, prepared.role.handoff.on_compact)?;
     let session = SessionId::new(uuid::Uuid::now_v7());
+    let sessions = Sessions::of(town);
     let restored = options.restored.as_ref().map(Previous::from);
-    let previous = existing.previous.or(restored);
-    let chain = previous.as_ref().map(|before| before.chain.as_str());
+    let mut previous = existing.previous.or(restored);
+    let begin = prepared.record(town, session);
+    let parent = match options.takes_over.is_some() {
+        true => previous.as_ref().map(Parent::from),
+        false => {
+            note_ended(&sessions, previous.as_mut());
+            // Without its parent it is still a session.
+            let found =
+                lineage::parent(&sessions, &begin, &options.conversation, previous.as_ref());
+            found.unwrap_or_else(|_| previous.as_ref().map(Parent::from))
+        }
+    };
+    let begin = Prepared::after(begin, parent.as_ref());
+    let chain = parent.as_ref().map(|parent| parent.chain.as_str());
     let mut plan = prepared.plan(town, session, chain);
     let replay = Replay::prepare(town, &prepared, session, &mut plan.argv)?;
     let is_new = matches!(existing.place, Place::New);
-    let sessions = Sessions::of(town);
     let mut is_recorded = false;
     warnings.extend(prepared.plant_answers(town, &plan));
-    let begin = prepared.record(town, session, previous.as_ref());
     if options.takes_over.is_some() {
         // Written before anything is replaced: a life that hands over is never taken for
         // one that died.
@@ -134,7 +147,13 @@ fn begin(
                 ..Sessions::ending(stray.clone(), End::of(Outcome::Crash))
             }])?;
         }
-        remember(&sessions, begin.clone(), previous.as_ref(), known)?;
+        remember(
+            &sessions,
+            begin.clone(),
+            previous.as_ref(),
+            parent.as_ref(),
+            known,
+        )?;
         is_recorded = true;
         fault::point(town, "handoff.recorded");
     }
@@ -150,7 +169,8 @@ fn begin(
                 note_process(town, &prepared, &made)?;
                 sessions.add_process(made.add_to(Record::about(session.to_string())))?;
             } else {
-                remember(&sessions, made.add_to(begin), previous.as_ref(), None)?;
+                let begin = made.add_to(begin);
+                remember(&sessions, begin, previous.as_ref(), parent.as_ref(), None)?;
                 is_recorded = true;
                 note_process(town, &prepared, &made)?;
             }
@@ -232,29 +252,49 @@ fn settle_apart(town: &Town, previous: Option<&Previous>, leaving: Option<&Leavi
     }
 }
 
-/// Writes into the journal that a life has begun, and that another ended before it.
+/// Looks up whether the end of the replaced session is in the journal already: it is written
+/// once. An index that cannot be read leaves it as it was seen.
+fn note_ended(sessions: &Sessions, previous: Option<&mut Previous>) {
+    let Some(previous) = previous else {
+        return;
+    };
+    let known = sessions.known([previous.id.as_str()].into_iter());
+    let is_ended = known.is_ok_and(|known| {
+        let session = known.get(&previous.id);
+        session.is_some_and(|session| session.outcome.is_some())
+    });
+    previous.is_ended |= is_ended;
+}
+
+/// Writes into the journal that a session has begun, that the one whose place it takes has
+/// ended, and which one it continues.
 fn remember(
     sessions: &Sessions,
     begin: Record,
     previous: Option<&Previous>,
+    parent: Option<&Parent>,
     known: Option<&Record>,
 ) -> Result<()> {
-    let lost = previous.map(|before| {
+    let replaced = previous.filter(|before| !before.is_ended).map(|before| {
         let end = End {
             outcome: before.outcome,
             at: before.died_at,
             exit_code: before.exit_code,
         };
-        let ending = match before.is_ended {
-            true => Record::about(before.id.clone()),
-            false => Sessions::ending(before.id.clone(), end),
-        };
-        Record {
-            child_id: Some(begin.id.clone()),
-            ..ending
-        }
+        Sessions::ending(before.id.clone(), end)
     });
-    let lines: Vec<Record> = lost.into_iter().chain([begin]).collect();
+    let mut lines: Vec<Record> = replaced.into_iter().collect();
+    if let Some(parent) = parent {
+        let child = Record {
+            child_id: Some(begin.id.clone()),
+            ..Record::about(parent.id.clone())
+        };
+        match lines.iter_mut().find(|line| line.id == parent.id) {
+            Some(line) => line.merge(child),
+            None => lines.push(child),
+        }
+    }
+    lines.push(begin);
     match known {
         Some(known) => sessions.record_known(&lines, known),
         None => sessions.record(&lines),

@@ -28,6 +28,7 @@ pub(crate) fn run(args: RespawnArgs, context: &Context) -> Answer {
     let outcome = respawn::respawn(&town, &args.container, pane, args.due)?;
     let word = match &outcome {
         Outcome::LeftAlone => "left-alone",
+        Outcome::Exited => "exited",
         Outcome::Later(_) => "later",
         Outcome::GaveUp { .. } => "gave-up",
         Outcome::Respawned(_) => "respawned",

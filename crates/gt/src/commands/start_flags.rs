@@ -135,6 +135,7 @@ impl StartFlags {
             keep_on_timeout: self.keep_on_timeout,
             keep_container: false,
             respawn_of: None,
+            resume_prompt: None,
             takes_over: None,
             restored: None,
             after_shell: false,

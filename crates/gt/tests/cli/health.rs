@@ -167,7 +167,10 @@ fn an_agent_comes_back_as_it_was_started() {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap();
     let line = String::from_utf8_lossy(&line).into_owned();
     assert!(!line.contains("--dangerously-skip-permissions"), "{line}");
-    assert!(line.contains("Mind the #{gap}."), "{line}");
+    // Its instructions are in the conversation that it goes on with, and kept for a new one.
+    assert!(line.contains("--resume"), "{line}");
+    let wishes = env.format("gt-crew-max", "#{@gt_start}");
+    assert!(wishes.contains("Mind the #{gap}."), "{wishes}");
     let environ = fs::read(format!("/proc/{pid}/environ")).unwrap();
     assert!(
         environ

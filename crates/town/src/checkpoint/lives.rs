@@ -6,9 +6,14 @@ use gt_core::checkpoint::Checkpoint;
 use gt_core::record::Record;
 use std::collections::HashMap;
 
+/// How many failed starts in a row are looked past.
+const MOST_FAILED_STARTS: usize = 20;
+
 /// The lives by which it is told whether a checkpoint was left to one of them.
 pub(crate) struct Lives {
     own: Option<String>,
+    /// The life before it that came up.
+    before: Option<String>,
     known: HashMap<String, Record>,
 }
 
@@ -26,13 +31,26 @@ impl Lives {
         let named = [own, writer, told_to, other].into_iter().flatten();
         let mut lives = Lives {
             own: own.map(str::to_owned),
+            before: None,
             known: sessions.known(named)?,
         };
-        let parent = lives.parent().filter(|id| lives.get(id).is_none());
-        if let Some(parent) = parent.map(str::to_owned) {
-            lives
-                .known
-                .extend(sessions.known([parent.as_str()].into_iter())?);
+        lives.before = lives.parent().map(str::to_owned);
+        // A start that failed has left nothing: the session before it has.
+        for _ in 0..MOST_FAILED_STARTS {
+            let Some(before) = lives.before.clone() else {
+                break;
+            };
+            if lives.get(&before).is_none() {
+                let found = sessions.known([before.as_str()].into_iter())?;
+                lives.known.extend(found);
+            }
+            let failed = lives
+                .get(&before)
+                .filter(|session| session.failed_start == Some(true));
+            match failed.map(|session| session.parent_id.clone()) {
+                Some(earlier) => lives.before = earlier,
+                None => break,
+            }
         }
         Ok(lives)
     }
@@ -43,12 +61,12 @@ impl Lives {
 
     /// The life before this one.
     pub(crate) fn before(&self) -> Option<&Record> {
-        self.get(self.parent()?)
+        self.get(self.before.as_deref()?)
     }
 
     /// Whether they have left it to this life.
     pub(crate) fn have_left(&self, left: &Checkpoint) -> bool {
-        left.is_left_to(self.own.as_deref(), self.parent(), |id| {
+        left.is_left_to(self.own.as_deref(), self.before.as_deref(), |id| {
             self.get(id)?.outcome
         })
     }

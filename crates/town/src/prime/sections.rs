@@ -204,7 +204,8 @@ fn in_flight(primed: &Primed) -> Section {
 fn end_of(life: &Record) -> String {
     let how = match life.outcome {
         Some(Outcome::Crash) => "ended by a crash",
-        Some(Outcome::Killed) => "was stopped",
+        Some(Outcome::Killed | Outcome::Stopped) => "was stopped",
+        Some(Outcome::Exited) => "exited",
         _ => "ended",
     };
     let at = life

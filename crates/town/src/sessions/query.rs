@@ -6,9 +6,10 @@ use super::{hash, not_found};
 use crate::Result;
 use gt_core::Problem;
 use gt_core::record::Record;
+use gt_core::usage::Usage;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What is asked for; everything that is set must fit. Times are RFC 3339, in UTC.
 #[derive(Clone, Debug, Default)]
@@ -105,40 +106,53 @@ pub(super) fn by_prefix(index: &Index, archive: &Archive, prefix: &str) -> Resul
     }
 }
 
-/// All lives of a chain, the oldest first.
+/// All sessions that worked on an item, or all of a chain, the oldest first.
 pub(super) fn chain(index: &Index, archive: &Archive, what: &str) -> Result<Vec<Record>, Broken> {
-    let of_work = records(
-        index.db(),
-        "SELECT record FROM lives JOIN records ON life = lives.rowid
-         WHERE work_unit = ?1 ORDER BY started DESC, id DESC LIMIT 1",
-        [Value::from(what.to_owned())],
-    )?;
-    let life = match of_work.into_iter().next() {
-        Some(life) => life,
-        None => {
-            let old = archived(
-                index,
-                archive,
-                "work_unit = ?1 ORDER BY id DESC LIMIT 1",
-                what,
-            )?;
-            match old.into_iter().next() {
-                Some(life) => life,
-                None => by_prefix(index, archive, what)?,
-            }
-        }
-    };
+    let of_work = all_with(index, archive, "work_unit", what)?;
+    if !of_work.is_empty() {
+        return Ok(of_work);
+    }
+    let life = by_prefix(index, archive, what)?;
     let chain = life.chain_id.as_deref().unwrap_or(&life.id);
-    let mut found = archived(index, archive, "chain_id = ?1", chain)?;
-    found.extend(records(
-        index.db(),
-        "SELECT record FROM lives JOIN records ON life = lives.rowid
-         WHERE chain_id = ?1 ORDER BY started, id",
-        [Value::from(chain.to_owned())],
-    )?);
-    found.sort_by(|a, b| a.started_at.cmp(&b.started_at));
+    let found = all_with(index, archive, "chain_id", chain)?;
     // A life that was taken up by another journal may have no chain.
     Ok(if found.is_empty() { vec![life] } else { found })
+}
+
+/// All sessions with this value in a column that journal and archive have, the oldest first.
+fn all_with(
+    index: &Index,
+    archive: &Archive,
+    column: &'static str,
+    value: &str,
+) -> Result<Vec<Record>, Broken> {
+    let mut found = archived(index, archive, &format!("{column} = ?1"), value)?;
+    let text =
+        format!("SELECT record FROM lives JOIN records ON life = lives.rowid WHERE {column} = ?1");
+    found.extend(records(index.db(), &text, [Value::from(value.to_owned())])?);
+    found.sort_by(|a, b| (&a.started_at, &a.id).cmp(&(&b.started_at, &b.id)));
+    Ok(found)
+}
+
+/// What the sessions of each of these items took together.
+pub(super) fn usage_by_work(
+    index: &Index,
+    items: &[&str],
+) -> Result<HashMap<String, Usage>, Broken> {
+    let mut query = index.db().prepare(
+        "SELECT work_unit, record -> 'usage' FROM lives JOIN records ON life = lives.rowid
+         WHERE work_unit IN (SELECT value FROM json_each(?1)) AND record -> 'usage' IS NOT NULL",
+    )?;
+    let items = serde_json::json!(items).to_string();
+    let rows = query.query_map([items], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let mut sums: HashMap<String, Usage> = HashMap::new();
+    for row in rows {
+        let (item, text): (String, String) = row?;
+        let used: Usage =
+            serde_json::from_str(&text).map_err(|error| Broken::Damaged(error.to_string()))?;
+        *sums.entry(item).or_default() += &used;
+    }
+    Ok(sums)
 }
 
 /// Lives of the archive, by a condition on one value.
@@ -159,7 +173,8 @@ fn archived(
     let mut lives = Vec::new();
     for (file, ids) in files {
         for life in archive.read(&file, &ids)? {
-            lives.extend(serde_json::from_value::<Record>(life).ok());
+            let life = serde_json::from_value::<Record>(life);
+            lives.extend(life.ok().map(Record::without_cleared));
         }
     }
     Ok(lives)
@@ -212,11 +227,16 @@ pub(super) fn each(
     let mut rows = query.query([])?;
     while let Some(row) = rows.next()? {
         let text: String = row.get(0)?;
-        let life =
-            serde_json::from_str(&text).map_err(|error| Broken::Damaged(error.to_string()))?;
-        give(&life)?;
+        give(&life(&text)?)?;
     }
     Ok(())
+}
+
+/// A record as the index holds it.
+fn life(text: &str) -> Result<Record, Broken> {
+    serde_json::from_str(text)
+        .map(Record::without_cleared)
+        .map_err(|error| Broken::Damaged(error.to_string()))
 }
 
 fn records(
@@ -230,7 +250,7 @@ fn records(
     })?;
     rows.map(|row| {
         let text = row?;
-        serde_json::from_str(&text).map_err(|error| Broken::Damaged(error.to_string()))
+        life(&text)
     })
     .collect()
 }

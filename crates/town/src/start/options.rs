@@ -35,6 +35,9 @@ pub struct StartOptions {
     pub instructions: Option<String>,
     #[serde(skip)]
     pub conversation: Conversation,
+    /// The next prompt of a conversation that is resumed, in place of the beacon.
+    #[serde(skip)]
+    pub resume_prompt: Option<String>,
     /// Variables beside the standard ones. They may be secret.
     #[serde(skip)]
     pub extra_env: Vec<(String, String)>,

@@ -65,7 +65,10 @@ impl Previous {
         Some(Previous {
             chain: chain.unwrap_or_else(|| id.clone()),
             id,
-            outcome: Outcome::Crash,
+            outcome: match container.lost_agent_pane() {
+                true => Outcome::Crash,
+                false => Outcome::of_process(row.exit_status, row.exit_signal),
+            },
             died_at: row.died_at,
             exit_code: row.exit_status,
             is_ended: false,

@@ -1,7 +1,7 @@
 //! Everything about a start that is known before tmux is touched.
 
 use super::StartOptions;
-use super::place::Previous;
+use super::lineage::Parent;
 use crate::hooks::{self, Wiring};
 use crate::work::{HandedOver, Work};
 use crate::{
@@ -170,12 +170,7 @@ impl<'a> Prepared<'a> {
     }
 
     /// The line of the journal that begins this life.
-    pub(super) fn record(
-        &self,
-        town: &Town,
-        session: SessionId,
-        before: Option<&Previous>,
-    ) -> Record {
+    pub(super) fn record(&self, town: &Town, session: SessionId) -> Record {
         let identity = self.identity;
         let id = session.to_string();
         let conversation = match &self.options.conversation {
@@ -200,8 +195,7 @@ impl<'a> Prepared<'a> {
             molecule_id: molecule
                 .map(|id| id.to_string())
                 .or_else(|| self.options.molecule.clone()),
-            parent_id: before.map(|before| before.id.clone()),
-            chain_id: Some(before.map_or_else(|| id.clone(), |before| before.chain.clone())),
+            chain_id: Some(id.clone()),
             cwd: Some(self.work_dir.to_string_lossy().into_owned()),
             branch: is_worktree.then(|| self.branch(town)).flatten(),
             harness: Some(self.preset.name.clone()),
@@ -211,6 +205,18 @@ impl<'a> Prepared<'a> {
             status: Some(Status::Running),
             host: Some(host()),
             ..Record::about(id)
+        }
+    }
+
+    /// The line with the session that it continues.
+    pub(super) fn after(begin: Record, parent: Option<&Parent>) -> Record {
+        match parent {
+            Some(parent) => Record {
+                parent_id: Some(parent.id.clone()),
+                chain_id: Some(parent.chain.clone()),
+                ..begin
+            },
+            None => begin,
         }
     }
 
@@ -325,10 +331,14 @@ fn prompt(
     instructions: Option<&str>,
     primes: bool,
 ) -> Option<String> {
+    let goes_on = options.conversation != Conversation::New;
+    if let Some(text) = options.resume_prompt.as_ref().filter(|_| goes_on) {
+        return Some(text.clone());
+    }
     if !role.start.prompt {
         return None;
     }
-    if options.conversation != Conversation::New {
+    if goes_on {
         // One that goes on where it was needs no first words; but one whose life was cut
         // in two must be told to go on.
         if options.takes_over.is_some() {

@@ -11,15 +11,16 @@ use crate::inject::{Submission, Typist};
 use crate::lock::FileLock;
 use crate::nudge::{self, Mode, Order, Outcome};
 use crate::queue::{Phase, Queue};
+use crate::restore::{self, Resumable};
 use crate::sessions::Sessions;
 use crate::start::StartOptions;
-use crate::{Result, Town, harnesses, save, signal};
+use crate::{Result, Town, save, signal};
 use gt_core::nudge::{NotNow, Priority, clean, fingerprint};
 use gt_core::session::SessionId;
 use gt_core::startup::Conversation;
 use gt_core::state::State;
 use gt_core::work::WorkId;
-use gt_core::{Identity, Kind, Problem, shell};
+use gt_core::{Identity, Problem, shell};
 use std::time::Duration;
 
 /// What an agent is told that goes on.
@@ -243,17 +244,13 @@ fn start_again(
     let (town, id) = (site.town, &site.id);
     let before = StartOptions::from_tag(last.start.as_deref().unwrap_or_default());
     let harness = last.harness.clone().or(before.harness.clone());
-    let preset = harness
-        .as_deref()
-        .map(|name| harnesses::resolve(town, name));
-    let preset = preset.and_then(Result::ok).map(|preset| preset.value);
-    let known = last.harness_session_id.as_deref();
-    let conversation = match &preset {
-        Some(preset) if before.command.is_none() => {
-            gt_core::save::conversation(preset, known, true)
-        }
-        _ => Conversation::New,
+    let ended = Resumable {
+        harness: harness.as_deref().unwrap_or_default(),
+        start: last.start.as_deref().unwrap_or_default(),
+        id: last.harness_session_id.as_deref(),
+        alone: true,
     };
+    let conversation = restore::conversation(town, &site.agent, &ended);
     let start = |conversation: &Conversation| {
         let is_new = *conversation == Conversation::New;
         let prompt = options.prompt.clone();
@@ -272,20 +269,8 @@ fn start_again(
         };
         super::start(town, id, &wishes, &mut |_| false)
     };
-    let mut warnings = Vec::new();
-    let mut used = conversation.clone();
-    let started = match start(&conversation) {
-        // Only the program can say that it does not find the conversation, by ending.
-        Err(problem) if problem.kind() == Kind::Ended && conversation != Conversation::New => {
-            warnings.push(format!(
-                "it could not go on with its conversation and began a new one: {problem}"
-            ));
-            used = Conversation::New;
-            start(&used)?
-        }
-        started => started?,
-    };
-    warnings.extend(started.warnings);
+    let (started, used, warning) = restore::resume_or_begin(town, &conversation, start)?;
+    let warnings = warning.into_iter().chain(started.warnings).collect();
     Ok(Resumed {
         id: id.clone(),
         agent: site.agent.clone(),
