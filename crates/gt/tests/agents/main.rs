@@ -14,6 +14,7 @@
 
 mod board;
 mod contract;
+mod ending;
 mod interrupted;
 mod program;
 mod resolver;

@@ -113,7 +113,9 @@ fn clean_exit_of_crew_is_final() {
     assert_eq!(ended["exit_code"], 0, "{ended}");
     assert_eq!(env.agent(MAX)["state"], "exited");
     wait_until("it is not wanted back", PATIENCE, || {
-        (env.format("gt-crew-max", "#{@gt_auto_respawn}") == "").then_some(())
+        env.format("gt-crew-max", "#{@gt_auto_respawn}")
+            .is_empty()
+            .then_some(())
     });
     let told = env.json(&["events", "--type", "session_*"]);
     let types: Vec<&Value> = told
@@ -159,7 +161,9 @@ fn clean_exit_of_an_always_on_role_restarts_in_the_conversation() {
         .ok();
     await_outcome(&env, &second["id"], "exited");
     wait_until("it is not wanted back", PATIENCE, || {
-        (env.format("hq-mayor", "#{@gt_auto_respawn}") == "").then_some(())
+        env.format("hq-mayor", "#{@gt_auto_respawn}")
+            .is_empty()
+            .then_some(())
     });
 }
 

@@ -1,0 +1,141 @@
+//! How a session of a real program ends, and what follows.
+
+use crate::each;
+use crate::stage::{PATIENCE, Stage};
+use gt_model::fingerprint;
+use gt_tmux::testing::wait_until;
+use rustix::process::{Pid, Signal};
+use serde_json::Value;
+use std::time::Duration;
+
+/// The programs whose ends are promised.
+const PROMISED: &[&str] = &["claude", "codex"];
+
+fn promised(what: &str, check: impl Fn(&Stage)) {
+    each(what, |stage| {
+        if PROMISED.contains(&stage.program().harness) {
+            check(stage);
+        }
+    });
+}
+
+/// The sessions of the agent, the newest first.
+fn sessions(stage: &Stage) -> Vec<Value> {
+    let text = stage.ok(&["sessions", "list", "--json"]);
+    serde_json::from_str(&text).unwrap()
+}
+
+#[track_caller]
+fn await_sessions(stage: &Stage, number: usize) -> Vec<Value> {
+    wait_until(&format!("session {number}"), PATIENCE, || {
+        let all = sessions(stage);
+        (all.len() == number && all[0]["status"] == "running").then_some(all)
+    })
+}
+
+#[track_caller]
+fn await_outcome(stage: &Stage, id: &Value, outcome: &str) {
+    wait_until(&format!("the outcome {outcome}"), PATIENCE, || {
+        let all = sessions(stage);
+        let found = all.iter().find(|session| session["id"] == *id);
+        found
+            .is_some_and(|it| it["outcome"] == outcome)
+            .then_some(())
+    });
+}
+
+/// Sends a signal to the process of the agent's pane.
+fn signal(stage: &Stage, signal: Signal) {
+    let pid = stage.tag("pane_pid").parse().unwrap();
+    rustix::process::kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+}
+
+/// Types `/exit` as a person does.
+fn exit(stage: &Stage) {
+    stage.type_by_hand(&["-l", "/exit"]);
+    wait_until("it is in the line", PATIENCE, || {
+        stage.screen().contains("/exit").then_some(())
+    });
+    std::thread::sleep(Duration::from_millis(500)); // the menu of commands opens
+    stage.type_by_hand(&["Enter"]);
+}
+
+/// The model saw these prompts last, in one conversation. An entry that is `None` is any text.
+#[track_caller]
+fn same_conversation(stage: &Stage, prompts: &[Option<&str>]) {
+    let got = stage.wait_history(prompts.len());
+    assert_eq!(got.len(), prompts.len(), "{}", stage.screen());
+    for (print, prompt) in got.iter().zip(prompts) {
+        if let Some(prompt) = prompt {
+            assert_eq!(*print, fingerprint(prompt), "{prompt}\n{}", stage.screen());
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs the real programs: make test-agents"]
+fn respawn_after_a_kill_resumes_the_conversation() {
+    promised("crash", |stage| {
+        stage.start(&["--no-prompt"]);
+        stage.nudge("the first words");
+        stage.arrived(&["the first words".to_owned()]);
+        let first = sessions(stage)[0].clone();
+        signal(stage, Signal::KILL);
+        let all = await_sessions(stage, 2);
+        await_outcome(stage, &first["id"], "crash");
+        assert_eq!(all[0]["parent_id"], first["id"], "{all:?}");
+        stage.wait_prompt("Your program crashed (killed by signal 9)");
+        same_conversation(stage, &[Some("the first words"), None]);
+        stage.nudge("the second words");
+        same_conversation(
+            stage,
+            &[Some("the first words"), None, Some("the second words")],
+        );
+        let last = sessions(stage)[0].clone();
+        assert_eq!(
+            last["harness_session_id"],
+            sessions(stage)[1]["harness_session_id"]
+        );
+        stage.ok(&["stop", "gastown/max"]);
+        stage.nothing_is_left();
+    });
+}
+
+#[test]
+#[ignore = "needs the real programs: make test-agents"]
+fn slash_exit_is_recorded_as_exited() {
+    promised("clean exit", |stage| {
+        stage.start(&["--no-prompt"]);
+        stage.nudge("the first words");
+        stage.arrived(&["the first words".to_owned()]);
+        let first = sessions(stage)[0].clone();
+        exit(stage);
+        await_outcome(stage, &first["id"], "exited");
+        // A crew worker stays so, and its next start is a session of its own.
+        wait_until("it is not wanted back", PATIENCE, || {
+            stage.tag("@gt_auto_respawn").is_empty().then_some(())
+        });
+        assert_eq!(sessions(stage).len(), 1);
+        stage.ok(&["stop", "gastown/max"]);
+
+        // A role that restarts goes on with its conversation, and is not told of a crash.
+        stage.write("gt/roles/crew.toml", "[start]\non_exit = \"restart\"\n");
+        stage.start(&["--no-prompt"]);
+        stage.nudge("the other words");
+        stage.arrived(&["the other words".to_owned()]);
+        let second = sessions(stage)[0].clone();
+        exit(stage);
+        await_sessions(stage, 3);
+        await_outcome(stage, &second["id"], "exited");
+        stage.wait_prompt("Your program exited.");
+        same_conversation(stage, &[Some("the other words"), None]);
+        assert!(
+            stage
+                .requests()
+                .iter()
+                .all(|request| !request.prompt.contains("crashed")),
+        );
+        stage.ok(&["stop", "gastown/max"]);
+        stage.nothing_is_left();
+    });
+}
