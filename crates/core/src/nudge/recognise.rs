@@ -6,6 +6,10 @@
 //! So a screen and a message are compared by their *solid* characters, each of which has a
 //! cell of its own in every terminal. All others only count where a message has no solid one,
 //! and then the screen must show a subsequence of them.
+//!
+//! Claude Code also composes what it gets: a letter and its combining mark become one character.
+//! So a message with marks is compared a second time, without the letters that may have
+//! been composed.
 
 use unicode_width::UnicodeWidthChar;
 
@@ -34,9 +38,50 @@ fn is_solid(c: char) -> bool {
         && c.width().is_some_and(|width| width > 0)
 }
 
-/// The solid characters of a text.
-fn skeleton(text: &str) -> String {
-    text.chars().filter(|c| is_solid(*c)).collect()
+/// How texts are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// As they are.
+    Plain,
+    /// Without letters that a program may have composed with the marks behind them.
+    Composed,
+}
+
+impl Form {
+    /// The forms in which a message may be shown.
+    fn of(message: &str) -> &'static [Form] {
+        match message.chars().any(is_mark) {
+            true => &[Form::Plain, Form::Composed],
+            false => &[Form::Plain],
+        }
+    }
+}
+
+fn is_mark(c: char) -> bool {
+    c.width() == Some(0)
+}
+
+/// Whether the character may stand for a letter and its marks.
+fn is_composed(c: char) -> bool {
+    matches!(c, '\u{c0}'..='\u{24f}' | '\u{370}'..='\u{4ff}' | '\u{1e00}'..='\u{1fff}'
+        | '\u{3041}'..='\u{30ff}' | '\u{ac00}'..='\u{d7a3}')
+}
+
+/// The letters of a text that may have been composed, or may be.
+fn composable(text: &str) -> usize {
+    let next = text.chars().skip(1).map(is_mark).chain([false]);
+    let is_it = |(c, is_marked): &(char, bool)| is_composed(*c) || (*is_marked && is_solid(*c));
+    text.chars().zip(next).filter(is_it).count()
+}
+
+/// The solid characters of a text, in this form.
+fn skeleton(text: &str, form: Form) -> String {
+    let next = text.chars().skip(1).map(is_mark).chain([false]);
+    let counts = |(c, is_marked): &(char, bool)| {
+        is_solid(*c) && (form == Form::Plain || !(*is_marked || is_composed(*c)))
+    };
+    let counting = text.chars().zip(next).filter(counts);
+    counting.map(|(c, _)| c).collect()
 }
 
 /// The other characters of a text, which a terminal may drop. A replacement character stands
@@ -71,15 +116,21 @@ fn is_subsequence(shown: impl Iterator<Item = char>, of: impl Iterator<Item = ch
 /// shows a long one. Programs wrap and scroll, so blanks do not count and the
 /// beginning or the end is enough.
 pub fn is_in_input(input: &str, message: &str) -> bool {
-    if is_paste_of(input, message) {
-        return true;
-    }
-    let (shown, wanted) = (skeleton(input), skeleton(message));
+    is_paste_of(input, message)
+        || Form::of(message)
+            .iter()
+            .any(|form| is_shown_as(input, message, *form))
+}
+
+fn is_shown_as(input: &str, message: &str, form: Form) -> bool {
+    let (shown, wanted) = (skeleton(input, form), skeleton(message, form));
     let count = wanted.chars().count();
     if count <= ENOUGH {
         // Too little to know it by a part: "ok" begins many a line.
-        let shows_any = !shown.is_empty() || soft(input).next().is_some();
-        return shows_any && shown == wanted && is_subsequence(soft(input), soft(message));
+        return !squeeze(input).is_empty()
+            && shown == wanted
+            && (form == Form::Plain || composable(input) <= composable(message))
+            && is_subsequence(soft(input), soft(message));
     }
     let beginning: String = wanted.chars().take(ENOUGH).collect();
     let end: String = wanted.chars().skip(count - ENOUGH).collect();
@@ -107,16 +158,19 @@ pub fn squeeze(text: &str) -> String {
 /// Whether a screen ends with this message at the cursor, where nothing more is
 /// known about the program. Blanks do not count, and the end is enough.
 pub fn ends_with(before_cursor: &str, message: &str) -> bool {
-    let last = |text: &str| -> String {
-        let solid = text.chars().rev().filter(|c| is_solid(*c));
-        solid.take(ENOUGH).collect()
+    let ends_in = |form: &Form| {
+        let last = |text: &str| -> String {
+            let solid = skeleton(text, *form);
+            solid.chars().rev().take(ENOUGH).collect()
+        };
+        let wanted = last(message);
+        !wanted.is_empty() && last(before_cursor).starts_with(&wanted)
     };
-    let wanted = last(message);
-    if wanted.is_empty() {
+    if skeleton(message, Form::Plain).is_empty() {
         let end = before_cursor.trim_end().chars().next_back();
         return end.is_some_and(|end| soft(message).any(|c| c == end));
     }
-    last(before_cursor).starts_with(&wanted)
+    Form::of(message).iter().any(ends_in)
 }
 
 /// How what a program shows for a long paste begins.
@@ -197,6 +251,25 @@ mod tests {
             }
             assert!(is_showable(sent), "{sent:?}");
         }
+    }
+
+    #[test]
+    fn composed_letters_are_recognised() {
+        let marks = |count: usize| "\u{301}".repeat(count);
+        for (message, shown) in [
+            ("e\u{301}".to_owned(), "é".to_owned()),
+            (format!("e{}", marks(30)), format!("é{}", marks(9))),
+            (
+                format!("cafe{} noir", marks(2)),
+                "café\u{301} noir".to_owned(),
+            ),
+            ("か\u{3099}んばって".to_owned(), "がんばって".to_owned()),
+        ] {
+            assert!(is_in_input(&shown, &message), "{shown:?} {message:?}");
+        }
+        assert!(!is_in_input("中国", "日本 e\u{301}"));
+        assert!(!is_in_input("éé", "e\u{301}") && !is_in_input("é", "e"));
+        assert!(!is_in_input("rm é", "e\u{301}"));
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod board;
 mod contract;
 mod ending;
 mod interrupted;
+mod nudging;
 mod program;
 mod resolver;
 mod seance;
