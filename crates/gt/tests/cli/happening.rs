@@ -136,6 +136,9 @@ fn many_deaths_at_once_are_one_event_more() {
 fn a_message_for_an_earlier_life_is_marked_and_still_delivered() {
     let env = TestEnv::with_town();
     env.gt(&["start", "mayor", "--no-prompt"]).ok();
+    // A half-typed line keeps the message in the queue.
+    env.gt(&["keys", "mayor", "--", "half"]).ok();
+    env.wait_screen("mayor", "❯ half");
     env.gt(&["nudge", "mayor", "for you", "--mode", "queue"])
         .ok();
     let listed = env.json(&["nudge", "mayor", "--list"]);
