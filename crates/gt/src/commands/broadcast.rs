@@ -51,6 +51,7 @@ pub(crate) fn run(args: BroadcastArgs, context: &Context) -> Answer {
         .collect();
     let text = one::message(args.message)?;
     let order = args.flags.order(&text, &town, context)?;
+    let is_json = context.json;
     context.catch_interrupts();
     let results: Vec<(Identity, Result<Sent, Problem>)> = std::thread::scope(|scope| {
         let threads: Vec<_> = identities
@@ -58,7 +59,13 @@ pub(crate) fn run(args: BroadcastArgs, context: &Context) -> Answer {
             .map(|identity| {
                 (
                     identity,
-                    scope.spawn(|| nudge::send(&town, identity, &order)),
+                    scope.spawn(|| {
+                        nudge::send_telling(&town, identity, &order, &|reason| {
+                            if !is_json {
+                                output::note(one::waiting(identity, &order, reason));
+                            }
+                        })
+                    }),
                 )
             })
             .collect();

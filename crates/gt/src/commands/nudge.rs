@@ -118,15 +118,8 @@ fn send(
     context: &Context,
 ) -> Result<Sent, Problem> {
     let spinner: Mutex<Option<Progress>> = Mutex::new(None);
-    let limit = order.patience.as_secs_f64();
     let sent = nudge::send_telling(town, identity, order, &|reason| {
-        let words = match reason {
-            NotNow::Locked => format!("Waiting: another message is being typed to {identity}."),
-            _ => format!(
-                "Waiting up to {limit} s for {identity}: {}.",
-                reason.words()
-            ),
-        };
+        let words = waiting(identity, order, reason);
         match (std::io::stderr().is_terminal(), context.json) {
             (true, _) => {
                 if let Ok(mut spinner) = spinner.lock() {
@@ -142,6 +135,18 @@ fn send(
     });
     drop(spinner);
     sent
+}
+
+/// What a message waits for, as a sentence.
+pub(crate) fn waiting(identity: &Identity, order: &Order<'_>, reason: NotNow) -> String {
+    let limit = order.patience.as_secs_f64();
+    match reason {
+        NotNow::Locked => format!("Waiting: another message is being typed to {identity}."),
+        _ => format!(
+            "Waiting up to {limit} s for {identity}: {}.",
+            reason.words()
+        ),
+    }
 }
 
 impl NudgeFlags {

@@ -334,7 +334,7 @@ impl<'a> Typist<'a> {
         has_pasted: bool,
         patience: Duration,
     ) -> Result<bool> {
-        const REPAINT_BACKGROUND: Duration = Duration::from_secs(60);
+        const REPAINT_BACKGROUND: Duration = Duration::from_secs(300);
         let interval = match has_pasted {
             true => REPAINT_AGAIN,
             false => REPAINT_BACKGROUND,

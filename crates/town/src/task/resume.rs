@@ -143,6 +143,8 @@ pub fn resume(town: &Town, id: &WorkId, options: &ResumeOptions) -> Result<Resum
         Events::of(town).note(vec![event]);
     }
     if again.is_some() {
+        // What waited for the end of the pause; programs without hooks say nothing of it.
+        let _ = signal::wake_delivery_to(town, &container);
         return Ok(resumed);
     }
     let asks = typist.observe()?.dialog;
