@@ -3,8 +3,8 @@
 
 use crate::{Cancel, processes};
 use rustix::process::Signal;
-use std::io;
-use std::process::{Command, Output, Stdio};
+use std::io::{self, Read};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -24,15 +24,15 @@ pub(crate) fn output(
     limits: &Limits<'_>,
 ) -> io::Result<Result<Output, &'static str>> {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = command.spawn()?;
+    let mut child = command.spawn()?;
     let process = processes::hold_one(child.id());
     let began = Instant::now();
     let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || sender.send(child.wait_with_output()));
+    std::thread::spawn(move || sender.send(bounded_output(&mut child)));
     let mut ended: Option<(&'static str, Instant)> = None;
     loop {
         match (receiver.recv_timeout(Duration::from_millis(50)), ended) {
-            (Ok(output), None) => return output.map(Ok),
+            (Ok(output), None) => return output,
             (Ok(_), Some((reason, _))) => return Ok(Err(reason)),
             (Err(RecvTimeoutError::Disconnected), _) => {
                 return Ok(Err("it ended without an answer"));
@@ -59,6 +59,56 @@ pub(crate) fn output(
     }
 }
 
+/// Bytes of standard output that a program may print before it is ended: part of an answer
+/// must not be taken for all of it.
+const MOST_OUTPUT: u64 = 256 * 1024 * 1024;
+/// Bytes that are kept of the beginning and of the end of what it says of errors.
+const MOST_ERRORS: usize = 32 * 1024;
+
+/// Waits for a program that prints into pipes, and reads both of them.
+fn bounded_output(child: &mut Child) -> io::Result<Result<Output, &'static str>> {
+    let errors = child.stderr.take();
+    let errors = std::thread::spawn(move || errors.map_or_else(Vec::new, ends_of));
+    let mut stdout = Vec::new();
+    if let Some(pipe) = child.stdout.take() {
+        pipe.take(MOST_OUTPUT + 1).read_to_end(&mut stdout)?;
+    }
+    let is_too_much = stdout.len() as u64 > MOST_OUTPUT;
+    if is_too_much {
+        // It may have ended by itself: the pipe is closed.
+        let _ = child.kill();
+    }
+    let status = child.wait()?;
+    if is_too_much {
+        return Ok(Err("it printed more than 256 MiB"));
+    }
+    let stderr = errors.join().unwrap_or_default();
+    Ok(Ok(Output {
+        status,
+        stdout,
+        stderr,
+    }))
+}
+
+/// Reads to the end, and returns the beginning and the end.
+fn ends_of(mut pipe: impl Read) -> Vec<u8> {
+    let mut kept = Vec::new();
+    let mut buffer = vec![0; 16 * 1024];
+    let mut is_cut = false;
+    while let Ok(count @ 1..) = pipe.read(&mut buffer) {
+        kept.extend_from_slice(&buffer[..count]);
+        if kept.len() > 2 * MOST_ERRORS {
+            kept.drain(MOST_ERRORS..kept.len() - MOST_ERRORS);
+            is_cut = true;
+        }
+    }
+    if is_cut {
+        let note = *b"\n[part of it is left out]\n";
+        kept.splice(MOST_ERRORS..MOST_ERRORS, note);
+    }
+    kept
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,6 +125,23 @@ mod tests {
         let output = output.unwrap().unwrap();
         assert_eq!(output.stdout, b"out\n");
         assert_eq!(output.status.code(), Some(3));
+    }
+
+    #[test]
+    fn endless_output_ends_the_program() {
+        let ended = output(shell("exec yes"), &Limits::default()).unwrap();
+        assert_eq!(ended.unwrap_err(), "it printed more than 256 MiB");
+    }
+
+    #[test]
+    fn errors_keep_their_beginning_and_their_end() {
+        let script = "echo first >&2; seq 1 100000 >&2; echo last >&2; echo out; exit 3";
+        let output = output(shell(script), &Limits::default()).unwrap().unwrap();
+        assert_eq!(output.stdout, b"out\n");
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(text.len() < 2 * MOST_ERRORS + 100, "{}", text.len());
+        assert!(text.starts_with("first\n1\n") && text.ends_with("100000\nlast\n"));
+        assert!(text.contains("[part of it is left out]"));
     }
 
     #[test]
