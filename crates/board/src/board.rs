@@ -164,7 +164,9 @@ impl Board {
                     item.is_shown = item.foreseen.is_some();
                 }
             }
-            Some(Overlay::InitFailed { is_shown, .. }) => *is_shown = true,
+            Some(Overlay::InitFailed { is_shown, .. } | Overlay::Confirm { is_shown, .. }) => {
+                *is_shown = true;
+            }
             Some(Overlay::Answer { items, .. }) => {
                 for item in items {
                     item.is_shown = item.question.is_some();

@@ -129,6 +129,14 @@ pub(crate) fn go_on(id: &WorkId, title: &str, words: &[String]) -> Draft {
     Draft::new(id, title, &words)
 }
 
+/// A command once more, from the words of the one that has to be confirmed.
+pub(crate) fn confirmed(id: &WorkId, title: &str, words: &[String]) -> Draft {
+    let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let end = words.iter().position(|word| *word == "--");
+    words.insert(end.unwrap_or(words.len()), "--yes");
+    Draft::new(id, title, &words)
+}
+
 /// To an agent that is not the item's own task.
 pub(crate) fn attach_holder(id: &WorkId, agent: &str) -> Draft {
     let words = ["attach", "--", agent];

@@ -10,6 +10,8 @@ pub struct Failure {
     /// The word for its kind, where it has told one.
     pub kind: String,
     pub text: String,
+    /// Its causes one by one; of what has to be confirmed, its steps.
+    pub causes: Vec<String>,
 }
 
 impl<T: Into<String>> From<T> for Failure {
@@ -17,6 +19,7 @@ impl<T: Into<String>> From<T> for Failure {
         Failure {
             kind: String::new(),
             text: text.into(),
+            causes: Vec::new(),
         }
     }
 }

@@ -67,6 +67,8 @@ pub(crate) enum Overlay {
         lines: Vec<String>,
         drafts: Vec<Draft>,
         scroll: usize,
+        /// A frame has shown it: it may come by itself, and keys before that were not for it.
+        is_shown: bool,
     },
     Answer {
         items: Vec<Asked>,

@@ -181,6 +181,19 @@ pub(crate) fn init_failed() -> Failure {
     Failure {
         kind: "init_failed".to_owned(),
         text: "the init command `make` ended with exit code 2\n`gt attach` goes there".to_owned(),
+        causes: Vec::new(),
+    }
+}
+
+/// How the first merge of a rig fails that is not confirmed.
+pub(crate) fn unconfirmed() -> Failure {
+    Failure {
+        kind: "unconfirmed".to_owned(),
+        text: "the first merge in gastown has to be confirmed: …".to_owned(),
+        causes: vec![
+            "merge gt-00bsy with main of gastown".to_owned(),
+            "push it to main of https://example.com/a/repository/whose/name/is/long.git".to_owned(),
+        ],
     }
 }
 

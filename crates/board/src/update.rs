@@ -256,7 +256,20 @@ impl Board {
                 self.toasts.end(order, Tenor::Good, text, now);
             }
             Err(failure) => {
-                let Failure { kind, text } = failure;
+                let Failure { kind, text, causes } = failure;
+                if kind == Kind::Unconfirmed.word() {
+                    let confirmed = command::confirmed(&under_way.item, &title, &under_way.words);
+                    self.to_ask.push_back(Overlay::Confirm {
+                        question: format!("Merge {}? It is the first time here", under_way.item),
+                        lines: causes,
+                        drafts: vec![confirmed],
+                        scroll: 0,
+                        is_shown: false,
+                    });
+                    let text = format!("{title}: it has to be confirmed");
+                    self.toasts.end(order, Tenor::Note, text, now);
+                    return;
+                }
                 if kind == Kind::InitFailed.word() {
                     let go_on = command::go_on(&under_way.item, &title, &under_way.words);
                     self.to_ask.push_back(Overlay::InitFailed {

@@ -18,6 +18,8 @@ pub enum Kind {
     Ended,
     /// An init command of a project failed; the start can go on without it.
     InitFailed,
+    /// A person has to confirm it first, and cannot be asked here.
+    Unconfirmed,
     /// The command line or a given value is not well formed.
     Usage,
     /// What was named does not exist.
@@ -37,7 +39,7 @@ impl Kind {
     pub fn exit_code(self) -> u8 {
         match self {
             Kind::Failed | Kind::Ended | Kind::InitFailed => 1,
-            Kind::Usage => 2,
+            Kind::Usage | Kind::Unconfirmed => 2,
             Kind::NotFound => 3,
             Kind::Conflict | Kind::Running => 4,
             Kind::Environment => 5,
@@ -50,6 +52,7 @@ impl Kind {
         match self {
             Kind::Failed | Kind::Ended => "failed",
             Kind::InitFailed => "init_failed",
+            Kind::Unconfirmed => "unconfirmed",
             Kind::Usage => "usage",
             Kind::NotFound => "not_found",
             Kind::Conflict => "conflict",

@@ -241,6 +241,31 @@ fn whatever_needed_the_init_command_goes_on_by_its_own_command() {
 }
 
 #[test]
+fn the_first_merge_of_a_rig_is_confirmed_in_an_overlay() {
+    for (key, wanted) in [
+        ("y", vec!["run: gt task merge gt-00bsy --json --yes"]),
+        ("n", vec![]),
+    ] {
+        let mut stage = Stage::new(80, 24);
+        stage.board.select(&id("gt-00bsy"));
+        let merge = "run: gt task merge gt-00bsy --json";
+        assert_eq!(commands(&stage.press(" m")), [merge]);
+        let (order, result) = (stage.board.orders, Err(unconfirmed()));
+        stage
+            .board
+            .handle(Event::Outcome { order, result }, stage.now);
+        // A key that was on its way is not the answer.
+        assert_eq!(commands(&stage.press("y")), [""; 0]);
+        stage.assert_mode(Mode::Confirm);
+        stage.assert_shows("Merge gt-00bsy?");
+        stage.assert_shows("merge gt-00bsy with main of gastown");
+        stage.assert_shows("long.git");
+        assert_eq!(commands(&stage.press(key)), wanted);
+        stage.assert_mode(Mode::Board);
+    }
+}
+
+#[test]
 fn a_question_that_comes_by_itself_takes_no_key_that_was_meant_for_something_else() {
     let mut stage = Stage::new(80, 24);
     let order = failed_start(&mut stage, "s");

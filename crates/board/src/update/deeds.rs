@@ -294,6 +294,8 @@ impl Board {
             lines,
             drafts,
             scroll: 0,
+            // It was asked for by a key.
+            is_shown: true,
         });
     }
 

@@ -9,9 +9,14 @@ use crate::{Moment, command};
 impl Board {
     pub(super) fn act_in_overlay(&mut self, action: Action, now: Moment) {
         self.dirty = true;
-        if let Some(Overlay::InitFailed {
-            is_shown: false, ..
-        }) = &self.overlay
+        if let Some(
+            Overlay::InitFailed {
+                is_shown: false, ..
+            }
+            | Overlay::Confirm {
+                is_shown: false, ..
+            },
+        ) = &self.overlay
         {
             return;
         }

@@ -182,6 +182,7 @@ fn failure(output: &Output) -> Failure {
         Some(error) => Failure {
             kind: error["kind"].as_str().unwrap_or_default().to_owned(),
             text: told(&error),
+            causes: texts(&error["causes"]),
         },
         None => told_to_people(&text)
             .unwrap_or_else(|| output.status.to_string())

@@ -5,7 +5,7 @@ use crate::action::Action;
 use crate::input::Input;
 use crate::keys::{self, Mode};
 use crate::overlay::{Asked, Cleaning};
-use crate::text::{clean, cut, width, wrap};
+use crate::text::{clean, width, wrap};
 use crate::theme::Tone;
 use crate::view::canvas::{Canvas, indent, row};
 use crate::view::{Hit, frame};
@@ -113,7 +113,11 @@ pub(super) fn confirm(
     let room = usize::from(wide.saturating_sub(4));
     let lines: Vec<Line<'_>> = about
         .iter()
-        .map(|text| Line::from(canvas.span(cut(&clean(text), room), Tone::Text)))
+        .flat_map(|text| match width(&clean(text)) > room {
+            true => wrap(text, room),
+            false => vec![clean(text)],
+        })
+        .map(|line| Line::from(canvas.span(line, Tone::Text)))
         .collect();
     let actions = [(Action::Yes, true), (Action::Back, true)];
     question(
