@@ -24,6 +24,7 @@ pub struct Git<'a> {
     index: Option<&'a Path>,
     without_hooks: bool,
     own_alone: bool,
+    for_submodules: bool,
 }
 
 impl<'a> Git<'a> {
@@ -36,6 +37,17 @@ impl<'a> Git<'a> {
             index: None,
             without_hooks: false,
             own_alone: false,
+            for_submodules: false,
+        }
+    }
+
+    /// With an address that a repository names, and no person: only the protocols are allowed
+    /// that git allows for submodules.
+    #[must_use]
+    pub fn as_for_submodules(self) -> Self {
+        Git {
+            for_submodules: true,
+            ..self
         }
     }
 
@@ -147,6 +159,9 @@ impl<'a> Git<'a> {
             .process_group(0);
         if let (true, Some(around)) = (self.own_alone, self.dir.parent()) {
             command.env("GIT_CEILING_DIRECTORIES", around);
+        }
+        if self.for_submodules {
+            command.env("GIT_PROTOCOL_FROM_USER", "0");
         }
         if let Some(index) = self.index {
             command.env("GIT_INDEX_FILE", index);

@@ -108,8 +108,8 @@ fn begin(
     if new_server {
         check_version(town)?;
     }
-    let new_folder = prepared.make_workspace(town)?;
     let mut warnings: Vec<String> = Vec::new();
+    let new_folder = prepared.make_workspace(town, &mut warnings)?;
     prepared.wiring = hooks::wire(town, &prepared.preset, prepared.role.handoff.on_compact)?;
     let session = SessionId::new(uuid::Uuid::now_v7());
     let sessions = Sessions::of(town);

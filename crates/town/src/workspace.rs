@@ -84,17 +84,18 @@ pub(crate) fn has_worktree(agent: &Identity) -> bool {
     is_worktree(agent.role()) || agent.role() == Role::Task
 }
 
-/// Makes sure that the agent's folder is there and usable.
-pub fn ensure(town: &Town, identity: &Identity, dir: &Path) -> Result<()> {
+/// Makes sure that the agent's folder is there and usable. Returns warnings, such as of a
+/// submodule that could not be checked out.
+pub fn ensure(town: &Town, identity: &Identity, dir: &Path) -> Result<Vec<String>> {
     match identity.rig() {
         Some(_) if is_worktree(identity.role()) => {
             if is_usable(town, dir) {
-                return Ok(());
+                return Ok(Vec::new());
             }
             let branch = branches::due(town, identity)?;
-            place(town, identity, dir, &branch).map(drop)
+            place(town, identity, dir, &branch).map(|placed| placed.warnings)
         }
-        _ => files::make_dir(dir),
+        _ => files::make_dir(dir).map(|()| Vec::new()),
     }
 }
 

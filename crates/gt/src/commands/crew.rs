@@ -217,7 +217,9 @@ fn make_worktrees(town: &Town, wanted: &[Identity], progress: &Progress) -> Vec<
         town.around().cancel.check()?;
         let role = roles::resolve(town, Role::Crew, identity.rig())?.value;
         let dir = workspace::path(town, identity, &role)?;
-        workspace::ensure(town, identity, &dir)?;
+        for warning in workspace::ensure(town, identity, &dir)? {
+            output::warn(warning);
+        }
         progress.step();
         Ok(dir)
     };

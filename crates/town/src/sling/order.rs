@@ -142,7 +142,11 @@ impl Order<'_> {
             // Somebody else has started it meanwhile: it has its work.
             Err(problem) if problem.kind() == Kind::Running => self.present(agent, reused),
             Err(problem) => Err(self.take_back(agent, &made, problem)),
-            slung => slung,
+            Ok(mut slung) => {
+                let warnings = made.placed.iter_mut().flat_map(|it| it.warnings.drain(..));
+                slung.warnings.extend(warnings);
+                Ok(slung)
+            }
         }
     }
 

@@ -117,11 +117,11 @@ impl<'a> Prepared<'a> {
     }
 
     /// Makes the folder ready, and says whether it is new.
-    pub(super) fn make_workspace(&self, town: &Town) -> Result<bool> {
+    pub(super) fn make_workspace(&self, town: &Town, warnings: &mut Vec<String>) -> Result<bool> {
         let is_new = !self.work_dir.exists();
         let own_folder = self.options.work_dir.is_none();
         if own_folder && (self.options.create || !workspace::is_worktree(self.identity.role())) {
-            workspace::ensure(town, self.identity, &self.work_dir)?;
+            warnings.extend(workspace::ensure(town, self.identity, &self.work_dir)?);
         }
         if self.work_dir.is_dir() {
             Ok(is_new)

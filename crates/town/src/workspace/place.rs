@@ -2,16 +2,13 @@
 
 use super::branches::{branch, current_branch, root};
 use super::condition::has_submodules;
+use super::submodules::{self, Missing};
 use super::{base, is_broken, is_usable, lock_repository};
 use crate::git::Git;
 use crate::{Result, Town, files, rig};
 use gt_core::{Identity, Problem, Role};
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
-
-/// A submodule may want a commit that only a remote has.
-const FOLLOW_LIMIT: Duration = Duration::from_secs(60);
 
 /// What was changed to put a worktree on its branch.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +20,8 @@ pub struct Placed {
     made_at: Option<String>,
     /// What the worktree was on before, in the words of `git switch`.
     left: Option<Vec<String>>,
+    /// The submodules that could not be checked out.
+    pub warnings: Vec<String>,
 }
 
 /// Puts an agent's worktree on a branch: one that is not there is made, one whose links
@@ -43,13 +42,17 @@ pub fn place(town: &Town, identity: &Identity, dir: &Path, branch: &str) -> Resu
         relink(git, dir);
     }
     make_room(git, identity)?;
-    let result = match is_usable(town, dir) {
+    let mut result = match is_usable(town, dir) {
         true => switch(town, rig, dir, branch),
         false => add(town, rig, dir, branch),
     };
     drop(lock);
-    if matches!(&result, Ok(placed) if placed.left.is_some()) {
-        follow(town, dir);
+    if let Ok(placed) = &mut result
+        && (placed.left.is_some() || placed.made_folder)
+    {
+        // A remote may be slow, so nobody is held up meanwhile.
+        let missing = submodules::populate(town, rig, dir);
+        placed.warnings = missing.iter().map(Missing::text).collect();
     }
     result.map_err(|problem| match problem.kind() {
         gt_core::Kind::Failed => Problem::failed(format!("cannot make the worktree of {identity}"))
@@ -68,17 +71,17 @@ pub fn take_back(town: &Town, identity: &Identity, dir: &Path, placed: &Placed) 
         .to_the_end();
     if placed.made_folder {
         let target = dir.to_string_lossy().into_owned();
+        let mut words = vec!["worktree", "remove"];
+        if has_submodules(dir) {
+            // git refuses every worktree that has some, whatever is in it.
+            check_unchanged(Git::at(dir, town.around()).to_the_end(), dir)?;
+            words.push("--force");
+        }
         // git itself refuses where something was changed.
-        git.run(["worktree", "remove", "--", &target])?;
+        git.run([&words[..], &["--", &target]].concat())?;
     } else if let Some(left) = &placed.left {
         let here = Git::at(dir, town.around()).without_hooks().to_the_end();
-        let changes = here.run(["status", "--porcelain", "--untracked-files=all"])?;
-        if !changes.is_empty() {
-            return Err(Problem::conflict(format!(
-                "{} was changed meanwhile",
-                dir.display()
-            )));
-        }
+        check_unchanged(here, dir)?;
         here.run([&["switch".to_owned(), "--quiet".to_owned()], &left[..]].concat())?;
     }
     if let Some(commit) = &placed.made_at {
@@ -88,9 +91,21 @@ pub fn take_back(town: &Town, identity: &Identity, dir: &Path, placed: &Placed) 
     }
     drop(lock);
     if placed.left.is_some() {
-        follow(town, dir);
+        submodules::populate(town, rig, dir);
     }
     Ok(())
+}
+
+/// Refuses a worktree in which something was changed.
+fn check_unchanged(git: Git<'_>, dir: &Path) -> Result<()> {
+    let changes = git.run(["status", "--porcelain", "--untracked-files=all"])?;
+    match changes.is_empty() {
+        true => Ok(()),
+        false => Err(Problem::conflict(format!(
+            "{} was changed meanwhile",
+            dir.display()
+        ))),
+    }
 }
 
 /// Links a worktree and its repository again: that of a town that was moved, or one whose
@@ -159,17 +174,6 @@ fn switch(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
     Ok(placed)
 }
 
-/// Lets the submodules that are checked out follow the branch: those of the branch before
-/// would look like a change. Where a commit cannot be had now, the agent sees that. A remote
-/// may be slow, so nobody is held up meanwhile.
-fn follow(town: &Town, dir: &Path) {
-    if has_submodules(dir) {
-        let git = Git::at(dir, town.around()).without_hooks();
-        let git = git.within(FOLLOW_LIMIT);
-        let _ = git.run(["submodule", "--quiet", "update", "--recursive"]);
-    }
-}
-
 fn add(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
     if dir.exists()
         && dir
@@ -209,6 +213,7 @@ fn add(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
             made_folder,
             made_at,
             left: None,
+            warnings: Vec::new(),
         }),
         Err(problem) => {
             if made_folder {

@@ -4,6 +4,10 @@
 //! together. Whether the rig has the commit that points to one's commit says nothing: that
 //! one may be nowhere else.
 
+mod populate;
+
+pub(crate) use populate::{Missing, populate};
+
 use super::snapshot;
 use crate::git::{Git, own_dir};
 use crate::{Result, Town, files};
@@ -154,6 +158,17 @@ pub(crate) fn reset(town: &Town, dir: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Empties the folder of a submodule in a worktree that is ours alone: another commit of it
+/// than the one that is wanted must not be taken for that.
+pub(crate) fn empty(dir: &Path, path: &str) -> Result<()> {
+    let inside = dir.join(path);
+    if inside.is_symlink() || !inside.exists() {
+        return Ok(());
+    }
+    files::remove_folder(&inside)?;
+    files::make_dir(&inside)
 }
 
 /// Adds those that are kept in a folder and are not known yet.
