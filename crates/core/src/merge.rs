@@ -4,6 +4,10 @@
 //! one after the other. Here are its values and its words; the engine merges
 //! (`town::merge`) and keeps the queue (`town::work`).
 
+mod report;
+
+pub use report::{Repairer, Report, last_lines};
+
 use crate::problem::Problem;
 use crate::work::{Item, WorkId};
 use serde::Serialize;
@@ -311,10 +315,10 @@ impl Refusal {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn merge() -> Merge {
+    pub(super) fn merge() -> Merge {
         Merge {
             id: "mr-00000".parse().unwrap(),
             rig: "gastown".into(),

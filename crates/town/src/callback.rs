@@ -3,6 +3,7 @@
 
 use crate::Town;
 use gt_core::caller::{self, Caller};
+use gt_core::environment::belongs_to_an_agent;
 use gt_core::shell;
 use gt_tmux::format;
 use std::io;
@@ -32,11 +33,24 @@ pub(crate) fn line(town: &Town, words: &str) -> String {
 /// the end of that terminal reaches it, and an agent that is ended takes it for none of its
 /// own by what it carries.
 pub(crate) fn call(town: &Town, words: &[&str]) -> Process {
+    let mut call = bare_call(town, words, |_| true);
+    call.process_group(0);
+    call
+}
+
+/// A call of `gt` for this town without the variables of an agent, for a process that leaves
+/// the caller's session: it belongs to no agent, and has no group of its own yet.
+pub(crate) fn unattached(town: &Town, words: &[&str]) -> Process {
+    bare_call(town, words, |name| !belongs_to_an_agent(name))
+}
+
+fn bare_call(town: &Town, words: &[&str], passes: impl Fn(&str) -> bool) -> Process {
     let mut call = Process::new(&town.around().gt);
+    let env = town.around().env.iter().filter(|(name, _)| passes(name));
     call.args(["--town", town.root_text()])
         .args(words)
         .env_clear()
-        .envs(&town.around().env)
+        .envs(env)
         .env_remove("TMUX")
         .env_remove("TMUX_PANE")
         .env("GT_TMUX_SOCKET", town.socket_text())
@@ -44,8 +58,7 @@ pub(crate) fn call(town: &Town, words: &[&str]) -> Process {
         .current_dir(town.root())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .process_group(0);
+        .stderr(Stdio::null());
     call
 }
 
@@ -78,6 +91,7 @@ mod tests {
             ("TMUX", "/tmp/nobody,1,0"),
             ("TMUX_PANE", "%1"),
             ("HOME", "/"),
+            ("GT_ROLE", "mayor"),
         ];
         let around = Surroundings {
             env: variables
@@ -88,6 +102,9 @@ mod tests {
         let town = Town::open(&root, around).unwrap();
         let call = call(&town, &[]);
         let given: Vec<&OsStr> = call.get_envs().map(|(name, _)| name).collect();
+        assert_eq!(given, ["GT_CALLER", "GT_ROLE", "GT_TMUX_SOCKET", "HOME"]);
+        let unattached = unattached(&town, &[]);
+        let given: Vec<&OsStr> = unattached.get_envs().map(|(name, _)| name).collect();
         assert_eq!(given, ["GT_CALLER", "GT_TMUX_SOCKET", "HOME"]);
     }
 }

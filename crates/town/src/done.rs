@@ -9,6 +9,7 @@ mod worktree;
 
 use crate::checkpoint::{self, running_life};
 use crate::events::Events;
+use crate::merge::background;
 use crate::stop::{self, StopOptions};
 use crate::work::{Finish, Finished, Work};
 use crate::workspace::submodules;
@@ -18,7 +19,7 @@ use gt_core::problem::Kind;
 use gt_core::record::Outcome;
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, Role, mail};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use worktree::Worktree;
 
 /// Where a test kills a `gt done`; each is what was just done.
@@ -58,6 +59,8 @@ pub struct Done {
     pub saved: Option<String>,
     /// Whether the life is to be ended.
     pub ends: bool,
+    /// The log of the queue, where this has started it.
+    pub queue_log: Option<PathBuf>,
     pub warnings: Vec<String>,
 }
 
@@ -76,6 +79,8 @@ pub fn done(town: &Town, agent: &Identity, options: &DoneOptions) -> Result<Done
     let is_leaving = |begun: &Finished| ends && begun.life.is_some() && begun.life == life;
     if let Some(finished) = begun.filter(|begun| hooked.is_none() || is_leaving(begun)) {
         after(town, agent, &finished, options)?;
+        let mut warnings = Vec::new();
+        let queue_log = start_queue(town, &finished, &mut warnings);
         return Ok(Done {
             finished,
             is_resumed: true,
@@ -83,7 +88,8 @@ pub fn done(town: &Town, agent: &Identity, options: &DoneOptions) -> Result<Done
             is_pushed: false,
             saved: None,
             ends,
-            warnings: Vec::new(),
+            queue_log,
+            warnings,
         });
     }
     let mut warnings = Vec::new();
@@ -128,6 +134,7 @@ pub fn done(town: &Town, agent: &Identity, options: &DoneOptions) -> Result<Done
         molecule::tell_left(town, agent, left)?;
     }
     after(town, agent, &finished, options)?;
+    let queue_log = start_queue(town, &finished, &mut warnings);
     Ok(Done {
         finished,
         is_resumed: false,
@@ -135,8 +142,22 @@ pub fn done(town: &Town, agent: &Identity, options: &DoneOptions) -> Result<Done
         is_pushed,
         saved,
         ends,
+        queue_log,
         warnings,
     })
+}
+
+/// Starts the queue for what was handed in. The work is queued, whatever comes of it.
+fn start_queue(town: &Town, finished: &Finished, warnings: &mut Vec<String>) -> Option<PathBuf> {
+    let id = finished.merge.as_ref()?;
+    let merge = Work::of(town).merge(id);
+    match merge.and_then(|merge| background::start(town, &merge.rig)) {
+        Ok(log) => log,
+        Err(problem) => {
+            warnings.push(problem.to_string());
+            None
+        }
+    }
 }
 
 /// Whether its life ends with the work.

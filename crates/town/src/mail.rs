@@ -61,6 +61,16 @@ pub fn send(town: &Town, draft: &LetterDraft, to: &[String], nudge: bool) -> Res
     Ok(sent)
 }
 
+/// Tells of letters that were written by the caller, and nudges their readers if wanted.
+pub(crate) fn announce(town: &Town, letters: Vec<Letter>, nudge: bool) {
+    tell(town, &letters);
+    let mut sent: Vec<Sent> = letters.into_iter().map(Sent::untold).collect();
+    // A reader that cannot be nudged has its letter all the same.
+    if nudge && let Ok(running) = containers::list(town) {
+        nudge_readers(town, &mut sent, running);
+    }
+}
+
 fn names_a_group(town: &Town, to: &[String]) -> Result<bool> {
     for text in to {
         if Group::read(text, town.registry())?.is_some() {

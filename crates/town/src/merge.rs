@@ -5,8 +5,13 @@
 //! never holds what was not validated, whoever is killed when. What cannot be merged
 //! becomes an item for an agent. The queue itself is in `crate::work`.
 
+mod announce;
+pub mod background;
 mod base;
+mod capture;
 mod combine;
+mod consent;
+mod pull;
 mod queue;
 mod remote;
 mod repair;
@@ -15,7 +20,10 @@ mod validate;
 
 pub(crate) use base::Base;
 pub(crate) use combine::{BEADS, Combined, Conflict, Pair, combine, identity as committer};
+pub use consent::MergePlan;
+pub use pull::{Pulled, pull};
 pub(crate) use sweep::queued_ref;
+pub(crate) use validate::try_submodules;
 
 use crate::events::Events;
 use crate::lock::{self, FileLock};
@@ -68,8 +76,20 @@ pub fn run(
     mut give: impl FnMut(Merge),
 ) -> Result<()> {
     rig::check_not_parked(town, rig)?;
+    let _turn = take_turn(town, rig, tell)?;
+    run_locked(town, rig, options, tell, &mut give)
+}
+
+/// Does so while the caller holds the lock of the queue.
+fn run_locked(
+    town: &Town,
+    rig: &str,
+    options: &RunOptions,
+    tell: Tell<'_>,
+    mut give: impl FnMut(Merge),
+) -> Result<()> {
+    rig::check_not_parked(town, rig)?;
     let work = Work::of(town);
-    let _lock = take_turn(town, rig, tell)?;
     let base = Base::of(town, rig)?;
     let queue = Queue {
         town,
@@ -77,6 +97,7 @@ pub fn run(
         work: &work,
         base: &base,
         tell,
+        has_published: std::cell::Cell::new(false),
     };
     // What a killed run's commands have left would go on for ever where nothing is validated.
     validate::end_leftovers(town, rig);
@@ -123,7 +144,6 @@ fn work_off(queue: &Queue<'_>, options: &RunOptions, give: &mut impl FnMut(Merge
             false => None,
         };
         if let Some(merge) = &left {
-            tell_of(town, merge);
             tell_escalated(town, merge);
         }
         give(left.unwrap_or(merge));
@@ -198,7 +218,7 @@ pub fn reject(town: &Town, id: &WorkId, rejection: &Rejection<'_>) -> Result<Mer
     let repair = merge.repair.as_ref();
     let holder = repair.and_then(|repair| work.holder(repair).ok().flatten());
     let rejected = work.reject_merge(id, rejection)?;
-    tell_of(town, &rejected);
+    note(town, &rejected, Status::Rejected);
     if let (Some(repair), Some(holder)) = (repair, &holder) {
         repair::call_off(town, holder, repair, rejection.reason);
     }
@@ -220,8 +240,8 @@ fn refuse_landed(town: &Town, work: &Work, merge: &Merge) -> Result<()> {
     let Some(merged_as) = base.landing(merge)? else {
         return Ok(());
     };
-    let settled = work.settle_merge(&merge.id, &merged_as)?;
-    tell_of(town, &settled);
+    work.settle_merge(&merge.id, &merged_as)?;
+    announce::announce(town, &merge.rig, Some(&base), &|_| {});
     Err(Problem::conflict(format!(
         "{} is merged: {} has it, by {}",
         merge.id,
@@ -259,11 +279,6 @@ fn take_turn(town: &Town, rig: &str, tell: Tell<'_>) -> Result<FileLock> {
     }
 }
 
-/// The event of an entry that has changed.
-fn tell_of(town: &Town, merge: &Merge) {
-    note(town, merge, merge.status);
-}
-
 /// An event of what is not merged as it was handed in, because its item was taken up again.
 pub fn tell_withdrawn(town: &Town, merge: &Merge) {
     note(town, merge, Status::Withdrawn);
@@ -282,15 +297,6 @@ fn tell_escalated(town: &Town, merge: &Merge) {
 }
 
 fn note(town: &Town, merge: &Merge, became: Status) {
-    let event = town
-        .event(&format!("merge_{}", became.word()))
-        .with("merge", merge.id.to_string())
-        .with("bead", merge.item.to_string())
-        .with("branch", merge.branch.clone())
-        .with("worker", merge.worker.clone())
-        .with("commit", merge.merged_as.clone())
-        .with("repair", merge.repair.as_ref().map(WorkId::to_string))
-        .with("reason", merge.reason.clone())
-        .by_gt();
+    let event = announce::event(town, &format!("merge_{}", became.word()), merge);
     Events::of(town).note(vec![event]);
 }

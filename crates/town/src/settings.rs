@@ -27,6 +27,7 @@ pub struct Settings {
     pub prime: PrimeSettings,
     pub handoff: HandoffSettings,
     pub notify: NotifySettings,
+    pub merge: MergeDefaults,
     /// What is set for one rig, by its name.
     pub rigs: BTreeMap<String, RigSettings>,
 }
@@ -75,6 +76,32 @@ pub struct MergeSettings {
     pub timeout_minutes: u64,
     /// Where merged work goes; absent means: as the rig's remote allows.
     pub into: Option<MergeInto>,
+    /// Over the town's own setting of the same name.
+    pub automatic: Option<bool>,
+    pub repair_agents: Option<bool>,
+    pub confirm: Option<bool>,
+}
+
+/// How the merge queues of all rigs work, unless a rig has a setting of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MergeDefaults {
+    /// Finished work starts the queue of its rig in the background.
+    pub automatic: bool,
+    /// An agent is started for a branch that could not be merged.
+    pub repair_agents: bool,
+    /// A person confirms the first `gt task merge` of a rig.
+    pub confirm: bool,
+}
+
+impl Default for MergeDefaults {
+    fn default() -> Self {
+        MergeDefaults {
+            automatic: true,
+            repair_agents: true,
+            confirm: true,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -92,6 +119,9 @@ impl Default for MergeSettings {
             validate: Vec::new(),
             timeout_minutes: 30,
             into: None,
+            automatic: None,
+            repair_agents: None,
+            confirm: None,
         }
     }
 }
@@ -354,6 +384,16 @@ impl Settings {
             .unwrap_or_default()
     }
 
+    /// The town's settings for merging, with those of the rig over them.
+    pub fn merge_defaults_of(&self, rig: &str) -> MergeDefaults {
+        let own = self.merge_of(rig);
+        MergeDefaults {
+            automatic: own.automatic.unwrap_or(self.merge.automatic),
+            repair_agents: own.repair_agents.unwrap_or(self.merge.repair_agents),
+            confirm: own.confirm.unwrap_or(self.merge.confirm),
+        }
+    }
+
     /// The text of a new town's file.
     pub fn template(name: &str, socket: &str, harness: &str) -> String {
         let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
@@ -433,6 +473,26 @@ mod tests {
             "town.toml:2:15",
             "22:00-07:00",
         );
+    }
+
+    #[test]
+    fn rig_settings_override_the_towns_for_merging() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(FILE);
+        std::fs::write(&path, "").unwrap();
+        let defaults = Settings::read(dir.path()).unwrap().merge_defaults_of("a");
+        assert_eq!(defaults, MergeDefaults::default());
+        let text = "[merge]\nautomatic = false\n[rigs.a.merge]\nautomatic = true\n\
+                    confirm = false\n[rigs.b.merge]\nrepair_agents = false\n";
+        std::fs::write(&path, text).unwrap();
+        let settings = Settings::read(dir.path()).unwrap();
+        let of = |rig: &str| {
+            let found = settings.merge_defaults_of(rig);
+            (found.automatic, found.repair_agents, found.confirm)
+        };
+        assert_eq!(of("a"), (true, true, false));
+        assert_eq!(of("b"), (false, false, true));
+        assert_eq!(of("c"), (false, true, true));
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub use cleanup::{
 };
 pub use diff::{ChangedFile, Diff, diff};
 pub(crate) use elsewhere::Elsewhere;
-pub use hand_in::{HandedIn, hand_in};
+pub use hand_in::{HandedIn, hand_in, merge_plan};
 pub use init::Ran;
 pub(crate) use pause::prompted;
 pub use pause::{FAULT_POINTS as PAUSE_FAULT_POINTS, Paused, pause};

@@ -4,6 +4,7 @@
 //! before it is told. An item is on one agent's hook at a time and an agent has one
 //! item: the table of hooks cannot hold it otherwise.
 
+mod announcing;
 mod backup;
 mod beads;
 mod bound;

@@ -17,9 +17,10 @@ use std::process::ExitCode;
 /// Hand in what is on the hook: queued for merging, and the life is over
 ///
 /// The branch of the worktree is pushed and queued, the hook is empty, and the item is
-/// closed once it is merged, or at once if there is nothing to merge. A polecat's
-/// session ends with it; its worktree stays. One that was killed is finished by running
-/// it again.
+/// closed once it is merged, or at once if there is nothing to merge. The merge queue is
+/// started in the background, unless `automatic = false` under [merge] in town.toml. A
+/// polecat's session ends with it; its worktree stays. One that was killed is finished by
+/// running it again.
 #[derive(Debug, Args)]
 pub(crate) struct DoneArgs {
     /// How it is left: completed, escalated (it needs somebody's help) or deferred
@@ -104,6 +105,7 @@ fn show(town: &Town, done: &Done, context: &Context) -> Result<(), Problem> {
             "saved": done.saved,
             "resumed": done.is_resumed,
             "ends": done.ends,
+            "queue_log": done.queue_log,
             "warnings": Some(&done.warnings).filter(|all| !all.is_empty()).map_or(Value::Null, |all| json!(all)),
         })));
     }
@@ -135,11 +137,15 @@ fn show(town: &Town, done: &Done, context: &Context) -> Result<(), Problem> {
         output::line(format!("  What was not committed is kept as {saved}."))?;
     }
     if let Some(merge) = &finished.merge {
-        output::line(later(merge))?;
+        output::line(later(merge, done.queue_log.is_some()))?;
     }
     Ok(())
 }
 
-fn later(merge: &WorkId) -> String {
-    format!("  `gt mq run` merges it; `gt mq status {merge}` says how it stands.")
+fn later(merge: &WorkId, is_started: bool) -> String {
+    let how = match is_started {
+        true => "It is merged in the background",
+        false => "`gt mq run` merges it",
+    };
+    format!("  {how}; `gt mq status {merge}` says how it stands.")
 }

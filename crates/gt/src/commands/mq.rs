@@ -3,13 +3,15 @@ mod showing;
 
 use super::Answer;
 use crate::context::Context;
-use crate::output;
+use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
 use gt_core::Problem;
-use gt_core::merge::{Merge, PREFIX};
+use gt_core::merge::{Merge, PREFIX, short};
 use gt_core::work::WorkId;
 use gt_town::work::{Rejection, Work};
 use gt_town::{Town, merge, rig};
+use serde_json::json;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// The merge queue: branches of finished work, on their way into the base
@@ -21,6 +23,7 @@ pub(crate) enum MqCommand {
     Run(running::RunArgs),
     Retry(RetryArgs),
     Reject(RejectArgs),
+    Pull(PullArgs),
 }
 
 /// List what waits, in the order in which it is merged
@@ -61,6 +64,21 @@ pub(crate) struct RejectArgs {
     reopen: bool,
 }
 
+/// Fast-forward your checkout to the merged work
+///
+/// The base branch of the checkout that the rig was copied from moves to the work that the
+/// queue has merged, with its files where it is checked out. A checkout with changes that
+/// are not committed, or with commits that the merged work lacks, is left as it is.
+#[derive(Debug, Args)]
+pub(crate) struct PullArgs {
+    /// The rig [default: that of this folder, or the only one]
+    #[arg(value_name = "RIG")]
+    rig: Option<String>,
+    /// Another checkout than the one that the rig was copied from
+    #[arg(long, value_name = "DIR")]
+    checkout: Option<PathBuf>,
+}
+
 pub(crate) fn run(command: MqCommand, context: &Context) -> Answer {
     let town = context.town()?;
     match command {
@@ -78,7 +96,15 @@ pub(crate) fn run(command: MqCommand, context: &Context) -> Answer {
         MqCommand::Run(args) => return running::run(&args, &town, context),
         MqCommand::Retry(args) => {
             let merge = merge::retry(&town, &entry(&town, &args.id)?)?;
-            told(&merge, &format!("{} is queued again.", merge.id), context)?;
+            let how = match merge::background::start(&town, &merge.rig)? {
+                Some(_) => ", and merged in the background",
+                None => "",
+            };
+            told(
+                &merge,
+                &format!("{} is queued again{how}.", merge.id),
+                context,
+            )?;
         }
         MqCommand::Reject(args) => {
             let rejection = Rejection {
@@ -90,8 +116,36 @@ pub(crate) fn run(command: MqCommand, context: &Context) -> Answer {
             let text = format!("{} is rejected; {} is {item}.", merge.id, merge.item);
             told(&merge, &text, context)?;
         }
+        MqCommand::Pull(args) => pull(&args, &town, context)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn pull(args: &PullArgs, town: &Town, context: &Context) -> Result<(), Problem> {
+    let rig = rig::named_or_only(town, args.rig.as_deref(), "name it: `gt mq pull RIG`")?;
+    rig::entry(town, &rig)?;
+    let pulled = merge::pull(town, &rig, args.checkout.as_deref())?;
+    if context.json {
+        return output::json(&json!({
+            "rig": pulled.rig,
+            "checkout": pulled.checkout,
+            "branch": pulled.branch,
+            "from": pulled.from,
+            "to": pulled.to,
+            "commits": pulled.commits,
+        }));
+    }
+    let (dir, branch) = (pulled.checkout.display(), &pulled.branch);
+    let text = match pulled.commits {
+        0 => format!("{branch} in {dir} has all of it."),
+        count => {
+            let commits = if count == 1 { "commit" } else { "commits" };
+            let to = short(&pulled.to);
+            format!("{branch} in {dir} is at {to}, {count} {commits} further.")
+        }
+    };
+    let paint = Paint::for_stdout();
+    output::line(format!("{} {}", paint.green("✓"), output::clean(&text)))
 }
 
 /// The id of an entry. Whoever names its item is told which one it has.

@@ -137,9 +137,13 @@ fn from_a_wish_to_merged_work_over_a_handoff_and_a_crash() {
             let life = read(stage, &["sessions", "show", third["id"].as_str().unwrap()]);
             (life["outcome"] == "done").then_some(())
         });
-        let merged = read(stage, &["mq", "run", "gastown"]);
+        // Nobody types a command for it.
+        wait_until("it is merged", PATIENCE, || {
+            let item = read(stage, &["work", "show", id]);
+            (item["status"] == "closed").then_some(())
+        });
+        let merged = read(stage, &["mq", "list", "--all"]);
         assert_eq!(merged[0]["status"], "merged", "{merged}");
-        assert_eq!(read(stage, &["work", "show", id])["status"], "closed");
         let chain = read(stage, &["sessions", "chain", id]);
         let lives = chain["sessions"].as_array().unwrap().iter();
         let outcomes: Vec<&str> = lives

@@ -76,11 +76,20 @@ impl TestEnv {
         }
     }
 
-    /// A town whose default harness is the demo agent.
+    /// A town whose default harness is the demo agent. Its merge queues run when a test says
+    /// so, and `gt task merge` does not ask.
     pub(crate) fn with_town() -> Self {
         let env = Self::empty();
         env.gt(&["init", "--harness", "demo"]).ok();
+        env.add_settings("[merge]\nautomatic = false\nconfirm = false\n");
         env
+    }
+
+    /// Adds lines to the end of `town.toml`.
+    pub(crate) fn add_settings(&self, lines: &str) {
+        let path = self.town().join("town.toml");
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, format!("{text}\n{lines}")).unwrap();
     }
 
     /// A town with the rig `gastown` (prefix `gt`).

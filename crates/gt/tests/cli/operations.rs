@@ -1,6 +1,7 @@
 //! What is done to a task that is there: from the merge of its base to its end.
 
 mod cleaning;
+mod confirming;
 mod github;
 mod merging;
 mod pausing;

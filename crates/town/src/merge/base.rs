@@ -7,7 +7,7 @@
 
 use super::combine::{BEADS, Combined, Pair, combine};
 use super::remote::{Remote, has_files, is_checked_out};
-use crate::git::Git;
+use crate::git::{Git, without_password};
 use crate::settings::MergeInto;
 use crate::{Result, Town, rig, workspace};
 use gt_core::Problem;
@@ -103,13 +103,22 @@ impl<'a> Base<'a> {
         }
     }
 
-    /// The commit that it stands at.
-    pub(crate) fn tip(&self) -> Result<String> {
-        let name = match self.into {
+    /// The ref of the rig's copy that says where it stands.
+    pub(super) fn name(&self) -> String {
+        match self.into {
             MergeInto::Origin => self.theirs(),
             MergeInto::Own => workspace::base(self.town, self.rig),
-        };
-        self.commit(&name).ok_or_else(|| {
+        }
+    }
+
+    /// The folder of the rig's copy.
+    pub(super) fn git_dir(&self) -> &Path {
+        &self.repository
+    }
+
+    /// The commit that it stands at.
+    pub(crate) fn tip(&self) -> Result<String> {
+        self.commit(&self.name()).ok_or_else(|| {
             Problem::failed(format!(
                 "the rig {} has no branch {}",
                 self.rig, self.branch
@@ -269,6 +278,29 @@ impl<'a> Base<'a> {
         Ok(Some(offered))
     }
 
+    /// Says where merged work is, and how it gets into the checkout of a person.
+    pub(crate) fn delivery(&self) -> String {
+        let Base { branch, rig, .. } = self;
+        match (self.into, &self.remote) {
+            (MergeInto::Own, Remote::Folder(path)) if has_files(self.town, path, branch) => {
+                format!(
+                    "Your checkout's `{branch}` is unchanged: `gt mq pull {rig}` fast-forwards \
+                     it to `gt/merged/{branch}`."
+                )
+            }
+            (MergeInto::Own, Remote::None) => format!(
+                "The work is in the town's copy of {rig}, as `{}`.",
+                workspace::merged_ref(branch)
+            ),
+            (MergeInto::Own, _) => format!(
+                "The remote's `{branch}` is unchanged: the work is in its `gt/merged/{branch}`."
+            ),
+            (MergeInto::Origin, _) => {
+                format!("The remote's `{branch}` has it: `git pull` takes it into your checkout.")
+            }
+        }
+    }
+
     /// Pushes a commit to a branch of the remote, forwards only, and never to one that
     /// somebody has checked out there.
     pub(crate) fn push(&self, commit: &str, branch: &str) -> Result<()> {
@@ -342,6 +374,20 @@ impl<'a> Base<'a> {
         };
         let mut tips = [Some(self.tip()?), before].into_iter().flatten();
         Ok(tips.find_map(landed))
+    }
+
+    pub(crate) fn rig(&self) -> &str {
+        self.rig
+    }
+
+    pub(crate) fn into(&self) -> MergeInto {
+        self.into
+    }
+
+    /// The address of the remote, as it may be shown.
+    pub(crate) fn remote_url(&self) -> String {
+        let url = self.git().run(["remote", "get-url", "--push", "origin"]);
+        url.map_or_else(|_| "no remote".to_owned(), |url| without_password(&url))
     }
 
     pub(crate) fn has_remote(&self) -> bool {

@@ -3,12 +3,13 @@
 use super::base::{Advance, Base};
 use super::combine::Combined;
 use super::validate::{Candidate, Verdict, validate};
-use super::{Note, Tell, repair, sweep, tell_of};
+use super::{Note, Tell, announce, repair, sweep};
 use crate::work::Work;
 use crate::{Result, Town, fault};
 use gt_core::Problem;
 use gt_core::merge::{Merge, Refusal, Status, short, some_of};
 use gt_core::work::WorkId;
+use std::cell::Cell;
 
 /// How often it is tried to be quicker than others who move the base.
 const TRIES: usize = 5;
@@ -20,6 +21,8 @@ pub(super) struct Queue<'a> {
     pub(super) work: &'a Work,
     pub(super) base: &'a Base<'a>,
     pub(super) tell: Tell<'a>,
+    /// Whether this run has offered something to the remote's owner.
+    pub(super) has_published: Cell<bool>,
 }
 
 /// What came of an attempt to bring a commit into the base.
@@ -195,10 +198,13 @@ impl Queue<'_> {
     }
 
     fn settle(&self, merge: &Merge, merged_as: &str) -> Result<Merge> {
+        // Whoever waits for the result finds the work where the messages say. What fails here
+        // is tried again at the end, and told there.
+        let _ = self.publish();
         let merge = self.work.settle_merge(&merge.id, merged_as)?;
         fault::point(self.town, "mq.recorded");
         self.say(&merge, &format!("merged as {}", short(merged_as)));
-        tell_of(self.town, &merge);
+        self.announce();
         for item in [Some(&merge.item), merge.repair.as_ref()]
             .into_iter()
             .flatten()
@@ -220,31 +226,41 @@ impl Queue<'_> {
         let merge = self.work.refuse_merge(&merge.id, refusal, tip)?;
         fault::point(self.town, "mq.refused");
         self.say(&merge, &refusal.reason);
-        tell_of(self.town, &merge);
         self.hand_out(Some(&merge.id));
         fault::point(self.town, "mq.handed");
+        // With the agent that was given the repair.
+        self.announce();
         Ok(merge)
     }
 
     fn hand_out(&self, only: Option<&WorkId>) {
-        for warning in repair::hand_out(self.town, self.rig, only) {
-            (self.tell)(Note::Warning(&warning));
-        }
+        repair::hand_out(self.town, self.rig, only, self.tell);
+    }
+
+    fn announce(&self) {
+        announce::announce(self.town, self.rig, Some(self.base), self.tell);
     }
 
     /// What can be done at any time, and by whoever comes next.
     pub(super) fn finish_up(&self) {
         self.hand_out(None);
-        match self.base.publish() {
-            Ok(Some(branch)) => self.progress(&format!("the remote has it as {branch}")),
-            Ok(None) => {}
-            Err(problem) => {
-                let text = format!("{problem}: {}", problem.causes().join(": "));
-                (self.tell)(Note::Warning(&text));
-            }
+        self.announce();
+        if let Err(problem) = self.publish() {
+            let text = format!("{problem}: {}", problem.causes().join(": "));
+            (self.tell)(Note::Warning(&text));
+        }
+        if self.has_published.get() {
+            self.progress(&self.base.delivery());
         }
         sweep::sweep(self.town, self.rig, self.base);
         fault::point(self.town, "mq.swept");
+    }
+
+    fn publish(&self) -> Result<()> {
+        if self.base.publish()?.is_some() {
+            self.has_published.set(true);
+        }
+        Ok(())
     }
 
     fn say(&self, merge: &Merge, text: &str) {

@@ -81,6 +81,12 @@ pub(super) fn has_files(town: &Town, path: &Path, branch: &str) -> bool {
     !bare.is_ok_and(|answer| answer == "true") || is_checked_out(town, path, branch)
 }
 
+/// Whether it is a repository with files, in which a person works.
+pub(super) fn is_checkout(town: &Town, path: &Path) -> bool {
+    let bare = Git::at(path, town.around()).run(["rev-parse", "--is-bare-repository"]);
+    bare.is_ok_and(|answer| answer == "false")
+}
+
 pub(super) fn is_checked_out(town: &Town, path: &Path, branch: &str) -> bool {
     let line = format!("branch refs/heads/{branch}");
     let worktrees = Git::at(path, town.around()).run(["worktree", "list", "--porcelain"]);

@@ -1,7 +1,8 @@
 //! Giving repairs to agents, and calling them off.
 
+use super::{Note, Tell};
 use crate::nudge::{self, Mode, Order};
-use crate::sling::{SlingOptions, SlingTarget, sling};
+use crate::sling::{SlingOptions, SlingTarget, Slung, sling};
 use crate::work::Work;
 use crate::{Result, Town};
 use gt_core::nudge::Priority;
@@ -10,31 +11,46 @@ use gt_core::{Identity, Kind, Problem};
 use std::time::Duration;
 
 /// Gives the repairs of a rig to agents that nobody was given yet, all or that of one
-/// entry. What could not be given stays open, and is tried again by the next run. Gives
-/// what did not go well.
-pub(super) fn hand_out(town: &Town, rig: &str, only: Option<&WorkId>) -> Vec<String> {
+/// entry. What could not be given stays open, and is tried again by the next run. An agent
+/// costs money, so the settings may leave all of it to a person.
+pub(super) fn hand_out(town: &Town, rig: &str, only: Option<&WorkId>, tell: Tell<'_>) {
+    if !town.settings().merge_defaults_of(rig).repair_agents {
+        return;
+    }
     let work = Work::of(town);
     let waiting = match work.repairs_to_hand_out(rig) {
         Ok(waiting) => waiting,
-        Err(problem) => return vec![problem.to_string()],
+        Err(problem) => return tell(Note::Warning(&problem.to_string())),
     };
-    let mut warnings = Vec::new();
     for (merge, item) in waiting {
         if only.is_some_and(|only| *only != merge) {
             continue;
         }
         let handed = match hand_to_an_agent(town, rig, &item) {
+            Ok(slung) => {
+                tell(Note::Progress(&handed_to(&merge, &slung)));
+                Ok(())
+            }
             // Somebody else has taken it up.
             Err(problem) if problem.kind() == Kind::Conflict && item.status == Status::Hooked => {
                 Ok(())
             }
-            handed => handed,
+            Err(problem) => Err(problem),
         };
         if let Err(problem) = handed.and_then(|()| work.repair_is_handed_out(&merge)) {
-            warnings.push(unhanded(&item, &problem));
+            tell(Note::Warning(&unhanded(&item, &problem)));
         }
     }
-    warnings
+}
+
+fn handed_to(merge: &WorkId, slung: &Slung) -> String {
+    let Slung { id, agent, .. } = slung;
+    let how = if slung.started {
+        ", which was started for it"
+    } else {
+        ""
+    };
+    format!("{merge}: the repair {id} was given to {agent}{how}")
 }
 
 /// Tells whoever has a repair on the hook that it is not wanted any more. One that does not
@@ -62,11 +78,11 @@ fn unhanded(item: &Item, problem: &Problem) -> String {
 }
 
 /// Gives an item to an agent of the rig.
-fn hand_to_an_agent(town: &Town, rig: &str, item: &Item) -> Result<()> {
+fn hand_to_an_agent(town: &Town, rig: &str, item: &Item) -> Result<Slung> {
     let target = SlingTarget::Rig(rig.to_owned());
     let options = SlingOptions {
         sender: Some("gt".to_owned()),
         ..SlingOptions::default()
     };
-    sling(town, &item.id, &target, &options).map(drop)
+    sling(town, &item.id, &target, &options)
 }

@@ -4,6 +4,7 @@
 //! They run in a worktree of their own, `.runtime/merge/<rig>/tree`. It stays for the
 //! next time, and so do files that git ignores: what was built is built once.
 
+use super::capture::Capture;
 use crate::git::{self, Git};
 use crate::workspace::submodules;
 use crate::{Result, Town, files, processes, rig, workspace};
@@ -13,7 +14,7 @@ use gt_core::{Problem, merge};
 use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{PipeWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -63,12 +64,16 @@ pub(super) fn validate(
     let log = log_path(town, candidate);
     files::make_dir(log.parent().unwrap_or(town.root()))?;
     files::remove_if_there(&log)?;
+    check_out_submodules(town, candidate, &tree, &log, tell)?;
     for line in &settings.validate {
         tell(&format!("running {line}"));
         let mut output = append(&log)?;
         writeln!(output, "$ {line}").map_err(|error| files::cannot("write", &log, &error))?;
-        let ended = run(town, candidate, &tree, line, &output, limit);
+        let cannot = |error: std::io::Error| files::cannot("write", &log, &error);
+        let (capture, pipe) = Capture::begin(output).map_err(cannot)?;
+        let ended = run(town, candidate, &tree, line, pipe, limit);
         end_leftovers(town, candidate.rig);
+        capture.finish(GRACE).map_err(cannot)?;
         let reason = match ended? {
             Ended::By(status) if status.success() => continue,
             Ended::By(status) => format!("`{line}` failed ({status})"),
@@ -82,6 +87,40 @@ pub(super) fn validate(
     }
     files::remove_if_there(&log)?;
     Ok(Verdict::Green)
+}
+
+/// Checks out the submodules of the worktree. One that cannot be had is left empty, and the
+/// log says so: the commands decide whether they need it.
+fn check_out_submodules(
+    town: &Town,
+    candidate: Candidate<'_>,
+    tree: &Path,
+    log: &Path,
+    tell: &dyn Fn(&str),
+) -> Result<()> {
+    for missing in submodules::populate(town, candidate.rig, tree) {
+        town.around().cancel.check()?;
+        submodules::empty(tree, &missing.path)?;
+        tell(&missing.text());
+        writeln!(append(log)?, "{}", missing.text())
+            .map_err(|error| files::cannot("write", log, &error))?;
+    }
+    Ok(())
+}
+
+/// Makes the worktree of the queue at the rig's base, and checks out its submodules. Returns
+/// a sentence for each that could not be.
+pub(crate) fn try_submodules(town: &Town, rig: &str) -> Result<Vec<String>> {
+    let base = super::Base::of(town, rig)?.tip()?;
+    let candidate = Candidate {
+        rig,
+        merge: None,
+        base: &base,
+        commit: &base,
+    };
+    let tree = prepare(town, candidate)?;
+    let missing = submodules::populate(town, rig, &tree);
+    Ok(missing.iter().map(submodules::Missing::text).collect())
 }
 
 fn minutes(count: u64) -> String {
@@ -101,7 +140,7 @@ fn run(
     candidate: Candidate<'_>,
     tree: &Path,
     line: &str,
-    output: &File,
+    output: PipeWriter,
     limit: Duration,
 ) -> Result<Ended> {
     let around = town.around();
@@ -123,7 +162,7 @@ fn run(
         .envs(marks(town, candidate.rig))
         .stdin(Stdio::null())
         .stdout(output.try_clone().map_err(cannot)?)
-        .stderr(output.try_clone().map_err(cannot)?)
+        .stderr(output)
         // Ctrl-C at the terminal is for us: we end it, with all that it has started.
         .process_group(0);
     if let Some(merge) = candidate.merge {
@@ -133,6 +172,8 @@ fn run(
             .env("GT_MERGE_BRANCH", &merge.branch);
     }
     let mut child = command.spawn().map_err(cannot)?;
+    // It holds the other ends of the pipe.
+    drop(command);
     let began = Instant::now();
     loop {
         if let Some(status) = child.try_wait().map_err(cannot)? {
@@ -235,7 +276,7 @@ fn prepare(town: &Town, candidate: Candidate<'_>) -> Result<PathBuf> {
     Ok(tree)
 }
 
-/// The submodules of the queue's worktree are the commands' own.
+/// The submodules of the queue's worktree are checked out afterwards, one by one.
 const ALONE: [&str; 2] = ["-c", "submodule.recurse=false"];
 
 /// Puts the worktree on a commit, with nothing in it that git would show as changed.
@@ -262,7 +303,7 @@ fn tree(town: &Town, rig: &str) -> PathBuf {
     folder(town, rig).join("tree")
 }
 
-fn folder(town: &Town, rig: &str) -> PathBuf {
+pub(super) fn folder(town: &Town, rig: &str) -> PathBuf {
     town.runtime_dir().join("merge").join(rig)
 }
 
@@ -284,7 +325,7 @@ fn append(path: &Path) -> Result<File> {
 }
 
 /// The end of a log, without what would drive a terminal.
-fn tail(path: &Path) -> Result<String> {
+pub(super) fn tail(path: &Path) -> Result<String> {
     let read = || -> std::io::Result<String> {
         let mut file = File::open(path)?;
         let length = file.metadata()?.len();

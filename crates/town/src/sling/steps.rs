@@ -28,6 +28,11 @@ impl Order<'_> {
         let was_there = Work::of(self.town).holder(id)? == Some(agent.address());
         hook::put(self.town, agent, id)?;
         fault::point(self.town, "sling.hooked");
+        let work = Work::of(self.town);
+        // The sender learns what becomes of it. A call that was killed has not noted it.
+        if !was_there || work.slung_by(id)?.is_none() {
+            work.record_sling(id, self.sender())?;
+        }
         if !was_there {
             self.event("sling", "target", agent);
         }

@@ -8,7 +8,7 @@ use super::site::Site;
 use super::{event_of, wip};
 use crate::done::{self, DoneOptions};
 use crate::events::Events;
-use crate::merge::{self, Base, RunOptions, Tell, queued_ref};
+use crate::merge::{self, Base, MergePlan, Note, RunOptions, Tell, background, queued_ref};
 use crate::work::Work;
 use crate::workspace::half_done;
 use crate::{Result, Town, hook, sling};
@@ -29,6 +29,8 @@ pub struct HandedIn {
     pub merge: Option<Merge>,
     /// What is in conflict, or what it changes, where a command has failed.
     pub files: Vec<String>,
+    /// Where merged work is, and how it gets into the checkout of a person.
+    pub delivery: String,
 }
 
 impl HandedIn {
@@ -37,6 +39,14 @@ impl HandedIn {
             .as_ref()
             .map_or(Status::Conflict, |merge| merge.status)
     }
+}
+
+/// Says what [`hand_in`] would do, and whether a person has to confirm it.
+pub fn merge_plan(town: &Town, id: &WorkId) -> Result<MergePlan> {
+    let site = Site::of(town, id)?;
+    let branch = site.own_branch()?;
+    check_ready(&site)?;
+    Ok(MergePlan::of(town, &site.base()?, &branch, id))
 }
 
 /// Hands in a task's branch and works the queue off for it.
@@ -64,6 +74,7 @@ pub fn hand_in(town: &Town, id: &WorkId, tell: Tell<'_>) -> Result<HandedIn> {
         base: base.branch.clone(),
         merge: None,
         files: Vec::new(),
+        delivery: base.delivery(),
     };
     if let Some(conflict) = merge::conflict(&base, &head)? {
         handed.files = conflict.files;
@@ -77,15 +88,26 @@ pub fn hand_in(town: &Town, id: &WorkId, tell: Tell<'_>) -> Result<HandedIn> {
     }
     let entry = queue(&site, &base, &head)?;
     drop(lock);
+    let merge = see_through(town, &site.rig, &entry, tell)?;
+    handed.files.clone_from(&merge.files);
+    handed.merge = Some(merge);
+    Ok(handed)
+}
+
+/// Waits for the queue, which runs in the background; the entry is merged also if the person
+/// leaves. Where the queue is not automatic, this process merges the entry, and no other.
+fn see_through(town: &Town, rig: &str, entry: &WorkId, tell: Tell<'_>) -> Result<Merge> {
+    if let Some(log) = background::start(town, rig)? {
+        let text = format!("{entry} is merged in the background; {}", log.display());
+        tell(Note::Progress(&text));
+        return background::wait(town, entry);
+    }
     let options = RunOptions {
         only: vec![entry.clone()],
         once: false,
     };
-    merge::run(town, &site.rig, &options, tell, |_| {})?;
-    let merge = Work::of(town).merge(&entry)?;
-    handed.files.clone_from(&merge.files);
-    handed.merge = Some(merge);
-    Ok(handed)
+    merge::run(town, rig, &options, tell, |_| {})?;
+    Work::of(town).merge(entry)
 }
 
 /// Refuses what is not ready to be merged.

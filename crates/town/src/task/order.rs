@@ -11,6 +11,7 @@ use crate::windows::{self, AfterEnd, Wish};
 use crate::work::Work;
 use crate::workspace::{self, Placed};
 use crate::{Result, Town, background, fault, hook, monitor, project, sling, start};
+use gt_core::mail::PERSON;
 use gt_core::project::{Label, Project};
 use gt_core::startup::{Conversation, tag};
 use gt_core::state::State;
@@ -114,6 +115,7 @@ impl Order<'_> {
         let place = place::place(town, self.agent, dir)?;
         let reused = place.placed.as_ref().is_none_or(|it| !it.made_folder);
         warnings.extend(place.warning);
+        warnings.extend(place.placed.iter().flat_map(|it| it.warnings.clone()));
         made.placed = place.placed;
         fault::point(town, "task.placed");
         let copied = copy::copy(town, self.rig, at_base, dir)?;
@@ -123,6 +125,10 @@ impl Order<'_> {
             let was_hooked = Work::of(town).holder(&self.item.id)? == Some(self.agent.address());
             hook::put(town, self.agent, &self.item.id)?;
             made.hooked = !was_hooked;
+            if !was_hooked {
+                let sender = town.around().var("GT_ROLE").unwrap_or(PERSON);
+                Work::of(town).record_sling(&self.item.id, sender)?;
+            }
             fault::point(town, "task.hooked");
         }
         let project = project::of_worktree(dir)?;

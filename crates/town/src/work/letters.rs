@@ -39,7 +39,7 @@ impl LetterDraft {
     }
 
     /// Itself with a subject in one line, if it can be sent.
-    fn checked(&self) -> Result<Self> {
+    pub(super) fn checked(&self) -> Result<Self> {
         mail::check_body(&self.body)?;
         check_priority(self.priority)?;
         Ok(LetterDraft {
@@ -162,7 +162,12 @@ fn rewrite(db: &Connection, id: &WorkId, draft: &LetterDraft) -> Result<()> {
 }
 
 /// Writes a letter to one recipient.
-fn write(db: &Connection, draft: &LetterDraft, recipient: &str, status: Status) -> Result<WorkId> {
+pub(super) fn write(
+    db: &Connection,
+    draft: &LetterDraft,
+    recipient: &str,
+    status: Status,
+) -> Result<WorkId> {
     let id = free_id(db, PREFIX)?;
     let now = timestamp(None);
     db.execute(

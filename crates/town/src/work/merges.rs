@@ -12,7 +12,8 @@ use gt_core::merge::{Merge, PREFIX};
 use gt_core::work::{self, Item, WorkId};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-const COLUMNS: &str = "merges.id, rig, item, branch, commit_id, base, worker, merges.status,
+pub(super) const COLUMNS: &str =
+    "merges.id, rig, item, branch, commit_id, base, worker, merges.status,
     attempts, reason, files, log, repair, merged_as, merges.created_at, merges.updated_at";
 
 /// A branch that is to be merged.
@@ -230,7 +231,7 @@ fn not_found(id: &WorkId) -> Problem {
     Problem::not_found(format!("there is no merge {id}")).hint("`gt mq list --all` shows them")
 }
 
-fn merge(row: &Row<'_>) -> Result<Merge> {
+pub(super) fn merge(row: &Row<'_>) -> Result<Merge> {
     let text = |place: usize| row.get::<_, String>(place).map_err(problem);
     let maybe = |place: usize| row.get::<_, Option<String>>(place).map_err(problem);
     Ok(Merge {

@@ -108,6 +108,17 @@ CREATE TABLE beads_unread (
 ) WITHOUT ROWID;
 DELETE FROM beads_looks;
 ",
+    // Who gave an item to its agent, and which result of a merge was announced last. The results
+    // from before this version are not announced any more.
+    "
+CREATE TABLE slings (
+    item TEXT PRIMARY KEY REFERENCES items (id) ON DELETE CASCADE, sender TEXT NOT NULL,
+    at TEXT NOT NULL
+) WITHOUT ROWID;
+ALTER TABLE merges ADD COLUMN announced TEXT;
+UPDATE merges SET announced = CASE status WHEN 'queued' THEN 'queued:' || coalesce(reason, '')
+    ELSE status || ':' || attempts END;
+",
 ];
 
 /// The version that this gt writes.

@@ -9,7 +9,7 @@ use gt_core::merge::{Merge, Refusal, Status, some_of};
 use gt_core::problem::Kind;
 use gt_core::work::WorkId;
 use gt_core::{Problem, merge::PREFIX};
-use gt_town::merge::{self, Note, RunOptions};
+use gt_town::merge::{self, Note, RunOptions, background};
 use gt_town::work::Work;
 use gt_town::{Town, rig};
 use serde_json::{Value, json};
@@ -31,9 +31,22 @@ pub(crate) struct RunArgs {
     /// Only say what would come of it: no command is run and nothing is changed
     #[arg(long)]
     dry_run: bool,
+    /// Start the process that merges in the background
+    #[arg(long, hide = true, requires = "what")]
+    detach: bool,
+    /// Be that process
+    #[arg(long, hide = true, requires = "what")]
+    background: bool,
 }
 
 pub(super) fn run(args: &RunArgs, town: &Town, context: &Context) -> Answer {
+    if let (true, [rig]) = (args.detach, args.what.as_slice()) {
+        background::detach(town, rig)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let (true, [rig]) = (args.background, args.what.as_slice()) {
+        return run_in_background(rig, town, context);
+    }
     let wanted = wanted(args, town)?;
     if args.dry_run {
         return foresee(&wanted, town, context);
@@ -91,6 +104,27 @@ pub(super) fn run(args: &RunArgs, town: &Town, context: &Context) -> Answer {
         ))),
         None => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// Merges what waits; every line goes into the log, with its time.
+fn run_in_background(rig: &str, town: &Town, context: &Context) -> Answer {
+    context.catch_interrupts();
+    let log = |text: &str| {
+        let at = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ");
+        // A log that cannot be written holds up nothing.
+        drop(output::line(format!("{at} {}", output::clean(text))));
+    };
+    let tell = |note: Note<'_>| match note {
+        Note::Warning(text) => log(&format!("warning: {text}")),
+        Note::Progress(text) => log(text),
+    };
+    let result = background::run(town, rig, &tell);
+    if let Err(problem) = &result {
+        let causes = problem.causes().iter().map(|cause| format!(": {cause}"));
+        log(&format!("error: {problem}{}", causes.collect::<String>()));
+    }
+    // The log has it, and nobody reads the exit code.
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Says what no run will ever take up by itself, of those rigs that are meant whole.

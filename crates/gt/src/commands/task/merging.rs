@@ -1,30 +1,39 @@
 //! `gt task merge` and `gt task pr`: the two ways of a task's branch into the base.
 
 use super::super::Answer;
+use super::confirm;
 use super::pausing::{done, warn};
 use crate::context::Context;
 use crate::output;
 use clap::Args;
-use gt_core::Problem;
 use gt_core::merge::{Status, short, some_of};
 use gt_core::shell;
 use gt_core::work::WorkId;
+use gt_core::{Kind, Problem};
 use gt_town::Town;
-use gt_town::merge::Note;
+use gt_town::merge::{MergePlan, Note};
 use gt_town::task::{self, HandedIn, PullRequestOptions};
 use serde_json::json;
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 /// Hand a task's branch to the merge queue, and merge it
 ///
-/// As the agent's own `gt done` does, except that the agent stays. The queue is worked off
-/// for this branch alone: checked, validated, and then into the base. A branch that is in
-/// conflict with the base is not queued; `gt task update` brings the two together.
+/// As the agent's own `gt done` does, except that the agent stays. The queue runs in the
+/// background: checked, validated, and then into the base; this command waits for the
+/// result. A branch that is in conflict with the base is not queued; `gt task update`
+/// brings the two together. The first merge of a rig says what it does, and asks.
 #[derive(Debug, Args)]
 pub(crate) struct MergeArgs {
     /// The work item
     #[arg(value_name = "BEAD")]
     bead: WorkId,
+    /// Do not ask; the next merge in this rig does not ask either
+    #[arg(long)]
+    yes: bool,
+    /// Only say what would be done
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
 }
 
 /// Make a pull request of a task's branch, by way of gh
@@ -50,6 +59,17 @@ pub(crate) struct PrArgs {
 }
 
 pub(super) fn merge(town: &Town, args: &MergeArgs, context: &Context) -> Answer {
+    let plan = task::merge_plan(town, &args.bead)?;
+    if args.dry_run {
+        return show_plan(&plan, args, context);
+    }
+    if !plan.is_confirmed {
+        if !args.yes && !ask(&plan, args, context)? {
+            output::line("Nothing was done.")?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        plan.remember(town)?;
+    }
     context.catch_interrupts();
     let tell = |note: Note<'_>| match note {
         Note::Warning(text) => output::warn(text),
@@ -67,6 +87,7 @@ pub(super) fn merge(town: &Town, args: &MergeArgs, context: &Context) -> Answer 
             "merge": merge.map(|merge| &merge.id),
             "commit": merge.and_then(|merge| merge.merged_as.as_ref()),
             "reason": merge.and_then(|merge| merge.reason.as_ref()),
+            "delivery": (handed.status() == Status::Merged).then_some(&handed.delivery),
             "log": merge.and_then(|merge| merge.log.as_ref()),
             "repair": merge.and_then(|merge| merge.repair.as_ref()),
             "files": handed.files,
@@ -79,8 +100,58 @@ pub(super) fn merge(town: &Town, args: &MergeArgs, context: &Context) -> Answer 
         let commit = merge.and_then(|merge| merge.merged_as.as_deref());
         let by = commit.map_or_else(String::new, |commit| format!(" as {}", short(commit)));
         done(&format!("{} is in {}{by}.", handed.branch, handed.base))?;
+        output::line(format!("  {}", output::clean(&handed.delivery)))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn show_plan(plan: &MergePlan, args: &MergeArgs, context: &Context) -> Answer {
+    if context.json {
+        let steps = plan.steps.iter().map(|step| json!({ "text": step }));
+        output::json(&json!({
+            "bead": args.bead,
+            "rig": plan.rig,
+            "branch": plan.branch,
+            "base": plan.base,
+            "steps": steps.collect::<Vec<_>>(),
+            "confirmed": plan.is_confirmed,
+        }))?;
+    } else {
+        tell_steps(plan, &args.bead)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tell_steps(plan: &MergePlan, bead: &WorkId) -> Result<(), Problem> {
+    output::line(format!("To merge {bead} is to:"))?;
+    for step in &plan.steps {
+        output::line(format!("  {}", output::clean(step)))?;
+    }
+    Ok(())
+}
+
+/// Says what the first merge of a rig does, and asks whether it is wanted. Refuses where
+/// no person can be asked.
+fn ask(plan: &MergePlan, args: &MergeArgs, context: &Context) -> Result<bool, Problem> {
+    let at_a_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    if at_a_terminal && !context.json {
+        tell_steps(plan, &args.bead)?;
+        return Ok(confirm("Go on, and do not ask again in this rig? [y/N] "));
+    }
+    let problem = Problem::new(
+        Kind::Unconfirmed,
+        format!("the first merge in {} has to be confirmed", plan.rig),
+    );
+    let problem = plan
+        .steps
+        .iter()
+        .fold(problem, |problem, step| problem.cause(output::clean(step)));
+    Err(problem
+        .hint(format!(
+            "`gt task merge {} --yes` confirms it and merges",
+            args.bead
+        ))
+        .hint("`confirm = false` under [merge] in town.toml never asks"))
 }
 
 fn not_merged(handed: &HandedIn) -> Problem {

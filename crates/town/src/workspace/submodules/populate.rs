@@ -167,15 +167,16 @@ impl Level<'_> {
         if is_there && own.run(["rev-parse", "HEAD"]).is_ok_and(|head| head == id) {
             return Ok(());
         }
+        let alone = ["-c", "submodule.recurse=false"];
+        let update = ["submodule", "--quiet", "update", "--", &module.path];
+        if is_there && own.says(["cat-file", "-e", &format!("{id}^{{commit}}")]) {
+            return git.run(alone.iter().chain(&update)).map(drop);
+        }
         let key = format!("submodule.{}.url", module.name);
         let (copy, url) = self.copy_with(module, id, &key)?;
         let here = copy.dir.to_string_lossy().into_owned();
-        let alone = ["-c", "submodule.recurse=false"];
-        let update = ["submodule", "--quiet", "update", "--", &module.path];
         if is_there {
-            if !own.says(["cat-file", "-e", &format!("{id}^{{commit}}")]) {
-                own.run(["fetch", "--quiet", "--no-tags", "--", &here, id])?;
-            }
+            own.run(["fetch", "--quiet", "--no-tags", "--", &here, id])?;
             git.run(alone.iter().chain(&update))?;
             return note_known(own, id);
         }
