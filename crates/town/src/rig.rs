@@ -4,7 +4,7 @@
 //! worktrees of its agents are made. The user's own checkout is never touched.
 
 use crate::git::{Git, without_password};
-use crate::{Result, Town, files};
+use crate::{Result, Town, files, merge};
 use gt_core::Problem;
 use gt_core::identity::unknown_rig;
 use gt_core::registry::RigEntry;
@@ -39,6 +39,8 @@ pub struct Added {
     pub prefix: String,
     pub default_branch: String,
     pub path: PathBuf,
+    /// What does not work there, such as a submodule that cannot be copied.
+    pub warnings: Vec<String>,
 }
 
 /// Takes a repository into the town: copies it, then registers it.
@@ -74,7 +76,19 @@ pub fn add(town: &mut Town, name: &str, source: &str, prefix: Option<&str>) -> R
         // Ours alone, by its name.
         let _ = fs::remove_dir_all(&temporary);
     }
-    result
+    let mut added = result?;
+    added.warnings = missing_submodules(town, name);
+    Ok(added)
+}
+
+/// Copies the submodules of a rig. Returns a sentence for each that its worktrees lack.
+fn missing_submodules(town: &Town, rig: &str) -> Vec<String> {
+    let repository = repository(town, rig);
+    let git = Git::at(&repository, town.around());
+    if !git.says(["cat-file", "-e", "HEAD:.gitmodules"]) {
+        return Vec::new();
+    }
+    merge::try_submodules(town, rig).unwrap_or_else(|problem| vec![problem.to_string()])
 }
 
 /// Copies the repository, and gives its default branch.
@@ -146,6 +160,7 @@ fn register(
         prefix: prefix.to_owned(),
         default_branch,
         path: path.to_owned(),
+        warnings: Vec::new(),
     })
 }
 

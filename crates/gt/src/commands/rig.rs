@@ -135,12 +135,16 @@ fn add(args: &AddArgs, context: &Context) -> Answer {
     let spinner = Progress::spinner(&format!("copying {}", args.name));
     let added = rig::add(&mut town, &args.name, &args.source, args.prefix.as_deref())?;
     drop(spinner);
+    for warning in &added.warnings {
+        output::warn(output::clean(warning));
+    }
     if context.json {
         output::json(&json!({
             "rig": args.name,
             "prefix": added.prefix,
             "default_branch": added.default_branch,
             "path": added.path,
+            "warnings": added.warnings,
         }))?;
     } else {
         output::line(format!(
