@@ -7,6 +7,7 @@ use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
 use gt_core::{Identity, Problem, Role};
 use gt_town::agents::{self, Wanted};
+use gt_town::merge::background;
 use gt_town::{Town, directory, rig};
 use serde_json::json;
 use std::process::ExitCode;
@@ -223,6 +224,10 @@ fn park(name: &str, parked: bool, context: &Context) -> Answer {
         Vec::new()
     };
     let changed = rig::set_parked(&mut town, name, parked)?;
+    if !parked {
+        // What was handed in while it was parked is merged now.
+        background::start_if_waiting(&town, name)?;
+    }
     if context.json {
         output::json(&json!({"rig": name, "parked": parked, "changed": changed}))?;
         return Ok(ExitCode::SUCCESS);

@@ -266,3 +266,14 @@ fn a_remote_that_cannot_be_reached_is_told_once() {
     wait_merge(&env, &second, "merged");
     assert_eq!(files(&env, &bare, "main"), ["README.md", "a.txt", "b.txt"]);
 }
+
+#[test]
+fn work_of_a_parked_rig_is_merged_when_it_is_back_in_service() {
+    let env = automatic(&["max"], "");
+    env.gt(&["rig", "park", "gastown"]).ok();
+    let (_, merge) = finish(&env, "max", "a.txt", "a\n");
+    assert_eq!(env.json(&["mq", "status", &merge])["status"], "queued");
+    assert_eq!(runners(&env), [0; 0]);
+    env.gt(&["rig", "unpark", "gastown"]).ok();
+    wait_merge(&env, &merge, "merged");
+}

@@ -50,6 +50,15 @@ pub fn start(town: &Town, rig: &str) -> Result<Option<PathBuf>> {
     }
 }
 
+/// Starts the queue of a rig in the background if something waits in it.
+pub fn start_if_waiting(town: &Town, rig: &str) -> Result<Option<PathBuf>> {
+    let queue = Work::of(town).merges(Some(rig), false)?;
+    match queue.iter().any(|merge| merge.status.is_waiting()) {
+        true => start(town, rig),
+        false => Ok(None),
+    }
+}
+
 fn cannot_start(rig: &str) -> Problem {
     Problem::failed(format!("the merge queue of {rig} could not be started"))
         .hint(format!("`gt mq run {rig}` merges what waits"))
