@@ -10,6 +10,8 @@ mod commands;
 mod context;
 mod demo;
 mod error;
+#[cfg(test)]
+mod named_commands;
 mod output;
 mod raw_mode;
 

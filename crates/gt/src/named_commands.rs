@@ -1,0 +1,148 @@
+//! Tests that every `gt` command which a hint, a message or a help text names can be typed.
+//!
+//! Commands are found in backquotes in the sources. Placeholders become values, so that only
+//! names of commands and options, and the number of arguments, are checked. A command that is
+//! named without its required arguments is fine.
+
+use crate::args::Cli;
+use clap::CommandFactory;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Stands for any placeholder. It is a valid id, name and path.
+const VALUE: &str = "gt-4k2qz";
+
+/// Commands that tests and examples make up.
+const MADE_UP: &[&str] = &["gt x"];
+
+fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).unwrap().flatten() {
+        let path = entry.path();
+        let name = entry.file_name().into_string().unwrap();
+        let is_text = [".rs", ".toml", ".md"]
+            .iter()
+            .any(|end| name.ends_with(end));
+        if path.is_dir() {
+            sources(&path, found);
+        } else if is_text && name != "named_commands.rs" && !name.starts_with("tests") {
+            found.push(path);
+        }
+    }
+}
+
+/// The commands in backquotes of a line.
+fn commands(line: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (number, part) in line.split('`').enumerate() {
+        // Every second part stands between two backquotes.
+        if number % 2 == 1 && part.starts_with("gt ") && line.matches('`').count().is_multiple_of(2)
+        {
+            found.push(part.to_owned());
+        }
+    }
+    found
+}
+
+/// The words of a command, with values in place of placeholders.
+fn words(command: &str) -> Vec<String> {
+    let mut plain = String::new();
+    let mut depth = 0;
+    for letter in command.chars() {
+        match letter {
+            '{' if depth == 0 => {
+                depth = 1;
+                plain.push_str(VALUE);
+            }
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ if depth > 0 => {}
+            other => plain.push(other),
+        }
+    }
+    let is_placeholder = |word: &&str| {
+        let letters = word.chars().filter(|letter| letter.is_alphabetic());
+        let mut letters = letters.peekable();
+        letters.peek().is_some() && letters.all(char::is_uppercase) && word.len() > 1
+    };
+    let value = |word: &str| match is_placeholder(&word) {
+        true => VALUE.to_owned(),
+        false => word.to_owned(),
+    };
+    plain.split_whitespace().map(value).collect()
+}
+
+/// Why a command cannot be typed.
+fn problem(command: &str) -> Option<String> {
+    let is_pattern = command.contains(['…', '|', '<', '[', '\\', '"']);
+    if is_pattern || MADE_UP.contains(&command) {
+        return None;
+    }
+    let words = words(command);
+    if words.get(1).is_some_and(|word| word == "help") {
+        return None;
+    }
+    let error = Cli::command().try_get_matches_from(&words).err()?;
+    // The name of the command itself is filled in.
+    let is_filled_in =
+        error.get(ContextKind::InvalidSubcommand) == Some(&ContextValue::String(VALUE.to_owned()));
+    if is_filled_in {
+        return None;
+    }
+    let is_only_short = matches!(
+        error.kind(),
+        ErrorKind::MissingRequiredArgument
+            | ErrorKind::MissingSubcommand
+            | ErrorKind::DisplayHelp
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    );
+    (!is_only_short).then(|| format!("{} ({:?})", words.join(" "), error.kind()))
+}
+
+#[test]
+fn commands_in_hints_can_be_typed() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut files = Vec::new();
+    for name in ["board", "core", "gt", "town"] {
+        sources(&crates.join(name).join("src"), &mut files);
+    }
+    let mut checked = 0;
+    let mut wrong = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        let lines = text.lines().enumerate();
+        for (number, line) in lines.filter(|(_, line)| !line.trim_start().starts_with("//")) {
+            for command in commands(line) {
+                checked += 1;
+                if let Some(problem) = problem(&command) {
+                    let place = file.strip_prefix(crates).unwrap().display();
+                    wrong.push(format!("{place}:{}: {problem}", number + 1));
+                }
+            }
+        }
+    }
+    assert!(checked > 200, "only {checked} commands were found");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn wrong_commands_are_found() {
+    for command in [
+        "gt wrok list",
+        "gt crew start --no-such x",
+        "gt witness start a b",
+    ] {
+        assert!(problem(command).is_some(), "{command}");
+    }
+    for command in [
+        "gt crew add {rig}/{name}",
+        "gt task start",
+        "gt work show ID",
+    ] {
+        assert_eq!(problem(command), None);
+    }
+    assert_eq!(
+        commands("a `gt x` and `y` or `gt z {}`"),
+        ["gt x", "gt z {}"]
+    );
+}
