@@ -257,7 +257,7 @@ impl Identity {
 pub fn unknown_rig(rig: &str, registry: &Registry) -> Problem {
     let problem = Problem::not_found(format!("there is no rig called {rig:?}"));
     if registry.rigs.is_empty() {
-        return problem.hint("add one with `gt rig add NAME PATH-OR-URL`");
+        return problem.hint("add one with `gt rig add PATH-OR-URL`");
     }
     let known: Vec<&str> = registry.rigs.keys().map(String::as_str).collect();
     problem.hint(format!("the rigs of this town: {}", known.join(", ")))

@@ -90,6 +90,24 @@ pub fn check_rig(name: &str) -> Result<(), NameError> {
     reserved("rig name", name, RIG_WORDS)
 }
 
+/// Makes a rig's name from that of a folder or repository: characters that a name cannot have
+/// become dashes.
+pub fn derive_rig(folder: &str) -> Result<String, NameError> {
+    let folder = folder.strip_suffix(".git").unwrap_or(folder);
+    let dashed: String = folder
+        .chars()
+        .map(|c| match c.is_ascii_alphanumeric() || c == '_' {
+            true => c,
+            false => '-',
+        })
+        .collect();
+    let parts: Vec<&str> = dashed.split('-').filter(|part| !part.is_empty()).collect();
+    let name = parts.join("-");
+    let name = name.trim_start_matches('_').to_owned();
+    check_rig(&name)?;
+    Ok(name)
+}
+
 /// Checks a rig's prefix. `hq` belongs to the town and `agent` to `agent_{slug}`.
 pub fn check_prefix(prefix: &str) -> Result<(), NameError> {
     check("prefix", prefix)?;
@@ -203,6 +221,23 @@ mod tests {
             assert!(check_agent(name).is_err(), "{name:?}");
         }
         assert!(check_agent(&"x".repeat(65)).is_err());
+    }
+
+    #[test]
+    fn rig_name_is_derived_from_a_folder() {
+        for (folder, name) in [
+            ("hello", "hello"),
+            ("hello.git", "hello"),
+            ("my.web app", "my-web-app"),
+            (".dotfiles", "dotfiles"),
+            ("__x", "x"),
+            ("a--b", "a-b"),
+        ] {
+            assert_eq!(derive_rig(folder).as_deref(), Ok(name), "{folder}");
+        }
+        for folder in ["", "...", "mayor", "日本"] {
+            assert!(derive_rig(folder).is_err(), "{folder}");
+        }
     }
 
     #[test]

@@ -30,6 +30,9 @@ pub struct RigEntry {
     /// A parked rig keeps everything but starts nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub parked: bool,
+    /// A docked rig is out of service: its agents were stopped, and it starts nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub docked: bool,
     pub beads: BeadsEntry,
     #[serde(flatten)]
     other: Map<String, Value>,
@@ -156,6 +159,19 @@ impl Registry {
 }
 
 impl RigEntry {
+    /// Why the rig starts nothing: `docked` or `parked`. `None` if it is in service.
+    pub fn service(&self) -> Option<&'static str> {
+        match (self.docked, self.parked) {
+            (true, _) => Some("docked"),
+            (_, true) => Some("parked"),
+            _ => None,
+        }
+    }
+
+    pub fn is_in_service(&self) -> bool {
+        self.service().is_none()
+    }
+
     pub fn with_prefix(prefix: &str) -> Self {
         RigEntry {
             beads: BeadsEntry {

@@ -29,6 +29,13 @@ pub struct AgentView {
     pub keepalive_age: Option<i64>,
 }
 
+impl AgentView {
+    /// Whether its process runs. A dead agent may still have a container.
+    pub fn is_alive(&self) -> bool {
+        matches!(self.health, Health::Healthy | Health::AgentHung)
+    }
+}
+
 /// Which agents to show.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wanted<'a> {

@@ -3,6 +3,10 @@
 //! A rig has a bare copy of its repository (`<rig>/.repo.git`), from which the
 //! worktrees of its agents are made. The user's own checkout is never touched.
 
+mod removal;
+
+pub use removal::{FAULT_POINTS, RigRemoval, remove};
+
 use crate::git::{Git, without_password};
 use crate::{Result, Town, files, merge};
 use gt_core::Problem;
@@ -24,13 +28,17 @@ pub fn entry<'a>(town: &'a Town, rig: &str) -> Result<&'a RigEntry> {
         .ok_or_else(|| unknown_rig(rig, town.registry()))
 }
 
-/// Refuses what a parked rig does not do.
+/// Refuses what a rig does not do that is parked or docked.
 pub fn check_not_parked(town: &Town, rig: &str) -> Result<()> {
-    if entry(town, rig)?.parked {
-        return Err(Problem::conflict(format!("the rig {rig} is parked"))
-            .hint(format!("`gt rig unpark {rig}` first")));
+    let entry = entry(town, rig)?;
+    match entry.service() {
+        None => Ok(()),
+        Some(service) => {
+            let back = if entry.docked { "undock" } else { "unpark" };
+            Err(Problem::conflict(format!("the rig {rig} is {service}"))
+                .hint(format!("`gt rig {back} {rig}` first")))
+        }
     }
-    Ok(())
 }
 
 /// A rig that was added.
@@ -41,6 +49,38 @@ pub struct Added {
     pub path: PathBuf,
     /// What does not work there, such as a submodule that cannot be copied.
     pub warnings: Vec<String>,
+}
+
+/// The name of a rig that is given none: that of its folder, or the last part of its URL.
+pub fn name_for(town: &Town, source: &str) -> Result<String> {
+    let path = path_of(town, source);
+    let name = match path.canonicalize() {
+        Ok(path) => path
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned()),
+        Err(_) => {
+            let parts = source.trim_end_matches('/').rsplit(['/', ':']);
+            parts.into_iter().next().map(str::to_owned)
+        }
+    };
+    let name = name.unwrap_or_default();
+    let other = format!("`gt rig add NAME {source}` gives it one");
+    let name = gt_core::name::derive_rig(&name).map_err(|error| {
+        Problem::usage(format!("{source:?} does not give the rig a name"))
+            .caused_by(error)
+            .hint(other.clone())
+    })?;
+    let mut known = town.registry().rigs.iter();
+    if let Some((known, entry)) = known.find(|(known, _)| known.eq_ignore_ascii_case(&name)) {
+        return Err(Problem::conflict(format!(
+            "the rig {known} exists already, from {}",
+            without_password(&entry.git_url)
+        ))
+        .hint(format!(
+            "`gt rig add NAME {source}` gives this one another name"
+        )));
+    }
+    Ok(name)
 }
 
 /// Takes a repository into the town: copies it, then registers it.
@@ -164,13 +204,19 @@ fn register(
     })
 }
 
+/// The path that a source means, if it is one.
+fn path_of(town: &Town, source: &str) -> PathBuf {
+    let around = town.around();
+    match (source.strip_prefix("~/"), around.home()) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => around.current_dir.join(source),
+    }
+}
+
 /// A path becomes absolute and must be a repository; anything else is left to git.
 fn resolve_source(town: &Town, source: &str) -> Result<String> {
     let around = town.around();
-    let path = match (source.strip_prefix("~/"), around.home()) {
-        (Some(rest), Some(home)) => home.join(rest),
-        _ => around.current_dir.join(source),
-    };
+    let path = path_of(town, source);
     if path.exists() {
         if !path.is_dir() || !Git::at(&path, around).says(["rev-parse", "--git-dir"]) {
             return Err(
@@ -204,6 +250,19 @@ pub fn set_parked(town: &mut Town, rig: &str, parked: bool) -> Result<bool> {
         };
         let changed = entry.parked != parked;
         entry.parked = parked;
+        Ok(changed)
+    })
+}
+
+/// Docks a rig or takes it back into service. Returns whether that changed anything.
+pub fn set_docked(town: &mut Town, rig: &str, docked: bool) -> Result<bool> {
+    entry(town, rig)?;
+    town.update_registry(|registry| {
+        let Some(entry) = registry.rigs.get_mut(rig) else {
+            return Err(unknown_rig(rig, registry));
+        };
+        let changed = entry.docked != docked;
+        entry.docked = docked;
         Ok(changed)
     })
 }
@@ -246,7 +305,7 @@ pub fn named_or_only(town: &Town, given: Option<&str>, how_to_name: &str) -> Res
     match (names.next(), names.next()) {
         (Some(only), None) => Ok(only.clone()),
         (None, _) => Err(Problem::not_found("the town has no rig yet")
-            .hint("`gt rig add NAME PATH-OR-URL` takes a repository in")),
+            .hint("`gt rig add PATH-OR-URL` takes a repository in")),
         _ => {
             let known: Vec<&str> = rigs.keys().map(String::as_str).collect();
             Err(Problem::usage("which rig?")

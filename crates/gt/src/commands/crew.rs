@@ -324,7 +324,7 @@ fn everybody(town: &Town, only: Option<&str>) -> Result<Vec<Identity>, Problem> 
         .registry()
         .rigs
         .iter()
-        .filter(|(name, entry)| only.map_or(!entry.parked, |only| only == name.as_str()))
+        .filter(|(name, entry)| only.map_or(entry.is_in_service(), |only| only == name.as_str()))
         .flat_map(|(name, _)| directory::workers(town, name, Role::Crew))
         .collect();
     if found.is_empty() {

@@ -42,7 +42,7 @@ pub(crate) fn run(args: InitArgs, context: &Context) -> Answer {
     } else {
         output::line(format!("Made the town {}.", town.root().display()))?;
         output::line(
-            "Next: `gt rig add NAME PATH-OR-URL` takes a repository in, `gt up` starts the town's own agents.",
+            "Next: `gt rig add PATH-OR-URL` takes a repository in, `gt up` starts the town's own agents.",
         )?;
     }
     if let Err(problem) = known {

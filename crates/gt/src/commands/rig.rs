@@ -1,9 +1,13 @@
+mod removing;
+mod showing;
+
+pub(crate) use showing::running;
+
 use super::start_flags::StartFlags;
-use super::{Answer, start, stop};
+use super::{Answer, restart, start, stop};
 use crate::context::Context;
+use crate::output;
 use crate::output::progress::Progress;
-use crate::output::table::Table;
-use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
 use gt_core::{Identity, Problem, Role};
 use gt_town::agents::{self, Wanted};
@@ -13,7 +17,6 @@ use serde_json::json;
 use std::process::ExitCode;
 
 /// Rigs: the repositories of a town
-#[expect(clippy::large_enum_variant, reason = "made once per process")]
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum RigCommand {
@@ -26,6 +29,13 @@ pub(crate) enum RigCommand {
     Park(RigNameArgs),
     /// Take a parked rig back into service
     Unpark(RigNameArgs),
+    Dock(RigDockArgs),
+    /// Take a docked rig back into service; its agents are started with `gt rig start`
+    Undock(RigNameArgs),
+    Restart(RigStartArgs),
+    /// Show one rig and its agents
+    Status(RigNameArgs),
+    Remove(removing::RemoveArgs),
 }
 
 /// Take a repository into the town
@@ -33,15 +43,29 @@ pub(crate) enum RigCommand {
 /// It is copied (bare) into the town; agents work in worktrees of that copy, and
 /// the repository that is named here is not touched.
 #[derive(Debug, Args)]
+#[command(override_usage = "gt rig add [OPTIONS] [NAME] <PATH-OR-URL>")]
 pub(crate) struct AddArgs {
-    /// The rig's name
-    name: String,
+    /// The rig's name [default: that of the folder or repository]
+    #[arg(value_name = "NAME")]
+    first: String,
     /// The repository: a path, or a URL that `git clone` takes
     #[arg(value_name = "PATH-OR-URL")]
-    source: String,
+    second: Option<String>,
     /// The prefix of its containers and work items [default: made from the name]
     #[arg(long)]
     prefix: Option<String>,
+}
+
+/// Put a rig out of service: stop all its agents, and start none
+///
+/// A parked rig leaves agents alone that run; a docked one has none. Its worktrees and branches
+/// stay as they are.
+#[derive(Debug, Args)]
+pub(crate) struct RigDockArgs {
+    rig: String,
+    /// Do not ask the agents first
+    #[arg(long)]
+    force: bool,
 }
 
 /// Start a rig's witness and refinery
@@ -77,17 +101,20 @@ pub(crate) struct RigNameArgs {
 pub(crate) fn run(command: RigCommand, context: &Context) -> Answer {
     match command {
         RigCommand::Add(args) => add(&args, context),
-        RigCommand::List => list(context),
+        RigCommand::List => showing::list(context),
+        RigCommand::Status(args) => showing::status(&args.rig, context),
+        RigCommand::Remove(args) => removing::run(&args, context),
+        RigCommand::Dock(args) => dock(&args, context),
+        RigCommand::Undock(args) => undock(&args.rig, context),
+        RigCommand::Restart(args) => {
+            let town = context.town()?;
+            let mut options = args.flags.options(context)?;
+            options.create = true;
+            restart::restart(&town, &started_by(&town, &args)?, &options, context)
+        }
         RigCommand::Start(args) => {
             let town = context.town()?;
-            let mut wanted = Vec::new();
-            for name in &args.rigs {
-                rig::check_not_parked(&town, name)?;
-                wanted.extend(own_agents(name));
-                if args.all {
-                    wanted.extend(directory::workers(&town, name, Role::Crew));
-                }
-            }
+            let wanted = started_by(&town, &args)?;
             let mut options = args.flags.options(context)?;
             options.create = true;
             start::start_many(
@@ -112,6 +139,19 @@ pub(crate) fn run(command: RigCommand, context: &Context) -> Answer {
     }
 }
 
+/// The agents that `gt rig start` starts.
+fn started_by(town: &Town, args: &RigStartArgs) -> Result<Vec<Identity>, Problem> {
+    let mut wanted = Vec::new();
+    for name in &args.rigs {
+        rig::check_not_parked(town, name)?;
+        wanted.extend(own_agents(name));
+        if args.all {
+            wanted.extend(directory::workers(town, name, Role::Crew));
+        }
+    }
+    Ok(wanted)
+}
+
 /// A rig's witness and refinery.
 pub(crate) fn own_agents(rig: &str) -> [Identity; 2] {
     [Role::Witness, Role::Refinery].map(|role| Identity::of_rig(role, rig))
@@ -133,15 +173,19 @@ fn running_agents(town: &Town, rig: &str, all: bool) -> Result<Vec<Identity>, Pr
 fn add(args: &AddArgs, context: &Context) -> Answer {
     let mut town = context.town()?;
     context.catch_interrupts();
-    let spinner = Progress::spinner(&format!("copying {}", args.name));
-    let added = rig::add(&mut town, &args.name, &args.source, args.prefix.as_deref())?;
+    let (name, source) = match &args.second {
+        Some(source) => (args.first.clone(), source),
+        None => (rig::name_for(&town, &args.first)?, &args.first),
+    };
+    let spinner = Progress::spinner(&format!("copying {name}"));
+    let added = rig::add(&mut town, &name, source, args.prefix.as_deref())?;
     drop(spinner);
     for warning in &added.warnings {
         output::warn(output::clean(warning));
     }
     if context.json {
         output::json(&json!({
-            "rig": args.name,
+            "rig": name,
             "prefix": added.prefix,
             "default_branch": added.default_branch,
             "path": added.path,
@@ -149,69 +193,10 @@ fn add(args: &AddArgs, context: &Context) -> Answer {
         }))?;
     } else {
         output::line(format!(
-            "Added the rig {} (prefix {}, branch {}).",
-            args.name, added.prefix, added.default_branch
+            "Added the rig {name} (prefix {}, branch {}).",
+            added.prefix, added.default_branch
         ))?;
-        output::line(format!(
-            "Next: `gt crew add {}/NAME` makes a worker.",
-            args.name
-        ))?;
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn list(context: &Context) -> Answer {
-    let town = context.town()?;
-    let running = agents::list(&town, Wanted::default())?;
-    let count = |rig: &str| {
-        running
-            .iter()
-            .filter(|a| a.identity.rig() == Some(rig))
-            .count()
-    };
-    let rigs = &town.registry().rigs;
-    if context.json {
-        let rigs: Vec<_> = rigs
-            .iter()
-            .map(|(name, entry)| {
-                output::without_nulls(json!({
-                    "rig": name,
-                    "prefix": entry.beads.prefix,
-                    "git_url": gt_town::git::without_password(&entry.git_url),
-                    "default_branch": entry.default_branch,
-                    "parked": entry.parked,
-                    "running": count(name),
-                    "crew": directory::workers(&town, name, Role::Crew).len(),
-                    "polecats": directory::workers(&town, name, Role::Polecat).len(),
-                }))
-            })
-            .collect();
-        output::json(&rigs)?;
-    } else if rigs.is_empty() {
-        output::line("No rigs yet. `gt rig add NAME PATH-OR-URL` takes a repository in.")?;
-    } else {
-        let mut table = Table::new(&[
-            "RIG", "PREFIX", "BRANCH", "CREW", "POLECATS", "RUNNING", "", "FROM",
-        ]);
-        for (name, entry) in rigs {
-            table.row([
-                name.as_str().into(),
-                entry.beads.prefix.as_str().into(),
-                entry.default_branch.clone().unwrap_or_default().into(),
-                directory::workers(&town, name, Role::Crew)
-                    .len()
-                    .to_string()
-                    .into(),
-                directory::workers(&town, name, Role::Polecat)
-                    .len()
-                    .to_string()
-                    .into(),
-                count(name).to_string().into(),
-                if entry.parked { "parked" } else { "" }.into(),
-                gt_town::git::without_password(&entry.git_url).into(),
-            ]);
-        }
-        output::print(&table.render(Paint::for_stdout()))?;
+        output::line(format!("Next: `gt crew add {name}/NAME` makes a worker."))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -219,9 +204,9 @@ fn list(context: &Context) -> Answer {
 fn park(name: &str, parked: bool, context: &Context) -> Answer {
     let mut town = context.town()?;
     let running = if parked {
-        running_agents(&town, name, true)?
+        showing::live(&town, name)?
     } else {
-        Vec::new()
+        0
     };
     let changed = rig::set_parked(&mut town, name, parked)?;
     if !parked {
@@ -235,11 +220,52 @@ fn park(name: &str, parked: bool, context: &Context) -> Answer {
     let done = if parked { "parked" } else { "back in service" };
     let already = if changed { "" } else { " already" };
     output::line(format!("The rig {name} is{already} {done}."))?;
-    if !running.is_empty() {
+    if running > 0 {
         output::line(format!(
-            "{} of its agents still run: `gt rig stop {name} --all` ends them.",
-            running.len()
+            "{running} of its agents still run: `gt rig stop {name} --all` ends them."
         ))?;
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Docks a rig, then stops its agents: none can be started in between.
+fn dock(args: &RigDockArgs, context: &Context) -> Answer {
+    let mut town = context.town()?;
+    let name = &args.rig;
+    let changed = rig::set_docked(&mut town, name, true)?;
+    let running = running_agents(&town, name, true)?;
+    let mut stopped = Vec::new();
+    stop::stop_into(&town, &running, args.force, context, &mut stopped)?;
+    if context.json {
+        output::json(&json!({
+            "rig": name,
+            "docked": true,
+            "changed": changed,
+            "stopped": running,
+        }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let already = if changed { "" } else { " already" };
+    output::line(format!(
+        "The rig {name} is{already} docked. `gt rig undock {name}` takes it back into service."
+    ))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn undock(name: &str, context: &Context) -> Answer {
+    let mut town = context.town()?;
+    let changed = rig::set_docked(&mut town, name, false)?;
+    let parked = rig::entry(&town, name)?.parked;
+    if context.json {
+        output::json(&json!({"rig": name, "docked": false, "parked": parked, "changed": changed}))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    output::line(match (changed, parked) {
+        (_, true) => format!("The rig {name} is still parked: `gt rig unpark {name}`."),
+        (true, _) => {
+            format!("The rig {name} is back in service. `gt rig start {name}` starts its agents.")
+        }
+        (false, _) => format!("The rig {name} is not docked."),
+    })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-use super::{Answer, agents};
+use super::{Answer, agents, rig};
 use crate::context::Context;
 use crate::output::{self, Paint};
 use crate::raw_mode::RawMode;
@@ -51,9 +51,10 @@ pub(crate) fn run(args: StatusArgs, context: &Context) -> Answer {
                 "rig": name,
                 "prefix": entry.beads.prefix,
                 "parked": entry.parked,
-                "running": agents.iter().filter(|a| a.identity.rig() == Some(name)).count(),
+                "docked": entry.docked,
+                "running": rig::running(&agents, name),
             })).collect::<Vec<_>>(),
-            "running": agents.len(),
+            "running": agents.iter().filter(|agent| agent.is_alive()).count(),
             "states": states,
             "agents": agents::documents(&agents, &town),
             "unhealthy": ill.iter().map(|agent| agents::document(agent)).collect::<Vec<_>>(),
@@ -68,14 +69,12 @@ pub(crate) fn run(args: StatusArgs, context: &Context) -> Answer {
         town.socket_text()
     ))?;
     for (name, entry) in &town.registry().rigs {
-        let running = agents
-            .iter()
-            .filter(|a| a.identity.rig() == Some(name))
-            .count();
-        let parked = if entry.parked { ", parked" } else { "" };
+        let running = rig::running(&agents, name);
+        let service = entry.service().map(|service| format!(", {service}"));
         output::line(format!(
-            "  {name} ({}): {running} running{parked}",
-            entry.beads.prefix
+            "  {name} ({}): {running} running{}",
+            entry.beads.prefix,
+            service.unwrap_or_default()
         ))?;
     }
     let counts: Vec<String> = states

@@ -7,8 +7,8 @@ use gt_town::directory;
 
 /// Start the town's own agents and those of its rigs
 ///
-/// The mayor, the deacon, and the witness and refinery of every rig that is not
-/// parked. Those that run already are left alone.
+/// The mayor, the deacon, and the witness and refinery of every rig that is neither
+/// parked nor docked. Those that run already are left alone.
 #[derive(Debug, Args)]
 pub(crate) struct UpArgs {
     /// The crew, too
@@ -22,7 +22,7 @@ pub(crate) fn run(args: UpArgs, context: &Context) -> Answer {
     let town = context.town()?;
     let mut wanted: Vec<Identity> = [Role::Mayor, Role::Deacon].map(Identity::town).to_vec();
     for (name, entry) in &town.registry().rigs {
-        if entry.parked {
+        if !entry.is_in_service() {
             continue;
         }
         wanted.extend(rig::own_agents(name));

@@ -49,6 +49,7 @@ mod priming;
 mod recorded;
 mod remembered;
 mod restored;
+mod rigs;
 mod saved;
 mod seances;
 mod secrets;

@@ -142,7 +142,7 @@ fn wanted(args: &RunArgs, town: &Town) -> Result<BTreeMap<String, Vec<WorkId>>, 
     let mut wanted: BTreeMap<String, Vec<WorkId>> = BTreeMap::new();
     if args.what.is_empty() {
         let rigs = town.registry().rigs.iter();
-        let at_work = rigs.filter(|(_, entry)| !entry.parked);
+        let at_work = rigs.filter(|(_, entry)| entry.is_in_service());
         wanted.extend(at_work.map(|(name, _)| (name.clone(), Vec::new())));
     }
     let mut whole: Vec<&String> = Vec::new();

@@ -1,0 +1,351 @@
+//! Removes a rig from the town without losing work.
+//!
+//! Without `force` a rig is removed only if no agent runs in it and every commit and file of it
+//! is elsewhere, too. With `force` its agents are stopped, and what is nowhere else is kept:
+//! changes become refs under `refs/gt/saved/`, and the rig's folder with its copy of the
+//! repository moves to `.saved/` in the town. The repository that it was copied from is not
+//! touched. Work items, sessions and events of the rig stay.
+//!
+//! Every step is idempotent: a removal that was killed is finished by the next one. The rig is
+//! docked first, so that nothing starts in it meanwhile.
+
+use super::{entry, repository, set_docked};
+use crate::containers::{self, Container};
+use crate::git::Git;
+use crate::polecat::{claim, refuse_oneself};
+use crate::stop::{self, StopOptions};
+use crate::work::Work;
+use crate::workspace::{self, Unsaved};
+use crate::{Result, Town, checkpoint, directory, fault, files, hook, restore, roles};
+use gt_core::work::WorkId;
+use gt_core::{Identity, Problem, Role};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Where a test can kill a removal.
+pub const FAULT_POINTS: &[&str] = &[
+    "rig_remove.docked",
+    "rig_remove.stopped",
+    "rig_remove.worktrees",
+    "rig_remove.moved",
+];
+
+/// A rig that was removed, or would be.
+#[derive(Clone, Debug, Default)]
+pub struct RigRemoval {
+    /// The agents with a container, which is ended.
+    pub stopped: Vec<Identity>,
+    /// The agents whose worktrees are removed.
+    pub agents: Vec<Identity>,
+    /// Work items that were on the agents' hooks and are open again.
+    pub released: Vec<WorkId>,
+    /// Commits of the rig's copy that the repository it came from does not have.
+    pub commits: usize,
+    /// Agents with work that is nowhere else.
+    pub unsaved: Vec<(Identity, Unsaved)>,
+    /// The refs under which that work was kept.
+    pub saved: Vec<String>,
+    /// The folder that holds the rig's copy now, if it was kept.
+    pub kept_at: Option<PathBuf>,
+    /// Work items of the rig that are not closed. They stay in the town.
+    pub open_items: usize,
+    /// Why it would not be removed.
+    pub refusal: Option<Problem>,
+}
+
+/// The folders and containers of a rig.
+struct Survey {
+    /// The agents with a folder, by address.
+    folders: BTreeMap<String, (Identity, PathBuf)>,
+    /// Worktrees that belong to no agent.
+    foreign: Vec<PathBuf>,
+    containers: Vec<Container>,
+}
+
+/// Removes a rig. With `dry_run` it only says what would be done, or why it would not be.
+pub fn remove(town: &mut Town, rig: &str, force: bool, dry_run: bool) -> Result<RigRemoval> {
+    entry(town, rig)?;
+    let _claim = claim::rig(town, rig)?;
+    let survey = Survey::of(town, rig)?;
+    let mut removal = survey.plan(town, rig)?;
+    removal.refusal = survey.refusal(town, rig, &removal, force)?;
+    if dry_run {
+        return Ok(removal);
+    }
+    if let Some(refusal) = removal.refusal.take() {
+        return Err(refusal);
+    }
+    set_docked(town, rig, true)?;
+    fault::point(town, "rig_remove.docked");
+    for identity in &removal.stopped {
+        let options = StopOptions {
+            force: true,
+            ..StopOptions::default()
+        };
+        stop::stop_one(town, identity, options)?;
+    }
+    fault::point(town, "rig_remove.stopped");
+    removal.released.clear();
+    for (identity, dir) in survey.folders.values() {
+        restore::forget(town, identity)?;
+        let released = hook::take_off(town, identity)?;
+        removal
+            .released
+            .extend(released.map(|hooked| hooked.item.id));
+        if workspace::is_worktree(identity.role()) || identity.role() == Role::Task {
+            let removed = workspace::remove(town, identity, dir, force)?;
+            removal.saved.extend(removed.saved);
+        }
+        checkpoint::clear(town, identity)?;
+    }
+    fault::point(town, "rig_remove.worktrees");
+    removal.kept_at = unregister(town, rig)?;
+    Ok(removal)
+}
+
+impl Survey {
+    fn of(town: &Town, rig: &str) -> Result<Self> {
+        let mut survey = Survey {
+            folders: BTreeMap::new(),
+            foreign: Vec::new(),
+            containers: Vec::new(),
+        };
+        for container in containers::list(town)? {
+            if container.identity().and_then(Identity::rig) == Some(rig) {
+                survey.containers.push(container);
+            }
+        }
+        let workers = [Role::Crew, Role::Polecat]
+            .into_iter()
+            .flat_map(|role| directory::workers(town, rig, role));
+        let own = [Role::Witness, Role::Refinery].map(|role| Identity::of_rig(role, rig));
+        for identity in workers.chain(own) {
+            let role = roles::resolve(town, identity.role(), identity.rig())?.value;
+            let dir = workspace::path(town, &identity, &role)?;
+            if dir.exists() {
+                survey.add(identity, dir);
+            }
+        }
+        for (dir, branch) in worktrees(town, rig)? {
+            if is_queue_tree(town, rig, &dir) || directory::by_folder(town, &dir).is_some() {
+                continue;
+            }
+            let id = branch.and_then(|branch| branch.parse::<WorkId>().ok());
+            let task = id.map(|id| Identity::task(id.as_str(), town.registry()));
+            match task.filter(|task| task.rig() == Some(rig)) {
+                Some(task) => survey.add(task, dir),
+                None => survey.foreign.push(dir),
+            }
+        }
+        Ok(survey)
+    }
+
+    fn add(&mut self, identity: Identity, dir: PathBuf) {
+        self.folders.insert(identity.address(), (identity, dir));
+    }
+
+    fn plan(&self, town: &Town, rig: &str) -> Result<RigRemoval> {
+        let mut removal = RigRemoval {
+            stopped: self
+                .containers
+                .iter()
+                .filter_map(Container::identity)
+                .cloned()
+                .collect(),
+            open_items: open_items(town, rig)?,
+            ..RigRemoval::default()
+        };
+        let work = Work::of(town);
+        for (identity, dir) in self.folders.values() {
+            removal.agents.push(identity.clone());
+            let hooked = work.hooked(&identity.address())?;
+            removal.released.extend(hooked.map(|hooked| hooked.item.id));
+            if identity.role() == Role::Witness {
+                continue;
+            }
+            let unsaved = workspace::unsaved(town, identity, dir)?;
+            if !unsaved.is_nothing() {
+                removal.unsaved.push((identity.clone(), unsaved));
+            }
+        }
+        removal.commits = own_commits(town, rig)?;
+        Ok(removal)
+    }
+
+    fn refusal(
+        &self,
+        town: &Town,
+        rig: &str,
+        removal: &RigRemoval,
+        force: bool,
+    ) -> Result<Option<Problem>> {
+        for identity in &removal.stopped {
+            if let Err(problem) = refuse_oneself(town, identity) {
+                return Ok(Some(problem));
+            }
+        }
+        if let Some(dir) = self.foreign.first() {
+            let dir = dir.display();
+            return Ok(Some(
+                Problem::conflict(format!("{dir} is a worktree of the rig {rig}")).hint(format!(
+                    "it belongs to no agent: `git worktree remove {dir}` in it, then try again"
+                )),
+            ));
+        }
+        let waiting = Work::of(town).merges(Some(rig), false)?;
+        if let Some(merge) = waiting.first() {
+            let ids: Vec<&str> = waiting.iter().map(|merge| merge.id.as_str()).collect();
+            return Ok(Some(
+                Problem::conflict(format!(
+                    "the rig {rig} has unmerged work: {}",
+                    ids.join(", ")
+                ))
+                .hint(format!("`gt mq run {rig}` merges it"))
+                .hint(format!(
+                    "`gt mq reject {} --reason TEXT` gives it up",
+                    merge.id
+                )),
+            ));
+        }
+        if force {
+            return Ok(None);
+        }
+        if !removal.unsaved.is_empty() || removal.commits > 0 {
+            let mut problem =
+                Problem::conflict(format!("the rig {rig} has work that is nowhere else"));
+            for (identity, unsaved) in &removal.unsaved {
+                problem = problem.cause(format!("{identity}: {}", unsaved.words()));
+            }
+            if removal.commits > 0 {
+                problem = problem.cause(format!(
+                    "commits that only the rig's copy of the repository has: {}",
+                    removal.commits
+                ));
+            }
+            return Ok(Some(problem.hint(
+                "push it, or `--force`: the rig's copy is then kept in the town's folder .saved",
+            )));
+        }
+        let names: Vec<String> = self
+            .containers
+            .iter()
+            .filter(|container| !container.pane().dead && !container.lost_agent_pane())
+            .filter_map(|container| Some(container.identity()?.address()))
+            .collect();
+        if names.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(
+            Problem::conflict(format!("agents of the rig {rig} run: {}", names.join(", "))).hint(
+                format!("`gt rig stop {rig} --all` stops them, and so does `--force`"),
+            ),
+        ))
+    }
+}
+
+/// The worktrees of a rig's copy, with their branches.
+fn worktrees(town: &Town, rig: &str) -> Result<Vec<(PathBuf, Option<String>)>> {
+    let repository = repository(town, rig);
+    if !repository.is_dir() {
+        return Ok(Vec::new());
+    }
+    let git = Git::at(&repository, town.around()).to_the_end();
+    let list = git.run(["worktree", "list", "--porcelain", "-z"])?;
+    let mut found = Vec::new();
+    for block in list.split("\0\0") {
+        let field = |name: &str| {
+            let mut lines = block.split('\0');
+            lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
+        };
+        let is_bare = block.split('\0').any(|line| line == "bare");
+        let Some(dir) = field("worktree").filter(|_| !is_bare) else {
+            continue;
+        };
+        let dir = PathBuf::from(dir);
+        if dir.exists() {
+            let branch = field("branch").and_then(|name| name.strip_prefix("refs/heads/"));
+            found.push((dir, branch.map(str::to_owned)));
+        }
+    }
+    Ok(found)
+}
+
+/// Whether this is the worktree in which the merge queue validates.
+fn is_queue_tree(town: &Town, rig: &str, dir: &Path) -> bool {
+    let queue = queue_folder(town, rig);
+    dir.starts_with(&queue)
+        || queue
+            .canonicalize()
+            .is_ok_and(|queue| dir.starts_with(queue))
+}
+
+fn queue_folder(town: &Town, rig: &str) -> PathBuf {
+    town.runtime_dir().join("merge").join(rig)
+}
+
+/// Counts the commits of the rig's copy that no branch of its remote has.
+fn own_commits(town: &Town, rig: &str) -> Result<usize> {
+    let repository = repository(town, rig);
+    if !repository.is_dir() {
+        return Ok(0);
+    }
+    let git = Git::at(&repository, town.around()).to_the_end();
+    let count = git.run(["rev-list", "--count", "--all", "--not", "--remotes"])?;
+    Ok(count.parse().unwrap_or(0))
+}
+
+fn open_items(town: &Town, rig: &str) -> Result<usize> {
+    // Later than any item was closed.
+    let overview = Work::of(town).overview("9999")?;
+    let is_its = |id: &WorkId| town.registry().split(id.as_str()).map(|(rig, _)| rig) == Some(rig);
+    let open = overview.items.iter().filter(|item| is_its(&item.id));
+    Ok(open.count())
+}
+
+/// Takes the rig out of the registry and its folder out of the way, under the registry's lock.
+/// Returns the folder that was kept.
+fn unregister(town: &mut Town, rig: &str) -> Result<Option<PathBuf>> {
+    let path = town.root().join(rig);
+    let keeps = own_commits(town, rig)? > 0 || has_files(&path);
+    let target = match keeps {
+        true => {
+            let folder = town.root().join(".saved");
+            files::make_dir(&folder)?;
+            let stamp = jiff::Timestamp::now().as_millisecond();
+            folder.join(format!("{rig}-{stamp}"))
+        }
+        // A removal that is killed leaves a folder whose name says what it is.
+        false => {
+            let unique = uuid::Uuid::now_v7().simple();
+            town.root().join(format!(".{rig}.{unique}.tmp"))
+        }
+    };
+    let queue = queue_folder(town, rig);
+    let before = town.clone();
+    town.update_registry(|registry| {
+        if path.exists() {
+            fs::rename(&path, &target)
+                .map_err(|error| files::cannot("move away", &path, &error))?;
+        }
+        fault::point(&before, "rig_remove.moved");
+        registry.rigs.remove(rig);
+        Ok(())
+    })?;
+    files::remove_folder(&queue)?;
+    if !keeps {
+        files::remove_folder(&target)?;
+        return Ok(None);
+    }
+    Ok(target.exists().then_some(target))
+}
+
+/// Whether a rig's folder has files besides its copy of the repository.
+fn has_files(dir: &Path) -> bool {
+    let found = fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut found = found.filter(|entry| entry.file_name() != ".repo.git");
+    found.any(|entry| match entry.file_type() {
+        Ok(kind) if kind.is_dir() => has_files(&entry.path()),
+        _ => true,
+    })
+}
