@@ -68,6 +68,24 @@ pub(crate) fn overwrite_line(path: &Path, line: &str) -> Result<()> {
         .map_err(|error| cannot("write", path, &error))
 }
 
+/// Syncs the folder of a file that is new, and the folder of that folder, which may be new
+/// as well.
+pub(crate) fn sync_folders(path: &Path) -> io::Result<()> {
+    for folder in path.ancestors().skip(1).take(2) {
+        let folder = match folder.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => folder,
+        };
+        match File::open(folder) {
+            Ok(opened) => opened.sync_all()?,
+            // A folder that only others may read cannot be synced, and is older than the file.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
 #[derive(PartialEq)]
 enum Sync {
     ToDisk,

@@ -35,13 +35,7 @@ impl Lines {
 
     /// Adds whole lines, all or none of them. The caller holds the lock.
     pub(crate) fn append(&self, text: &[u8], durability: Durability) -> Result<()> {
-        let mut file = File::options()
-            .read(true)
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .open(&self.path)
-            .map_err(|error| files::cannot("write", &self.path, &error))?;
+        let mut file = self.open_to_append()?;
         let before = self.mend(&mut file)?;
         let written = file.write_all(text).and_then(|()| match durability {
             Durability::OnDisk => file.sync_data(),
@@ -54,7 +48,24 @@ impl Lines {
         })
     }
 
-    /// Sets a torn last line aside, and gives the length of what is whole.
+    /// Opens the file, which the first writer makes. Its name must outlast a power failure
+    /// like its lines do, so the folders that hold it are synced then.
+    fn open_to_append(&self) -> Result<File> {
+        let cannot = |error| files::cannot("write", &self.path, &error);
+        let mut options = File::options();
+        options.read(true).append(true).mode(0o600);
+        match options.open(&self.path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let file = options.create(true).open(&self.path).map_err(cannot)?;
+                files::sync_folders(&self.path).map_err(cannot)?;
+                Ok(file)
+            }
+            opened => opened.map_err(cannot),
+        }
+    }
+
+    /// Sets a torn last line aside, and gives the length of what is whole. The file of torn
+    /// lines keeps all of them.
     fn mend(&self, file: &mut File) -> Result<u64> {
         let cannot = |error| files::cannot("read", &self.path, &error);
         let length = file.seek(SeekFrom::End(0)).map_err(cannot)?;
@@ -63,8 +74,16 @@ impl Lines {
             file.seek(SeekFrom::Start(whole)).map_err(cannot)?;
             let mut torn = Vec::new();
             file.read_to_end(&mut torn).map_err(cannot)?;
+            torn.push(b'\n');
             let aside = self.path.with_extension("torn");
-            files::write_whole(&aside, &torn)?;
+            let keep = || {
+                let mut options = File::options();
+                let file = options.append(true).create(true).mode(0o600).open(&aside);
+                let mut file = file?;
+                file.write_all(&torn)?;
+                file.sync_all()
+            };
+            keep().map_err(|error| files::cannot("write", &aside, &error))?;
             file.set_len(whole)
                 .map_err(|error| files::cannot("mend", &self.path, &error))?;
         }

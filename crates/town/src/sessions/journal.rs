@@ -311,6 +311,14 @@ mod tests {
         journal.append(&[Record::about("c")]).unwrap();
         assert_eq!(read(&journal, 0).0, ["a", "b", "c"]);
         let torn = std::fs::read_to_string(folder.path().join("index.torn")).unwrap();
-        assert_eq!(torn, "{\"id\":\"tor");
+        assert_eq!(torn, "{\"id\":\"tor\n");
+        // Another crash: both are kept.
+        let mut text = std::fs::read(journal.path()).unwrap();
+        text.extend(b"{\"id\":\"again");
+        std::fs::write(journal.path(), text).unwrap();
+        journal.append(&[Record::about("d")]).unwrap();
+        assert_eq!(read(&journal, 0).0, ["a", "b", "c", "d"]);
+        let torn = std::fs::read_to_string(folder.path().join("index.torn")).unwrap();
+        assert_eq!(torn, "{\"id\":\"tor\n{\"id\":\"again\n");
     }
 }
