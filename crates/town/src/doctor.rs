@@ -7,6 +7,7 @@ mod agents;
 mod configuration;
 mod folders;
 mod items;
+mod leftovers;
 mod machine;
 mod server;
 mod sessions;
@@ -87,6 +88,7 @@ type Check = fn(&Town, fix: bool) -> Vec<Finding>;
 const CHECKS: &[Check] = &[
     server::check_socket,
     folders::check_permissions,
+    folders::check_room,
     configuration::check_rigs,
     sessions::check_sessions,
     items::check_work,
@@ -100,6 +102,7 @@ const CHECKS: &[Check] = &[
     agents::check_agents,
     server::check_hook,
     agents::check_pids,
+    leftovers::check_leftovers,
     unattended::check_hook_log,
     unattended::check_saves,
 ];

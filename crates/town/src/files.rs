@@ -250,10 +250,37 @@ pub fn cannot(what: &str, path: &Path, error: &io::Error) -> Problem {
     }
 }
 
-/// A name for a file that takes the place of this one once it is whole.
+/// A name for a file that takes the place of this one once it is whole. It ends with the
+/// process that writes it: what is left of one that was killed is known by that.
 pub(crate) fn temporary_beside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.{}.tmp", uuid::Uuid::now_v7().simple()))
+    path.with_file_name(temporary_name(&name))
+}
+
+/// The same for a name alone.
+pub(crate) fn temporary_name(name: &str) -> String {
+    let (id, process) = (uuid::Uuid::now_v7().simple(), std::process::id());
+    format!(".{name}.{id}.{process}.tmp")
+}
+
+/// The process that has made a temporary file of this name, which may also be a log of
+/// SQLite's beside one. `None` for any other name; a process of 0 is not known.
+pub(crate) fn temporary_of(name: &str) -> Option<u32> {
+    let name = ["-wal", "-shm", "-journal"]
+        .iter()
+        .find_map(|end| name.strip_suffix(end))
+        .unwrap_or(name);
+    let mut parts = name.strip_prefix('.')?.strip_suffix(".tmp")?.rsplit('.');
+    let last = parts.next()?;
+    let is_id = |part: &str| part.len() == 32 && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match is_id(last) {
+        // Made by an earlier version.
+        true => Some(0),
+        false => parts
+            .next()
+            .filter(|part| is_id(part))
+            .and(last.parse().ok()),
+    }
 }
 
 #[cfg(test)]
@@ -284,6 +311,22 @@ mod tests {
         remove_folder(&tree).unwrap();
         assert!(!tree.exists() && aside.exists());
         remove_folder(&tree).unwrap();
+    }
+
+    #[test]
+    fn temporary_files_are_known_by_their_process() {
+        let own = temporary_name("index.db");
+        assert_eq!(temporary_of(&own), Some(std::process::id()), "{own}");
+        let log = format!("{own}-wal");
+        assert_eq!(temporary_of(&log), Some(std::process::id()));
+        let id = "0".repeat(32);
+        let check = |name: &str, expected| assert_eq!(temporary_of(name), expected, "{name}");
+        check(&format!(".rigs.json.{id}.tmp"), Some(0));
+        check(&format!(".rig.{id}.77.tmp"), Some(77));
+        check(&format!("rig.{id}.77.tmp"), None);
+        check(".rig.77.tmp", None);
+        check(".tmp", None);
+        check(".mine.tmp", None);
     }
 
     #[test]

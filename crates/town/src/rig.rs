@@ -107,9 +107,7 @@ pub fn add(town: &mut Town, name: &str, source: &str, prefix: Option<&str>) -> R
     let source = resolve_source(town, source)?;
     // Made under another name and moved into place when it is whole: neither a
     // crash nor a second `gt rig add` can leave or meet half a rig.
-    let temporary = town
-        .root()
-        .join(format!(".{name}.{}.tmp", uuid::Uuid::now_v7().simple()));
+    let temporary = town.root().join(files::temporary_name(name));
     let result = copy(town, &source, &temporary)
         .and_then(|branch| register(town, name, &source, &prefix, branch, &temporary, &path));
     if result.is_err() {

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 
 /// Check the machine and the town
 ///
-/// tmux, git, agent programs, the socket, permissions, the registry, every rig and
-/// agent, and processes that outlived their containers. The exit code is 1 if
-/// something is wrong.
+/// tmux, git, agent programs, the socket, permissions, free space, journal, index, work
+/// items and their backups, every rig and agent, and what killed processes have left.
+/// The exit code is 1 if something is wrong.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
     /// Put right what can be

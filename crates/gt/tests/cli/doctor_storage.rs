@@ -3,8 +3,10 @@
 use crate::env::TestEnv;
 use crate::remembered::lives;
 use serde_json::{Value, json};
-use std::fs;
-use std::os::unix::fs::FileExt;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 /// What one check of `gt doctor` finds: `[[status, message], …]`.
 fn findings(env: &TestEnv, check: &str, args: &[&str]) -> Vec<(String, String)> {
@@ -197,4 +199,95 @@ fn automatic_saves_back_up_and_report_damage_to_the_hook_log() {
     assert_eq!(backups(), 1);
     let log = fs::read_to_string(env.town().join(".runtime/hooks.log")).unwrap();
     assert!(log.contains(" backup: "), "{log}");
+}
+
+#[test]
+fn folder_that_its_owner_cannot_enter_is_an_error_and_opened_by_fix() {
+    let env = TestEnv::with_town();
+    let set = |dir: &Path, mode| fs::set_permissions(dir, Permissions::from_mode(mode)).unwrap();
+    for name in [".runtime", ".sessions", ".work"] {
+        let dir = env.town().join(name);
+        fs::create_dir_all(&dir).unwrap();
+        set(&dir, 0o000);
+        let found = findings(&env, "permissions", &[]);
+        let is_told = |(status, message): &(String, String)| {
+            status == "error" && message.contains(name) && message.contains("(0)")
+        };
+        assert!(found.iter().any(is_told), "{name}: {found:?}");
+        env.gt(&["doctor"]).fails(1);
+        env.gt(&["doctor", "--fix"]);
+        assert_eq!(dir.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        check(&env, "permissions", &[], "ok", "yours alone");
+    }
+}
+
+#[test]
+fn full_disk_is_an_error() {
+    let env = TestEnv::with_town();
+    let gt = env!("CARGO_BIN_EXE_gt");
+    let script = format!(
+        "mkdir -p \"$HOME/gt/.sessions\"
+         mount -t tmpfs -o size=64k tmpfs \"$HOME/gt/.sessions\" || exit 99
+         dd if=/dev/zero of=\"$HOME/gt/.sessions/fill\" bs=1k 2>/dev/null
+         '{gt}' doctor; echo \"code $?\""
+    );
+    let output = env
+        .command("unshare")
+        .args(["-rm", "sh", "-c", &script])
+        .output();
+    let Ok(output) = output else {
+        return; // No such program here.
+    };
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(99) || stderr.contains("unshare failed") {
+        return; // This machine gives no name spaces.
+    }
+    assert!(stdout.contains("code 1"), "{stdout}{stderr}");
+    assert!(stdout.contains("✗ disk:"), "{stdout}{stderr}");
+    assert!(stdout.contains("the disk is full"), "{stdout}{stderr}");
+}
+
+#[test]
+fn leftovers_of_dead_processes_are_found_and_removed() {
+    let env = TestEnv::with_rig();
+    check(&env, "leftovers", &[], "ok", "no files");
+    let mut ended = env.command("true").spawn().unwrap();
+    let dead = ended.id();
+    ended.wait().unwrap();
+    let id = "0123456789abcdef0123456789abcdef";
+    let own = std::process::id();
+    let town = env.town();
+    let clone = town.join(format!(".rig.{id}.{dead}.tmp"));
+    fs::create_dir_all(clone.join(".repo.git/objects")).unwrap();
+    let files = [
+        format!(".sessions/.index.jsonl.{id}.{dead}.tmp"),
+        format!(".work/backups/.x.db.{id}.{dead}.tmp"),
+        format!(".work/backups/.x.db.{id}.{dead}.tmp-wal"),
+        format!("mayor/.rigs.json.{id}.{dead}.tmp"),
+    ];
+    let old = [".runtime/replay/x.txt", ".runtime/tmp/index-x"].map(str::to_owned);
+    let kept = [
+        format!("mayor/.rigs.json.{id}.{own}.tmp"),
+        format!("mayor/.rigs.json.{id}.tmp"),
+        "mayor/.mine.tmp".to_owned(),
+        ".runtime/replay/y.txt".to_owned(),
+    ];
+    for name in files.iter().chain(&old).chain(&kept) {
+        let path = town.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "x").unwrap();
+    }
+    for name in &old {
+        let file = fs::File::options().write(true).open(town.join(name));
+        let long_ago = SystemTime::now() - Duration::from_secs(2 * 60 * 60);
+        file.unwrap().set_modified(long_ago).unwrap();
+    }
+    check(&env, "leftovers", &[], "warning", "7 files");
+    check(&env, "leftovers", &["--fix"], "ok", "removed");
+    check(&env, "leftovers", &[], "ok", "no files");
+    assert!(!clone.exists());
+    for name in kept {
+        assert!(town.join(&name).exists(), "{name}");
+    }
 }
