@@ -326,6 +326,9 @@ pub struct Hooks {
     /// What our hook says when a session begins, the model is told. Where it is not, the
     /// first prompt sends the agent to `gt prime`.
     pub primes: bool,
+    /// A settings file in the folder of a running program that it reads again when it
+    /// changes, so that our hooks reach a program that we did not start.
+    pub live: Option<String>,
 }
 
 /// An answer that is written into one of the program's JSON files before it asks, if

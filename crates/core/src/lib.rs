@@ -8,6 +8,7 @@
 //! [`role`] and [`harness`] (the two tables that describe agents), then
 //! [`startup`] (what a start needs, as data).
 
+pub mod adopt;
 pub mod answer;
 pub mod beacon;
 pub mod beads;

@@ -56,6 +56,9 @@ pub mod tag {
     pub const TYPED: &str = "@gt_typed";
     /// The wishes of the start, for a respawn.
     pub const START: &str = "@gt_start";
+    /// Of a program that a person has started: its process, as `PID BIRTH`, and `linked` where
+    /// the container is ours and only shows the person's window.
+    pub const ADOPTED: &str = "@gt_adopted";
     /// Which variables and which look the container was given last.
     pub const DRESS: &str = "@gt_dress";
 }

@@ -154,8 +154,11 @@ fn differences(
     moment: &Moment<'_>,
 ) -> impl Iterator<Item = (Change, Record)> {
     let life = &container.life;
-    let renamed = (record.tmux_session != life.tmux_session).then(|| Record {
+    // Of one that is an agent by its name alone, the agent's name changes with it.
+    let is_other = !container.is_tagged && record.agent != life.agent;
+    let renamed = (record.tmux_session != life.tmux_session || is_other).then(|| Record {
         tmux_session: life.tmux_session.clone(),
+        agent: life.agent.clone().filter(|_| is_other),
         ..Record::about(&life.id)
     });
     let conversation = life.harness_session_id.clone();
@@ -262,6 +265,25 @@ mod tests {
 
     fn ended(id: &str) -> Option<Record> {
         Some(ending(id, Outcome::Killed, "then", None))
+    }
+
+    #[test]
+    fn an_untagged_container_takes_its_agents_name_along() {
+        let mut orphan = shown("a", "agent_new");
+        orphan.is_tagged = false;
+        orphan.life.agent = Some("agent/new".into());
+        let mut before = life("a", "agent_old");
+        before.agent = Some("agent/old".into());
+        let lines = plan(&[before.clone()], &[orphan.clone()], ended, &MOMENT);
+        let [(Change::Renamed, line)] = lines.as_slice() else {
+            panic!("{lines:?}");
+        };
+        assert_eq!(line.agent.as_deref(), Some("agent/new"));
+        assert_eq!(line.tmux_session.as_deref(), Some("agent_new"));
+        // One with tags keeps its own.
+        orphan.is_tagged = true;
+        let lines = plan(&[before], &[orphan], ended, &MOMENT);
+        assert_eq!(lines[0].1.agent, None);
     }
 
     #[test]

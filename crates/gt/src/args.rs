@@ -51,6 +51,7 @@ pub(crate) enum Command {
     Start(commands::start::StartArgs),
     Stop(commands::stop::StopArgs),
     Attach(commands::attach::AttachArgs),
+    Adopt(commands::adopt::AdoptArgs),
     Peek(commands::peek::PeekArgs),
     Nudge(commands::nudge::NudgeArgs),
     Broadcast(commands::broadcast::BroadcastArgs),

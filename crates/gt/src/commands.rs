@@ -1,6 +1,7 @@
 //! The commands, one file each, and what several of them share.
 
 pub(crate) mod account;
+pub(crate) mod adopt;
 pub(crate) mod agent;
 pub(crate) mod agents;
 pub(crate) mod answer;
@@ -86,6 +87,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Answer {
         Command::Start(args) => start::run(args, context),
         Command::Stop(args) => stop::run(args, context),
         Command::Attach(args) => attach::run(args, context),
+        Command::Adopt(args) => adopt::run(args, context),
         Command::Peek(args) => peek::run(args, context),
         Command::Nudge(args) => nudge::run(args, context),
         Command::Broadcast(args) => broadcast::run(args, context),

@@ -2,7 +2,7 @@
 
 use crate::containers::{self, Container};
 use crate::states::States;
-use crate::{Result, Town, directory, keepalive, processes, roles, workspace};
+use crate::{Result, Town, adopt, directory, keepalive, processes, roles, workspace};
 use gt_core::health::{self, Health, Vitals};
 use gt_core::process::Table;
 use gt_core::session::SessionId;
@@ -25,6 +25,10 @@ pub struct AgentView {
     pub attached: bool,
     /// Seconds since the epoch.
     pub created_at: Option<i64>,
+    /// A person has started its program, and gt has not.
+    pub adopted: bool,
+    /// The socket of its tmux server, where that is not the town's.
+    pub socket: Option<String>,
     /// Since it last ran a `gt` command, while it runs: a year if it never did.
     pub keepalive_age: Option<i64>,
 }
@@ -53,37 +57,35 @@ pub fn list(town: &Town, wanted: Wanted<'_>) -> Result<Vec<AgentView>> {
     list_among(town, &containers, wanted)
 }
 
-/// The same, from containers that were already read.
+/// Those of other tmux servers, which the town has adopted there. A server that does not
+/// answer has none.
+fn list_elsewhere(town: &Town, wanted: Wanted<'_>) -> Vec<AgentView> {
+    let all = adopt::elsewhere(town).into_iter().filter_map(|other| {
+        let containers = containers::list(&other).ok()?;
+        let wanted = Wanted {
+            stopped: false,
+            ..wanted
+        };
+        let socket = other.server().socket_path().display().to_string();
+        let mut agents = running_among(&other, &containers, wanted).ok()?;
+        for agent in &mut agents {
+            agent.socket = Some(socket.clone());
+        }
+        Some(agents)
+    });
+    all.flatten().collect()
+}
+
+/// The same, from containers of the town's server that were already read.
 pub fn list_among(
     town: &Town,
     containers: &[Container],
     wanted: Wanted<'_>,
 ) -> Result<Vec<AgentView>> {
-    let is_wanted = |identity: &Identity| {
-        wanted.rig.is_none_or(|rig| identity.rig() == Some(rig))
-            && wanted.role.is_none_or(|role| identity.role() == role)
-    };
-    let ours: Vec<(&Identity, &Container)> = containers
-        .iter()
-        .filter_map(|container| Some((container.identity()?, container)))
-        .filter(|(identity, _)| is_wanted(identity))
-        .collect();
-    let mut table = if ours.is_empty() {
-        Table::default()
-    } else {
-        processes::snapshot()
-    };
-    let now = jiff::Timestamp::now().as_second();
-    let theirs: Vec<&Container> = ours.iter().map(|(_, container)| *container).collect();
-    let reports = States::default().read(town, &theirs);
-    let mut agents: Vec<AgentView> = ours
-        .iter()
-        .zip(reports)
-        .map(|((identity, container), report)| {
-            view(town, identity, container, report, &mut table, now)
-        })
-        .collect();
+    let mut agents = running_among(town, containers, wanted)?;
+    agents.extend(list_elsewhere(town, wanted));
     if wanted.stopped {
+        let is_wanted = |identity: &Identity| wanted.takes(identity);
         for identity in directory::on_disk(town).into_iter().filter(is_wanted) {
             if agents.iter().all(|agent| agent.identity != identity) {
                 // One whose settings are broken is the doctor's to tell, not the list's.
@@ -93,6 +95,41 @@ pub fn list_among(
     }
     agents.sort_by(|a, b| order(&a.identity).cmp(&order(&b.identity)));
     Ok(agents)
+}
+
+/// The agents in containers of one server.
+fn running_among(
+    town: &Town,
+    containers: &[Container],
+    wanted: Wanted<'_>,
+) -> Result<Vec<AgentView>> {
+    let ours: Vec<(&Identity, &Container)> = containers
+        .iter()
+        .filter_map(|container| Some((container.identity()?, container)))
+        .filter(|(identity, _)| wanted.takes(identity))
+        .collect();
+    let mut table = if ours.is_empty() {
+        Table::default()
+    } else {
+        processes::snapshot()
+    };
+    let now = jiff::Timestamp::now().as_second();
+    let theirs: Vec<&Container> = ours.iter().map(|(_, container)| *container).collect();
+    let reports = States::default().read(town, &theirs);
+    let agents = ours
+        .iter()
+        .zip(reports)
+        .map(|((identity, container), report)| {
+            view(town, identity, container, report, &mut table, now)
+        });
+    Ok(agents.collect())
+}
+
+impl Wanted<'_> {
+    fn takes(&self, identity: &Identity) -> bool {
+        self.rig.is_none_or(|rig| identity.rig() == Some(rig))
+            && self.role.is_none_or(|role| identity.role() == role)
+    }
 }
 
 /// The town's own first, in the order of their roles, then rig by rig.
@@ -141,6 +178,8 @@ fn view(
         work_dir: text(&pane.path),
         attached: container.is_attached(),
         created_at: Some(pane.created),
+        adopted: container.adopted().is_some(),
+        socket: None,
         keepalive_age: Some(keepalive::age(
             keepalive::read(town, identity).as_ref(),
             now,
@@ -170,6 +209,8 @@ fn stopped(town: &Town, identity: Identity) -> Result<AgentView> {
         pane: None,
         attached: false,
         created_at: None,
+        adopted: false,
+        socket: None,
         keepalive_age: None,
         identity,
     })

@@ -5,15 +5,15 @@
 //! ever shown. A user's sessions are in the list too, so that nothing has to be
 //! asked twice.
 
-use crate::{Result, Town, processes, task};
+use crate::{Result, Town, adopt, processes, task};
 use gt_core::beside;
 use gt_core::harness::Preset;
 use gt_core::patterns::Patterns;
 use gt_core::screen::Looked;
 use gt_core::session::SessionId as LifeId;
 use gt_core::state::{self, Observed, Source, State};
-use gt_core::{Identity, Problem};
-use gt_tmux::{Command, Error as TmuxError, ErrorKind, PaneId, SessionId, SessionName};
+use gt_core::{Identity, Problem, Role};
+use gt_tmux::{Command, Error as TmuxError, ErrorKind, PaneId, SessionId, SessionName, WindowId};
 
 gt_tmux::query! {
     /// One pane, with what its session says of itself.
@@ -25,7 +25,9 @@ gt_tmux::query! {
         pub created: i64 = "#{session_created}",
         pub attached: String = "#{session_attached_list}",
         pub pane: PaneId = "#{pane_id}",
+        /// The agent's process: the pane's first one, or a program that was adopted in it.
         pub pid: u32 = "#{pane_pid}",
+        pub pane_pid: u32 = "#{pane_pid}",
         pub dead: bool = "#{pane_dead}",
         pub exit_status: Option<i32> = "#{pane_dead_status}",
         pub exit_signal: Option<i32> = "#{pane_dead_signal}",
@@ -60,6 +62,8 @@ gt_tmux::query! {
         pub tag_port: Option<u16> = "#{@gt_port}",
         pub tag_answers: String = "#{@gt_answers}",
         pub tag_typed: Option<i64> = "#{@gt_typed}",
+        pub tag_adopted: String = "#{@gt_adopted}",
+        pub window: WindowId = "#{window_id}",
         pub keys_version: String = "#{@gt_keys}",
     }
 }
@@ -138,6 +142,32 @@ pub struct Container {
     owner: Owner,
 }
 
+/// A program that a person has started, as the tag says it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Adopted {
+    pub pid: u32,
+    /// Tells it from a later process with the same pid.
+    pub birth: String,
+    /// The container is ours, and shows the person's window beside theirs.
+    pub is_linked: bool,
+}
+
+impl Adopted {
+    pub fn to_tag(&self) -> String {
+        let linked = if self.is_linked { " linked" } else { "" };
+        format!("{} {}{linked}", self.pid, self.birth)
+    }
+
+    pub(crate) fn parse(tag: &str) -> Option<Self> {
+        let mut words = tag.split(' ');
+        Some(Adopted {
+            pid: words.next()?.parse().ok()?,
+            birth: words.next()?.to_owned(),
+            is_linked: words.next() == Some("linked"),
+        })
+    }
+}
+
 /// Whose a container is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Owner {
@@ -145,6 +175,9 @@ pub enum Owner {
     Agent(Identity),
     /// An agent of the town at that root.
     OtherTown(String),
+    /// An agent of this town by its session's name alone, `agent_{slug}`: gt did not start
+    /// it. It can be listed, read and talked to, and its session is never removed.
+    Orphan(Identity),
     /// Nobody's tag is on it, but it is named as an agent's container would be. It
     /// may be the user's own, so nothing is done to it.
     Named(Identity),
@@ -236,13 +269,17 @@ fn group(rows: Vec<PaneRow>, town: &Town) -> Vec<Container> {
             .position(|row| Some(row.pane) == remembered);
         container.agent_pane = found.unwrap_or(0);
     }
+    adopt::complete(town, &mut containers);
     containers
 }
 
 fn owner(row: &PaneRow, town: &Town) -> Owner {
     if row.tag_town.is_empty() {
-        return Identity::from_container(&row.session_name, town.registry())
-            .map_or(Owner::Nobody, Owner::Named);
+        return match Identity::from_container(&row.session_name, town.registry()) {
+            Some(identity) if identity.role() == Role::Agent => Owner::Orphan(identity),
+            Some(identity) => Owner::Named(identity),
+            None => Owner::Nobody,
+        };
     }
     if row.tag_town != town.root_text() {
         return Owner::OtherTown(row.tag_town.clone());
@@ -254,6 +291,18 @@ impl Container {
     /// The row of the agent's own pane: the remembered one, whatever else the user has opened.
     pub fn pane(&self) -> &PaneRow {
         &self.panes[self.agent_pane]
+    }
+
+    pub(crate) fn pane_mut(&mut self) -> &mut PaneRow {
+        &mut self.panes[self.agent_pane]
+    }
+
+    /// The program that a person has started here, where gt has not.
+    pub fn adopted(&self) -> Option<Adopted> {
+        match &self.owner {
+            Owner::Orphan(_) => Some(Adopted::default()),
+            _ => Adopted::parse(&self.pane().tag_adopted),
+        }
     }
 
     pub fn panes(&self) -> &[PaneRow] {
@@ -294,7 +343,7 @@ impl Container {
         let resolver = self.resolver_pane();
         let is_lost =
             self.pane().lost_its_status() || resolver.is_some_and(PaneRow::lost_its_status);
-        is_lost && self.identity().is_some()
+        is_lost && self.identity().is_some() && self.adopted().is_none()
     }
 
     pub fn name(&self) -> &str {
@@ -311,7 +360,7 @@ impl Container {
 
     pub fn identity(&self) -> Option<&Identity> {
         match &self.owner {
-            Owner::Agent(identity) => Some(identity),
+            Owner::Agent(identity) | Owner::Orphan(identity) => Some(identity),
             _ => None,
         }
     }

@@ -8,6 +8,7 @@
 //! begins and ends; [`containers`] reads all of tmux in one call.
 
 pub mod account;
+pub mod adopt;
 pub mod agents;
 pub mod answer;
 mod background;

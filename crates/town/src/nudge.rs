@@ -17,7 +17,7 @@ use crate::events::Events;
 use crate::inject::Typist;
 use crate::lock::FileLock;
 use crate::queue::{Phase, Queue, Receipt};
-use crate::{Result, Town, harnesses, signal};
+use crate::{Result, Town, adopt, harnesses, signal};
 use delivery::Delivery;
 use gt_core::event::Event;
 use gt_core::harness::Preset;
@@ -133,6 +133,7 @@ pub fn send_telling(
     order: &Order<'_>,
     on_wait: &(dyn Fn(NotNow) + Sync),
 ) -> Result<Sent> {
+    let town = &*adopt::home_of(town, identity);
     let began = Instant::now();
     let container = running(town, identity)?;
     let message = message(town, order);
@@ -235,6 +236,7 @@ fn later(town: &Town, container: &Container, message: &Message, reason: Option<N
 /// taken back too, as long as nothing of it is in the input line, or what is there is
 /// recognised and can be removed.
 pub fn cancel(town: &Town, identity: &Identity, id: &str) -> Result<bool> {
+    let town = &*adopt::home_of(town, identity);
     let queue = Queue::of(town, identity);
     if let Some(_lock) = FileLock::try_take(&queue.lock_path())?
         && let Some(taken) = queue.interrupted()

@@ -1,7 +1,7 @@
 //! An agent's screen.
 
 use crate::containers::{self, tmux_problem};
-use crate::{Result, Town, roles};
+use crate::{Result, Town, adopt, roles};
 use gt_core::{Identity, Problem};
 use gt_tmux::{Command, ErrorKind, PaneId, SessionName, Target};
 
@@ -18,6 +18,7 @@ pub struct Screen {
 /// The call captures the active pane and asks at the same time which pane is the
 /// agent's. Only if the user has another one active is a second call needed.
 pub fn peek(town: &Town, identity: &Identity, lines: Option<u32>, ansi: bool) -> Result<Screen> {
+    let town = &*adopt::home_of(town, identity);
     let not_running = || {
         Problem::not_found(format!("{identity} is not running"))
             .hint("`gt agents` lists those that do")
@@ -45,8 +46,18 @@ pub fn peek(town: &Town, identity: &Identity, lines: Option<u32>, ansi: bool) ->
     };
     let active = Facts::parse(&facts);
     if active.town.is_none_or(str::is_empty) || active.agent.is_none_or(str::is_empty) {
-        // A session of the user's own that is only named so, or what is left of ours.
-        return Err(not_running());
+        // An agent by its session's name alone; or a session of the user's own that is only
+        // named so, or what is left of ours.
+        let found = containers::of_agent(town, identity)?;
+        let orphan = found.filter(|found| found.adopted().is_some());
+        let pane = orphan.ok_or_else(not_running)?.pane().pane;
+        let (facts, text) = read(town, pane.into(), lines, ansi).map_err(cannot)?;
+        return Ok(Screen {
+            container,
+            pane,
+            title: Facts::parse(&facts).title.to_owned(),
+            lines: last(&text, lines),
+        });
     }
     if let Some(other) = active
         .town

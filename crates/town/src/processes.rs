@@ -13,7 +13,8 @@ mod system;
 
 use gt_core::process::{Table, same_name};
 use rustix::process::{Pid, Signal};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 pub use system::{Handle, birth_certificate, is_born_as, is_deaf_to_hangups};
@@ -37,6 +38,30 @@ pub fn add_aliases(table: &mut Table, pids: &BTreeSet<u32>) {
     for pid in pids {
         table.add_aliases(*pid, system::aliases(*pid));
     }
+}
+
+/// What a process was started with, and what it has open.
+#[derive(Clone, Debug, Default)]
+pub struct Details {
+    pub words: Vec<String>,
+    pub env: BTreeMap<String, String>,
+    pub folder: Option<PathBuf>,
+    pub files: Vec<PathBuf>,
+}
+
+/// Reads the details of one process of this user's, as far as the system tells them.
+pub fn details(pid: u32) -> Details {
+    system::details(pid)
+}
+
+/// The words that a process was started with.
+pub fn words(pid: u32) -> Vec<String> {
+    system::words(pid)
+}
+
+/// Whether a process is the one of that certificate, and lives.
+pub fn lives(pid: u32, certificate: &str) -> bool {
+    birth_certificate(pid).as_deref() == Some(certificate)
 }
 
 /// Those of the processes, re-parented or not, that were started with all variables

@@ -106,6 +106,16 @@ pub struct Queue {
     dir: PathBuf,
 }
 
+/// Gives what waits for one agent to another that has nothing waiting.
+pub(crate) fn rename(town: &Town, from: &Identity, to: &Identity) {
+    let (from, to) = (Queue::of(town, from), Queue::of(town, to));
+    if to.is_empty() && !from.is_empty() {
+        // An empty queue that was used before leaves folders behind.
+        let _ = fs::remove_dir_all(&to.dir);
+        let _ = fs::rename(&from.dir, &to.dir);
+    }
+}
+
 impl Queue {
     pub fn of(town: &Town, identity: &Identity) -> Self {
         let name = identity.address().replace('/', ".");

@@ -5,18 +5,18 @@
 //! took leaves its fingerprint, the receipt of a nudge; and the end of a turn
 //! wakes whoever delivers what waits.
 
-use crate::containers::{self, Container, tmux_problem};
+use crate::containers::{self, Container, Owner, tmux_problem};
 use crate::events::Events;
 use crate::harnesses::Presets;
 use crate::queue::{self, Queue};
 use crate::sessions::Sessions;
-use crate::{Result, Town, monitor, save, task, usage};
+use crate::{Result, Town, callback, monitor, save, task, usage};
 use gt_core::record::Record;
 use gt_core::session::SessionId as LifeId;
 use gt_core::signal::{self, Event, Said};
 use gt_core::startup::tag;
 use gt_core::state::{Report, Source, State};
-use gt_core::{Identity, Problem, Role, event, notify, nudge};
+use gt_core::{Identity, Problem, Role, event, notify, nudge, shell};
 use gt_tmux::{Batch, Command, SessionId, SessionName, Target};
 use serde_json::Value;
 
@@ -506,6 +506,16 @@ pub(crate) fn wake_delivery_to(town: &Town, container: &Container) -> Result<()>
         .map(|identity| Queue::of(town, identity));
     if queue.is_some_and(|queue| !queue.wants_deliverer()) {
         return Ok(());
+    }
+    if let Owner::Orphan(identity) = container.owner() {
+        // It carries no tags that could be asked.
+        let address = shell::quote(&identity.address());
+        let line = callback::line(town, &format!("nudge --drain {address}"));
+        let wake = Command::new("run-shell").args(["-b", &line]);
+        let woken = town.server().run(wake);
+        return woken
+            .map(drop)
+            .map_err(|error| tmux_problem("cannot wake the delivery", error));
     }
     let target = SessionName::try_from(container.name())
         .map_err(|error| Problem::usage(error.to_string()))?;

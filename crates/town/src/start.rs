@@ -21,7 +21,7 @@ pub(crate) use beside::beside;
 pub(crate) use container::{AWAIT_DEATH, COLUMNS, ROWS, loses_deaths, with_history_limit};
 pub use options::{StartOptions, TakeOver};
 pub(crate) use place::refuse_others;
-pub(crate) use prepared::host;
+pub(crate) use prepared::{hooked_work, host};
 pub use restored::Restored;
 
 use crate::containers::{self, Container, tmux_problem};

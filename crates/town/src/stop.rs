@@ -15,7 +15,9 @@ use crate::lock::FileLock;
 use crate::processes::{self, Handle};
 use crate::queue::Queue;
 use crate::sessions::{End, Sessions};
-use crate::{Result, Town, epilogue, harnesses, inject, monitor, pidfile, save, task, windows};
+use crate::{
+    Result, Town, adopt, epilogue, harnesses, inject, monitor, pidfile, save, task, windows,
+};
 use gt_core::harness::Preset;
 use gt_core::process::Table;
 use gt_core::record::{Outcome, Record};
@@ -24,6 +26,7 @@ use gt_core::startup::tag;
 use gt_core::{Identity, Kind, Problem};
 use gt_tmux::{Batch, Command, ErrorKind, PaneId};
 use rustix::process::Signal;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -80,6 +83,26 @@ pub(crate) fn stop_one(town: &Town, identity: &Identity, options: StopOptions) -
 
 /// Stops these agents together. The answers come in the order of the question.
 pub fn stop_all(
+    town: &Town,
+    identities: &[Identity],
+    options: StopOptions,
+) -> Vec<(Identity, Result<Stopped>)> {
+    let (elsewhere, here): (Vec<_>, Vec<_>) = identities
+        .iter()
+        .map(|identity| (identity, adopt::home_of(town, identity)))
+        .partition(|(_, home)| matches!(home, Cow::Owned(_)));
+    let here: Vec<Identity> = here.into_iter().map(|(it, _)| it.clone()).collect();
+    let mut answers = stop_on_server(town, &here, options);
+    for (identity, home) in elsewhere {
+        let one = std::slice::from_ref(identity);
+        answers.extend(stop_on_server(&home, one, options));
+    }
+    let place = |(it, _): &(Identity, _)| identities.iter().position(|other| other == it);
+    answers.sort_by_key(place);
+    answers
+}
+
+fn stop_on_server(
     town: &Town,
     identities: &[Identity],
     options: StopOptions,
@@ -500,6 +523,9 @@ fn marked(marks: &[[String; 3]], oldest: u64, now: &Table) -> BTreeSet<u32> {
 }
 
 fn kept_panes(container: &Container) -> usize {
+    if container.adopted().is_some() {
+        return 0;
+    }
     let agents = usize::from(!container.lost_agent_pane());
     container.panes().len() - agents - container.own_windows().count()
 }
@@ -511,6 +537,9 @@ pub fn remove_container(town: &Town, container: &Container) -> Result<()> {
 
 /// Removes one container with all that is in it.
 pub(crate) fn remove_whole(town: &Town, container: &Container) -> Result<()> {
+    if container.adopted().is_some() {
+        return remove_container(town, container);
+    }
     let kill = Command::new("kill-session").target(container.id());
     town.server()
         .run(kill)
@@ -523,7 +552,16 @@ fn remove_containers(town: &Town, victims: &[Container]) -> Result<()> {
     let beside: Vec<&PaneRow> = victims.iter().flat_map(Container::own_windows).collect();
     windows::end_processes(&beside);
     let mut batch = Batch::new();
-    for container in victims {
+    let (adopted, own): (Vec<_>, Vec<_>) = victims
+        .iter()
+        .partition(|victim| victim.adopted().is_some());
+    for container in adopted {
+        adopt::release(town, container)?;
+        if let Some(identity) = container.identity() {
+            adopt::forget(town, identity);
+        }
+    }
+    for container in own {
         if kept_panes(container) == 0 {
             batch = batch.then(Command::new("kill-session").target(container.id()));
         } else {
@@ -549,6 +587,9 @@ fn remove_containers(town: &Town, victims: &[Container]) -> Result<()> {
             }
         }
         batch = batch.then_line();
+    }
+    if batch.is_empty() {
+        return Ok(());
     }
     match town.server().run_private(batch) {
         Ok(_) => Ok(()),

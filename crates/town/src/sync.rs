@@ -13,14 +13,12 @@ use crate::containers::{self, Container, Owner};
 use crate::lock::FileLock;
 use crate::recording::Recordings;
 use crate::sessions::{Query, Sessions, timestamp};
-use crate::{Result, Town, background, epilogue, processes, save, usage};
+use crate::{Result, Town, adopt, background, epilogue, processes, queue, save, usage};
 use gt_core::Identity;
 use gt_core::notify;
 use gt_core::record::{Record, Status};
-use gt_core::session::SessionId;
 use gt_core::state::State;
 use gt_core::sync::{self, Change, Death, Moment, Shown};
-use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
@@ -39,8 +37,24 @@ pub struct Synced {
     pub busy: Vec<Identity>,
 }
 
-/// Writes what the journal lacks, or only tells it.
+/// Writes what the journal lacks, or only tells it: of the town's server, and of those on
+/// which it has adopted agents.
 pub fn sync(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Synced> {
+    let mut synced = sync_server(town, sessions, only_tell)?;
+    for other in adopt::elsewhere(town) {
+        let more = sync_server(&other, sessions, only_tell)?;
+        synced.lines.extend(more.lines);
+        synced.unchanged += more.unchanged;
+        synced.left_alone.extend(more.left_alone);
+        synced.busy.extend(more.busy);
+    }
+    if !only_tell {
+        adopt::tidy(town)?;
+    }
+    Ok(synced)
+}
+
+fn sync_server(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Synced> {
     let socket = town.server().socket_path().to_string_lossy().into_owned();
     // The journal first: a life that begins meanwhile is in tmux before it is written,
     // and one that ends leaves tmux before it is written.
@@ -98,6 +112,7 @@ pub fn sync(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Synced>
                 sessions.compare_tables()?;
             }
             lines = sessions.record_where(lines, is_news)?;
+            take_queues_along(town, &running, &lines);
             tell_of_deaths(town, &containers, &lines);
             let ended = lines.iter().filter(|(_, line)| line.outcome.is_some());
             let ended: Vec<String> = ended.map(|(_, line)| line.id.clone()).collect();
@@ -108,6 +123,22 @@ pub fn sync(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Synced>
     synced.unchanged = shown.iter().filter(|shown| !touched(shown)).count();
     synced.lines = lines;
     Ok(synced)
+}
+
+/// Messages that wait for an agent stay with it when its name changes with its session's.
+fn take_queues_along(town: &Town, running: &[Record], lines: &[(Change, Record)]) {
+    for (change, line) in lines {
+        let before = running.iter().find(|life| life.id == line.id);
+        let names = before
+            .and_then(|life| life.agent.as_deref())
+            .zip(line.agent.as_deref());
+        if let (Change::Renamed, Some((old, new))) = (change, names) {
+            let read = |address| Identity::from_address(address, town.registry());
+            if let (Some(old), Some(new)) = (read(old), read(new)) {
+                queue::rename(town, &old, &new);
+            }
+        }
+    }
 }
 
 /// Tells people who has died by itself. The journal takes an end once, so it is told once;
@@ -227,7 +258,8 @@ fn of_another_town(root: &str) -> String {
 fn shown(container: &Container, socket: &str) -> Option<Shown> {
     let (identity, life, is_tagged) = match container.owner() {
         Owner::Agent(identity) => (identity, container.life()?, true),
-        Owner::Named(identity) => (identity, id_of_untagged(container, socket), false),
+        Owner::Orphan(identity) => (identity, container.life()?, false),
+        Owner::Named(identity) => (identity, adopt::id_of_untagged(container, socket), false),
         Owner::OtherTown(_) | Owner::Nobody => return None,
     };
     let pane = container.pane();
@@ -258,17 +290,4 @@ fn shown(container: &Container, socket: &str) -> Option<Shown> {
             ..Record::about(life.to_string())
         },
     })
-}
-
-/// The id of a life that nobody named: always the same for the same container, so that
-/// nothing has to be written into somebody's own session.
-fn id_of_untagged(container: &Container, socket: &str) -> SessionId {
-    let created = container.pane().created;
-    let seed = format!("{socket}\n{}\n{created}", container.id());
-    let digest = Sha256::digest(seed.as_bytes());
-    let mut random = [0; 10];
-    random.copy_from_slice(&digest[..10]);
-    let milliseconds = u64::try_from(created).unwrap_or_default() * 1000;
-    let id = uuid::Builder::from_unix_timestamp_millis(milliseconds, &random).into_uuid();
-    SessionId::new(id)
 }

@@ -79,21 +79,7 @@ impl Town {
         let wanted = around
             .var("GT_TMUX_SOCKET")
             .unwrap_or(settings.tmux.socket.as_str());
-        let server = Server::new(Socket::parse(wanted)).without_env(belongs_to_an_agent);
-        let server = match around.agents_path() {
-            Some(path) => server.with_path(path),
-            None => server,
-        };
-        let server = match around.patience.until {
-            Some(moment) => server.with_deadline(moment),
-            None => server,
-        };
-        // With the version known, most commands need no process of their own. Where
-        // it cannot be told, the first command says why.
-        let server = match version(&root, &server) {
-            Ok(version) => server.with_version(version),
-            Err(_) => server,
-        };
+        let server = server_at(Socket::parse(wanted), &root, &around);
         Ok(Town {
             root,
             settings,
@@ -173,6 +159,16 @@ impl Town {
         town
     }
 
+    /// This town with its agents on another tmux server, by the path of its socket.
+    #[must_use]
+    pub fn at(&self, socket: &Path) -> Self {
+        let server = server_at(Socket::Path(socket.to_owned()), &self.root, &self.around);
+        Town {
+            server,
+            ..self.clone()
+        }
+    }
+
     pub(crate) fn patience(&self) -> Patience {
         self.around.patience
     }
@@ -216,6 +212,24 @@ impl Town {
         files::write_whole(&self.root.join(REGISTRY), registry.to_json().as_bytes())?;
         self.registry = registry;
         Ok(result)
+    }
+}
+
+fn server_at(socket: Socket, root: &Path, around: &Surroundings) -> Server {
+    let server = Server::new(socket).without_env(belongs_to_an_agent);
+    let server = match around.agents_path() {
+        Some(path) => server.with_path(path),
+        None => server,
+    };
+    let server = match around.patience.until {
+        Some(moment) => server.with_deadline(moment),
+        None => server,
+    };
+    // With the version known, most commands need no process of their own. Where
+    // it cannot be told, the first command says why.
+    match version(root, &server) {
+        Ok(version) => server.with_version(version),
+        Err(_) => server,
     }
 }
 

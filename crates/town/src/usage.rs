@@ -299,8 +299,13 @@ pub(crate) fn conversation(root: &Path, preset: &Preset, id: &str) -> Vec<PathBu
     find::of_conversation(root, preset, id)
 }
 
+/// The transcripts of all conversations that were held in a folder.
+pub(crate) fn transcripts_of_folder(root: &Path, preset: &Preset, folder: &str) -> Vec<PathBuf> {
+    find::all_of_folder(root, preset, folder)
+}
+
 /// The folder under which a program keeps its transcripts, by the variables of an agent.
-fn program_folder<'v>(
+pub(crate) fn program_folder<'v>(
     town: &Town,
     preset: &Preset,
     variable: impl Fn(&str) -> Option<&'v str>,

@@ -135,12 +135,23 @@ pub(crate) fn show(agents: &[AgentView], town: &Town, context: &Context) -> Answ
                 health_cell(agent.health),
                 agent.harness.clone().unwrap_or_default().into(),
                 agent.container.clone().into(),
-                if agent.attached { "attached" } else { "" }.into(),
+                remarks(agent).into(),
             ]);
         }
         output::print(&table.render(Paint::for_stdout()))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The last column: whether it is attached, and whether a person has started it.
+fn remarks(agent: &AgentView) -> String {
+    let adopted = match &agent.socket {
+        Some(socket) => Some(format!("adopted, on {socket}")),
+        None => agent.adopted.then(|| "adopted".to_owned()),
+    };
+    let attached = agent.attached.then(|| "attached".to_owned());
+    let all: Vec<String> = attached.into_iter().chain(adopted).collect();
+    all.join(", ")
 }
 
 pub(crate) fn state_cell(agent: &AgentView) -> Cell {
@@ -209,6 +220,8 @@ pub(crate) fn document(agent: &AgentView) -> Value {
         "work_dir": agent.work_dir,
         "attached": agent.attached,
         "created_at": agent.created_at.and_then(output::time),
+        "adopted": agent.adopted.then_some(true),
+        "socket": agent.socket,
         "keepalive_age_seconds": agent.keepalive_age,
     }))
 }

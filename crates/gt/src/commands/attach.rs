@@ -3,8 +3,9 @@ use crate::context::Context;
 use clap::Args;
 use gt_core::{Problem, shell};
 use gt_tmux::{Command, Server, SessionName, Socket};
-use gt_town::containers::{self, tmux_problem};
-use gt_town::{Surroundings, Town, target};
+use gt_town::containers::{self, Container, tmux_problem};
+use gt_town::{Surroundings, Town, adopt, target};
+use std::borrow::Cow;
 use std::io::IsTerminal;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -26,14 +27,26 @@ pub(crate) fn run(args: AttachArgs, context: &Context) -> Answer {
     let town = context.town()?;
     let all = containers::list(&town)?;
     let identity = target::resolve_among(&town, &args.target, &all)?;
-    let container = all
-        .iter()
-        .find(|container| container.identity() == Some(&identity))
-        .ok_or_else(|| {
-            Problem::not_found(format!("{identity} is not running"))
-                .hint(format!("`gt start {identity}` starts it"))
-        })?;
-    go(&town, container.name(), args.read_only, context)
+    let here = |all: Vec<Container>| {
+        let mut all = all.into_iter();
+        all.find(|container| container.identity() == Some(&identity))
+    };
+    let home = adopt::home_of(&town, &identity);
+    let container = match &home {
+        Cow::Borrowed(_) => here(all),
+        Cow::Owned(home) => here(containers::list(home)?),
+    };
+    let container = container.ok_or_else(|| {
+        Problem::not_found(format!("{identity} is not running"))
+            .hint(format!("`gt start {identity}` starts it"))
+    })?;
+    if container.adopted().is_some() {
+        // Its window may show another pane of the person's.
+        let select = Command::new("select-window").target(container.pane().pane);
+        let pane = Command::new("select-pane").target(container.pane().pane);
+        let _ = home.server().run([select, pane]);
+    }
+    go(&home, container.name(), args.read_only, context)
 }
 
 /// Goes to a container: this terminal then shows it.

@@ -3,7 +3,7 @@ use crate::context::Context;
 use clap::Args;
 use gt_core::Problem;
 use gt_core::signal::Event;
-use gt_town::{Surroundings, Town, hook_log, signal};
+use gt_town::{Surroundings, Town, adopt, hook_log, signal};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -19,6 +19,9 @@ pub(crate) struct SignalArgs {
     /// The container [default: GT_SESSION, or the one that has the conversation]
     #[arg(long, value_name = "CONTAINER")]
     session: Option<String>,
+    /// Only for the adopted agent in whose pane this runs; nothing where there is none
+    #[arg(long, hide = true, conflicts_with = "session")]
+    adopted: bool,
     /// Say what went wrong, and fail
     #[arg(long)]
     strict: bool,
@@ -50,6 +53,9 @@ fn note(args: &SignalArgs, context: &Context) -> Result<(), Problem> {
         Some(problem) if args.event.is_none() => return Err(problem),
         _ => {}
     }
+    if args.adopted {
+        return note_adopted(&town, args.event.as_deref(), &report.value, context);
+    }
     note_report(
         &town,
         args.event.as_deref(),
@@ -58,6 +64,31 @@ fn note(args: &SignalArgs, context: &Context) -> Result<(), Problem> {
         context,
     )?;
     report.problem.map_or(Ok(()), Err)
+}
+
+/// Notes a report of a program that a person has started. Every program in its folder calls
+/// this; most are no agents of ours, and say nothing here.
+fn note_adopted(
+    town: &Town,
+    event: Option<&str>,
+    report: &Value,
+    context: &Context,
+) -> Result<(), Problem> {
+    let around = context.around();
+    let pane = around.var("TMUX_PANE").and_then(|pane| pane.parse().ok());
+    let socket = super::attach::inside(around);
+    // An agent that gt has started has hooks of its own.
+    let (Some(socket), Some(pane), None) = (socket, pane, around.var("GT_SESSION")) else {
+        return Ok(());
+    };
+    let home = match socket == town.server().socket_path() {
+        true => town.clone(),
+        false => town.at(&socket),
+    };
+    match adopt::container_of_pane(&home, pane)? {
+        Some(container) => note_report(&home, event, Some(&container), report, context),
+        None => Ok(()),
+    }
 }
 
 /// Notes a report: of this event, or of the one that it names itself.

@@ -17,6 +17,9 @@ use super::hooks::{Hooks, Note};
 use super::signals::Signals;
 use super::transcript::{Transcript, append, new_id, now};
 
+/// Like Claude Code's `.claude/settings.local.json`.
+const LIVE_SETTINGS: &str = ".gt-demo/settings.local.json";
+
 #[derive(Debug)]
 pub(super) struct Conversation {
     transcript: Transcript,
@@ -94,7 +97,13 @@ impl Conversation {
     }
 
     pub(super) fn has_hook(&self, event: &str) -> bool {
-        self.hooks.has(event)
+        self.hooks.has(event) || self.live_hooks().has(event)
+    }
+
+    /// Hooks in a file of the folder, read again each time: they may come while it runs.
+    fn live_hooks(&self) -> Hooks {
+        let path = Path::new(&self.cwd).join(LIVE_SETTINGS);
+        Hooks::load(&path).unwrap_or_default()
     }
 
     pub(super) fn start(&mut self, source: &str) -> Vec<Note> {
@@ -199,7 +208,8 @@ impl Conversation {
     }
 
     fn fire(&self, event: &str, subject: &str, more: Value) -> Vec<Note> {
-        if !self.hooks.has(event) {
+        let live = self.live_hooks();
+        if !self.hooks.has(event) && !live.has(event) {
             return Vec::new();
         }
         let mut payload = json!({
@@ -210,7 +220,9 @@ impl Conversation {
             "hook_event_name": event,
         });
         merge(&mut payload, more);
-        self.hooks.fire(event, subject, &payload, &self.signals)
+        let mut notes = self.hooks.fire(event, subject, &payload, &self.signals);
+        notes.extend(live.fire(event, subject, &payload, &self.signals));
+        notes
     }
 
     fn keep_context(&mut self, mut notes: Vec<Note>) -> Vec<Note> {

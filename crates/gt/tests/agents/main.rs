@@ -12,6 +12,7 @@
 )]
 #![expect(clippy::print_stdout, reason = "what was skipped must be seen")]
 
+mod adopt;
 mod board;
 mod contract;
 mod ending;

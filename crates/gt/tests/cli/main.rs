@@ -7,6 +7,7 @@
 )]
 
 mod accounts;
+mod adopt;
 mod attaching;
 mod beads;
 mod beginning;

@@ -85,7 +85,8 @@ pub enum Submission {
 pub struct Typist<'a> {
     pub(super) town: &'a Town,
     pub(super) pane: PaneId,
-    pid: u32,
+    /// The pane's first process, which may be a shell that holds an adopted program.
+    pane_pid: u32,
     preset: &'a Preset,
     whose: Whose,
     never_asks: bool,
@@ -102,6 +103,7 @@ impl<'a> Typist<'a> {
         let row = container.pane();
         Typist {
             never_asks: row.tag_never_asks,
+            pane_pid: row.pane_pid,
             ..Self::for_pane(town, row.pane, &row.tty, row.pid, preset)
         }
     }
@@ -111,7 +113,7 @@ impl<'a> Typist<'a> {
         Typist {
             town,
             pane,
-            pid,
+            pane_pid: pid,
             preset,
             whose: Whose::Agents,
             never_asks: false,
@@ -132,7 +134,11 @@ impl<'a> Typist<'a> {
 
     /// Looks at the agent.
     pub fn observe(&self) -> Result<Seen> {
-        Seen::look(self.town, self.pane, self.pid, self.whose, self.preset)
+        let pid = self.pane_pid;
+        let mut seen = Seen::look(self.town, self.pane, pid, self.whose, self.preset)?;
+        // Looked at last: keys must not reach the shell that an adopted program leaves behind.
+        seen.is_over |= self.watch.has_ended();
+        Ok(seen)
     }
 
     /// Whether the agent's process is gone.

@@ -1,6 +1,6 @@
 //! Processes on Linux: `/proc`, and pidfds for signals and ends.
 
-use super::to_pid;
+use super::{Details, to_pid};
 use gt_core::process::Process;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -99,6 +99,41 @@ pub(super) fn aliases(pid: u32) -> Vec<String> {
         .chain(words)
         .filter_map(|path| base(&path))
         .collect()
+}
+
+pub(super) fn words(pid: u32) -> Vec<String> {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    split_by_nul(&line)
+}
+
+fn split_by_nul(bytes: &[u8]) -> Vec<String> {
+    let bytes = bytes.strip_suffix(b"\0").unwrap_or(bytes);
+    if bytes.is_empty() {
+        return Vec::new();
+    }
+    let parts = bytes.split(|byte| *byte == 0);
+    let text = |part| String::from_utf8_lossy(part).into_owned();
+    parts.map(text).collect()
+}
+
+pub(super) fn details(pid: u32) -> Details {
+    let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let variables = split_by_nul(&environ).into_iter();
+    let pair = |entry: String| {
+        let (name, value) = entry.split_once('=')?;
+        Some((name.to_owned(), value.to_owned()))
+    };
+    let open = fs::read_dir(format!("/proc/{pid}/fd"));
+    let open = open.into_iter().flatten().flatten();
+    Details {
+        words: words(pid),
+        env: variables.filter_map(pair).collect(),
+        folder: fs::read_link(format!("/proc/{pid}/cwd")).ok(),
+        files: open
+            .filter_map(|entry| fs::read_link(entry.path()).ok())
+            .filter(|path| path.is_absolute())
+            .collect(),
+    }
 }
 
 pub(super) fn carrying(candidates: &[u32], sets: &[[String; 3]]) -> BTreeSet<u32> {

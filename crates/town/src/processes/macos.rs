@@ -6,7 +6,7 @@
 #[path = "macos/libproc.rs"]
 mod libproc;
 
-use super::to_pid;
+use super::{Details, to_pid};
 use gt_core::process::Process;
 use rustix::process::{Signal, getsid, kill_process};
 use std::collections::BTreeSet;
@@ -53,6 +53,20 @@ pub(super) fn aliases(pid: u32) -> Vec<String> {
     path.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
         .into_iter()
         .collect()
+}
+
+/// Only the program itself is told here.
+pub(super) fn words(pid: u32) -> Vec<String> {
+    let path = libproc::path(pid);
+    let word = path.map(|path| path.to_string_lossy().into_owned());
+    word.into_iter().collect()
+}
+
+pub(super) fn details(pid: u32) -> Details {
+    Details {
+        words: words(pid),
+        ..Details::default()
+    }
 }
 
 /// The environment of other processes is not to be had here.

@@ -46,6 +46,7 @@ gt_tmux::query! {
         tag_state: String = "#{@gt_state}",
         tag_auto_respawn: bool = "#{@gt_auto_respawn}",
         tag_window: String = "#{@gt_window}",
+        tag_adopted: String = "#{@gt_adopted}",
     }
 }
 
@@ -78,6 +79,8 @@ pub(super) fn look(town: &Town, now: i64) -> Result<Option<(ServerId, Vec<Saved>
         .filter(|row| Identity::from_address(&row.tag_agent, town.registry()).is_some())
         // What has no life has nothing to come back to, and our own windows are opened anew.
         .filter(|row| !row.tag_session.is_empty() && row.tag_window.is_empty())
+        // Beside an adopted program stand panes that are the person's alone.
+        .filter(|row| row.tag_adopted.is_empty() || row.tag_pane == Some(row.pane))
         .collect();
     let texts = capture(town, &ours)?;
     Ok(Some((server, group(ours, texts, server, now))))

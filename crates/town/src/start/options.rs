@@ -95,7 +95,7 @@ pub struct TakeOver {
 
 impl StartOptions {
     /// As the tag holds it.
-    pub(super) fn to_tag(&self) -> String {
+    pub(crate) fn to_tag(&self) -> String {
         let mut value = serde_json::to_value(self).unwrap_or_default();
         if let Some(fields) = value.as_object_mut() {
             fields.retain(|_, value| !value.is_null());

@@ -3,13 +3,14 @@
 use super::prepared::Prepared;
 use super::restored::Restored;
 use crate::containers::{self, Container, Owner};
-use crate::{Result, Town, processes, stop};
+use crate::{Result, Town, adopt, processes, stop};
 use gt_core::health::{self, Health, Vitals};
 use gt_core::problem::Kind;
 use gt_core::record::Outcome;
 use gt_core::state::State;
 use gt_core::{Identity, Problem};
 use gt_tmux::PaneId;
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// Where the agent's process will be put.
@@ -82,6 +83,7 @@ pub(super) fn existing(
     identity: &Identity,
     prepared: &Prepared<'_>,
 ) -> Result<Existing> {
+    refuse_adopted_elsewhere(town, identity)?;
     let containers = containers::list(town)?;
     let keys_tag = keys_tag(containers.first());
     let name = prepared.container.as_str();
@@ -146,6 +148,18 @@ pub(super) fn existing(
         }
         stop::end_processes(town, std::slice::from_ref(container), Duration::ZERO);
         previous = Previous::of(container);
+        if container.adopted().is_some() {
+            // The pane is the person's: the agent gets a container of its own, or a window.
+            stop::remove_container(town, container)?;
+            let is_left = containers::find(town, name)?.is_some();
+            return Ok(Existing {
+                place: if is_left { Place::Window } else { Place::New },
+                keys_tag,
+                previous,
+                leaving: None,
+                dress_tag: String::new(),
+            });
+        }
         // In the same container, so that attached clients and the user's own panes stay.
         place = if container.lost_agent_pane() {
             Place::Window
@@ -173,6 +187,14 @@ pub(super) fn taken_over(prepared: &Prepared<'_>, container: Container) -> Resul
         )));
     }
     refuse_elsewhere(&container, prepared.container.as_str(), identity)?;
+    if container.adopted().is_some() {
+        return Err(Problem::conflict(format!(
+            "{identity} runs in a pane of yours, which gt does not replace"
+        ))
+        .hint(format!(
+            "`gt stop {identity}` and `gt start {identity}` give it a container of its own"
+        )));
+    }
     let pane = container.pane();
     let died = pane.dead || container.lost_agent_pane();
     let previous = Previous::of(&container).map(|before| Previous {
@@ -198,6 +220,32 @@ fn keys_tag(container: Option<&Container>) -> String {
     container.map_or_else(String::new, |container| {
         container.pane().keys_version.clone()
     })
+}
+
+/// Refuses an agent that was adopted on another tmux server and still runs there.
+fn refuse_adopted_elsewhere(town: &Town, identity: &Identity) -> Result<()> {
+    let Cow::Owned(home) = adopt::home_of(town, identity) else {
+        return Ok(());
+    };
+    match containers::of_agent(&home, identity)? {
+        Some(container) if !container.pane().dead && !container.lost_agent_pane() => {
+            Err(Problem::new(
+                Kind::Running,
+                format!(
+                    "{identity} is running already, on the tmux server {}",
+                    home.server().socket_path().display()
+                ),
+            )
+            .hint(format!(
+                "`gt attach {identity}` goes there, `gt stop {identity}` ends it"
+            )))
+        }
+        Some(container) => stop::remove_container(&home, &container),
+        None => {
+            adopt::forget(town, identity);
+            Ok(())
+        }
+    }
 }
 
 /// Refuses an agent that lives under another name than it would get now.
@@ -226,6 +274,16 @@ pub(crate) fn refuse_others(container: &Container, identity: &Identity) -> Resul
             "the container {name} belongs to the town at {root}"
         ))
         .hint("give this town a tmux server of its own: `socket` under [tmux] in town.toml")),
+        Owner::Orphan(_) => Err(Problem::new(
+            Kind::Running,
+            format!("there is a tmux session {name} that gt did not start"),
+        )
+        .hint(format!(
+            "`gt adopt {name}` makes the program in it an agent"
+        ))
+        .hint(format!(
+            "or rename it: `tmux rename-session -t ={name} NEW-NAME`"
+        ))),
         _ => Err(Problem::conflict(format!(
             "there is a tmux session {name} that gt did not start"
         ))

@@ -304,7 +304,7 @@ fn config_dir(town: &Town, options: &StartOptions, preset: &Preset) -> Result<Op
 }
 
 /// What is on the agent's hook. Whether that can be read is for the agent to find out.
-fn hooked_work(town: &Town, identity: &Identity) -> Option<WorkId> {
+pub(crate) fn hooked_work(town: &Town, identity: &Identity) -> Option<WorkId> {
     let hooked = Work::of(town).hooked(&identity.address()).ok()?;
     hooked.and_then(|hooked| hooked.unit())
 }

@@ -2,8 +2,9 @@
 //! tmux for little of what it would have to find out.
 
 use super::{Synced, of_another_town};
+use crate::containers::Adopted;
 use crate::sessions::Sessions;
-use crate::{Result, Town, background};
+use crate::{Result, Town, background, processes};
 use gt_core::Identity;
 use gt_core::record::Record;
 use gt_tmux::{Command, PaneId, SessionId};
@@ -21,6 +22,7 @@ gt_tmux::query! {
         conversation: String = "#{@gt_harness_session}",
         window: String = "#{@gt_window}",
         failure_told: String = "#{@gt_beside_told}",
+        adopted: String = "#{@gt_adopted}",
     }
 }
 
@@ -64,6 +66,11 @@ pub(super) fn all_agrees(
         }
         if first.life.is_empty() {
             continue;
+        }
+        // Of the end of a program under a person's shell tmux knows nothing.
+        let adopted = Adopted::parse(&first.adopted);
+        if adopted.is_some_and(|it| !processes::lives(it.pid, &it.birth)) {
+            return Ok(None);
         }
         let own = panes
             .iter()

@@ -65,10 +65,7 @@ fn search(
     let (Some(format), Some(cwd)) = (preset.usage.format, life.cwd.as_deref()) else {
         return Vec::new();
     };
-    let mut hash = String::new();
-    for byte in Sha256::digest(cwd) {
-        let _ = write!(hash, "{byte:02x}");
-    }
+    let hash = hash(cwd);
     let is_of_folder = |path: &PathBuf| is_of_folder(path, format, cwd, &hash);
     if let Some(id) = life.harness_session_id.as_deref().filter(|id| is_plain(id)) {
         let short = id.get(..8).unwrap_or(id);
@@ -97,6 +94,42 @@ fn search(
     found
         .filter(|path| is_new(path) && is_of_folder(path))
         .collect()
+}
+
+/// The transcripts of all conversations that were held in a folder.
+pub(super) fn all_of_folder(root: &Path, preset: &Preset, folder: &str) -> Vec<PathBuf> {
+    let Some(format) = preset.usage.format else {
+        return Vec::new();
+    };
+    let hash = hash(folder);
+    // Claude Code keeps those of a folder in one that is called after it.
+    let called = |letter: char| match letter.is_ascii_alphanumeric() {
+        true => letter,
+        false => '-',
+    };
+    let called: String = folder.chars().map(called).collect();
+    let is_in_its_folder = |path: &Path| {
+        let parent = path.parent().and_then(Path::file_name);
+        parent.is_some_and(|parent| parent == called.as_str())
+    };
+    let patterns = preset.usage.files.iter();
+    let all = patterns.flat_map(|pattern| {
+        let filled = pattern.replace("{id}", "*").replace("{id8}", "*");
+        matching(root, &filled)
+    });
+    all.filter(|path| match format {
+        Format::Claude => is_in_its_folder(path),
+        _ => is_of_folder(path, format, folder, &hash),
+    })
+    .collect()
+}
+
+fn hash(folder: &str) -> String {
+    let mut hash = String::new();
+    for byte in Sha256::digest(folder) {
+        let _ = write!(hash, "{byte:02x}");
+    }
+    hash
 }
 
 /// The transcripts that are called by the whole id of a conversation.

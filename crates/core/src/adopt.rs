@@ -1,0 +1,264 @@
+//! Agent programs that a person has started: which one it is, which conversation it has,
+//! and how our hooks come into a settings file of the person's own.
+//!
+//! Pure functions over what the engine has read of a process. Nothing here decides where a
+//! program is looked for.
+
+use crate::harness::Preset;
+use serde_json::{Map, Value, json};
+
+/// Interpreters whose first argument says what they run.
+const INTERPRETERS: [&str; 6] = ["node", "bun", "deno", "python", "python3", "MainThread"];
+
+/// Whether a process is this program, by the kernel's name for it and its words.
+pub fn is_program(preset: &Preset, name: &str, words: &[String]) -> bool {
+    let program = preset.command.program.as_str();
+    let first = words.first().map(|word| base(word)).unwrap_or_default();
+    if program == "{gt}" {
+        let wanted = preset.command.args.first();
+        return first == "gt" && wanted.is_some() && words.get(1) == wanted;
+    }
+    let program = base(program);
+    if program.is_empty() || is_one_shot(preset, words) {
+        return false;
+    }
+    if first == program || (name == program && !INTERPRETERS.contains(&first)) {
+        return true;
+    }
+    let is_part = |part: &str| {
+        let rest = part.strip_prefix(program);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.']))
+    };
+    let script = words.get(1).map(String::as_str).unwrap_or_default();
+    INTERPRETERS.contains(&first) && script.split('/').any(is_part)
+}
+
+/// Whether it was started to answer once and end.
+fn is_one_shot(preset: &Preset, words: &[String]) -> bool {
+    let flag = preset.command.print.first();
+    flag.is_some_and(|flag| {
+        let short = (flag == "--print").then_some("-p");
+        flag.starts_with("--")
+            && words
+                .iter()
+                .any(|word| word == flag || Some(&**word) == short)
+    })
+}
+
+fn base(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// The conversation that a program was told on its command line: to go on with, or to begin.
+pub fn conversation_in(preset: &Preset, words: &[String]) -> Option<String> {
+    let command = &preset.command;
+    [&command.session_id, &command.resume]
+        .into_iter()
+        .find_map(|template| {
+            let at = template.iter().position(|word| word == "{id}")?;
+            let before = &template[..at];
+            if before.is_empty() {
+                return None;
+            }
+            let mut places = words.windows(at + 1);
+            let found = places.find(|place| &place[..at] == before)?;
+            let id = found[at].clone();
+            let flag_inside = || template.contains(&id);
+            (is_id(&id) && !flag_inside()).then_some(id)
+        })
+}
+
+/// Whether a word can be a conversation's id, and a part of a path.
+pub fn is_id(word: &str) -> bool {
+    word.len() >= 8
+        && !word.starts_with('-')
+        && word
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+        && word.bytes().any(|byte| byte.is_ascii_digit())
+}
+
+/// Whether the program runs without asking for permission, by its command line.
+pub fn never_asks(preset: &Preset, words: &[String]) -> bool {
+    let flags = &preset.command.skip_permissions;
+    !flags.is_empty() && flags.iter().all(|flag| words.contains(flag))
+}
+
+/// A slug after a folder's name; `agent` where nothing of it can be used.
+pub fn slug(folder: &str) -> String {
+    let mut slug = String::new();
+    for letter in base(folder.trim_end_matches('/')).chars() {
+        match letter {
+            _ if letter.is_ascii_alphanumeric() => slug.push(letter.to_ascii_lowercase()),
+            _ if slug.is_empty() || slug.ends_with('-') => {}
+            _ => slug.push('-'),
+        }
+    }
+    slug.truncate(32);
+    let slug = slug.trim_matches('-');
+    match slug.is_empty() {
+        true => "agent".to_owned(),
+        false => slug.to_owned(),
+    }
+}
+
+/// Adds a hook for these events to a settings file in Claude Code's format. Everything that
+/// stands there stays; a hook of ours that is there is not added again.
+pub fn with_hooks(settings: &Value, events: &[&str], command: &str, seconds: u32) -> Option<Value> {
+    let mut settings = settings.clone();
+    if settings.is_null() {
+        settings = json!({});
+    }
+    let hooks = settings
+        .as_object_mut()?
+        .entry("hooks")
+        .or_insert_with(|| json!({}))
+        .as_object_mut()?;
+    for event in events {
+        let groups = hooks
+            .entry((*event).to_owned())
+            .or_insert_with(|| json!([]))
+            .as_array_mut()?;
+        if !groups.iter().any(|group| is_only(group, command)) {
+            let hook = json!({"type": "command", "command": command, "timeout": seconds});
+            groups.push(json!({"hooks": [hook]}));
+        }
+    }
+    Some(settings)
+}
+
+/// Takes our hook out again, and what was empty without it. `None` where nothing is left.
+pub fn without_hooks(settings: &Value, command: &str) -> Option<Value> {
+    let mut settings = settings.clone();
+    let Some(fields) = settings.as_object_mut() else {
+        return Some(settings);
+    };
+    if let Some(hooks) = fields.get_mut("hooks").and_then(Value::as_object_mut) {
+        let before = hooks.clone();
+        for groups in hooks.values_mut() {
+            if let Some(groups) = groups.as_array_mut() {
+                groups.retain(|group| !is_only(group, command));
+            }
+        }
+        // What the person had left empty stays so.
+        let is_emptied = |event: &str, groups: &Value| {
+            groups == &json!([]) && before.get(event) != Some(&json!([]))
+        };
+        let kept = hooks.iter().filter(|(event, it)| !is_emptied(event, it));
+        *hooks = kept
+            .map(|(event, it)| (event.clone(), it.clone()))
+            .collect::<Map<_, _>>();
+        if hooks.is_empty() && !before.is_empty() {
+            fields.remove("hooks");
+        }
+    }
+    (!fields.is_empty()).then_some(settings)
+}
+
+/// Whether a group of hooks holds this one command and nothing else.
+fn is_only(group: &Value, command: &str) -> bool {
+    let hooks = group["hooks"].as_array();
+    hooks.is_some_and(|hooks| matches!(hooks.as_slice(), [hook] if hook["command"] == command))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::{builtin_names, resolve};
+
+    fn words(line: &str) -> Vec<String> {
+        line.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_program_is_known_by_its_words() {
+        let check = |name: &str, line: &str, expected: &[&str]| {
+            let found: Vec<&str> = builtin_names()
+                .filter(|harness| {
+                    let preset = resolve(harness, None).unwrap().value;
+                    is_program(&preset, name, &words(line))
+                })
+                .collect();
+            assert_eq!(found, expected, "{name}: {line}");
+        };
+        check("claude", "claude", &["claude"]);
+        check(
+            "claude",
+            "/opt/x/claude --resume 0193a2b4-c5d6",
+            &["claude"],
+        );
+        check("claude", "claude --print hello", &[]);
+        check(
+            "MainThread",
+            "node /usr/lib/node_modules/@anthropic-ai/claude-code/cli.js",
+            &["claude"],
+        );
+        check(
+            "node",
+            "/usr/bin/node /x/@google/gemini-cli/bundle/gemini.js",
+            &["gemini"],
+        );
+        check("node", "node server.js", &[]);
+        check("codex", "codex resume 0193a2b4-c5d6", &["codex"]);
+        check("gt", "/x/gt demo-agent --session-id y", &["demo"]);
+        check("gt", "gt agents", &[]);
+        check("vim", "vim claude", &[]);
+        check("bash", "bash claude", &[]);
+        check("python3", "/usr/bin/python3 /home/u/bin/aider", &["aider"]);
+    }
+
+    #[test]
+    fn the_conversation_is_read_from_the_command_line() {
+        let check = |harness: &str, line: &str, expected: Option<&str>| {
+            let preset = resolve(harness, None).unwrap().value;
+            let found = conversation_in(&preset, &words(line));
+            assert_eq!(found.as_deref(), expected, "{line}");
+        };
+        let id = "0193a2b4-c5d6-7abc-8def-0123456789ab";
+        check("claude", &format!("claude --resume {id}"), Some(id));
+        check(
+            "claude",
+            &format!("claude -x --session-id {id} hi"),
+            Some(id),
+        );
+        check("claude", "claude --resume", None);
+        check("claude", "claude --resume --fork-session", None);
+        check("claude", "claude", None);
+        check("codex", &format!("codex -c a=b resume {id}"), Some(id));
+        check("codex", "codex resume --last", None);
+    }
+
+    #[test]
+    fn a_folder_gives_a_slug() {
+        for (folder, expected) in [
+            ("/home/u/My Project", "my-project"),
+            ("/srv/web.app/", "web-app"),
+            ("/", "agent"),
+            ("/tmp/___", "agent"),
+            ("/x/日本", "agent"),
+        ] {
+            assert_eq!(slug(folder), expected, "{folder}");
+            crate::name::check_slug(expected).unwrap();
+        }
+    }
+
+    #[test]
+    fn hooks_are_added_once_and_taken_out_again() {
+        let own = json!({
+            "permissions": {"allow": ["x"]},
+            "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "mine"}]}], "Empty": []},
+        });
+        let added = with_hooks(&own, &["Stop", "Notification"], "gt signal", 5).unwrap();
+        assert_eq!(added["hooks"]["Stop"].as_array().unwrap().len(), 2);
+        assert_eq!(added["permissions"], own["permissions"]);
+        let again = with_hooks(&added, &["Stop", "Notification"], "gt signal", 5);
+        assert_eq!(again.as_ref(), Some(&added));
+        assert_eq!(without_hooks(&added, "gt signal"), Some(own.clone()));
+        assert_eq!(without_hooks(&own, "gt signal"), Some(own));
+        let alone = with_hooks(&Value::Null, &["Stop"], "gt signal", 5).unwrap();
+        assert_eq!(without_hooks(&alone, "gt signal"), None, "nothing is left");
+        // What cannot be understood is not touched.
+        assert_eq!(with_hooks(&json!([]), &["Stop"], "x", 5), None);
+        assert_eq!(with_hooks(&json!({"hooks": 1}), &["Stop"], "x", 5), None);
+    }
+}

@@ -1,0 +1,531 @@
+//! Agent programs that a person has started in a tmux pane become agents of the town,
+//! without a restart.
+//!
+//! The person's pane, window and session stay as they are. The container is a session of
+//! our own on the same tmux server that shows the person's window as well (`link-window`),
+//! so that every command finds the agent by its tags as any other. On a server that is not
+//! the town's, a note in `.runtime/adopted/` remembers the socket ([`notes`]).
+//!
+//! A session named `agent_{slug}` without tags is an agent by its name alone: it is listed,
+//! read and talked to as it is ([`complete`]); `gt adopt` adds its conversation and hooks.
+//!
+//! Candidates are found in [`candidates`], conversations in [`conversation`], and hooks come
+//! into a running program in [`live_hooks`].
+
+mod candidates;
+mod conversation;
+mod live_hooks;
+mod notes;
+mod orphans;
+
+pub use candidates::{Candidate, candidates};
+pub use conversation::Found as FoundConversation;
+pub use notes::{elsewhere, home_of};
+
+use crate::containers::{self, Adopted, Container, tmux_problem};
+use crate::directory::{self, AgentFile};
+use crate::lock::FileLock;
+use crate::sessions::{self, Sessions};
+use crate::start::{self, StartOptions};
+use crate::{Result, Town, harnesses, look, monitor, neighbours, processes, roles, usage};
+use gt_core::record::{Record, Status};
+use gt_core::session::SessionId;
+use gt_core::startup::tag;
+use gt_core::state::{Source, State};
+use gt_core::{Identity, Problem, Role, adopt as core};
+use gt_tmux::{Batch, Command, ErrorKind, PaneId, SessionName};
+use notes::Note;
+use std::time::Duration;
+
+pub(crate) use orphans::{complete, id_of_untagged};
+
+/// Maximum wait for another adoption or release.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Choices of the caller.
+#[derive(Clone, Debug, Default)]
+pub struct AdoptOptions {
+    /// The agent that it becomes; `agent/<slug of its folder>` by default.
+    pub identity: Option<Identity>,
+    /// The conversation, where it cannot be found.
+    pub conversation: Option<String>,
+    /// Leave the program's settings as they are.
+    pub no_hooks: bool,
+}
+
+/// The result of an adoption.
+#[derive(Clone, Debug)]
+pub struct AdoptedAgent {
+    pub identity: Identity,
+    pub container: String,
+    pub session: SessionId,
+    pub pid: u32,
+    pub pane: PaneId,
+    pub socket: String,
+    pub harness: String,
+    pub work_dir: Option<String>,
+    pub conversation: Option<FoundConversation>,
+    /// The settings file through which the program calls our hooks.
+    pub hooks: Option<std::path::PathBuf>,
+    pub warnings: Vec<String>,
+}
+
+/// Makes a running program an agent of the town.
+pub fn adopt(town: &Town, candidate: &Candidate, options: &AdoptOptions) -> Result<AdoptedAgent> {
+    let _lock = lock(town)?;
+    let home = &town.at(&candidate.socket);
+    let home = match candidate.socket == town.server().socket_path() {
+        true => town,
+        false => home,
+    };
+    let identity = match &options.identity {
+        Some(identity) => identity.clone(),
+        None => free_identity(town, home, candidate)?,
+    };
+    identity.check_new(town.registry())?;
+    let _held = start::hold(town, &identity)?;
+    let name = roles::container_name(town, &identity)?;
+    refuse_taken(town, home, candidate, &identity, &name)?;
+    let Some(birth) = processes::birth_certificate(candidate.pid) else {
+        return Err(Problem::not_found(format!(
+            "the process {} has ended",
+            candidate.pid
+        )));
+    };
+    let preset = harnesses::resolve(town, &candidate.harness)?.value;
+    let found = match &options.conversation {
+        Some(id) => Some(conversation::Found::given(id)),
+        None => candidate.conversation.clone(),
+    };
+    let session = SessionId::new(uuid::Uuid::now_v7());
+    let adopted = Adopted {
+        pid: candidate.pid,
+        birth,
+        is_linked: candidate.session_name != name,
+    };
+    let details = processes::details(candidate.pid);
+    let work_dir = details.folder.as_ref().and_then(|dir| dir.to_str());
+    let wishes = StartOptions {
+        harness: Some(candidate.harness.clone()),
+        work_dir: details.folder.clone(),
+        config_dir: preset
+            .env
+            .config_dir
+            .as_ref()
+            .and_then(|variable| details.env.get(variable).cloned()),
+        // A later start asks as this program does.
+        skip_permissions: Some(core::never_asks(&preset, &details.words)),
+        ..StartOptions::default()
+    };
+    let mut note = Note {
+        agent: identity.address(),
+        socket: candidate.socket.clone(),
+        container: name.clone(),
+        session: session.to_string(),
+        hooks: None,
+        hook_command: None,
+    };
+    // Before anything is made: a process that is killed from here on leaves a note by which
+    // the next sync takes back what is there.
+    note.write(town, &identity)?;
+    let record = begin(town, home, &identity, &name, candidate, session);
+    let record = Record {
+        cwd: work_dir.map(str::to_owned),
+        harness_session_id: found.as_ref().map(|found| found.id.clone()),
+        start: Some(wishes.to_tag()),
+        ..record
+    };
+    let made = container(home, candidate, &name, adopted.is_linked).and_then(|target| {
+        let tags = tags(
+            town, &identity, candidate, session, &adopted, &wishes, &found, &preset,
+        );
+        let set = |(option, value): (&str, String)| {
+            let set = Command::new("set-option").target(target.clone());
+            set.args([option, value.as_str()])
+        };
+        let batch: Vec<Command> = tags.into_iter().map(set).collect();
+        let tagged = home.server().run_private(Batch::from(batch));
+        tagged.map_err(|error| tmux_problem("cannot tag the container", error))?;
+        Sessions::of(town).record(&[record])
+    });
+    if let Err(problem) = made {
+        if adopted.is_linked {
+            let _ = unlink(home, &name, candidate);
+        }
+        Note::remove(town, &identity);
+        return Err(problem);
+    }
+    monitor::tell(home);
+    let mut warnings = Vec::new();
+    if identity.role() == Role::Agent && directory::agent_file(town, &identity)?.is_none() {
+        let file = AgentFile {
+            work_dir: details.folder.clone(),
+            harness: Some(candidate.harness.clone()),
+            prompt: None,
+        };
+        let written = directory::write_agent_file(town, &identity, &file);
+        warnings.extend(written.err().map(|problem| problem.to_string()));
+    }
+    let noted = usage::note_folder(town, session, &preset, &details.env);
+    warnings.extend(noted.err().map(|problem| problem.to_string()));
+    if !options.no_hooks {
+        match live_hooks::install(town, &preset, details.folder.as_deref()) {
+            Ok(Some(installed)) => {
+                note.hooks = Some(installed.path);
+                note.hook_command = Some(installed.command);
+                note.write(town, &identity)?;
+            }
+            Ok(None) => {}
+            Err(problem) => warnings.push(problem.to_string()),
+        }
+    }
+    // On the person's own server nothing is bound or hooked.
+    if home.server().socket_path() == town.server().socket_path() {
+        let greeted = look::install_keys(town).and_then(|()| neighbours::remember(town));
+        warnings.extend(greeted.err().map(|problem| problem.to_string()));
+    }
+    Ok(AdoptedAgent {
+        container: name,
+        session,
+        pid: candidate.pid,
+        pane: candidate.pane,
+        socket: candidate.socket.display().to_string(),
+        harness: candidate.harness.clone(),
+        work_dir: work_dir.map(str::to_owned),
+        conversation: found,
+        hooks: note.hooks,
+        warnings,
+        identity,
+    })
+}
+
+fn lock(town: &Town) -> Result<FileLock> {
+    FileLock::take(&town.runtime_dir().join("locks/adopt.lock"), LOCK_TIMEOUT)
+}
+
+/// The session's beginning, as the journal gets it.
+fn begin(
+    town: &Town,
+    home: &Town,
+    identity: &Identity,
+    container: &str,
+    candidate: &Candidate,
+    session: SessionId,
+) -> Record {
+    Record {
+        tmux_session: Some(container.to_owned()),
+        tmux_socket: Some(home.server().socket_path().to_string_lossy().into_owned()),
+        tmux_pid: Some(candidate.server_pid),
+        agent: Some(identity.address()),
+        rig: identity.rig().map(str::to_owned),
+        role: Some(identity.role().word().to_owned()),
+        started_at: Some(sessions::timestamp(None)),
+        work_unit: start::hooked_work(town, identity).map(|id| id.to_string()),
+        chain_id: Some(session.to_string()),
+        harness: Some(candidate.harness.clone()),
+        pane: Some(candidate.pane.to_string()),
+        pid: Some(candidate.pid),
+        status: Some(Status::Running),
+        host: Some(start::host()),
+        ..Record::about(session.to_string())
+    }
+}
+
+#[expect(
+    clippy::too_many_arguments,
+    reason = "one table of tags from all that is known"
+)]
+fn tags(
+    town: &Town,
+    identity: &Identity,
+    candidate: &Candidate,
+    session: SessionId,
+    adopted: &Adopted,
+    wishes: &StartOptions,
+    found: &Option<conversation::Found>,
+    preset: &gt_core::harness::Preset,
+) -> Vec<(&'static str, String)> {
+    let now = jiff::Timestamp::now().as_second();
+    let conversation = found.as_ref().map(|found| found.id.clone());
+    let never_asks = wishes.skip_permissions == Some(true);
+    vec![
+        (
+            look::TAG_BINARY,
+            town.around().gt.to_string_lossy().into_owned(),
+        ),
+        (tag::ADOPTED, adopted.to_tag()),
+        (tag::PANE, candidate.pane.to_string()),
+        (tag::SESSION, session.to_string()),
+        (tag::CHAIN, session.to_string()),
+        (tag::HARNESS, candidate.harness.clone()),
+        (tag::PROCESS_NAMES, preset.process.names.join(",")),
+        (tag::HARNESS_SESSION, conversation.unwrap_or_default()),
+        (
+            tag::NEVER_ASKS,
+            if never_asks { "1" } else { "" }.to_owned(),
+        ),
+        (tag::AUTO_RESPAWN, String::new()),
+        (tag::START, wishes.to_tag()),
+        (tag::STATE, State::Running.word().to_owned()),
+        (tag::STATE_SINCE, now.to_string()),
+        (tag::STATE_SOURCE, Source::Process.word().to_owned()),
+        (tag::STATE_REASON, String::new()),
+        (tag::AGENT, identity.address()),
+        // Last: from here on it is ours.
+        (tag::TOWN, town.root_text().to_owned()),
+    ]
+}
+
+/// The session that becomes the container: a new one that shows the person's window, or
+/// the person's own where it has the container's name already.
+fn container(
+    home: &Town,
+    candidate: &Candidate,
+    name: &str,
+    is_linked: bool,
+) -> Result<SessionName> {
+    let target = SessionName::try_from(name).map_err(|error| Problem::usage(error.to_string()))?;
+    if !is_linked {
+        return Ok(target);
+    }
+    let problem = |error| tmux_problem("cannot make the container", error);
+    // The window that a session cannot be without goes as soon as the other is there.
+    let new = Command::new("new-session").args(["-d", "-P", "-F", "#{window_id}", "-s", name]);
+    let first = home
+        .server()
+        .run(new.args(["--", "sleep", "60"]))
+        .map_err(problem)?;
+    let first: gt_tmux::WindowId = first
+        .trim()
+        .parse()
+        .map_err(|_| Problem::failed("tmux did not say which window it made"))?;
+    let batch = Batch::new()
+        .then(
+            Command::new("set-option")
+                .target(target.clone())
+                .args(["destroy-unattached", "off"]),
+        )
+        .then(
+            Command::new("link-window")
+                .args(["-s", &candidate.pane.to_string()])
+                .target(target.clone()),
+        )
+        .then(Command::new("kill-window").target(first));
+    if let Err(error) = home.server().run(batch) {
+        let _ = home
+            .server()
+            .run(Command::new("kill-session").target(target));
+        return Err(problem(error));
+    }
+    Ok(target)
+}
+
+/// Takes back a container that was made a moment ago.
+fn unlink(home: &Town, name: &str, candidate: &Candidate) -> Result<()> {
+    let target = format!("={name}:{}", candidate.window);
+    let unlink = Command::new("unlink-window").args(["-t", &target]);
+    let done = home.server().run(unlink);
+    done.map(drop)
+        .map_err(|error| tmux_problem("cannot remove the container", error))
+}
+
+/// Gives a container back to the person: nothing of theirs is closed. The container goes
+/// with the last window that only it shows.
+pub(crate) fn release(home: &Town, container: &Container) -> Result<()> {
+    let mut batch = Batch::new();
+    // The tag of the town stays where the session does: without it the name alone would say
+    // that an agent lives here.
+    let set = Command::new("set-option").target(container.id());
+    batch = batch.then(set.args([tag::TOWN, home.root_text()]));
+    for option in [
+        tag::AGENT,
+        tag::SESSION,
+        tag::PANE,
+        tag::STATE,
+        tag::ADOPTED,
+    ] {
+        let unset = Command::new("set-option").arg("-u");
+        batch = batch.then(unset.target(container.id()).arg(option));
+    }
+    batch = batch.then_line();
+    if container.adopted().is_some_and(|adopted| adopted.is_linked) {
+        let mut windows: Vec<_> = container.panes().iter().map(|row| row.window).collect();
+        windows.dedup();
+        for window in windows {
+            // Refused for a window that is nowhere else: it stays, with its session.
+            let target = format!("{}:{window}", container.id());
+            batch = batch
+                .then(Command::new("unlink-window").args(["-t", &target]))
+                .then_line();
+        }
+    }
+    match home.server().run_private(batch) {
+        Ok(_) => Ok(()),
+        Err(error) if is_gone_or_last(error.kind()) => Ok(()),
+        Err(error) if error.to_string().contains("only linked to one session") => Ok(()),
+        Err(error) => Err(tmux_problem("the container could not be released", error)),
+    }
+}
+
+fn is_gone_or_last(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::NoServer
+            | ErrorKind::ServerLost
+            | ErrorKind::NoSuchSession
+            | ErrorKind::NoSuchWindow
+            | ErrorKind::NoSuchPane
+    )
+}
+
+/// Forgets an agent that was adopted: its note, and our hooks in its program's settings
+/// unless another adopted agent needs them.
+pub(crate) fn forget(town: &Town, identity: &Identity) {
+    let Some(note) = Note::read(town, identity) else {
+        return;
+    };
+    Note::remove(town, identity);
+    if let (Some(path), Some(command)) = (&note.hooks, &note.hook_command) {
+        let is_shared = Note::all(town)
+            .iter()
+            .any(|other| other.hooks.as_ref() == Some(path));
+        if !is_shared {
+            // They report nothing where no container asks for it.
+            let _ = live_hooks::remove(path, command);
+        }
+    }
+}
+
+/// Releases containers whose programs have ended, and forgets the notes of those that are
+/// gone. Called by a sync, which has written their ends.
+pub(crate) fn tidy(town: &Town) -> Result<()> {
+    let notes = Note::all(town);
+    if notes.is_empty() {
+        return Ok(());
+    }
+    let _lock = lock(town)?;
+    for note in notes {
+        let Some(identity) = Identity::from_address(&note.agent, town.registry()) else {
+            continue;
+        };
+        let home = town.at(&note.socket);
+        let Some(_held) = FileLock::try_take(&town.lock_path(&identity))? else {
+            continue;
+        };
+        let found = containers::find(&home, &note.container)?;
+        let own = found.filter(|container| container.identity() == Some(&identity));
+        match own {
+            Some(container) if container.adopted().is_none() => forget(town, &identity),
+            Some(container) if container.pane().dead || container.lost_agent_pane() => {
+                release(&home, &container)?;
+                forget(town, &identity);
+            }
+            Some(container) => find_conversation(&home, &container)?,
+            None => forget(town, &identity),
+        }
+    }
+    Ok(())
+}
+
+/// Notes the conversation of a program that had none when it was adopted, and has no hooks
+/// that tell it.
+fn find_conversation(home: &Town, container: &Container) -> Result<()> {
+    let row = container.pane();
+    if !row.tag_harness_session.is_empty() {
+        return Ok(());
+    }
+    let preset = harnesses::resolve(home, &row.tag_harness)?.value;
+    let details = processes::details(row.pid);
+    let Some(found) = conversation::find(home, &preset, row.pid, &details) else {
+        return Ok(());
+    };
+    let set = Command::new("set-option").target(container.id());
+    let set = set.args([tag::HARNESS_SESSION, found.id.as_str()]);
+    home.server()
+        .run(set)
+        .map_err(|error| tmux_problem("cannot tag the container", error))?;
+    Sessions::of(home).record(&[Record {
+        harness_session_id: Some(found.id),
+        ..Record::about(row.tag_session.clone())
+    }])
+}
+
+gt_tmux::query! {
+    struct TaggedPane {
+        session_name: String = "#{session_name}",
+        pane: PaneId = "#{pane_id}",
+        agent_pane: Option<PaneId> = "#{@gt_pane}",
+        town: String = "#{@gt_town}",
+        adopted: String = "#{@gt_adopted}",
+    }
+}
+
+/// The container of the adopted agent whose program runs in this pane: for hooks, which
+/// know only where they run.
+pub fn container_of_pane(home: &Town, pane: PaneId) -> Result<Option<String>> {
+    let list = Command::new("list-panes").arg("-a");
+    let rows = home
+        .server()
+        .rows::<TaggedPane>(list)
+        .map_err(|error| tmux_problem("cannot list the containers", error))?;
+    let own = rows.into_iter().find(|row| {
+        let is_its = row.pane == pane && row.agent_pane == Some(pane);
+        let adopted = Adopted::parse(&row.adopted).filter(|_| is_its);
+        row.town == home.root_text()
+            && adopted.is_some_and(|it| processes::lives(it.pid, &it.birth))
+    });
+    Ok(own.map(|row| row.session_name))
+}
+
+/// The first free `agent/<slug>` after the program's folder.
+fn free_identity(town: &Town, home: &Town, candidate: &Candidate) -> Result<Identity> {
+    if let Some(identity) = &candidate.identity {
+        return Ok(identity.clone());
+    }
+    let folder = candidate.folder.clone().unwrap_or_default();
+    let slug = core::slug(&folder.to_string_lossy());
+    let known = directory::on_disk(town);
+    for number in 1..1000 {
+        let slug = match number {
+            1 => slug.clone(),
+            _ => format!("{slug}-{number}"),
+        };
+        let identity = Identity::agent(slug);
+        let name = roles::container_name(town, &identity)?;
+        let is_taken = known.contains(&identity)
+            || containers::find(town, &name)?.is_some()
+            || containers::find(home, &name)?.is_some();
+        if !is_taken {
+            return Ok(identity);
+        }
+    }
+    Err(Problem::conflict("no name is free").hint("name it with `--name`"))
+}
+
+/// Refuses an agent that runs already, and a name that another session has.
+fn refuse_taken(
+    town: &Town,
+    home: &Town,
+    candidate: &Candidate,
+    identity: &Identity,
+    name: &str,
+) -> Result<()> {
+    let agents_home = home_of(town, identity);
+    let here = containers::of_agent(&agents_home, identity)?;
+    let is_itself = |it: &Container| it.pane().pane == candidate.pane && it.adopted().is_some();
+    if let Some(other) = here.filter(|it| !is_itself(it)) {
+        return Err(
+            Problem::conflict(format!("{identity} exists already, in {}", other.name()))
+                .hint("name another agent with `--name SLUG` or `--as ADDRESS`"),
+        );
+    }
+    let taken = containers::find(home, name)?;
+    match taken {
+        Some(other) if other.name() != candidate.session_name => Err(Problem::conflict(format!(
+            "a tmux session named {name} exists already on {}",
+            candidate.socket.display()
+        ))
+        .hint("name another agent with `--name SLUG` or `--as ADDRESS`")),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,73 @@
+//! Notes about adopted agents: `.runtime/adopted/<address>.json`.
+//!
+//! tmux is right about who runs. A note only says on which server to look, and which
+//! settings file has our hooks.
+
+use crate::{Result, Town, files};
+use gt_core::Identity;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Note {
+    pub(super) agent: String,
+    pub(super) socket: PathBuf,
+    pub(super) container: String,
+    pub(super) session: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) hooks: Option<PathBuf>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) hook_command: Option<String>,
+}
+
+const FOLDER: &str = "adopted";
+
+impl Note {
+    pub(super) fn write(&self, town: &Town, identity: &Identity) -> Result<()> {
+        let text = serde_json::to_vec(self).unwrap_or_default();
+        files::write_whole(&town.file_about(identity, FOLDER), &text)
+    }
+
+    pub(super) fn read(town: &Town, identity: &Identity) -> Option<Self> {
+        read(&town.file_about(identity, FOLDER))
+    }
+
+    pub(super) fn remove(town: &Town, identity: &Identity) {
+        // One that stays only makes the next look ask a server more.
+        let _ = files::remove_if_there(&town.file_about(identity, FOLDER));
+    }
+
+    pub(super) fn all(town: &Town) -> Vec<Self> {
+        let entries = std::fs::read_dir(town.runtime_dir().join(FOLDER));
+        let entries = entries.into_iter().flatten().flatten();
+        entries.filter_map(|entry| read(&entry.path())).collect()
+    }
+}
+
+fn read(path: &Path) -> Option<Note> {
+    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+}
+
+/// The town with the tmux server that this agent is on.
+pub fn home_of<'a>(town: &'a Town, identity: &Identity) -> Cow<'a, Town> {
+    match Note::read(town, identity) {
+        Some(note) if note.socket != town.server().socket_path() => {
+            Cow::Owned(town.at(&note.socket))
+        }
+        _ => Cow::Borrowed(town),
+    }
+}
+
+/// The town with each other tmux server that holds agents of it.
+pub fn elsewhere(town: &Town) -> Vec<Town> {
+    let own = town.server().socket_path();
+    let mut sockets: Vec<PathBuf> = Note::all(town)
+        .into_iter()
+        .map(|note| note.socket)
+        .collect();
+    sockets.sort();
+    sockets.dedup();
+    sockets.retain(|socket| *socket != own);
+    sockets.iter().map(|socket| town.at(socket)).collect()
+}
