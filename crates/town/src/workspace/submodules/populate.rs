@@ -7,7 +7,7 @@
 //! of this machine are read only where the person has initialised the submodule there.
 
 use super::pointers;
-use crate::git::{Git, own_dir};
+use crate::git::{Git, own_dir, without_password};
 use crate::lock::FileLock;
 use crate::{Result, Town, files, rig};
 use gt_core::Problem;
@@ -291,7 +291,16 @@ impl<'a> LocalCopy<'a> {
     fn take(&self, git: Git<'_>, from: &str, what: &[&str]) -> Result<()> {
         let words = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head"];
         let end = ["--no-recurse-submodules", "--", from];
-        git.run(words.iter().chain(&end).chain(what)).map(drop)
+        let fetched = git.run(words.iter().chain(&end).chain(what));
+        fetched.map(drop).map_err(|problem| {
+            let from = without_password(from);
+            let said = problem
+                .causes()
+                .first()
+                .and_then(|said| said.lines().last());
+            Problem::failed(format!("{from} cannot be fetched"))
+                .cause(said.unwrap_or("git does not say why").to_owned())
+        })
     }
 }
 
