@@ -209,7 +209,8 @@ fn park(name: &str, parked: bool, context: &Context) -> Answer {
         0
     };
     let changed = rig::set_parked(&mut town, name, parked)?;
-    if !parked {
+    let is_back = rig::entry(&town, name)?.is_in_service();
+    if is_back {
         // What was handed in while it was parked is merged now.
         background::start_if_waiting(&town, name)?;
     }
@@ -217,7 +218,11 @@ fn park(name: &str, parked: bool, context: &Context) -> Answer {
         output::json(&json!({"rig": name, "parked": parked, "changed": changed}))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let done = if parked { "parked" } else { "back in service" };
+    let done = match (parked, is_back) {
+        (true, _) => "parked",
+        (_, true) => "back in service",
+        _ => "not parked, but docked",
+    };
     let already = if changed { "" } else { " already" };
     output::line(format!("The rig {name} is{already} {done}."))?;
     if running > 0 {
@@ -256,6 +261,10 @@ fn undock(name: &str, context: &Context) -> Answer {
     let mut town = context.town()?;
     let changed = rig::set_docked(&mut town, name, false)?;
     let parked = rig::entry(&town, name)?.parked;
+    if !parked {
+        // Work that was handed in before is merged now.
+        background::start_if_waiting(&town, name)?;
+    }
     if context.json {
         output::json(&json!({"rig": name, "docked": false, "parked": parked, "changed": changed}))?;
         return Ok(ExitCode::SUCCESS);

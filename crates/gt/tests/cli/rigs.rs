@@ -83,6 +83,9 @@ fn docked_rig_has_no_agents_and_starts_none() {
     let up = env.gt(&["up", "--all"]).ok();
     assert!(!up.stdout.contains("gastown"), "{up:?}");
     assert!(folder(&env).exists());
+    env.gt(&["rig", "park", "gastown"]).ok();
+    let unparked = env.gt(&["rig", "unpark", "gastown"]).ok();
+    assert!(unparked.stdout.contains("docked"), "{unparked:?}");
     let undocked = env.gt(&["rig", "undock", "gastown"]).ok();
     assert!(
         undocked.stdout.contains("`gt rig start gastown`"),

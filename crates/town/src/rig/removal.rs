@@ -340,10 +340,12 @@ fn unregister(town: &mut Town, rig: &str) -> Result<Option<PathBuf>> {
     Ok(target.exists().then_some(target))
 }
 
-/// Whether a rig's folder has files besides its copy of the repository.
+/// Whether a rig's folder has files besides its copies of the repository and of submodules.
 fn has_files(dir: &Path) -> bool {
+    const COPIES: [&str; 2] = [".repo.git", ".submodules"];
     let found = fs::read_dir(dir).into_iter().flatten().flatten();
-    let mut found = found.filter(|entry| entry.file_name() != ".repo.git");
+    let is_copy = |name: &std::ffi::OsStr| COPIES.iter().any(|copy| name == *copy);
+    let mut found = found.filter(|entry| !is_copy(&entry.file_name()));
     found.any(|entry| match entry.file_type() {
         Ok(kind) if kind.is_dir() => has_files(&entry.path()),
         _ => true,
