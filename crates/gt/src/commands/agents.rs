@@ -69,13 +69,15 @@ pub(crate) fn run(args: AgentsArgs, context: &Context) -> Answer {
             }
             let hidden = all - agents.len();
             if agents.is_empty() && !context.json {
-                let none = none_found(role, args.rig.as_deref(), args.stopped);
-                output::line(none)?;
+                // The line below says that there are polecats.
+                if hidden == 0 {
+                    output::line(none_found(role, args.rig.as_deref(), args.stopped))?;
+                }
             } else {
                 show(&agents, &town, context)?;
             }
             if hidden > 0 && !context.json {
-                output::line(format!("(polecats not shown: {hidden}; --all)"))?;
+                output::line(format!("(polecats not shown: {hidden}; `gt agents --all`)"))?;
             }
             Ok(ExitCode::SUCCESS)
         }

@@ -43,7 +43,7 @@ fn agents_are_sorted_and_polecats_come_with_all() {
     );
     let shown = env.gt(&["agents"]).ok().stdout;
     assert!(
-        !shown.contains("Toast") && shown.contains("(polecats not shown: 1; --all)"),
+        !shown.contains("Toast") && shown.contains("(polecats not shown: 1; `gt agents --all`)"),
         "{shown}"
     );
     let rig = env.json(&["agents", "--rig", "beads"]);

@@ -228,7 +228,11 @@ fn a_conflict_names_the_files_and_its_repair_is_merged_instead() {
     );
     // Tried again it is the same, with the same item.
     env.gt(&["mq", "retry", &merge]).ok();
-    env.gt(&["mq", "run", &merge]).fails(1);
+    let refused = env.gt(&["mq", "run", &merge]).fails(1);
+    let hint = format!("`gt mq status {merge}` says why");
+    assert!(refused.stderr.contains(&hint), "{refused:?}");
+    let shown = env.gt(&["mq", "status", &merge]).ok().stdout;
+    assert!(shown.contains(repair), "{shown}");
     let again = env.json(&["mq", "status", &merge]);
     assert_eq!(again["repair"], json!(repair));
     assert_eq!(again["attempts"], 2);

@@ -155,7 +155,7 @@ impl Order<'_> {
             });
             let name = name.ok_or_else(|| {
                 Problem::conflict(format!("the rig {rig} has no free name for a polecat"))
-                    .hint("`gt polecat gc` removes those that nobody needs")
+                    .hint("`gt polecat gc --older-than 0s` removes those that are free")
             })?;
             let agent = Identity::polecat(rig, name.clone());
             // Whoever has it is just removing one of that name.
