@@ -38,16 +38,22 @@ fn check(env: &TestEnv, name: &str, args: &[&str], status: &str, words: &str) {
 fn damaged_journal_is_an_error_and_fixed_by_moving_lines_aside() {
     let env = TestEnv::with_town();
     env.gt(&["start", "mayor"]).ok();
-    check(&env, "journal", &[], "ok", "1 sessions");
+    check(&env, "journal", &[], "ok", "1 session in");
     check(&env, "index", &[], "ok", "as in the journal");
     let journal = env.town().join(".sessions/index.jsonl");
     let whole = fs::read(&journal).unwrap();
     let noise: Vec<u8> = (0..5000_u32).map(|n| (n * n % 251) as u8).collect();
     fs::write(&journal, [&whole, noise.as_slice(), b"\n"].concat()).unwrap();
     env.gt(&["doctor"]).fails(1);
-    check(&env, "journal", &[], "error", "cannot be read");
-    check(&env, "journal", &["--fix"], "ok", "damaged lines into");
-    check(&env, "journal", &[], "ok", "1 sessions");
+    check(&env, "journal", &[], "error", "unreadable lines");
+    check(
+        &env,
+        "journal",
+        &["--fix"],
+        "ok",
+        "moved damaged lines into",
+    );
+    check(&env, "journal", &[], "ok", "1 session in");
     let aside = fs::read(env.town().join(".sessions/index.damaged")).unwrap();
     assert_eq!(aside, [&noise[..], b"\n"].concat());
     assert_eq!(lives(&env, &[])[0]["agent"], "mayor");

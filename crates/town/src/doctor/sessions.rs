@@ -32,10 +32,10 @@ pub(super) fn check_sessions(town: &Town, fix: bool) -> Vec<Finding> {
 fn check_lines(sessions: &Sessions, state: &JournalState, fix: bool) -> Finding {
     let path = sessions.journal_path().display();
     let Some(first) = state.damages.first() else {
-        return Finding::ok("journal", format!("{} sessions in {path}", state.lives));
+        return Finding::ok("journal", format!("{} in {path}", count(state.lives)));
     };
     let message = format!(
-        "{} lines of {path} cannot be read; the first is line {}: {}",
+        "unreadable lines in {path}: {}; the first is line {}: {}",
         state.damages.len(),
         first.line,
         first.reason
@@ -49,7 +49,7 @@ fn check_lines(sessions: &Sessions, state: &JournalState, fix: bool) -> Finding 
             let aside = aside.display();
             Finding::ok(
                 "journal",
-                format!("moved {count} damaged lines into {aside}"),
+                format!("moved damaged lines into {aside}: {count}"),
             )
         }
         Err(problem) => Finding::of("journal", &problem),
@@ -62,12 +62,19 @@ fn check_index(sessions: &Sessions, lives: usize, fix: bool) -> Finding {
         false => sessions.index_disagreement(),
     };
     match compared {
-        Ok(None) => Finding::ok("index", format!("{lives} sessions, as in the journal")),
+        Ok(None) => Finding::ok("index", format!("{}, as in the journal", count(lives))),
         Ok(Some(reason)) if fix => Finding::ok("index", format!("{reason}; rebuilt now")),
         Ok(Some(reason)) => Finding::warning("index", reason)
             .hint("`gt sync` or `gt doctor --fix` rebuilds it")
             .fixable(),
         Err(problem) => Finding::of("index", &problem),
+    }
+}
+
+fn count(sessions: usize) -> String {
+    match sessions {
+        1 => "1 session".to_owned(),
+        many => format!("{many} sessions"),
     }
 }
 
