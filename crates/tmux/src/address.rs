@@ -4,6 +4,8 @@
 //! (`tmux -S path`). This module computes the path that tmux itself would use; it opens
 //! nothing.
 
+mod usable;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -40,6 +42,11 @@ impl Socket {
     pub fn path(&self) -> PathBuf {
         let folder = std::env::var_os("TMUX_TMPDIR").map(PathBuf::from);
         self.path_in(folder.as_deref())
+    }
+
+    /// Returns why no server can ever listen on this path of the socket.
+    pub(crate) fn obstacle(&self, path: &Path) -> Option<String> {
+        usable::obstacle(self, path)
     }
 
     /// The socket's path with this folder in the place of `TMUX_TMPDIR`.

@@ -39,6 +39,22 @@ pub enum Error {
         /// The socket.
         socket: PathBuf,
     },
+    /// No server can listen on this socket.
+    #[error("no tmux server can listen on {}: {reason}", socket.display())]
+    BadSocket {
+        /// The socket.
+        socket: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+    /// The server is stopped (SIGSTOP) and answers nothing.
+    #[error("the tmux server on {} is stopped: process {pid}", socket.display())]
+    Stopped {
+        /// The socket.
+        socket: PathBuf,
+        /// The server.
+        pid: i32,
+    },
     /// The server went away while it had the command.
     #[error("lost the tmux server during `{command}`{}", because(reason))]
     ServerLost {
@@ -104,6 +120,10 @@ pub enum ErrorKind {
     NotInstalled,
     /// No server listens on the socket.
     NoServer,
+    /// No server can listen on the socket.
+    BadSocket,
+    /// The server is stopped and answers nothing.
+    Stopped,
     /// The session is not there.
     NoSuchSession,
     /// The window is not there.
@@ -136,6 +156,8 @@ impl Error {
             Self::Command { kind, .. } => *kind,
             Self::NotInstalled { .. } => ErrorKind::NotInstalled,
             Self::NoServer { .. } => ErrorKind::NoServer,
+            Self::BadSocket { .. } => ErrorKind::BadSocket,
+            Self::Stopped { .. } => ErrorKind::Stopped,
             Self::ServerLost { .. } => ErrorKind::ServerLost,
             Self::TimedOut { .. } => ErrorKind::TimedOut,
             Self::TooOld { .. } => ErrorKind::TooOld,
@@ -157,6 +179,8 @@ impl Error {
             | Self::NulByte { command } => Some(command),
             Self::NotInstalled { .. }
             | Self::NoServer { .. }
+            | Self::BadSocket { .. }
+            | Self::Stopped { .. }
             | Self::TooOld { .. }
             | Self::Io { .. } => None,
         }

@@ -45,6 +45,12 @@ impl Server {
         }
     }
 
+    /// Talks to the server on another socket.
+    #[must_use]
+    pub fn with_socket(self, socket: Socket) -> Self {
+        self.change(|settings| settings.socket = socket)
+    }
+
     /// Uses another tmux program, of which no version is known.
     #[must_use]
     pub fn with_program(self, program: impl Into<PathBuf>) -> Self {
@@ -269,9 +275,38 @@ impl Server {
         if batch.is_empty() {
             return Ok(Vec::new());
         }
-        match direct::capture(&self.settings, batch, privacy, meanwhile) {
+        let result = match direct::capture(&self.settings, batch, privacy, meanwhile) {
             Some(result) => result,
+            // tmux itself reports a socket that it cannot create, and exits with success.
+            None if exec::starts_server(batch, privacy) => {
+                self.check_socket()?;
+                exec::capture(&self.settings, batch, privacy)
+            }
             None => exec::capture(&self.settings, batch, privacy),
+        };
+        result.map_err(|error| self.explain(error))
+    }
+
+    /// tmux has no error of its own for a socket that no server can have: it says that none
+    /// runs, or that one was lost.
+    fn explain(&self, error: Error) -> Error {
+        let may_be_socket = matches!(
+            error.kind(),
+            ErrorKind::NoServer | ErrorKind::ServerLost | ErrorKind::Io | ErrorKind::Other
+        );
+        match may_be_socket.then(|| self.check_socket()) {
+            Some(Err(bad)) => bad,
+            _ => error,
+        }
+    }
+
+    /// Fails if no server can ever listen on the socket: its folder is missing, it is a file,
+    /// or its path is too long.
+    pub fn check_socket(&self) -> Result<(), Error> {
+        let socket = self.socket_path();
+        match self.settings.socket.obstacle(&socket) {
+            Some(reason) => Err(Error::BadSocket { socket, reason }),
+            None => Ok(()),
         }
     }
 

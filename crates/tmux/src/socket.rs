@@ -20,9 +20,11 @@ mod binary;
 mod exchange;
 mod identify;
 mod message;
+mod stopped;
 mod stream;
 
 pub(crate) use binary::Binary;
+pub(crate) use stopped::stopped_server;
 
 use std::ffi::OsString;
 use std::io;
@@ -35,6 +37,9 @@ use message::Layout;
 use stream::Stream;
 
 use crate::Version;
+
+/// How long a server may take to accept a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// A command line for a running server.
 #[derive(Debug)]
@@ -67,6 +72,8 @@ pub(crate) enum Outcome {
     Lost { reason: String },
     /// It was sent and no answer came in time.
     TimedOut,
+    /// The server is stopped.
+    Stopped { pid: i32 },
 }
 
 /// Runs the command line on the server, if that is possible. While the server is at it the
@@ -76,9 +83,11 @@ pub(crate) fn run(request: &Request<'_>, meanwhile: impl FnOnce()) -> Outcome {
         return Outcome::NotTried;
     };
     let deadline = Instant::now() + request.timeout;
-    let mut stream = match Stream::connect(request.socket, request.timeout) {
+    let mut stream = match Stream::connect(request.socket, request.timeout.min(CONNECT_TIMEOUT)) {
         Ok(stream) => stream,
         Err(error) if is_absence(&error) => return Outcome::NoServer,
+        // Its queue of connections is full, and it accepts none.
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Outcome::TimedOut,
         Err(_) => return Outcome::NotTried,
     };
     if !request.binary.is_running_behind(&stream) {
@@ -102,9 +111,18 @@ pub(crate) fn run(request: &Request<'_>, meanwhile: impl FnOnce()) -> Outcome {
 fn converse(stream: &mut Stream, mut exchange: Exchange<'_>, deadline: Instant) -> Outcome {
     let mut buffer = vec![0; 64 * 1024];
     loop {
-        let received = match stream.receive(&mut buffer, deadline) {
+        let slice = deadline.min(Instant::now() + stopped::SILENCE);
+        let received = match stream.receive(&mut buffer, slice) {
             Ok(count) => &buffer[..count],
-            Err(error) if error.kind() == io::ErrorKind::TimedOut => return Outcome::TimedOut,
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                if let Some(pid) = stopped::stopped_peer(stream) {
+                    return Outcome::Stopped { pid };
+                }
+                if Instant::now() >= deadline {
+                    return Outcome::TimedOut;
+                }
+                continue;
+            }
             Err(error) => {
                 return Outcome::Lost {
                     reason: error.to_string(),

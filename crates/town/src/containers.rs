@@ -457,15 +457,26 @@ pub(crate) fn of_agent_while(
 pub fn tmux_problem(what: &str, error: TmuxError) -> Problem {
     let kind = error.kind();
     let problem = match kind {
-        ErrorKind::NotInstalled | ErrorKind::TooOld => Problem::environment(what),
+        ErrorKind::NotInstalled | ErrorKind::TooOld | ErrorKind::BadSocket | ErrorKind::Stopped => {
+            Problem::environment(what)
+        }
         ErrorKind::NoSuchSession | ErrorKind::NoSuchWindow | ErrorKind::NoSuchPane => {
             Problem::not_found(what)
         }
         ErrorKind::Duplicate => Problem::conflict(what),
         _ => Problem::failed(what),
     };
+    let stopped = match &error {
+        TmuxError::Stopped { pid, .. } => Some(*pid),
+        _ => None,
+    };
     let problem = problem.caused_by(error);
+    if let Some(pid) = stopped {
+        return problem.hint(format!("`kill -CONT {pid}` lets it go on"));
+    }
     match kind {
+        ErrorKind::BadSocket => problem
+            .hint("choose another socket: GT_TMUX_SOCKET, or `socket` under [tmux] in town.toml"),
         ErrorKind::NotInstalled => {
             problem.hint("install tmux 3.2 or later: `apt-get install tmux`, `brew install tmux`")
         }

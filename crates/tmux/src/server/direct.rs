@@ -97,6 +97,7 @@ pub(super) fn capture(
             command: description(),
             reason,
         }),
+        Outcome::Stopped { pid } => Err(Error::Stopped { socket, pid }),
         Outcome::TimedOut => Err(Error::TimedOut {
             command: description(),
             after: timeout,

@@ -9,6 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command as Process, Stdio};
 
 use super::settings::Settings;
+use crate::socket::stopped_server;
 use crate::{Batch, Error};
 use process::ProcessError;
 
@@ -47,10 +48,7 @@ pub(super) fn capture(
     } else {
         // `source-file` starts no server; only what would have started one, or was promised
         // to, brings one up here.
-        let starts = batch
-            .commands()
-            .any(|command| SERVER_STARTERS.contains(&command.name()));
-        if starts || privacy == Privacy::Private {
+        if starts_server(batch, privacy) {
             client.args(["start-server", ";"]);
         }
         client.args(["source-file", "-"]);
@@ -62,6 +60,12 @@ pub(super) fn capture(
         )?
     };
     answer(finished, || description)
+}
+
+/// Returns whether the batch brings up a server where none runs.
+pub(super) fn starts_server(batch: &Batch, privacy: Privacy) -> bool {
+    let is_starter = |name: &str| SERVER_STARTERS.contains(&name);
+    privacy == Privacy::Private || batch.commands().any(|command| is_starter(command.name()))
 }
 
 /// Whether the batch can travel as this argument vector.
@@ -95,7 +99,11 @@ fn run(
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let timeout = settings.timeout();
-    process::run(program, input.unwrap_or_default(), timeout).map_err(|error| match error {
+    let socket = settings.socket_path();
+    let stopped = || stopped_server(&socket);
+    let finished = process::run(program, input.unwrap_or_default(), timeout, stopped);
+    finished.map_err(|error| match error {
+        ProcessError::Stopped(pid) => Error::Stopped { socket, pid },
         ProcessError::NotFound => Error::NotInstalled {
             program: settings.program().clone(),
         },

@@ -390,3 +390,45 @@ fn threads_do_not_get_in_each_others_way() {
         thread.join().unwrap();
     }
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_stopped_server_is_reported_at_once_on_either_way() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let test = TestServer::new();
+    let (program, socket) = both(&test);
+    program.run(new_session("main")).unwrap();
+    let pid = test.pid().and_then(|pid| i32::try_from(pid).ok()).unwrap();
+    let send = |signal| kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+    send(Signal::STOP);
+    for server in [&program, &socket] {
+        let began = std::time::Instant::now();
+        let error = server
+            .run(Command::new("list-panes").flag("-a"))
+            .unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Stopped, "{error}");
+        assert!(error.to_string().contains(&pid.to_string()), "{error}");
+        assert!(
+            began.elapsed() < Duration::from_secs(5),
+            "{:?}",
+            began.elapsed()
+        );
+    }
+    send(Signal::CONT);
+    assert!(socket.run(say("again")).is_ok());
+}
+
+#[test]
+fn an_impossible_socket_is_no_server_that_does_not_run() {
+    let test = TestServer::new();
+    let (program, socket) = both(&test);
+    let bad = test.folder().join("no/such/folder/socket");
+    for server in [program, socket] {
+        let server = server.with_socket(crate::Socket::Path(bad.clone()));
+        for command in [Command::new("list-panes").flag("-a"), new_session("main")] {
+            let error = server.run(command).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::BadSocket, "{error}");
+            assert!(error.to_string().contains("there is no folder"), "{error}");
+        }
+    }
+}

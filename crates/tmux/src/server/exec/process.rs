@@ -13,6 +13,9 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 const CHUNK: usize = 64 * 1024;
 
+/// After so long without an answer it is checked whether the server is stopped.
+const SILENCE: Duration = Duration::from_millis(300);
+
 /// A process that has ended.
 #[derive(Debug)]
 pub(in crate::server) struct Finished {
@@ -26,6 +29,8 @@ pub(in crate::server) struct Finished {
 pub(super) enum ProcessError {
     NotFound,
     TimedOut,
+    /// The server that it waits for is stopped: this process.
+    Stopped(i32),
     Io(io::Error),
 }
 
@@ -36,11 +41,13 @@ impl From<io::Error> for ProcessError {
 }
 
 /// Runs the program, whose streams are set up by the caller, with this on its stdin. A child
-/// that takes too long is killed.
+/// that takes too long is killed, and so is one that waits for a stopped server: `stopped`
+/// returns that server's process.
 pub(super) fn run(
     mut program: Command,
     input: &[u8],
     timeout: Duration,
+    stopped: impl Fn() -> Option<i32>,
 ) -> Result<Finished, ProcessError> {
     let deadline = Instant::now() + timeout;
     let mut child = program.spawn().map_err(|error| match error.kind() {
@@ -49,7 +56,7 @@ pub(super) fn run(
     })?;
     // Our copies of its ends go away with the builder, else stdout would never end.
     drop(program);
-    let drained = drain(&mut child, input, deadline);
+    let drained = drain(&mut child, input, deadline, stopped);
     if drained.is_err() {
         // The client is ours and the answer is lost; what can be told is in the error already.
         let _ = child.kill();
@@ -67,6 +74,7 @@ fn drain(
     child: &mut Child,
     input: &[u8],
     deadline: Instant,
+    stopped: impl Fn() -> Option<i32>,
 ) -> Result<(Vec<u8>, Vec<u8>), ProcessError> {
     let mut feed = Feed::new(child.stdin.take(), input)?;
     let mut stdout = Drain::new(child.stdout.take());
@@ -87,8 +95,15 @@ fn drain(
             feed.fd()
                 .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)),
         );
-        if !wait(&mut polled, deadline)? {
-            return Err(ProcessError::TimedOut);
+        let slice = deadline.min(Instant::now() + SILENCE);
+        if !wait(&mut polled, slice)? {
+            if let Some(pid) = stopped() {
+                return Err(ProcessError::Stopped(pid));
+            }
+            if Instant::now() >= deadline {
+                return Err(ProcessError::TimedOut);
+            }
+            continue;
         }
         let mut ready = polled
             .iter()
@@ -230,7 +245,7 @@ mod tests {
     #[test]
     fn feeds_and_drains_at_once() {
         let input = vec![b'x'; 1_000_000];
-        let finished = run(shell("cat; echo oops >&2; exit 3"), &input, LONG).unwrap();
+        let finished = run(shell("cat; echo oops >&2; exit 3"), &input, LONG, || None).unwrap();
         assert_eq!(finished.code, Some(3));
         assert_eq!(finished.stdout, input);
         assert_eq!(finished.stderr, b"oops\n");
@@ -238,21 +253,33 @@ mod tests {
 
     #[test]
     fn a_child_that_does_not_read_is_no_error() {
-        let finished = run(shell("exec 0<&-; echo done"), &vec![b'x'; 1_000_000], LONG).unwrap();
+        let finished = run(
+            shell("exec 0<&-; echo done"),
+            &vec![b'x'; 1_000_000],
+            LONG,
+            || None,
+        )
+        .unwrap();
         assert_eq!(finished.stdout, b"done\n");
     }
 
     #[test]
     fn a_slow_child_is_killed() {
         let started = Instant::now();
-        let error = run(shell("exec sleep 60"), b"", Duration::from_millis(50)).unwrap_err();
+        let error = run(
+            shell("exec sleep 60"),
+            b"",
+            Duration::from_millis(50),
+            || None,
+        )
+        .unwrap_err();
         assert!(matches!(error, ProcessError::TimedOut));
         assert!(started.elapsed() < LONG);
     }
 
     #[test]
     fn a_missing_program_is_named_so() {
-        let error = run(Command::new("/nonexistent/tmux"), b"", LONG).unwrap_err();
+        let error = run(Command::new("/nonexistent/tmux"), b"", LONG, || None).unwrap_err();
         assert!(matches!(error, ProcessError::NotFound));
     }
 }
