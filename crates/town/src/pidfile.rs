@@ -8,7 +8,8 @@
 use crate::containers::Container;
 use crate::processes::{self, Handle};
 use crate::{Result, Town, files};
-use std::path::PathBuf;
+use gt_core::{Identity, Kind, Problem};
+use std::path::{Path, PathBuf};
 
 fn dir(town: &Town) -> PathBuf {
     town.runtime_dir().join("pids")
@@ -29,17 +30,86 @@ pub fn write(town: &Town, container: &str, pid: u32) -> Result<()> {
     files::overwrite_line(&path(town, container), &line)
 }
 
-/// Forgets a container's process.
+/// Removes the PID file of a container, unless it was written for another tmux server.
 pub fn remove(town: &Town, container: &str) -> Result<()> {
-    files::remove_if_there(&path(town, container))
+    let path = path(town, container);
+    match read(&path) {
+        Some(entry) if !entry.is_of(town) => Ok(()),
+        _ => files::remove_if_there(&path),
+    }
+}
+
+/// Removes the PID file of a container if it names this very process.
+pub(crate) fn remove_of(town: &Town, container: &str, pid: u32) -> Result<()> {
+    let path = path(town, container);
+    match read(&path) {
+        Some(entry) if entry.pid == pid && entry.is_of(town) => files::remove_if_there(&path),
+        _ => Ok(()),
+    }
 }
 
 /// Returns the process that a container was started with, if it still runs.
 pub fn process(town: &Town, container: &str) -> Option<u32> {
-    let text = std::fs::read_to_string(path(town, container)).ok()?;
-    let mut parts = text.lines().next()?.splitn(3, '|');
-    let pid = parts.next()?.parse().ok()?;
-    processes::is_born_as(pid, parts.next()?).map(|_| pid)
+    let entry = read(&path(town, container))?;
+    entry.alive().map(|_| entry.pid)
+}
+
+/// Fails if a process of this agent lives that was started on another tmux server.
+pub(crate) fn refuse_elsewhere(town: &Town, identity: &Identity, container: &str) -> Result<()> {
+    match elsewhere(town, container) {
+        None => Ok(()),
+        Some((pid, socket)) => {
+            let socket = socket.display();
+            Err(Problem::new(
+                Kind::Running,
+                format!("{identity} runs already, on the tmux server {socket} (process {pid})"),
+            )
+            .hint(format!(
+                "`GT_TMUX_SOCKET={socket} gt attach {identity}` goes there, `… gt stop {identity}` ends it"
+            )))
+        }
+    }
+}
+
+/// Returns the living process of a container that was started on another tmux server, and
+/// that server's socket.
+pub(crate) fn elsewhere(town: &Town, container: &str) -> Option<(u32, PathBuf)> {
+    let entry = read(&path(town, container))?;
+    let is_alive = !entry.is_of(town) && entry.alive().is_some();
+    is_alive.then_some((entry.pid, entry.socket?))
+}
+
+/// The line of a PID file.
+struct Entry {
+    pid: u32,
+    certificate: String,
+    socket: Option<PathBuf>,
+}
+
+impl Entry {
+    fn alive(&self) -> Option<Handle> {
+        processes::is_born_as(self.pid, &self.certificate)
+    }
+
+    /// Returns whether it was written for the town's tmux server.
+    fn is_of(&self, town: &Town) -> bool {
+        let own = town.server().socket_path();
+        self.socket.as_ref().is_none_or(|socket| {
+            // One server may be reached by several spellings of its path.
+            let real = |path: &Path| path.canonicalize().ok();
+            *socket == own || (real(socket).is_some() && real(socket) == real(&own))
+        })
+    }
+}
+
+fn read(path: &Path) -> Option<Entry> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let mut parts = text.lines().next().unwrap_or_default().splitn(3, '|');
+    Some(Entry {
+        pid: parts.next().and_then(|pid| pid.parse().ok()).unwrap_or(0),
+        certificate: parts.next().unwrap_or_default().to_owned(),
+        socket: parts.next().map(PathBuf::from),
+    })
 }
 
 /// A PID file, and the process if it is still the same one.
@@ -53,30 +123,18 @@ pub struct Tracked {
 /// Every PID file of the town that was written for its tmux server: of others
 /// nobody can say from here what became. One that cannot be read names no process.
 pub fn all(town: &Town) -> Vec<Tracked> {
-    let server = town.server().socket_path();
     let mut tracked: Vec<Tracked> = std::fs::read_dir(dir(town))
         .into_iter()
         .flatten()
         .flatten()
-        .filter_map(|entry| {
-            let file = entry.file_name().into_string().ok()?;
-            let container = file.strip_suffix(".pid")?.to_owned();
-            let text = std::fs::read_to_string(entry.path()).ok()?;
-            let line = text.lines().next().unwrap_or_default();
-            let mut parts = line.splitn(3, '|');
-            let pid = parts.next().and_then(|pid| pid.parse().ok()).unwrap_or(0);
-            let certificate = parts.next().unwrap_or_default();
-            if parts
-                .next()
-                .is_some_and(|socket| std::path::Path::new(socket) != server)
-            {
-                return None;
-            }
-            let alive = processes::is_born_as(pid, certificate);
+        .filter_map(|file| {
+            let name = file.file_name().into_string().ok()?;
+            let container = name.strip_suffix(".pid")?.to_owned();
+            let entry = read(&file.path()).filter(|entry| entry.is_of(town))?;
             Some(Tracked {
                 container,
-                pid,
-                alive,
+                pid: entry.pid,
+                alive: entry.alive(),
             })
         })
         .collect();
@@ -100,4 +158,50 @@ pub fn lost(
             rows().all(|row| row.session_name != tracked.container && row.pid != tracked.pid)
         })
         .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Surroundings;
+
+    #[test]
+    fn a_file_of_another_server_is_kept_and_names_the_living_agent() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("town");
+        Town::init(&root, None, "/tmp/one", "demo").unwrap();
+        let on = |socket: &str| {
+            let env = [("GT_TMUX_SOCKET".to_owned(), socket.to_owned())];
+            let around = Surroundings {
+                env: env.into(),
+                ..Surroundings::default()
+            };
+            Town::open(&root, around).unwrap()
+        };
+        let (one, two) = (on("/tmp/one"), on("/tmp/two"));
+        let (name, own) = ("hq-deacon", std::process::id());
+        let deacon = Identity::town(gt_core::Role::Deacon);
+        write(&one, name, own).unwrap();
+        let problem = refuse_elsewhere(&two, &deacon, name).unwrap_err();
+        assert!(problem.message().contains("/tmp/one"), "{problem}");
+        assert!(refuse_elsewhere(&one, &deacon, name).is_ok());
+        remove(&two, name).unwrap();
+        remove_of(&two, name, own).unwrap();
+        remove_of(&one, name, own + 1).unwrap();
+        assert_eq!(process(&one, name), Some(own), "it is still there");
+        assert!(all(&two).is_empty());
+        remove_of(&one, name, own).unwrap();
+        assert_eq!(process(&one, name), None);
+    }
+
+    #[test]
+    fn the_file_of_a_dead_process_refuses_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("town");
+        Town::init(&root, None, "/tmp/one", "demo").unwrap();
+        let town = Town::open(&root, Surroundings::default()).unwrap();
+        let path = path(&town, "hq-deacon");
+        files::overwrite_line(&path, "1|no such birth|/tmp/two").unwrap();
+        assert_eq!(elsewhere(&town, "hq-deacon"), None);
+    }
 }

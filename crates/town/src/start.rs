@@ -158,6 +158,7 @@ fn begin(
         fault::point(town, "handoff.recorded");
     }
     let mut is_settled = false;
+    let mut noted = None;
     let result = container::make(town, &prepared, &plan, existing.place, &existing.dress_tag)
         .and_then(|made| {
             // tmux says nothing of a pane that has another process now.
@@ -166,13 +167,13 @@ fn begin(
                 fault::point(town, "handoff.respawned");
                 is_settled = true;
                 settle_apart(town, previous.as_ref(), before.as_ref());
-                note_process(town, &prepared, &made)?;
+                noted = note_process(town, &prepared, &made)?;
                 sessions.add_process(made.add_to(Record::about(session.to_string())))?;
             } else {
                 let begin = made.add_to(begin);
                 remember(&sessions, begin, previous.as_ref(), parent.as_ref(), None)?;
                 is_recorded = true;
-                note_process(town, &prepared, &made)?;
+                noted = note_process(town, &prepared, &made)?;
             }
             if new_server {
                 let greeted = look::install_keys(town).and_then(|()| neighbours::remember(town));
@@ -222,6 +223,10 @@ fn begin(
             }
             if !options.keep_container && !lost_to_another(&problem) {
                 undo(town, &prepared, session, replay.is_some() && is_new);
+                if let Some(pid) = noted {
+                    // A file that stays only makes the next `gt doctor` look at it.
+                    let _ = pidfile::remove_of(town, prepared.container.as_str(), pid);
+                }
             }
             if is_recorded {
                 epilogue::write(town, &sessions, &[session.to_string()]);
@@ -235,12 +240,14 @@ fn begin(
     }
 }
 
-/// Notes where the agent's process is found should its container be lost.
-fn note_process(town: &Town, prepared: &Prepared<'_>, made: &Made) -> Result<()> {
-    match prepared.role.start.track_pid {
-        true => pidfile::write(town, prepared.container.as_str(), made.pid),
-        false => Ok(()),
+/// Notes where the agent's process is found should its container be lost. Returns the process
+/// that was noted.
+fn note_process(town: &Town, prepared: &Prepared<'_>, made: &Made) -> Result<Option<u32>> {
+    if !prepared.role.start.track_pid {
+        return Ok(None);
     }
+    pidfile::write(town, prepared.container.as_str(), made.pid)?;
+    Ok(Some(made.pid))
 }
 
 /// Ends what a life has left that handed over, and writes its epilogue, in a process of
@@ -463,7 +470,6 @@ fn undo(town: &Town, prepared: &Prepared<'_>, session: SessionId, made_all: bool
             false => stop::remove_container(town, &container),
         };
     }
-    let _ = pidfile::remove(town, prepared.container.as_str());
 }
 
 /// Types the first prompt of a program that takes it in no other way.

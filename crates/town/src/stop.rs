@@ -16,7 +16,7 @@ use crate::processes::{self, Handle};
 use crate::queue::Queue;
 use crate::sessions::{End, Sessions};
 use crate::{
-    Result, Town, adopt, epilogue, harnesses, inject, monitor, pidfile, save, task, windows,
+    Result, Town, adopt, epilogue, harnesses, inject, monitor, pidfile, roles, save, task, windows,
 };
 use gt_core::harness::Preset;
 use gt_core::process::Table;
@@ -25,6 +25,7 @@ use gt_core::session::SessionId;
 use gt_core::startup::tag;
 use gt_core::{Identity, Kind, Problem};
 use gt_tmux::{Batch, Command, ErrorKind, PaneId};
+use rustix::fs::Access;
 use rustix::process::Signal;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -68,6 +69,8 @@ pub struct Stopped {
     pub killed: usize,
     /// Panes of the user's own, for whose sake the container stays.
     pub kept_panes: usize,
+    /// Whether its end is in the journal: a read-only town keeps none.
+    pub is_recorded: bool,
 }
 
 /// Stops one agent. It may have ended already.
@@ -125,7 +128,7 @@ fn stop_on_server(
     for index in order {
         let lock = lock_agent(town, &answers[index].0);
         match lock {
-            Ok(lock) => locks.push(lock),
+            Ok(lock) => locks.extend(lock),
             Err(problem) => answers[index].1 = Some(Err(problem)),
         }
     }
@@ -138,7 +141,7 @@ fn stop_on_server(
                     .find(|container| container.identity() == Some(identity))
                 {
                     Some(container) => victims.push(container.clone()),
-                    None => *answer = Some(Err(not_running(identity))),
+                    None => *answer = Some(Err(not_running(town, identity))),
                 }
             }
         }
@@ -164,19 +167,40 @@ fn stop_on_server(
             let answer = answer.unwrap_or_else(|| {
                 let ended = ended.as_ref().map_err(Problem::clone)?;
                 let mine = ended.iter().find(|stopped| stopped.identity == identity);
-                mine.cloned().ok_or_else(|| not_running(&identity))
+                mine.cloned().ok_or_else(|| not_running(town, &identity))
             });
             (identity, answer)
         })
         .collect()
 }
 
-fn lock_agent(town: &Town, identity: &Identity) -> Result<FileLock> {
-    FileLock::take(&town.lock_path(identity), LOCK_PATIENCE)
+/// Takes the lock of an agent. A town that cannot be written to has none to take, and nothing
+/// can be started there meanwhile.
+fn lock_agent(town: &Town, identity: &Identity) -> Result<Option<FileLock>> {
+    match FileLock::take(&town.lock_path(identity), LOCK_PATIENCE) {
+        Err(_) if is_read_only(town) => Ok(None),
+        lock => lock.map(Some),
+    }
 }
 
-fn not_running(identity: &Identity) -> Problem {
-    Problem::not_found(format!("{identity} is not running")).hint("`gt agents` lists those that do")
+fn is_read_only(town: &Town) -> bool {
+    rustix::fs::access(town.runtime_dir(), Access::WRITE_OK).is_err()
+}
+
+fn not_running(town: &Town, identity: &Identity) -> Problem {
+    let container = roles::container_name(town, identity).ok();
+    let elsewhere = container.and_then(|container| pidfile::elsewhere(town, &container));
+    let Some((pid, socket)) = elsewhere else {
+        return Problem::not_found(format!("{identity} is not running"))
+            .hint("`gt agents` lists those that do");
+    };
+    let socket = socket.display();
+    Problem::not_found(format!(
+        "{identity} is not running on this tmux server, but on {socket} (process {pid})"
+    ))
+    .hint(format!(
+        "`GT_TMUX_SOCKET={socket} gt stop {identity}` ends it"
+    ))
 }
 
 /// Ends containers whose locks are held: processes first, then the containers.
@@ -213,6 +237,7 @@ fn end(town: &Town, victims: &[Container], options: StopOptions) -> Result<Vec<S
             graceful: !options.force && !stayed.contains(&pid),
             killed: killed.intersection(&members).count(),
             kept_panes: kept_panes(container),
+            is_recorded: !is_read_only(town),
         });
     }
     remove_containers(town, victims)?;
@@ -244,7 +269,11 @@ fn remember(town: &Town, victims: &[Container], known: Option<Outcome>) -> Resul
             Certainty::Decided(outcome) => written != Some(outcome),
         }
     };
-    Sessions::of(town).record_where(lines, is_news).map(drop)
+    match Sessions::of(town).record_where(lines, is_news) {
+        // The next sync in a town that can be written to finds that they have ended.
+        Err(_) if is_read_only(town) => Ok(()),
+        written => written.map(drop),
+    }
 }
 
 /// Whether an outcome is decided by this stop, or was only seen: then an earlier line of the

@@ -155,6 +155,9 @@ fn stopped_line(stopped: &Stopped, paint: Paint) -> String {
     if stopped.killed > 0 {
         line.push_str(&format!(" ({} processes had to be killed)", stopped.killed));
     }
+    if !stopped.is_recorded {
+        line.push_str("; its end is not recorded: the town cannot be written to");
+    }
     if stopped.kept_panes > 0 {
         line.push_str(&format!(
             "; {} stays for {} of your own panes",
@@ -172,5 +175,6 @@ fn stopped_json(stopped: &Stopped) -> Value {
         "graceful": stopped.graceful,
         "killed": stopped.killed,
         "kept_panes": stopped.kept_panes,
+        "recorded": stopped.is_recorded,
     })
 }

@@ -3,7 +3,7 @@
 use super::prepared::Prepared;
 use super::restored::Restored;
 use crate::containers::{self, Container, Owner};
-use crate::{Result, Town, adopt, processes, stop};
+use crate::{Result, Town, adopt, pidfile, processes, stop};
 use gt_core::health::{self, Health, Vitals};
 use gt_core::problem::Kind;
 use gt_core::record::Outcome;
@@ -93,6 +93,7 @@ pub(super) fn existing(
     if let Some(own) = own {
         refuse_elsewhere(own, name, identity)?;
     }
+    pidfile::refuse_elsewhere(town, identity, name)?;
     if let Some(pane) = prepared.options.respawn_of {
         let wanted = own.is_some_and(|container| {
             let row = container.pane();

@@ -7,7 +7,7 @@
 use super::tags;
 use crate::containers::{self, tmux_problem};
 use crate::start::{COLUMNS, ROWS, with_history_limit};
-use crate::{Result, Town, look, roles, tmux_hooks};
+use crate::{Result, Town, look, pidfile, roles, tmux_hooks};
 use gt_core::startup::tag;
 use gt_core::state::State;
 use gt_core::{Identity, Problem};
@@ -16,6 +16,7 @@ use std::path::Path;
 
 /// Makes the container, with an id for its steps.
 pub(super) fn make(town: &Town, agent: &Identity, name: &SessionName, dir: &Path) -> Result<()> {
+    pidfile::refuse_elsewhere(town, agent, name.as_str())?;
     let role = roles::resolve(town, agent.role(), agent.rig())?.value;
     // Panes of the user's own may have kept the container open.
     let is_open = containers::find(town, name.as_str())?.is_some_and(|c| c.is_vacant());
