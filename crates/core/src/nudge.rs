@@ -24,6 +24,17 @@ pub struct Message {
     /// After this it is not delivered any more; absent means never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<i64>,
+    /// How long the machine had been on when it was sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uptime: Option<Uptime>,
+}
+
+/// How long a machine has been on: a clock that nobody sets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Uptime {
+    /// The boot that it counts from.
+    pub boot: String,
+    pub seconds: i64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -60,8 +71,18 @@ impl Message {
             .unwrap_or(self.created_at * 1_000)
     }
 
-    pub fn is_expired(&self, now: i64) -> bool {
-        self.expires_at.is_some_and(|end| now >= end)
+    /// Returns whether its time is over. Within one boot of the machine the uptime decides, so
+    /// that a clock that is set ahead expires nothing.
+    pub fn is_expired(&self, now: i64, uptime: Option<&Uptime>) -> bool {
+        let Some(end) = self.expires_at else {
+            return false;
+        };
+        match (&self.uptime, uptime) {
+            (Some(sent), Some(present)) if sent.boot == present.boot => {
+                present.seconds - sent.seconds >= end - self.created_at
+            }
+            _ => now >= end,
+        }
     }
 }
 
@@ -184,6 +205,7 @@ mod tests {
             priority,
             created_at: 0,
             expires_at: None,
+            uptime: None,
         };
         let mut keys = [
             message("b", Priority::Normal).key(),
@@ -192,6 +214,38 @@ mod tests {
         ];
         keys.sort();
         assert_eq!(keys, ["0-c", "1-a", "1-b"]);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_ahead_expires_nothing() {
+        let uptime = |boot: &str, seconds| Uptime {
+            boot: boot.to_owned(),
+            seconds,
+        };
+        let message = Message {
+            id: "a".to_owned(),
+            sender: None,
+            caller: None,
+            text: String::new(),
+            priority: Priority::Normal,
+            created_at: 1_000,
+            expires_at: Some(1_060),
+            uptime: Some(uptime("x", 500)),
+        };
+        let years = 315_360_000;
+        let check = |now, uptime: Option<Uptime>, expected: bool| {
+            assert_eq!(
+                message.is_expired(now, uptime.as_ref()),
+                expected,
+                "{now} {uptime:?}"
+            );
+        };
+        check(1_010, Some(uptime("x", 510)), false);
+        check(1_000 + years, Some(uptime("x", 510)), false);
+        check(1_000 - years, Some(uptime("x", 560)), true);
+        // After a reboot, and where no uptime is known, there is only the clock.
+        check(1_060, Some(uptime("y", 10)), true);
+        check(1_059, None, false);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::events::Events;
 use crate::inject::Typist;
 use crate::lock::FileLock;
 use crate::queue::{Phase, Queue, Receipt};
-use crate::{Result, Town, adopt, harnesses, signal};
+use crate::{Result, Town, adopt, harnesses, processes, signal};
 use delivery::Delivery;
 use gt_core::event::Event;
 use gt_core::harness::Preset;
@@ -329,6 +329,7 @@ fn message(town: &Town, order: &Order<'_>) -> Message {
         priority: order.priority,
         created_at: now,
         expires_at: (minutes > 0).then(|| now + minutes * 60),
+        uptime: processes::uptime(),
     }
 }
 

@@ -11,6 +11,7 @@ mod system;
 #[path = "processes/macos.rs"]
 mod system;
 
+use gt_core::nudge::Uptime;
 use gt_core::process::{Table, same_name};
 use rustix::process::{Pid, Signal};
 use std::collections::{BTreeMap, BTreeSet};
@@ -153,6 +154,14 @@ pub fn wait_all(mut handles: Vec<Handle>, patience: Duration) -> Vec<Handle> {
 /// When the machine was switched on, in seconds since the epoch, where it can be told.
 pub fn booted_at() -> Option<i64> {
     system::uptime_seconds().map(|up| jiff::Timestamp::now().as_second() - up)
+}
+
+/// How long the machine has been on, and since which boot, where it can be told.
+pub fn uptime() -> Option<Uptime> {
+    Some(Uptime {
+        boot: system::boot_id()?,
+        seconds: system::uptime_seconds()?,
+    })
 }
 
 fn to_pid(pid: u32) -> Option<Pid> {

@@ -10,7 +10,7 @@
 //! anything out of `new/`.
 
 use crate::lock::FileLock;
-use crate::{Result, Town, files};
+use crate::{Result, Town, files, processes};
 use gt_core::nudge::{Message, fingerprint};
 use gt_core::{Identity, Problem};
 use serde::{Deserialize, Serialize};
@@ -339,10 +339,11 @@ impl Queue {
 
     /// Moves messages whose time is over aside, and gives them.
     pub fn expire(&self, now: i64) -> Result<Vec<Message>> {
+        let uptime = processes::uptime();
         let old: Vec<Message> = self
             .waiting()
             .into_iter()
-            .filter(|m| m.is_expired(now))
+            .filter(|message| message.is_expired(now, uptime.as_ref()))
             .collect();
         for message in &old {
             files::make_dir(&self.dir.join("expired"))?;
@@ -423,6 +424,7 @@ mod tests {
             priority,
             created_at: 0,
             expires_at: None,
+            uptime: None,
         }
     }
 

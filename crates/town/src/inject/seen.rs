@@ -215,7 +215,7 @@ fn looks_like_a_hint(text: &str, preset: &Preset) -> bool {
 fn said_just_now(hooked: &str) -> Option<State> {
     let (state, since) = hooked.split_once(' ')?;
     let age = jiff::Timestamp::now().as_second() - since.parse::<i64>().ok()?;
-    State::from_word(state).filter(|_| age < 2)
+    State::from_word(state).filter(|_| (-1..2).contains(&age))
 }
 
 #[cfg(test)]

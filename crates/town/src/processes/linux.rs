@@ -17,6 +17,12 @@ pub(super) fn uptime_seconds() -> Option<i64> {
     Some(rustix::system::sysinfo().uptime)
 }
 
+/// The id of the machine's present boot.
+pub(super) fn boot_id() -> Option<String> {
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(id.trim().to_owned())
+}
+
 pub(super) fn snapshot() -> Vec<Process> {
     pids().filter_map(read).collect()
 }

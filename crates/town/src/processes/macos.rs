@@ -17,6 +17,10 @@ pub(super) fn uptime_seconds() -> Option<i64> {
     None
 }
 
+pub(super) fn boot_id() -> Option<String> {
+    None
+}
+
 /// All are read at once here.
 pub(super) fn trees(_roots: &[u32]) -> Option<Vec<Process>> {
     None
