@@ -101,6 +101,7 @@ const CHECKS: &[Check] = &[
     agents::check_names,
     agents::check_agents,
     server::check_hook,
+    server::check_sync_hooks,
     agents::check_pids,
     leftovers::check_leftovers,
     unattended::check_hook_log,

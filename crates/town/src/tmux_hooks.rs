@@ -9,6 +9,7 @@ use crate::callback::AUTOMATIC;
 use crate::{Town, look};
 use gt_tmux::{Batch, Command};
 use sha2::{Digest, Sha256};
+use std::path::Path;
 
 /// What tmux tells us about.
 pub const EVENTS: [&str; 5] = [
@@ -60,6 +61,32 @@ pub fn renew(town: &Town) {
     let batch = all(town).fold(Batch::new(), Batch::then);
     // Without a server there is nobody whose hooks they would be.
     let _ = town.server().run(batch);
+}
+
+/// Returns what is wrong with the hooks on the town's server, if anything is.
+pub fn defect(town: &Town) -> Option<String> {
+    let place = place(town);
+    let bin = format!("#{{@gt_sync_bin_{place}}}");
+    let mut ask = vec![Command::new("display-message").args(["-p", &bin])];
+    ask.extend(EVENTS.map(|event| Command::new("show-hooks").args(["-g", event])));
+    let told = town.server().run(ask).ok()?;
+    let missing: Vec<&str> = EVENTS
+        .into_iter()
+        .filter(|event| !told.contains(&format!("{event}[{place}]")))
+        .collect();
+    if !missing.is_empty() {
+        let missing = missing.join(", ");
+        return Some(format!(
+            "tmux's hooks of gt are gone ({missing}): sessions that come and go are not recorded"
+        ));
+    }
+    let program = told.lines().next().unwrap_or_default();
+    let is_there = Path::new(program).is_file();
+    (!is_there).then(|| {
+        format!(
+            "tmux's hooks call {program}, which is gone: sessions that come and go are not recorded"
+        )
+    })
 }
 
 /// Those of the town as lines for tmux's own configuration file.

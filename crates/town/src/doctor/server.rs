@@ -1,21 +1,17 @@
 //! The town's tmux server: its socket, and the hooks that gt sets on it.
 
 use super::Finding;
-use crate::{Town, containers};
+use crate::containers::tmux_problem;
+use crate::{Town, containers, tmux_hooks};
 use gt_tmux::Command;
 use std::os::unix::fs::MetadataExt;
 
 pub(super) fn check_socket(town: &Town, _fix: bool) -> Vec<Finding> {
     let path = town.server().socket_path();
     let shown = path.display().to_string();
-    if path.as_os_str().len() > 100 {
-        return vec![
-            Finding::error(
-                "socket",
-                format!("the path {shown} is too long for a socket"),
-            )
-            .hint("choose a shorter one under [tmux] in town.toml"),
-        ];
+    if let Err(error) = town.server().check_socket() {
+        let problem = tmux_problem("gt cannot use its tmux socket", error);
+        return vec![Finding::of("socket", &problem)];
     }
     let Ok(meta) = path.metadata() else {
         return vec![Finding::ok(
@@ -39,6 +35,33 @@ pub(super) fn check_socket(town: &Town, _fix: bool) -> Vec<Finding> {
         )],
         Err(problem) => vec![Finding::of("socket", &problem)],
     }
+}
+
+/// The hooks by which tmux calls `gt sync`: a user's own `set-hook` may have wiped them, and
+/// the program that they call may be gone.
+pub(super) fn check_sync_hooks(town: &Town, fix: bool) -> Vec<Finding> {
+    let has_agents = containers::list(town)
+        .is_ok_and(|all| all.iter().any(|container| container.identity().is_some()));
+    if !has_agents {
+        return Vec::new();
+    }
+    let Some(message) = tmux_hooks::defect(town) else {
+        return vec![Finding::ok(
+            "sync",
+            "tmux reports sessions that come and go",
+        )];
+    };
+    if fix {
+        tmux_hooks::renew(town);
+        if tmux_hooks::defect(town).is_none() {
+            return vec![Finding::ok("sync", format!("{message}; set again"))];
+        }
+    }
+    vec![
+        Finding::warning("sync", message)
+            .hint("`gt doctor --fix` sets them again")
+            .fixable(),
+    ]
 }
 
 /// The hook that brings agents back: a user's own `set-hook` may have wiped it.
