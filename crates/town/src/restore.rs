@@ -16,7 +16,7 @@ use crate::lock::FileLock;
 use crate::save;
 use crate::sessions::{End, Sessions};
 use crate::start::{self, Restored, StartOptions, Started, restored};
-use crate::{Result, Town, harnesses, roles, stop, task, workspace};
+use crate::{Result, Town, harnesses, nudge, roles, stop, task, workspace};
 use gt_core::record::{Outcome, Record};
 use gt_core::save::{self as core, Here, Saved, Verdict};
 use gt_core::startup::Conversation;
@@ -273,6 +273,13 @@ fn start(
 /// there is left to do.
 pub fn lock(town: &Town) -> Result<FileLock> {
     FileLock::take(&town.runtime_dir().join("locks/restore.lock"), PATIENCE)
+}
+
+/// Returns whether an agent runs, once nobody starts or stops it any more.
+pub fn is_there(town: &Town, identity: &Identity) -> bool {
+    const TIMEOUT: Duration = Duration::from_secs(30);
+    drop(FileLock::take(&town.lock_path(identity), TIMEOUT));
+    nudge::running(town, identity).is_ok()
 }
 
 /// Prepares a restore: what earlier ones have left behind goes, and so do processes that

@@ -9,6 +9,7 @@ use gt_core::save::Verdict;
 use gt_core::startup::Conversation;
 use gt_core::{Identity, Problem};
 use gt_town::restore::{self, Back, Intent};
+use gt_town::start::lost_to_another;
 use gt_town::{Town, target};
 use serde_json::{Value, json};
 
@@ -75,9 +76,18 @@ fn carry_out(
         restore::restore(town, intent, extra_env)
     });
     let mut results = results.into_iter();
-    let with_result = |intent: Intent| {
+    let with_result = |mut intent: Intent| {
         let result = match &intent.verdict {
-            Verdict::Restore => results.next(),
+            Verdict::Restore => match results.next() {
+                // Another process has brought it back meanwhile.
+                Some(Err(problem))
+                    if lost_to_another(&problem) && restore::is_there(town, &intent.identity) =>
+                {
+                    intent.verdict = Verdict::Runs;
+                    None
+                }
+                result => result,
+            },
             Verdict::Taken(words) => Some(Err(restore::taken(words))),
             _ => None,
         };
