@@ -2,14 +2,15 @@
 //!
 //! In this order: an address, a container's name, `rig/name` (crew first, then
 //! polecat), the beginning of a session id, and a bare name that only one agent
-//! has: a task's is the id of its work item. Full addresses and container names need no look at what exists, so the
+//! has: a task's is the id of its work item; and a role that only one agent has
+//! (`witness` in a town with one rig). Full addresses and container names need no look at what exists, so the
 //! commonest calls cost nothing; see [`read_exact`].
 
 use crate::identity::{Identity, unknown_rig};
 use crate::name;
 use crate::problem::Problem;
 use crate::registry::Registry;
-use crate::role::Scope;
+use crate::role::{Role, Scope};
 use crate::session::SessionId;
 
 /// An agent that exists: on disk, in tmux, or both.
@@ -71,6 +72,15 @@ pub fn resolve(text: &str, registry: &Registry, known: &[Known]) -> Result<Ident
     if !named.is_empty() {
         return only_one(text, &named);
     }
+    if let Some(role) = Role::from_word(text) {
+        let of_role: Vec<&Known> = known
+            .iter()
+            .filter(|agent| agent.identity.role() == role)
+            .collect();
+        if !of_role.is_empty() {
+            return only_one(text, &of_role);
+        }
+    }
     Identity::from_container(text, registry).ok_or_else(|| unknown(text))
 }
 
@@ -115,13 +125,12 @@ fn only_one(text: &str, hits: &[&Known]) -> Result<Identity, Problem> {
 fn unknown(text: &str) -> Problem {
     Problem::not_found(format!("there is no agent {text:?}"))
         .hint("`gt agents` lists those that run, `gt agents --stopped` those that could")
-        .hint("targets are addresses (gastown/crew/max), rig/name, container names, session ids or ids of work items")
+        .hint("targets are addresses (gastown/crew/max), rig/name, roles that one agent has (witness), container names, session ids or ids of work items")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::role::Role;
 
     fn registry() -> Registry {
         Registry::of([("gastown", "gt"), ("beads", "bd")])
@@ -200,6 +209,21 @@ mod tests {
         fails("nowhere/max", "no rig");
         fails("nowhere/crew/max", "no rig");
         fails("gastown/zed", "no crew worker or polecat");
+    }
+
+    #[test]
+    fn a_role_means_the_only_agent_that_has_it() {
+        let registry = registry();
+        let of = |role, rig: &str| known(Identity::of_rig(role, rig), false, None);
+        let one = [of(Role::Witness, "gastown"), of(Role::Refinery, "gastown")];
+        let found = |text| resolve(text, &registry, &one).map(|agent| agent.address());
+        assert_eq!(found("witness").unwrap(), "gastown/witness");
+        assert_eq!(found("refinery").unwrap(), "gastown/refinery");
+        assert!(found("polecat").unwrap_err().message().contains("no agent"));
+        let two = [of(Role::Witness, "gastown"), of(Role::Witness, "beads")];
+        let problem = resolve("witness", &registry, &two).unwrap_err();
+        let wanted = "could be any of gastown/witness, beads/witness";
+        assert!(problem.message().contains(wanted), "{problem}");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::git::Status as Worktree;
 use crate::lock::FileLock;
 use crate::sessions::{Query, Sessions, timestamp};
 use crate::work::{Hooked, Work};
-use crate::{Result, Town, files, workspace};
+use crate::{Result, Town, files, roles, workspace};
 use gt_core::checkpoint::Checkpoint;
 use gt_core::record::{Record, Status};
 use gt_core::work::WorkId;
@@ -35,6 +35,24 @@ pub struct Said {
     pub molecule: Option<String>,
     pub step: Option<String>,
     pub notes: Option<String>,
+}
+
+/// The folder whose git state a checkpoint of an agent describes: the present one if it is in
+/// the agent's own, else that of its running session, else the one of its role.
+pub fn folder(town: &Town, agent: &Identity) -> Result<PathBuf> {
+    let here = &town.around().current_dir;
+    let session = running_life(town, agent)?.and_then(|session| session.cwd);
+    let own = match session.map(PathBuf::from) {
+        Some(dir) => dir,
+        None => {
+            let role = roles::resolve(town, agent.role(), agent.rig())?.value;
+            workspace::path(town, agent, &role)?
+        }
+    };
+    match here.starts_with(&own) {
+        true => Ok(here.clone()),
+        false => Ok(own),
+    }
 }
 
 /// Writes down where an agent's work stands now, as the agent says it.
@@ -203,7 +221,7 @@ pub fn age(checkpoint: &Checkpoint) -> i64 {
 }
 
 /// The life of an agent that runs now.
-pub(crate) fn running_life(town: &Town, agent: &Identity) -> Result<Option<Record>> {
+pub fn running_life(town: &Town, agent: &Identity) -> Result<Option<Record>> {
     let lives = Sessions::of(town).find(&Query {
         agent: Some(agent.address()),
         status: Some(Status::Running.word().to_owned()),

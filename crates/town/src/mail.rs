@@ -8,7 +8,7 @@ use crate::containers::{self, Container};
 use crate::events::Events;
 use crate::nudge::{self, Mode, Order};
 use crate::work::{LetterDraft, LetterQuery, Work};
-use crate::{Result, Town, directory, fault, target};
+use crate::{Result, Town, caller, directory, fault, target};
 use gt_core::event::Event;
 use gt_core::mail::{self, Group, Letter, PERSON};
 use gt_core::nudge::Priority;
@@ -149,7 +149,15 @@ pub fn stale_reason(letter: &Letter, life: &SessionId) -> Option<String> {
 pub fn address(town: &Town, text: &str) -> Result<String> {
     match text {
         PERSON => Ok(PERSON.to_owned()),
-        text => Ok(target::known(town, text)?.address()),
+        text => Ok(mailbox(&target::known(town, text)?)),
+    }
+}
+
+/// The address of an agent's mailbox. The overseer is the person who runs the town.
+pub(crate) fn mailbox(agent: &Identity) -> String {
+    match caller::is_person(agent) {
+        true => PERSON.to_owned(),
+        false => agent.address(),
     }
 }
 
@@ -179,14 +187,14 @@ fn recipients(
                 others
             }
             None => {
-                let agent = gt_core::target::resolve(text, town.registry(), &known)?;
+                let agent = target::resolve_among(town, text, running)?;
                 let exists = known.iter().any(|known| known.identity == agent);
                 // The town's own have no folder of theirs to be known by.
                 if !exists && (agent.role().scope() != Scope::Town || agent.name().is_some()) {
                     return Err(Problem::not_found(format!("there is no agent {agent}"))
                         .hint("`gt agents --all --stopped` shows who there is"));
                 }
-                vec![agent.address()]
+                vec![mailbox(&agent)]
             }
         };
         for address in meant {

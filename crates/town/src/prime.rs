@@ -11,7 +11,7 @@ use crate::containers::tmux_problem;
 use crate::events::Events;
 use crate::handoff;
 use crate::work::{Hooked, Work};
-use crate::{Result, Town, directory, target};
+use crate::{Result, Town, target};
 use gt_core::checkpoint::Checkpoint;
 use gt_core::event::Event;
 use gt_core::handoff::Marker;
@@ -46,23 +46,13 @@ pub struct Primed {
     pub composed: Composed,
 }
 
-/// The agent that asks: by its environment, or by the folder that it is in.
+/// The agent that asks ([`target::own`]). One that a variable names without a session must be
+/// known.
 pub fn who(town: &Town) -> Result<Identity> {
+    let agent = target::own(town)?;
     let around = town.around();
-    let Some(address) = around.var("GT_ROLE") else {
-        return directory::by_folder(town, &around.current_dir).ok_or_else(|| {
-            Problem::usage("it is not said which agent is meant, and this is no agent's folder")
-                .hint("go to its folder, or name it: `gt prime --agent AGENT`")
-        });
-    };
-    let agent = Identity::from_address(address, town.registry()).ok_or_else(|| {
-        Problem::usage(format!(
-            "GT_ROLE says {address:?}, which is no agent's address"
-        ))
-        .hint("unset it, or name the agent: `gt prime --agent AGENT`")
-    })?;
     // One that was started is sure to be there, and waits for the answer.
-    if around.var("GT_SESSION_UUID").is_none() {
+    if around.var("GT_ROLE").is_some() && around.var("GT_SESSION_UUID").is_none() {
         target::check_known(town, &agent)?;
     }
     Ok(agent)

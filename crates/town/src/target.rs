@@ -3,16 +3,106 @@
 use crate::containers::{self, Container};
 use crate::sessions::{Query, Sessions};
 use crate::work::Work;
-use crate::{Result, Town, directory};
+use crate::{Result, Town, caller, directory, task};
+use gt_core::identity::unknown_rig;
+use gt_core::record::Status;
+use gt_core::role::Scope;
 use gt_core::work::WorkId;
-use gt_core::{Identity, Problem, Role, target};
+use gt_core::{Identity, Problem, Role, mail, target};
+use gt_tmux::{Command, PaneId};
+use std::path::Path;
 
 /// Resolves a target, looking at what exists only where its text leaves a choice.
 pub fn resolve(town: &Town, text: &str) -> Result<Identity> {
+    if let Some(agent) = of_own_rig(town, text) {
+        return Ok(agent);
+    }
     match target::read_exact(text, town.registry()) {
         Some(identity) if !is_ambiguous(text, &identity) => Ok(identity),
         _ => resolve_among(town, text, &containers::list(town)?),
     }
+}
+
+/// For an agent of a rig, `witness` and `refinery` are those of its own rig.
+fn of_own_rig(town: &Town, text: &str) -> Option<Identity> {
+    let role =
+        Role::from_word(text).filter(|role| matches!(role, Role::Witness | Role::Refinery))?;
+    let caller = caller::calling_agent(town)?;
+    caller.rig().map(|rig| Identity::of_rig(role, rig))
+}
+
+/// The agent that a command without a target means: the one that calls it, the one whose
+/// folder this is, or the one whose tmux pane this is.
+pub fn own(town: &Town) -> Result<Identity> {
+    own_if_any(town)?.ok_or_else(|| {
+        Problem::usage("which agent? This is no agent's folder or pane")
+            .hint("add `--agent NAME`, or go to its folder")
+    })
+}
+
+/// Returns the agent that a command without a target means, or `None` for a person outside
+/// of every agent's folder and pane.
+pub fn own_if_any(town: &Town) -> Result<Option<Identity>> {
+    let around = town.around();
+    if let Some(address) = around.var("GT_ROLE").filter(|role| *role != mail::PERSON) {
+        let agent = Identity::from_address(address, town.registry()).ok_or_else(|| {
+            Problem::usage(format!(
+                "GT_ROLE says {address:?}, which is no agent's address"
+            ))
+            .hint("unset it, or name the agent with `--agent NAME`")
+        })?;
+        let rigs = &town.registry().rigs;
+        return match agent.rig() {
+            Some(rig) if agent.role().scope() == Scope::Rig && !rigs.contains_key(rig) => {
+                Err(unknown_rig(rig, town.registry()))
+            }
+            _ => Ok(Some(agent).filter(|agent| !caller::is_person(agent))),
+        };
+    }
+    let dir = &around.current_dir;
+    if let Some(agent) = directory::by_folder(town, dir).or_else(|| task::by_folder(town, dir)) {
+        return Ok(Some(agent));
+    }
+    match by_pane(town) {
+        Some(agent) => Ok(Some(agent)),
+        None => by_session(town, dir),
+    }
+}
+
+/// The agent whose container the caller's tmux pane is in. A server that does not answer
+/// names none.
+fn by_pane(town: &Town) -> Option<Identity> {
+    let around = town.around();
+    let (socket, _) = around.var("TMUX")?.split_once(',')?;
+    let pane: PaneId = around.var("TMUX_PANE")?.parse().ok()?;
+    if Path::new(socket) != town.server().socket_path() {
+        return None;
+    }
+    let ask = Command::new("display-message").arg("-p").target(pane);
+    let answer = town
+        .server()
+        .run(ask.arg("#{@gt_agent} #{@gt_town}"))
+        .ok()?;
+    let (agent, root) = answer.trim_end_matches('\n').split_once(' ')?;
+    Identity::from_address(agent, town.registry()).filter(|_| root == town.root_text())
+}
+
+/// The agent that runs in this folder, wherever that is: one may be given any folder.
+fn by_session(town: &Town, dir: &Path) -> Result<Option<Identity>> {
+    let running = Sessions::of(town).find(&Query {
+        status: Some(Status::Running.word().to_owned()),
+        ..Query::default()
+    })?;
+    let mut here = running.into_iter().filter(|session| {
+        let cwd = session.cwd.as_deref().map(Path::new);
+        cwd.is_some_and(|cwd| dir.starts_with(cwd))
+    });
+    // Where several run in one folder, it names none of them.
+    let agent = match (here.next(), here.next()) {
+        (Some(only), None) => only.agent,
+        _ => None,
+    };
+    Ok(agent.and_then(|agent| Identity::from_address(&agent, town.registry())))
 }
 
 /// The same for whoever asks about an agent: one of which nobody knows anything is taken for
@@ -56,6 +146,11 @@ fn is_ambiguous(text: &str, identity: &Identity) -> bool {
 /// Resolves a target against containers that were already read.
 pub fn resolve_among(town: &Town, text: &str, containers: &[Container]) -> Result<Identity> {
     let known = directory::everybody(town, containers)?;
+    if known.iter().all(|agent| agent.container != text)
+        && let Some(holder) = holder(town, text)
+    {
+        return Ok(holder);
+    }
     let identity = target::resolve(text, town.registry(), &known)?;
     let is_known = known.iter().any(|agent| agent.identity == identity);
     // An item that nobody works on is still no polecat that nobody has made.
@@ -68,4 +163,12 @@ pub fn resolve_among(town: &Town, text: &str, containers: &[Container]) -> Resul
         }
         _ => Ok(identity),
     }
+}
+
+/// The agent that holds a work item. Agents are found by name also where the items cannot be
+/// read.
+fn holder(town: &Town, text: &str) -> Option<Identity> {
+    let id: WorkId = text.parse().ok()?;
+    let holder = Work::of(town).holder(&id).ok()??;
+    Identity::from_address(&holder, town.registry())
 }

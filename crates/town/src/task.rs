@@ -59,7 +59,7 @@ use gt_core::work::{Item, Status, WorkId};
 use gt_core::{Identity, Problem, Role};
 use gt_tmux::{Command, SessionName};
 use order::Order;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where a test can kill us.
 pub const FAULT_POINTS: &[&str] = &[
@@ -233,6 +233,32 @@ pub fn worktree(town: &Town, agent: &Identity) -> Option<PathBuf> {
     let project = project::of_rig(town, rig).ok();
     let by_template = project.and_then(|project| worktree_by(town, agent, &project));
     by_template.or_else(|| Elsewhere::of_rig(town, rig).worktree(town, agent))
+}
+
+/// The task whose worktree a folder is in, where the project's own template says.
+pub(crate) fn by_folder(town: &Town, dir: &Path) -> Option<Identity> {
+    let dir = dir.canonicalize().ok()?;
+    for (rig, entry) in &town.registry().rigs {
+        let Ok(project) = project::of_rig(town, rig) else {
+            continue;
+        };
+        let start = format!("{}-", entry.beads.prefix);
+        for folder in dir.ancestors() {
+            let name = folder
+                .file_name()
+                .and_then(|name| name.to_str())
+                .unwrap_or_default();
+            let ids = name.match_indices(&start).map(|(place, _)| &name[place..]);
+            let is_its = |id: &&str| {
+                let path = project::worktree(town, rig, id, &project).ok();
+                path.and_then(|path| path.canonicalize().ok()).as_deref() == Some(folder)
+            };
+            if let Some(id) = ids.filter(|id| id.parse::<WorkId>().is_ok()).find(is_its) {
+                return Some(Identity::task(id, town.registry()));
+            }
+        }
+    }
+    None
 }
 
 /// The same, if it is where the project says.

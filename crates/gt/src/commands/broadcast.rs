@@ -43,11 +43,11 @@ pub(crate) fn run(args: BroadcastArgs, context: &Context) -> Answer {
         role: args.role.as_deref().map(super::role::parse).transpose()?,
     };
     // Who calls does not call itself.
-    let own = context.around().var("GT_ROLE");
+    let caller = town.caller();
     let identities: Vec<Identity> = agents::list(&town, wanted)?
         .into_iter()
         .map(|agent| agent.identity)
-        .filter(|identity| Some(identity.address().as_str()) != own)
+        .filter(|identity| !caller.is_agent(&identity.address()))
         .collect();
     let text = one::message(args.message)?;
     let order = args.flags.order(&text, &town, context)?;

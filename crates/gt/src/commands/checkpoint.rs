@@ -38,7 +38,7 @@ pub(crate) struct WriteArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct WhoseArgs {
-    /// Whose [default: GT_ROLE, the agent that asks]
+    /// Whose [default: the agent that calls, or whose folder or pane this is]
     #[arg(long, value_name = "TARGET")]
     agent: Option<String>,
 }
@@ -47,22 +47,22 @@ pub(crate) fn run(command: CheckpointCommand, context: &Context) -> Answer {
     let town = context.town()?;
     match command {
         CheckpointCommand::Write(args) => {
-            let agent = whose(&town, args.whose.agent.as_deref(), context)?;
+            let agent = whose(&town, args.whose.agent.as_deref())?;
             let said = Said {
                 molecule: args.molecule,
                 step: args.step,
                 notes: args.notes,
             };
-            let dir = &context.around().current_dir;
-            let written = checkpoint::write(&town, &agent, dir, said)?;
+            let dir = checkpoint::folder(&town, &agent)?;
+            let written = checkpoint::write(&town, &agent, &dir, said)?;
             show(Some(&written), context)?;
         }
         CheckpointCommand::Read(args) => {
-            let agent = whose(&town, args.agent.as_deref(), context)?;
+            let agent = whose(&town, args.agent.as_deref())?;
             show(checkpoint::read(&town, &agent)?.as_ref(), context)?;
         }
         CheckpointCommand::Clear(args) => {
-            let agent = whose(&town, args.agent.as_deref(), context)?;
+            let agent = whose(&town, args.agent.as_deref())?;
             let cleared = checkpoint::clear(&town, &agent)?;
             if context.json {
                 output::json(&json!({"cleared": cleared}))?;

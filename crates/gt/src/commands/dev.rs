@@ -7,7 +7,7 @@ use gt_core::work::WorkId;
 use gt_core::{Identity, Kind, Problem};
 use gt_town::devserver::{self, Server, State};
 use gt_town::work::Work;
-use gt_town::{Town, directory, target, task};
+use gt_town::{Town, target, task};
 use serde_json::{Value, json};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
@@ -81,7 +81,7 @@ pub(crate) fn run(command: DevCommand, context: &Context) -> Answer {
             continue_on_failure,
         }),
     };
-    let (agent, name) = which(&town, &args, context)?;
+    let (agent, name) = which(&town, &args)?;
     context.catch_interrupts();
     let servers = match change {
         Change::Start {
@@ -181,7 +181,7 @@ fn document(server: &Server) -> Value {
 }
 
 fn open(town: &Town, args: &WhichArgs, context: &Context) -> Answer {
-    let (agent, name) = which(town, args, context)?;
+    let (agent, name) = which(town, args)?;
     let servers = devserver::list(town, &agent, name)?;
     let up = servers.iter().find(|it| it.state == State::Running);
     let server = up.or(servers.first()).ok_or_else(|| {
@@ -224,17 +224,13 @@ fn open(town: &Town, args: &WhichArgs, context: &Context) -> Answer {
 }
 
 /// Whose servers, and which of them. One word alone may be either.
-fn which<'a>(
-    town: &Town,
-    args: &'a WhichArgs,
-    context: &Context,
-) -> Result<(Identity, Option<&'a str>), Problem> {
+fn which<'a>(town: &Town, args: &'a WhichArgs) -> Result<(Identity, Option<&'a str>), Problem> {
     let name = args.name.as_deref();
     let Some(word) = args.whose.as_deref() else {
-        return Ok((caller(town, context)?, None));
+        return Ok((target::own(town)?, None));
     };
     if name.is_none()
-        && let Ok(caller) = caller(town, context)
+        && let Ok(caller) = target::own(town)
         && devserver::list(town, &caller, Some(word)).is_ok()
     {
         return Ok((caller, Some(word)));
@@ -259,15 +255,4 @@ fn agent(town: &Town, word: &str) -> Result<Identity, Problem> {
         }
         Err(problem) => Err(problem),
     }
-}
-
-fn caller(town: &Town, context: &Context) -> Result<Identity, Problem> {
-    let around = context.around();
-    let role = around.var("GT_ROLE");
-    let by_role = role.and_then(|role| Identity::from_address(role, town.registry()));
-    by_role
-        .or_else(|| directory::by_folder(town, &around.current_dir))
-        .ok_or_else(|| {
-            Problem::usage("whose servers?").hint("name a work item or an agent before the server")
-        })
 }

@@ -38,7 +38,7 @@ pub(crate) struct DoneArgs {
     /// End the session of one that would stay, such as crew
     #[arg(long)]
     exit: bool,
-    /// Who is done [default: GT_ROLE, the agent that asks]
+    /// Who is done [default: the agent that calls, or whose folder or pane this is]
     #[arg(long, value_name = "TARGET")]
     agent: Option<String>,
     /// End the session of one that has left its work: the last step, by itself
@@ -48,7 +48,7 @@ pub(crate) struct DoneArgs {
 
 pub(crate) fn run(args: DoneArgs, context: &Context) -> Answer {
     let town = context.town()?;
-    let agent = whose(&town, args.agent.as_deref(), context)?;
+    let agent = whose(&town, args.agent.as_deref())?;
     if args.end {
         done::end(&town, &agent, true)?;
         return Ok(ExitCode::SUCCESS);

@@ -280,6 +280,8 @@ fn meaning(
                 None => Ok((own()?, Some(item))),
             }
         }
+        // In an agent's hands an item is one to hook, whoever has it now.
+        (Ok(_), Some(item)) if own().is_ok() => Ok((own()?, Some(item))),
         (Ok(agent), _) => {
             // A slip is not to end the session of somebody who never was.
             target::check_known(town, &agent)?;

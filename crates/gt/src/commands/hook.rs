@@ -18,7 +18,7 @@ pub(crate) struct HookArgs {
     /// The work item to put there
     #[arg(value_name = "ITEM")]
     item: Option<String>,
-    /// Whose hook [default: GT_ROLE, the agent that asks]
+    /// Whose hook [default: the agent that calls, or whose folder or pane this is]
     #[arg(long, value_name = "TARGET")]
     agent: Option<String>,
 }
@@ -29,14 +29,14 @@ pub(crate) struct UnhookArgs {
     /// The work item, whoever has it
     #[arg(value_name = "ITEM", conflicts_with = "agent")]
     item: Option<String>,
-    /// Whose hook [default: GT_ROLE, the agent that asks]
+    /// Whose hook [default: the agent that calls, or whose folder or pane this is]
     #[arg(long, value_name = "TARGET")]
     agent: Option<String>,
 }
 
 pub(crate) fn run(args: &HookArgs, context: &Context) -> Answer {
     let town = context.town()?;
-    let agent = whose(&town, args.agent.as_deref(), context)?;
+    let agent = whose(&town, args.agent.as_deref())?;
     let hooked = match &args.item {
         Some(item) => {
             check_there(&town, &agent)?;
@@ -67,7 +67,7 @@ pub(crate) fn run_unhook(args: &UnhookArgs, context: &Context) -> Answer {
             hook::take_off_item(&town, &id)?
         }
         None => {
-            let agent = whose(&town, args.agent.as_deref(), context)?;
+            let agent = whose(&town, args.agent.as_deref())?;
             hook::take_off(&town, &agent)?
         }
     };
@@ -128,19 +128,11 @@ fn check_there(town: &Town, agent: &Identity) -> Result<(), Problem> {
         .hint("`gt sling` gives work to a polecat that is made for it"))
 }
 
-/// The agent that is meant: as named, or the one that asks.
-pub(super) fn whose(
-    town: &Town,
-    given: Option<&str>,
-    context: &Context,
-) -> Result<Identity, Problem> {
-    // An agent that asks about itself is sure to be there, and waits for the answer.
-    match (given, context.around().var("GT_ROLE")) {
-        (Some(given), _) => target::known(town, given),
-        (None, Some(own)) => target::resolve(town, own),
-        (None, None) => {
-            Err(Problem::usage("it is not said which agent is meant")
-                .hint("name it with `--agent`"))
-        }
+/// The agent that is meant: as named, or the one that calls or whose folder or pane this is.
+pub(super) fn whose(town: &Town, given: Option<&str>) -> Result<Identity, Problem> {
+    match given {
+        Some(given) => target::known(town, given),
+        // An agent that asks about itself is sure to be there, and waits for the answer.
+        None => target::own(town),
     }
 }

@@ -5,9 +5,9 @@ use super::Answer;
 use crate::context::Context;
 use crate::output;
 use clap::Subcommand;
-use gt_core::Problem;
 use gt_core::mail::{Letter, PERSON};
 use gt_core::session::SessionId;
+use gt_core::{Caller, Problem};
 use gt_town::{Town, mail, target};
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -37,12 +37,23 @@ pub(crate) fn run(command: MailCommand, context: &Context) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whose mail is meant: as named, that of the agent that asks, or a person's.
-fn whose(town: &Town, given: Option<&str>, context: &Context) -> Result<String, Problem> {
-    match (given, context.around().var("GT_ROLE")) {
-        (Some(given), _) => mail::address(town, given),
-        (None, Some(own)) if own != PERSON => Ok(target::resolve(town, own)?.address()),
-        (None, _) => Ok(PERSON.to_owned()),
+/// Whose mail is read: as named, that of the agent that calls or whose folder or pane this is,
+/// or a person's.
+fn whose(town: &Town, given: Option<&str>) -> Result<String, Problem> {
+    match given {
+        Some(given) => mail::address(town, given),
+        None => {
+            let own = target::own_if_any(town)?;
+            Ok(own.map_or_else(|| PERSON.to_owned(), |own| own.address()))
+        }
+    }
+}
+
+/// Who writes a letter: the agent that calls, or a person, wherever that person is.
+fn writer(town: &Town) -> String {
+    match town.caller() {
+        Caller::Agent(address) => address,
+        Caller::Person(_) | Caller::Gt => PERSON.to_owned(),
     }
 }
 

@@ -45,7 +45,7 @@ pub(crate) struct AttachArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct WhoseArgs {
-    /// Whose [default: GT_ROLE, the agent that asks]
+    /// Whose [default: the agent that calls, or whose folder or pane this is]
     #[arg(long, value_name = "TARGET")]
     agent: Option<String>,
 }
@@ -78,7 +78,7 @@ pub(crate) struct DoneArgs {
 
 pub(crate) fn run(command: MolCommand, context: &Context) -> Answer {
     let town = context.town()?;
-    let agent = |args: &WhoseArgs| whose(&town, args.agent.as_deref(), context);
+    let agent = |args: &WhoseArgs| whose(&town, args.agent.as_deref());
     match command {
         MolCommand::Attach(args) => attach(&args, &town, context)?,
         MolCommand::Status(args) => {
@@ -126,7 +126,7 @@ pub(crate) fn run(command: MolCommand, context: &Context) -> Answer {
 }
 
 fn attach(args: &AttachArgs, town: &Town, context: &Context) -> Result<(), Problem> {
-    let agent = whose(town, args.whose.agent.as_deref(), context)?;
+    let agent = whose(town, args.whose.agent.as_deref())?;
     let wish = Wish {
         formula: &args.formula,
         vars: molecule::variables(&args.vars)?,

@@ -32,7 +32,7 @@ pub(crate) struct PrimeArgs {
     /// Only this part, whole
     #[arg(long, value_name = "NAME", conflicts_with_all = ["hook", "state", "explain"])]
     section: Option<String>,
-    /// Whom [default: GT_ROLE, then the agent whose folder this is]
+    /// Whom [default: the agent that calls, or whose folder or pane this is]
     #[arg(long, value_name = "TARGET", conflicts_with = "hook")]
     agent: Option<String>,
 }

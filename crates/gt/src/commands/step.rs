@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use gt_core::Problem;
 use gt_core::record::Step;
 use gt_town::sessions::Sessions;
-use gt_town::steps;
+use gt_town::{Town, checkpoint, steps, target};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -41,20 +41,20 @@ pub(crate) struct DoneArgs {
 /// Show the steps of a life
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Its id, or the beginning of it [default: GT_SESSION_UUID]
+    /// Its id, or the beginning of it [default: the session that calls, or that of the agent whose folder or pane this is]
     life: Option<String>,
 }
 
 #[derive(Debug, Args)]
 struct WhoseFlag {
-    /// Whose step it is: the id of a life [default: GT_SESSION_UUID]
+    /// Whose step it is: the id of a life [default: the session that calls, or that of the agent whose folder or pane this is]
     #[arg(long, value_name = "ID")]
     life: Option<String>,
 }
 
 pub(crate) fn run(command: StepCommand, context: &Context) -> Answer {
     let town = context.town()?;
-    let life = |given: &Option<String>| own_life(given.as_deref(), context);
+    let life = |given: &Option<String>| own_life(given.as_deref(), &town, context);
     match command {
         StepCommand::Start(args) => {
             let id = life(&args.whose.life)?;
@@ -80,11 +80,17 @@ pub(crate) fn run(command: StepCommand, context: &Context) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
-fn own_life(given: Option<&str>, context: &Context) -> Result<String, Problem> {
-    let own = given.or_else(|| context.around().var("GT_SESSION_UUID"));
-    own.map(str::to_owned).ok_or_else(|| {
-        Problem::usage("it is not known whose step it is")
-            .hint("an agent has GT_SESSION_UUID; elsewhere name the life by its id")
+/// The session that is meant: as named, the one that calls, or the running one of the agent
+/// whose folder or pane this is.
+fn own_life(given: Option<&str>, town: &Town, context: &Context) -> Result<String, Problem> {
+    if let Some(own) = given.or_else(|| context.around().var("GT_SESSION_UUID")) {
+        return Ok(own.to_owned());
+    }
+    let agent = target::own(town)?;
+    let running = checkpoint::running_life(town, &agent)?;
+    running.map(|session| session.id).ok_or_else(|| {
+        Problem::conflict(format!("{agent} is not running"))
+            .hint("`gt sessions list` shows its sessions; name one by its id")
     })
 }
 

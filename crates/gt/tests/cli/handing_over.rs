@@ -206,7 +206,10 @@ fn an_item_is_put_on_the_hook_and_a_role_of_the_rig_is_an_agent() {
 
     let witness = as_max(&["witness", "--json"]).ok().json();
     assert_eq!(witness["agent"], "gastown/witness");
-    env.gt(&["handoff", id]).fails(2);
+    // For a person an item is the agent that holds it.
+    let held = env.gt(&["handoff", id, "--force", "--dry-run", "--json"]);
+    assert_eq!(held.ok().json()["agent"], MAX);
+    env.gt(&["handoff", other, "--force"]).fails(2);
 }
 
 #[test]

@@ -251,7 +251,7 @@ fn steps(status: &MoleculeStatus, is_brief: bool) -> Section {
 /// have dealt with it.
 fn letters(town: &Town, primed: &Primed) -> Result<Option<Section>> {
     const MOST: usize = 10;
-    let (count, unread) = mail::unread_summary(town, &primed.agent.address(), MOST)?;
+    let (count, unread) = mail::unread_summary(town, &mail::mailbox(&primed.agent), MOST)?;
     if count == 0 {
         return Ok(None);
     }

@@ -5,9 +5,9 @@ use super::read::can_search;
 use super::store::problem;
 use crate::Result;
 use crate::sessions::timestamp;
-use gt_core::Problem;
-use gt_core::mail::Letter;
+use gt_core::mail::{Letter, PERSON};
 use gt_core::work::WorkId;
+use gt_core::{Problem, Role};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -137,7 +137,12 @@ fn filter(query: &LetterQuery) -> (String, Named) {
             values.push((name, Value::from(value)));
         }
     };
-    must("recipient = :to", ":to", query.recipient.clone());
+    // Letters to the overseer were once kept apart.
+    let to = match query.recipient.as_deref() {
+        Some(PERSON) => "recipient IN (:to, 'overseer')",
+        _ => "recipient = :to",
+    };
+    must(to, ":to", query.recipient.clone());
     must(
         "(recipient = :party OR sender = :party)",
         ":party",
@@ -196,7 +201,10 @@ fn letter(row: &Row<'_>) -> Result<Letter> {
     Ok(Letter {
         id: text(0)?.parse()?,
         sender: text(1)?,
-        recipient: text(2)?,
+        recipient: match text(2)? {
+            overseer if overseer == Role::Overseer.word() => PERSON.to_owned(),
+            recipient => recipient,
+        },
         subject: text(3)?,
         body: text(4)?,
         priority: row.get(5).map_err(problem)?,

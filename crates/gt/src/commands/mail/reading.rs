@@ -17,7 +17,7 @@ use std::collections::HashMap;
 /// List letters, the most urgent and newest first
 #[derive(Debug, Args)]
 pub(crate) struct InboxArgs {
-    /// Whose [default: GT_ROLE, the agent that asks; else `human`]
+    /// Whose [default: the agent that calls, or whose folder or pane this is; else `human`]
     #[arg(long, value_name = "TARGET")]
     agent: Option<String>,
     /// Also those that are archived
@@ -51,7 +51,7 @@ pub(crate) struct ReadArgs {
     /// It still counts as not read
     #[arg(long)]
     keep_unread: bool,
-    /// Who reads [default: GT_ROLE, the agent that asks; else `human`]
+    /// Who reads [default: the agent that calls, or whose folder or pane this is; else `human`]
     #[arg(long, value_name = "TARGET")]
     agent: Option<String>,
 }
@@ -62,7 +62,7 @@ pub(crate) struct ArchiveArgs {
     /// The letters: all of them, or none
     #[arg(value_name = "ID", required = true)]
     ids: Vec<String>,
-    /// Whose [default: GT_ROLE, the agent that asks; else `human`]
+    /// Whose [default: the agent that calls, or whose folder or pane this is; else `human`]
     #[arg(long, value_name = "TARGET")]
     agent: Option<String>,
 }
@@ -72,7 +72,7 @@ pub(crate) struct ArchiveArgs {
 pub(crate) struct SearchArgs {
     /// What stands in their subject or body
     text: String,
-    /// Whose [default: GT_ROLE, the agent that asks; else `human`]
+    /// Whose [default: the agent that calls, or whose folder or pane this is; else `human`]
     #[arg(long, value_name = "TARGET")]
     agent: Option<String>,
     /// Everybody's
@@ -84,7 +84,7 @@ pub(crate) struct SearchArgs {
 
 pub(super) fn inbox(args: &InboxArgs, town: &Town, context: &Context) -> Result<(), Problem> {
     let query = LetterQuery {
-        recipient: Some(whose(town, args.agent.as_deref(), context)?),
+        recipient: Some(whose(town, args.agent.as_deref())?),
         archived: args.all,
         unread: args.unread,
         limit: Some(args.shown.limit),
@@ -97,7 +97,7 @@ pub(super) fn search(args: SearchArgs, town: &Town, context: &Context) -> Result
     let query = LetterQuery {
         party: match args.everybody {
             true => None,
-            false => Some(whose(town, args.agent.as_deref(), context)?),
+            false => Some(whose(town, args.agent.as_deref())?),
         },
         text: Some(args.text),
         archived: true,
@@ -109,7 +109,7 @@ pub(super) fn search(args: SearchArgs, town: &Town, context: &Context) -> Result
 
 pub(super) fn read(args: &ReadArgs, town: &Town, context: &Context) -> Result<(), Problem> {
     let id: WorkId = args.id.parse()?;
-    let reader = whose(town, args.agent.as_deref(), context)?;
+    let reader = whose(town, args.agent.as_deref())?;
     let work = Work::of(town);
     let asked = work.letter(&id)?;
     let mut letters = match args.thread {
@@ -149,7 +149,7 @@ pub(super) fn read(args: &ReadArgs, town: &Town, context: &Context) -> Result<()
 
 pub(super) fn archive(args: &ArchiveArgs, town: &Town, context: &Context) -> Result<(), Problem> {
     let ids: Result<Vec<WorkId>, Problem> = args.ids.iter().map(|id| id.parse()).collect();
-    let reader = whose(town, args.agent.as_deref(), context)?;
+    let reader = whose(town, args.agent.as_deref())?;
     let archived = Work::of(town).archive(&reader, &ids?)?;
     if context.json {
         let documents: Vec<Value> = archived

@@ -1,6 +1,6 @@
 //! Writing letters.
 
-use super::{document, whose};
+use super::{document, writer};
 use crate::commands::stdin;
 use crate::commands::words::Words;
 use crate::context::Context;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 /// Write to agents, to people or to groups
 ///
-/// The sender is the agent that asks (GT_ROLE), or `human`. A reader that runs is told at
+/// The sender is the agent that calls, or `human`. A reader that runs is told at
 /// the end of its turn.
 #[derive(Debug, Args)]
 pub(crate) struct SendArgs {
@@ -66,7 +66,7 @@ struct LetterFlags {
 }
 
 pub(super) fn send(args: SendArgs, town: &Town, context: &Context) -> Result<(), Problem> {
-    let mut draft = args.letter.draft(args.subject, town, context)?;
+    let mut draft = args.letter.draft(args.subject, town)?;
     draft.reply_to = args.reply_to.as_deref().map(str::parse).transpose()?;
     let sent = mail::send(town, &draft, &args.to, !args.letter.no_nudge)?;
     if context.json {
@@ -81,7 +81,7 @@ pub(super) fn reply(args: ReplyArgs, town: &Town, context: &Context) -> Result<(
         return Err(Problem::usage("an answer says something").hint("`-m BODY` or `--stdin`"));
     }
     let subject = args.subject.unwrap_or_default();
-    let draft = args.letter.draft(subject, town, context)?;
+    let draft = args.letter.draft(subject, town)?;
     let sent = mail::reply(town, &args.id.parse()?, draft, !args.letter.no_nudge)?;
     if context.json {
         return output::json(&sent_document(&sent));
@@ -90,19 +90,14 @@ pub(super) fn reply(args: ReplyArgs, town: &Town, context: &Context) -> Result<(
 }
 
 impl LetterFlags {
-    fn draft(
-        &self,
-        subject: String,
-        town: &Town,
-        context: &Context,
-    ) -> Result<LetterDraft, Problem> {
+    fn draft(&self, subject: String, town: &Town) -> Result<LetterDraft, Problem> {
         let body = match (&self.message, self.stdin) {
             (Some(body), _) => body.clone(),
             (None, true) => stdin::message()?,
             // The subject may say all.
             (None, false) => String::new(),
         };
-        let mut draft = LetterDraft::new(&whose(town, None, context)?, &subject, &body);
+        let mut draft = LetterDraft::new(&writer(town), &subject, &body);
         draft.priority = match self.urgent {
             true => 0,
             false => priority(&self.priority)?,
