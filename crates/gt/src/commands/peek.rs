@@ -12,6 +12,9 @@ use std::process::ExitCode;
 pub(crate) struct PeekArgs {
     target: String,
     /// The last N lines, scrollback included [default: the visible screen]
+    #[arg(value_name = "N", conflicts_with = "lines")]
+    last: Option<u32>,
+    /// The last N lines, scrollback included
     #[arg(short = 'n', long, value_name = "N")]
     lines: Option<u32>,
     /// Keep colours
@@ -22,7 +25,7 @@ pub(crate) struct PeekArgs {
 pub(crate) fn run(args: PeekArgs, context: &Context) -> Answer {
     let town = context.town()?;
     let identity = target::resolve(&town, &args.target)?;
-    let screen = peek::peek(&town, &identity, args.lines, args.ansi)?;
+    let screen = peek::peek(&town, &identity, args.lines.or(args.last), args.ansi)?;
     if context.json {
         output::json(&json!({
             "agent": identity,

@@ -18,6 +18,7 @@ mod contract;
 mod crowd;
 mod dev_servers;
 mod doctor_storage;
+mod documented_commands;
 mod env;
 mod exchanged;
 mod faults;
