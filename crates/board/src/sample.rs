@@ -16,7 +16,7 @@ const TITLES: [&str; 6] = [
     "Naïve café: keep combining marks (e\u{301}) together",
     "Measure a frame",
 ];
-const STATES: [State; 10] = [
+const STATES: [State; 11] = [
     State::Busy,
     State::Waiting,
     State::Idle,
@@ -27,6 +27,7 @@ const STATES: [State; 10] = [
     State::Crashed,
     State::Exited,
     State::Running,
+    State::Limited,
 ];
 
 /// So many items, the first of which have agents.
@@ -61,6 +62,9 @@ fn card(number: usize, has_agent: bool) -> Card {
         source: Source::Hook,
         since: Some(EPOCH - age),
         reason: Some("asks whether to go on".to_owned()),
+        background: 0,
+        resets_at: None,
+        continues: false,
         attached: number.is_multiple_of(17),
         only_shell: false,
     });

@@ -70,7 +70,7 @@ fn rank(card: &Card) -> u8 {
         _ if card.asks().is_some() => 0,
         _ if card.resolver_needs_you().is_some() => 1,
         Some(State::Waiting) => 0,
-        Some(State::Error | State::Crashed) => 1,
+        Some(State::Error | State::Limited | State::Crashed) => 1,
         Some(State::Done) => 2,
         Some(State::Idle) => 3,
         Some(State::Paused) => 4,

@@ -119,6 +119,7 @@ pub(crate) fn sign(state: Option<State>) -> &'static str {
         Some(State::Busy) => "●",
         Some(State::Waiting) => "?",
         Some(State::Error) => "!",
+        Some(State::Limited) => "◷",
         Some(State::Paused) => "‖",
         Some(State::Done) => "✓",
         Some(State::Exited) => "□",
@@ -131,7 +132,7 @@ pub(crate) fn sign(state: Option<State>) -> &'static str {
 pub(crate) fn tone(state: Option<State>) -> Tone {
     match state {
         Some(State::Initializing | State::Starting | State::Running | State::Busy) => Tone::Busy,
-        Some(State::Waiting) => Tone::Asks,
+        Some(State::Waiting | State::Limited) => Tone::Asks,
         Some(State::Error | State::Crashed) => Tone::Bad,
         Some(State::Paused) => Tone::Paused,
         Some(State::Done) => Tone::Good,

@@ -23,10 +23,8 @@ pub fn judge(
     if seen.tag == Some(State::Starting) {
         // Whoever starts it answers what it asks first.
         return Report {
-            state: State::Starting,
-            source: Source::Start,
             since: seen.tag_since,
-            reason: None,
+            ..Report::new(State::Starting, Source::Start)
         };
     }
     let (Some(looked), Some(preset)) = (seen.screen, preset) else {
@@ -34,20 +32,16 @@ pub fn judge(
     };
     let shown = screen::witness(looked, seen.title, preset, patterns);
     Report {
-        state: shown.state,
-        source: Source::Screen,
         since: state::shown_since(shown.state, seen),
         reason: words(window, shown.state, &shown.reason),
+        background: shown.background,
+        limit: shown.limit,
+        ..Report::new(shown.state, Source::Screen)
     }
 }
 
 fn unknown() -> Report {
-    Report {
-        state: State::Running,
-        source: Source::Process,
-        since: None,
-        reason: None,
-    }
+    Report::new(State::Running, Source::Process)
 }
 
 /// One that somebody has ended has not failed. How it ended is known a moment after it has.
@@ -83,6 +77,7 @@ fn words(window: &str, state: State, reason: &str) -> Option<String> {
         State::Waiting if state::names_a_question(reason) => Some(format!("{window} {reason}")),
         State::Waiting => Some(format!("{window} waits: {reason}")),
         State::Error | State::Crashed => Some(format!("{window} failed: {reason}")),
+        State::Limited => Some(format!("{window} is limited: {reason}")),
         // That needs one only if there is something left to do.
         State::Idle | State::Done => Some(format!("{window} stands at its prompt")),
         _ => None,
@@ -131,8 +126,9 @@ pub fn is_same(one: &str, other: &str) -> bool {
 pub fn event(before: Option<State>, now: State) -> Option<Event> {
     match now {
         State::Waiting => Some(Event::Waiting),
-        State::Error | State::Crashed => {
-            (!matches!(before, Some(State::Error | State::Crashed))).then_some(Event::Waiting)
+        State::Error | State::Crashed | State::Limited => {
+            let had_failed = matches!(before, Some(State::Error | State::Crashed | State::Limited));
+            (!had_failed).then_some(Event::Waiting)
         }
         _ => None,
     }
@@ -259,6 +255,8 @@ mod tests {
                 source: Source::Screen,
                 since: None,
                 reason: reason.map(str::to_owned),
+                background: 0,
+                limit: None,
             };
             let change = tracker.take(7, report).filter(is_news)?;
             event(change.before.map(|before| before.state), change.now.state)

@@ -81,6 +81,15 @@ pub struct Session {
     pub since: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// How many tasks run on in the background although its turn is over.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub background: u32,
+    /// When the usage limit ends that it has reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resets_at: Option<i64>,
+    /// It goes on by itself after that limit.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub continues: bool,
     /// Somebody looks at it.
     pub attached: bool,
     /// No agent program was started here: the container holds a shell, for servers.
@@ -93,6 +102,11 @@ impl Session {
     fn is_resting_shell(&self) -> bool {
         self.only_shell && self.state == State::Idle
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// The program that was given the conflicts of a merge, in a window beside the agent's.
@@ -252,7 +266,8 @@ impl Card {
             matches!(
                 session.state,
                 State::Waiting | State::Error | State::Crashed
-            ) || session.state == State::Idle && !session.only_shell && !has_result
+            ) || session.state == State::Limited && !session.continues
+                || session.state == State::Idle && !session.only_shell && !has_result
         });
         // One that works may be at them itself.
         let works = self.session.as_ref().map(|session| session.state) == Some(State::Busy);
@@ -281,7 +296,7 @@ impl Card {
         let has_conflicts = branch.is_some_and(|branch| !branch.conflicts.is_empty());
         self.resolver.as_ref().filter(|it| match it.state {
             State::Waiting => true,
-            State::Error | State::Crashed => branch.is_some(),
+            State::Error | State::Limited | State::Crashed => branch.is_some(),
             State::Idle | State::Done => has_conflicts,
             _ => false,
         })
@@ -354,6 +369,9 @@ mod tests {
                 source: Source::Process,
                 since: None,
                 reason: None,
+                background: 0,
+                resets_at: None,
+                continues: false,
                 attached: false,
                 only_shell: false,
             }),

@@ -97,6 +97,21 @@ pub struct Preset {
     pub states: Rules,
 }
 
+impl Preset {
+    /// Whether its screen can show that a turn is held up: a request is sent again, or a
+    /// dialog is open of which no hook tells.
+    pub fn shows_delays(&self) -> bool {
+        let is_untold = |dialog: &Dialog| matches!(dialog.name.as_str(), LIMIT | RETRY);
+        let screen = &self.screen;
+        !screen.retrying.is_empty() || screen.spinner.retries || self.dialogs.iter().any(is_untold)
+    }
+}
+
+/// The name of a dialog that asks what to do at a usage limit.
+pub(crate) const LIMIT: &str = "limit";
+/// The name of a dialog that asks whether a request that failed is sent again.
+pub(crate) const RETRY: &str = "retry";
+
 /// How the program is called. `{id}` and `{file}` are filled in.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -167,6 +182,12 @@ pub struct Screen {
     pub interrupted: Vec<String>,
     /// The turn is over, and something it started goes on.
     pub background: Vec<String>,
+    /// The last turn ended at a usage limit.
+    pub limited: Vec<String>,
+    /// Beneath the input line: it goes on by itself after the limit.
+    pub continues: Vec<String>,
+    /// Beneath the input line: a request failed, and is sent again.
+    pub retrying: Vec<String>,
     /// Directly above the input line: a dialog is about to open.
     pub about_to_ask: Vec<String>,
     /// What begins a message of the conversation, the person's or the agent's.
@@ -185,6 +206,8 @@ pub struct Spinner {
     pub signs: String,
     /// And it contains one of these.
     pub says: Vec<String>,
+    /// It also says when a request failed and is sent again.
+    pub retries: bool,
 }
 
 /// Where a person types, and how it is told from the conversation above it.
@@ -323,6 +346,8 @@ impl Default for Quit {
 pub struct Hooks {
     /// Which installer writes our hooks into the program's settings.
     pub installer: Option<String>,
+    /// A turn that failed ends with the hook of one that did not.
+    pub hides_failures: bool,
     /// What our hook says when a session begins, the model is told. Where it is not, the
     /// first prompt sends the agent to `gt prime`.
     pub primes: bool,

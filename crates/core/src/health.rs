@@ -14,15 +14,26 @@ pub enum Health {
     AgentDead,
     /// The agent says it is busy but has printed nothing for too long.
     AgentHung,
+    /// The agent lives, and its last turn failed.
+    TurnFailed,
+    /// The agent lives, and a usage limit keeps it from working.
+    Limited,
 }
 
 impl Health {
+    /// Whether the agent's process is there and does not hang.
+    pub fn is_alive(self) -> bool {
+        matches!(self, Health::Healthy | Health::TurnFailed | Health::Limited)
+    }
+
     pub fn words(self) -> &'static str {
         match self {
             Health::Healthy => "healthy",
             Health::SessionDead => "session dead",
             Health::AgentDead => "agent dead",
             Health::AgentHung => "agent hung",
+            Health::TurnFailed => "turn failed",
+            Health::Limited => "limited",
         }
     }
 }
@@ -50,7 +61,11 @@ pub fn examine(vitals: &Vitals<'_>, processes: &Table) -> Health {
     if vitals.state == State::Busy && vitals.silent_seconds > vitals.hung_after_seconds {
         return Health::AgentHung;
     }
-    Health::Healthy
+    match vitals.state {
+        State::Error => Health::TurnFailed,
+        State::Limited => Health::Limited,
+        _ => Health::Healthy,
+    }
 }
 
 fn agent_lives(vitals: &Vitals<'_>, processes: &Table) -> bool {
@@ -102,8 +117,15 @@ mod tests {
             ..well
         };
         assert_eq!(examine(&hung, &table), Health::AgentHung);
+        for (state, health) in [
+            (State::Error, Health::TurnFailed),
+            (State::Limited, Health::Limited),
+        ] {
+            assert_eq!(examine(&Vitals { state, ..well }, &table), health);
+        }
         let dead = Vitals {
             pane_dead: true,
+            state: State::Error,
             ..well
         };
         assert_eq!(examine(&dead, &table), Health::AgentDead);

@@ -25,6 +25,7 @@ pub mod harness;
 pub mod health;
 pub mod identity;
 pub mod keepalive;
+pub mod limit;
 pub mod mail;
 pub mod merge;
 pub mod name;

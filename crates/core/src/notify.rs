@@ -46,12 +46,12 @@ impl Event {
 
 /// The event that a change of state is the beginning of.
 pub fn begins(before: Option<State>, now: &Report) -> Option<Event> {
-    let needs_a_person = |state| matches!(state, State::Waiting | State::Error);
+    let needs_a_person = |state| matches!(state, State::Waiting | State::Error | State::Limited);
     let was_alive = !before.is_none_or(State::is_dead);
     match now.state {
         // Who was interrupted has not finished, and who did it knows.
         State::Idle if !may_have_finished(now) => None,
-        State::Waiting | State::Error => {
+        State::Waiting | State::Error | State::Limited => {
             (!before.is_some_and(needs_a_person)).then_some(Event::Waiting)
         }
         State::Idle | State::Done => {
@@ -208,6 +208,8 @@ mod tests {
             source,
             since: None,
             reason: Some(reason.to_owned()),
+            background: 0,
+            limit: None,
         }
     }
 

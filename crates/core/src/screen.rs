@@ -24,6 +24,7 @@ pub use mark::matches;
 pub use witness::{Looked, witness};
 
 use crate::harness::{Dialog, Frame, Preset, TitleMarks};
+use crate::limit::{Limit, Retry};
 use crate::state::{self, State};
 use line::Line;
 use outcome::Ending;
@@ -44,15 +45,26 @@ pub struct Classification {
     pub dialog: Option<Asking>,
     /// `None` where no input line is to be seen.
     pub input: Option<Input>,
+    /// How many tasks run on in the background of a turn that is over.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub background: u32,
+    /// The usage limit, where one was reached.
+    #[serde(skip)]
+    pub limit: Option<Limit>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl Classification {
     /// Whether the program waits for a message: its turn is over, however it ended,
-    /// and nothing is open that would take the keys. A shell that goes on in the
-    /// background does not mind a message.
+    /// and nothing is open that would take the keys. One that tries again by itself is in
+    /// the middle of its turn, limit or not.
     pub fn is_at_prompt(&self) -> bool {
-        let is_over = matches!(self.state, State::Idle | State::Error) || self.rule == BACKGROUND;
-        is_over && self.dialog.is_none()
+        let is_over = matches!(self.state, State::Idle | State::Error | State::Limited);
+        is_over && self.dialog.is_none() && self.rule != RETRYING_RULE
     }
 }
 
@@ -60,6 +72,10 @@ impl Classification {
 const BACKGROUND: &str = "background";
 /// The rule by which a turn was cut short.
 pub(crate) const INTERRUPTED_RULE: &str = "interrupted";
+/// The rule by which a request failed and is sent again.
+pub(crate) const RETRYING_RULE: &str = "retrying";
+/// The rule by which a turn ended at a usage limit.
+const LIMITED: &str = "limited";
 
 /// What a screen and the terminal's title say. The lines are those that the
 /// terminal shows, with colours or without; see `line`.
@@ -90,6 +106,8 @@ struct Verdict<'p> {
     mark: Option<&'p str>,
     dialog: Option<Asking>,
     input: Option<Input>,
+    background: u32,
+    limit: Option<Limit>,
 }
 
 impl<'p> Verdict<'p> {
@@ -101,6 +119,25 @@ impl<'p> Verdict<'p> {
             mark,
             dialog: None,
             input: None,
+            background: 0,
+            limit: None,
+        }
+    }
+
+    /// One that reached a usage limit, by the program's words.
+    fn limited(rule: impl Into<String>, mark: Option<&'p str>, limit: Limit, text: &str) -> Self {
+        let reason = limit.describe(text);
+        Verdict {
+            limit: Some(limit),
+            ..Verdict::new(State::Limited, rule, mark, reason)
+        }
+    }
+
+    /// A request that is sent again: soon, or only when a limit has ended.
+    fn retrying(retry: &Retry, mark: &'p str) -> Self {
+        match retry.limit() {
+            Some(limit) => Verdict::limited(RETRYING_RULE, Some(mark), limit, &retry.cause),
+            None => Verdict::new(State::Busy, RETRYING_RULE, Some(mark), retry.describe()),
         }
     }
 
@@ -110,6 +147,17 @@ impl<'p> Verdict<'p> {
         Verdict {
             dialog: Some(found.asking),
             ..Verdict::new(State::Waiting, rule, found.mark, reason)
+        }
+    }
+
+    /// A dialog that a program opens because a usage limit was reached.
+    fn asking_at_a_limit(found: dialog::Found<'p>, text: &str) -> Self {
+        let rule = format!("dialog.{}", found.asking.kind);
+        let limit = Limit::from_text(text);
+        let text = format!("{text} · asks what to do");
+        Verdict {
+            dialog: Some(found.asking),
+            ..Verdict::limited(rule, found.mark, limit, &text)
         }
     }
 
@@ -128,6 +176,8 @@ impl<'p> Verdict<'p> {
             mark: self.mark.map(str::to_owned),
             dialog: self.dialog,
             input: self.input,
+            background: self.background,
+            limit: self.limit,
         }
     }
 }
@@ -168,8 +218,13 @@ fn around<'p>(
         Verdict::new(State::Waiting, "about-to-ask", Some(mark), reason)
     } else if let Some(mark) = titled.waiting {
         titled.verdict(State::Waiting, mark)
-    } else if let Some((mark, says)) = outcome::busy(above, screen) {
-        Verdict::new(State::Busy, "spinner", Some(mark), says)
+    } else if let Some(line) = outcome::busy(above, screen) {
+        match Retry::parse(&line.says, &line.below) {
+            Some(retry) if screen.spinner.retries => Verdict::retrying(&retry, line.mark),
+            _ => Verdict::new(State::Busy, "spinner", Some(line.mark), line.says),
+        }
+    } else if let Some((mark, retry)) = outcome::retrying(beneath, screen) {
+        Verdict::retrying(&retry, mark)
     } else if let Some(mark) = dialog::shows(beneath, &screen.busy) {
         let reason = format!("its footer says {mark:?}");
         Verdict::new(State::Busy, "footer", Some(mark), reason)
@@ -184,9 +239,22 @@ fn around<'p>(
                 let reason = state::INTERRUPTED.to_owned();
                 Verdict::new(State::Idle, INTERRUPTED_RULE, Some(mark), reason)
             }
-            Some(Ending::Background { mark, text }) => {
-                Verdict::new(State::Busy, BACKGROUND, Some(mark), text)
+            Some(Ending::Limited { mark, text }) => {
+                let limit = Limit {
+                    continues: dialog::shows(beneath, &screen.continues).is_some(),
+                    ..Limit::from_text(&text)
+                };
+                Verdict::limited(LIMITED, Some(mark), limit, &text)
             }
+            Some(Ending::Background { mark, count }) => Verdict {
+                background: count,
+                ..Verdict::new(
+                    State::Idle,
+                    BACKGROUND,
+                    Some(mark),
+                    "at its prompt".to_owned(),
+                )
+            },
             None => {
                 let mark = screen.ready.first().map(String::as_str);
                 Verdict::new(State::Idle, "prompt", mark, "at its prompt".to_owned())
@@ -198,7 +266,16 @@ fn around<'p>(
 
 fn without_input<'p>(lines: &[Line], titled: &Titled<'p>, preset: &'p Preset) -> Verdict<'p> {
     if let Some(found) = dialog::find(lines, preset) {
-        return Verdict::asking(found);
+        let above = outcome::ending(&lines[..found.top], &preset.screen);
+        let text = match above {
+            Some(Ending::Limited { text, .. }) => Some(text),
+            _ if found.asking.is_about_a_limit() => Some(found.asking.first_line().to_owned()),
+            _ => None,
+        };
+        return match text {
+            Some(text) => Verdict::asking_at_a_limit(found, &text),
+            None => Verdict::asking(found),
+        };
     }
     if let Some((state, mark)) = titled.says() {
         return titled.verdict(state, mark);

@@ -3,6 +3,7 @@
 //! The names are those of the programs; each is a row of one table. What a hook
 //! says about the state stands in [`state_of`].
 
+use crate::limit;
 use crate::state::{self, State};
 use serde_json::Value;
 
@@ -74,6 +75,17 @@ impl Event {
 pub struct Said {
     pub state: State,
     pub reason: String,
+    /// How many tasks the turn that is over left running in the background.
+    pub background: u32,
+}
+
+/// What a session says that begins with a prompt, until it has taken that prompt.
+pub fn first_prompt() -> Said {
+    Said {
+        state: State::Busy,
+        reason: state::FIRST_PROMPT.to_owned(),
+        background: 0,
+    }
 }
 
 /// What an event says about the state; `None` if nothing.
@@ -82,6 +94,7 @@ pub fn state_of(event: Event, report: &Value) -> Option<Said> {
         Some(Said {
             state,
             reason: one_line(reason),
+            background: 0,
         })
     };
     match event {
@@ -97,12 +110,23 @@ pub fn state_of(event: Event, report: &Value) -> Option<Said> {
         Event::ToolStart | Event::ToolEnd => said(State::Busy, &tool(report)),
         Event::Permission => said(State::Waiting, &format!("asks: {}", tool(report))),
         Event::Notification => notification(report),
-        // What it left running goes on: it is not idle yet.
-        Event::Stop if has_background_work(report) => said(State::Busy, "background work goes on"),
-        Event::Stop => said(State::Idle, state::FINISHED),
+        // The turn is over, whatever it left running in the background.
+        Event::Stop => Some(Said {
+            state: State::Idle,
+            reason: state::FINISHED.to_owned(),
+            background: background_tasks(report),
+        }),
         Event::StopFailure => {
-            let error = report["error"].as_str().or(report["message"].as_str());
-            said(State::Error, error.unwrap_or("its turn failed"))
+            let message = failure(report).unwrap_or("its turn failed");
+            let state = match limit::is_usage_limit(message) {
+                true => State::Limited,
+                false => State::Error,
+            };
+            Some(Said {
+                state,
+                reason: one_line(message),
+                background: background_tasks(report),
+            })
         }
         Event::Interrupt => said(State::Idle, state::INTERRUPTED),
         Event::Compact => said(State::Busy, "compacts its context"),
@@ -145,6 +169,8 @@ pub fn outlasted(event: Event, said: State) -> &'static [(State, Option<i64>)] {
         (State::Paused, None),
         (State::Done, None),
         (State::Idle, None),
+        (State::Error, None),
+        (State::Limited, None),
     ];
     match (event, said) {
         (Event::Prompt, _) => &[],
@@ -152,7 +178,7 @@ pub fn outlasted(event: Event, said: State) -> &'static [(State, Option<i64>)] {
         (Event::Notification, State::Idle) => STILL_IDLE,
         (Event::ToolStart, State::Busy) => A_WHILE,
         // Nobody is done who asks or fails.
-        (_, State::Waiting | State::Error) => &A_WHILE[..1],
+        (_, State::Waiting | State::Error | State::Limited) => &A_WHILE[..1],
         (_, State::Idle | State::Busy) => FOR_GOOD,
         _ => &[],
     }
@@ -184,7 +210,21 @@ fn notification(report: &Value) -> Option<Said> {
     Some(Said {
         state,
         reason: one_line(message),
+        background: 0,
     })
+}
+
+/// Why a turn failed: the program's own message, or else the kind of the error.
+fn failure(report: &Value) -> Option<&str> {
+    [
+        "last_assistant_message",
+        "message",
+        "error_details",
+        "error",
+    ]
+    .iter()
+    .filter_map(|field| report[*field].as_str())
+    .find(|text| !text.trim().is_empty())
 }
 
 /// Tools by which programs ask the person something.
@@ -202,10 +242,9 @@ fn question(report: &Value) -> Option<&str> {
     several.or(input["question"].as_str())
 }
 
-fn has_background_work(report: &Value) -> bool {
-    report["background_tasks"]
-        .as_array()
-        .is_some_and(|tasks| !tasks.is_empty())
+fn background_tasks(report: &Value) -> u32 {
+    let tasks = report["background_tasks"].as_array();
+    tasks.map_or(0, |tasks| u32::try_from(tasks.len()).unwrap_or(u32::MAX))
 }
 
 /// `Bash(touch x)`
@@ -267,12 +306,29 @@ mod tests {
         check(
             "Stop",
             json!({"background_tasks": [1]}),
-            Some((State::Busy, "background work goes on")),
+            Some((State::Idle, "finished its turn")),
         );
         check(
             "StopFailure",
             json!({"error": "500"}),
             Some((State::Error, "500")),
+        );
+        check(
+            "StopFailure",
+            json!({"error": "unknown", "last_assistant_message": "API Error: 400 bad"}),
+            Some((State::Error, "API Error: 400 bad")),
+        );
+        let limit = "You've hit your limit · resets 6:22am (UTC)";
+        check(
+            "StopFailure",
+            json!({"error": "rate_limit", "last_assistant_message": limit}),
+            Some((State::Limited, limit)),
+        );
+        let refused = "API Error: Request rejected (429) · Rate limited";
+        check(
+            "StopFailure",
+            json!({"error": "rate_limit", "last_assistant_message": refused}),
+            Some((State::Error, refused)),
         );
         let asks = json!({"notification_type": "permission_prompt", "message": "m"});
         check("Notification", asks, Some((State::Waiting, "m")));
@@ -322,6 +378,10 @@ mod tests {
         for state in [State::Waiting, State::Idle] {
             assert!(outlasts(state, 1000, Event::Notification, state));
         }
+        for failed in [State::Error, State::Limited] {
+            assert!(outlasts(failed, 1000, Event::Notification, State::Idle));
+            assert!(!outlasts(failed, 0, Event::Prompt, State::Busy));
+        }
         assert!(!outlasts(
             State::Busy,
             0,
@@ -340,6 +400,17 @@ mod tests {
             Event::Permission,
             State::Waiting
         ));
+    }
+
+    #[test]
+    fn background_tasks_are_counted_when_a_turn_is_over() {
+        let tasks = |report: Value| state_of(Event::Stop, &report).unwrap().background;
+        assert_eq!(tasks(json!({})), 0);
+        assert_eq!(tasks(json!({"background_tasks": []})), 0);
+        assert_eq!(
+            tasks(json!({"background_tasks": [{"id": "a"}, {"id": "b"}]})),
+            2
+        );
     }
 
     #[test]

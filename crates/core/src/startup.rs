@@ -39,6 +39,10 @@ pub mod tag {
     pub const PRIMED: &str = "@gt_primed";
     /// The program runs without ever asking for permission.
     pub const NEVER_ASKS: &str = "@gt_never_asks";
+    /// The program was started with a prompt that its hook has not reported yet.
+    pub const FIRST_PROMPT: &str = "@gt_first_prompt";
+    /// How many tasks the last turn left running in the background, by the program's hook.
+    pub const BACKGROUND_TASKS: &str = "@gt_background_tasks";
     /// The life that somebody is stopping just now.
     pub const LEAVING: &str = "@gt_leaving";
     /// What was last told of a screen: the life, the state, and when, in milliseconds.
@@ -113,6 +117,8 @@ pub struct Plan {
     pub tags: Vec<(&'static str, String)>,
     /// A first prompt that must be typed once the program is ready.
     pub typed_prompt: Option<String>,
+    /// The program gets its first prompt on the command line, and a hook reports it.
+    pub reports_first_prompt: bool,
     /// Until somebody has watched it come up, the tags say that it is starting. Of one that
     /// is not awaited they say from the beginning that it runs.
     pub is_awaited: bool,
@@ -176,11 +182,21 @@ pub fn plan(wish: &Wish<'_>) -> Plan {
         tag::NEVER_ASKS,
         if never_asks { "1" } else { "" }.to_owned(),
     ));
+    // Where every title tells whether the program works, none of this is needed.
+    let reports_first_prompt = wish.prompt.is_some()
+        && !typed
+        && !own_line
+        && !wish.hook_args.is_empty()
+        && !wish.preset.title_marks.always;
+    let first_prompt = if reports_first_prompt { "1" } else { "" };
+    tags.push((tag::FIRST_PROMPT, first_prompt.to_owned()));
+    tags.push((tag::BACKGROUND_TASKS, String::new()));
     Plan {
         argv: argv(wish),
         env,
         tags,
         typed_prompt,
+        reports_first_prompt,
         is_awaited,
         process_names,
         runs_preset: !own_line,

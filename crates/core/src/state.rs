@@ -7,8 +7,9 @@
 //! many.
 
 use crate::harness::{Preset, TitleMarks};
+use crate::limit::Limit;
 use crate::patterns::Patterns;
-use crate::screen::{self, Classification, Looked};
+use crate::screen::{self, Asking, Classification, Looked};
 use serde::Serialize;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -25,6 +26,8 @@ pub enum State {
     /// It asks something.
     Waiting,
     Error,
+    /// Its last turn ended at a usage limit.
+    Limited,
     /// Somebody has stopped it in the middle, to go on later.
     Paused,
     /// It says that its work is complete.
@@ -47,6 +50,7 @@ impl State {
             State::Busy => "busy",
             State::Waiting => "waiting",
             State::Error => "error",
+            State::Limited => "limited",
             State::Paused => "paused",
             State::Done => "done",
             State::Exited => "exited",
@@ -64,6 +68,7 @@ impl State {
             State::Busy,
             State::Waiting,
             State::Error,
+            State::Limited,
             State::Paused,
             State::Done,
             State::Exited,
@@ -133,6 +138,8 @@ pub struct Observed<'a> {
     pub tag_source: Option<Source>,
     pub tag_since: Option<i64>,
     pub tag_reason: Option<&'a str>,
+    /// The tag `@gt_background_tasks`.
+    pub tag_background: u32,
     /// When the pane printed something last.
     pub printed_at: Option<i64>,
     /// When somebody typed something last, by hand or through `gt`.
@@ -148,6 +155,39 @@ pub struct Report {
     pub source: Source,
     pub since: Option<i64>,
     pub reason: Option<String>,
+    /// How many tasks run on in the background of an agent whose turn is over.
+    pub background: u32,
+    /// The usage limit, of one that is [`State::Limited`].
+    pub limit: Option<Limit>,
+}
+
+impl Report {
+    /// A report of which nothing but the state is known.
+    pub fn new(state: State, source: Source) -> Self {
+        Report {
+            state,
+            source,
+            since: None,
+            reason: None,
+            background: 0,
+            limit: None,
+        }
+    }
+
+    /// The state for people: `idle (1 background task)`.
+    pub fn label(&self) -> String {
+        label(self.state, self.background)
+    }
+}
+
+/// A state for people, with the tasks that run on in the background.
+pub fn label(state: State, background: u32) -> String {
+    let word = state.word();
+    match background {
+        0 => word.to_owned(),
+        1 => format!("{word} (1 background task)"),
+        count => format!("{word} ({count} background tasks)"),
+    }
 }
 
 /// Why one is idle whose turn was cut short.
@@ -156,6 +196,8 @@ pub const INTERRUPTED: &str = "its turn was interrupted";
 pub const FINISHED: &str = "finished its turn";
 /// Why one works that has only just begun, by its hook.
 pub(crate) const TOOK_A_PROMPT: &str = "took a prompt";
+/// Why one works that was started with a prompt, until its hook reports that prompt.
+pub(crate) const FIRST_PROMPT: &str = "takes its first prompt";
 
 /// Decides what the witnesses add up to.
 pub fn judge(seen: &Observed<'_>, preset: Option<&Preset>, patterns: &Patterns) -> Report {
@@ -169,26 +211,96 @@ pub fn judge(seen: &Observed<'_>, preset: Option<&Preset>, patterns: &Patterns) 
     let shown = screen::witness(looked, seen.title, preset, patterns);
     if ends_untold(&report, seen, &shown) {
         return Report {
-            state: State::Idle,
-            source: Source::Screen,
             since: shown_since(State::Idle, seen),
             reason: Some(INTERRUPTED.to_owned()),
+            ..Report::new(State::Idle, Source::Screen)
         };
     }
     let adds = match report.state {
-        State::Waiting => return with_question(report, shown),
-        State::Busy => false,
-        State::Idle => adds_to_idle(report.source, &shown),
+        State::Waiting if shown.state != State::Limited => return with_question(report, shown),
+        State::Waiting => shown.dialog.is_some(),
+        State::Busy if shown.state == State::Busy => return with_retry(report, shown),
+        State::Error if shown.state == State::Error => return with_reason(report, shown),
+        State::Limited if shown.state == State::Limited => return with_limit(report, shown),
+        State::Busy => adds_to_busy(&shown),
+        // A program that goes on by itself after a limit tells it by no hook.
+        State::Limited => shown.state == State::Busy && seen.printed_at > seen.tag_since,
+        State::Error => false,
+        State::Idle => adds_to_idle(report.source, &shown, preset),
         _ => !matches!(shown.state, State::Starting | State::Running),
     };
     if !adds || shown.state == report.state {
         return report;
     }
+    from_screen(shown, seen)
+}
+
+fn from_screen(shown: Classification, seen: &Observed<'_>) -> Report {
+    // One that waits for a limit in the middle of its turn draws all the time.
+    let since = match shown.rule == screen::RETRYING_RULE {
+        true => shown_since(State::Busy, seen),
+        false => shown_since(shown.state, seen),
+    };
     Report {
-        state: shown.state,
-        source: Source::Screen,
-        since: shown_since(shown.state, seen),
+        since,
         reason: Some(shown.reason),
+        background: shown.background,
+        limit: shown.limit,
+        ..Report::new(shown.state, Source::Screen)
+    }
+}
+
+/// Whether the screen of an agent of which a hook or a title says that it works may say
+/// otherwise: at a limit some programs wait, or ask, in the middle of their turn, and no hook
+/// tells.
+fn adds_to_busy(shown: &Classification) -> bool {
+    let asks = shown.dialog.as_ref().is_some_and(Asking::stops_a_turn);
+    asks || shown.state == State::Limited && shown.rule == screen::RETRYING_RULE
+}
+
+/// A request that is sent again shows in the line of a busy program alone.
+fn with_retry(report: Report, shown: Classification) -> Report {
+    match shown.rule == screen::RETRYING_RULE {
+        true => Report {
+            reason: Some(shown.reason),
+            ..report
+        },
+        false => report,
+    }
+}
+
+/// A hook may give an error as a bare code; the screen has the message.
+fn with_reason(report: Report, shown: Classification) -> Report {
+    match report.reason.as_deref().is_none_or(is_bare_code) {
+        true => Report {
+            reason: Some(shown.reason),
+            ..report
+        },
+        false => report,
+    }
+}
+
+fn is_bare_code(reason: &str) -> bool {
+    !reason.contains(char::is_whitespace)
+}
+
+/// Whether the program goes on by itself after the limit shows on its screen alone.
+fn with_limit(report: Report, shown: Classification) -> Report {
+    let shown_limit = shown.limit.unwrap_or_default();
+    let told = report.limit.unwrap_or_default();
+    let limit = Limit {
+        reset: told.reset.clone().or(shown_limit.reset.clone()),
+        continues: shown_limit.continues,
+    };
+    let says_the_same = told.reset.is_none() || told.reset == shown_limit.reset;
+    let reason = match report.reason {
+        Some(reason) if !says_the_same => limit.describe(&reason),
+        _ => shown.reason,
+    };
+    Report {
+        reason: Some(reason),
+        limit: Some(limit),
+        ..report
     }
 }
 
@@ -208,25 +320,33 @@ pub(crate) fn shown_since(state: State, seen: &Observed<'_>) -> Option<i64> {
 /// of one that was stopped before it had begun nothing shows but its prompt.
 fn ends_untold(report: &Report, seen: &Observed<'_>, shown: &Classification) -> bool {
     let is_newer = seen.tag_since.is_some() && seen.printed_at >= seen.tag_since;
+    // Its prompt may have been drawn before anything was noted.
+    let is_newer = is_newer || report.reason.as_deref() == Some(FIRST_PROMPT);
     let is_said = shown.rule == screen::INTERRUPTED_RULE;
+    let has_only_begun = matches!(report.reason.as_deref(), Some(TOOK_A_PROMPT | FIRST_PROMPT));
+    let is_silent = seen
+        .screen
+        .is_some_and(|looked| is_silent(looked.silent_seconds));
     let is_over = match report.state {
         State::Waiting => is_said,
-        State::Busy => is_said || report.reason.as_deref() == Some(TOOK_A_PROMPT),
+        State::Busy => is_silent && (is_said || has_only_begun),
         _ => false,
     };
     report.source == Source::Hook && is_newer && is_over && shown.state == State::Idle
 }
 
 /// Whether the screen of an agent of which somebody says that it is idle may say otherwise.
-fn adds_to_idle(source: Source, shown: &Classification) -> bool {
+fn adds_to_idle(source: Source, shown: &Classification, preset: &Preset) -> bool {
     // What its last words mean only a pattern knows.
     let is_meant = shown.rule.starts_with("pattern.");
+    let has_failed = matches!(shown.state, State::Error | State::Limited);
     match source {
         // Since then nobody may have spoken.
         Source::Gt => !matches!(shown.state, State::Starting | State::Running),
         // That a turn is over shows in a title, and not that it failed. Some titles stay
         // while a dialog is open.
-        Source::Title => is_meant || matches!(shown.state, State::Waiting | State::Error),
+        Source::Title => is_meant || has_failed || shown.state == State::Waiting,
+        Source::Hook if preset.hooks.hides_failures => is_meant || has_failed,
         _ => is_meant,
     }
 }
@@ -234,6 +354,10 @@ fn adds_to_idle(source: Source, shown: &Classification) -> bool {
 /// One that works draws something again and again. One that has been silent for so long may
 /// have been interrupted.
 const SILENT_SECONDS: i64 = 3;
+
+fn is_silent(seconds: Option<i64>) -> bool {
+    seconds.is_some_and(|seconds| seconds >= SILENT_SECONDS)
+}
 
 /// Whether the screen could add something to what the other witnesses say, of an agent that
 /// has printed nothing for so long. Without a preset there is only a shell.
@@ -243,15 +367,26 @@ pub fn wants_screen(
     patterns: &Patterns,
     silent_seconds: Option<i64>,
 ) -> bool {
-    let is_silent = silent_seconds.is_some_and(|seconds| seconds >= SILENT_SECONDS);
     let is_described = preset.is_some_and(|preset| preset.screen.input.is_some());
+    let shows_delays = preset.is_some_and(Preset::shows_delays);
+    let hides_failures = preset.is_some_and(|preset| preset.hooks.hides_failures);
+    let reason = report.reason.as_deref();
     preset.is_some()
         && match report.state {
             // What is asked, and whether it still is.
             State::Running | State::Waiting => true,
-            State::Busy => report.source == Source::Hook && is_described && is_silent,
+            // Whether it was interrupted, waits for a limit, or sends a request again.
+            State::Busy => {
+                let may_be_over = report.source == Source::Hook && is_silent(silent_seconds);
+                is_described && (may_be_over || shows_delays)
+            }
+            // Whether it goes on by itself.
+            State::Limited => is_described,
+            State::Error => is_described && reason.is_none_or(is_bare_code),
             State::Idle => {
-                matches!(report.source, Source::Gt | Source::Title) || patterns.has_own()
+                matches!(report.source, Source::Gt | Source::Title)
+                    || patterns.has_own()
+                    || hides_failures && report.source == Source::Hook
             }
             _ => false,
         }
@@ -282,10 +417,15 @@ fn without_screen(seen: &Observed<'_>, preset: Option<&Preset>) -> Report {
         return death(seen);
     }
     let tagged = |state, source| Report {
-        state,
-        source,
         since: seen.tag_since,
         reason: seen.tag_reason.map(str::to_owned),
+        background: match state {
+            State::Idle | State::Done | State::Error | State::Limited => seen.tag_background,
+            _ => 0,
+        },
+        limit: (state == State::Limited)
+            .then(|| Limit::from_text(seen.tag_reason.unwrap_or_default())),
+        ..Report::new(state, source)
     };
     if let Some(state @ (State::Initializing | State::Starting)) = seen.tag {
         return tagged(state, Source::Start);
@@ -306,19 +446,17 @@ fn without_screen(seen: &Observed<'_>, preset: Option<&Preset>) -> Report {
             }
         }
         return Report {
-            state,
-            source: Source::Title,
             since: shown_since(state, seen),
             reason: Some(by_title_because(state, seen).to_owned()),
+            ..Report::new(state, Source::Title)
         };
     }
     let says_all = preset.is_some_and(|preset| preset.title_marks.always);
     match (seen.tag, seen.tag_source) {
         (Some(State::Busy | State::Waiting), _) if says_all => Report {
-            state: State::Idle,
-            source: Source::Title,
             since: shown_since(State::Idle, seen),
             reason: Some(by_title_because(State::Idle, seen).to_owned()),
+            ..Report::new(State::Idle, Source::Title)
         },
         (Some(state), Some(source @ (Source::Hook | Source::Gt))) => tagged(state, source),
         (tag, _) => tagged(tag.unwrap_or(State::Running), Source::Process),
@@ -337,7 +475,8 @@ fn by_title_because(state: State, seen: &Observed<'_>) -> &'static str {
 
 /// Whether a title says the same, as far as a title can.
 fn agrees(tag: State, title: State) -> bool {
-    tag == title || title == State::Idle && matches!(tag, State::Done | State::Error)
+    let is_over = matches!(tag, State::Done | State::Error | State::Limited);
+    tag == title || title == State::Idle && is_over
 }
 
 /// What is known of one agent over many looks: since when it is in its state, and what has
@@ -416,10 +555,9 @@ pub(crate) fn death(seen: &Observed<'_>) -> Report {
         (None, _) => (State::Crashed, "exit status unknown".to_owned()),
     };
     Report {
-        state,
-        source: Source::Process,
         since: seen.died_at,
         reason: Some(reason),
+        ..Report::new(state, Source::Process)
     }
 }
 
@@ -696,6 +834,8 @@ mod tests {
             source: Source::Screen,
             since,
             reason: Some(reason.to_owned()),
+            background: 0,
+            limit: None,
         };
         let mut take = |now, report| {
             let change = tracker.take(now, report);
@@ -766,6 +906,8 @@ mod tests {
                 source,
                 since: Some(since),
                 reason: None,
+                background: 0,
+                limit: None,
             };
             tracker.take(now, report);
             tracker.last().unwrap().since.unwrap()

@@ -22,6 +22,9 @@ fn told(found: &Classification, row: &Row) -> Row {
         input: input.map(|input| input.text.clone()),
         placeholder: input.is_some_and(|input| input.placeholder),
         pasted: input.is_some_and(|input| input.pasted),
+        reason: row.reason.as_ref().map(|_| found.reason.clone()),
+        background: found.background,
+        continues: found.limit.as_ref().is_some_and(|limit| limit.continues),
         ..row.clone()
     }
 }
@@ -168,7 +171,7 @@ fn a_failed_or_interrupted_agent_takes_messages() {
         let found = screen::classify(&screen.lines, &screen.row.title, &screen.preset);
         let takes = matches!(
             found.rule.as_str(),
-            "prompt" | "error" | "interrupted" | "background"
+            "prompt" | "error" | "interrupted" | "background" | "limited"
         );
         assert_eq!(found.is_at_prompt(), takes, "{}", screen.name);
         if takes {

@@ -160,11 +160,10 @@ fn claude_at_work() {
         "",
         "",
     );
-    busy(
-        "● Started.\n\n✻ Cooked for 1s · done 5:52 PM · 2 shells still running\n",
-        "",
-        "",
-    );
+    let shells = "● Started.\n\n✻ Cooked for 1s · done 5:52 PM · 2 shells still running\n";
+    let found = classify("claude", "✳ x", &claude(shells, "", ""));
+    assert_eq!((found.state.word(), found.background), ("idle", 2));
+    assert!(found.is_at_prompt());
 }
 
 #[test]
@@ -295,7 +294,7 @@ fn codex_at_its_prompt_and_at_work() {
             "half",
         ),
         "busy",
-        "spinner",
+        "retrying",
         "half",
     );
     check(
@@ -495,7 +494,7 @@ fn opencode_at_its_prompt_and_at_work() {
             "   ⬝⬝ overloaded [retrying in 4s attempt #2]   esc interrupt",
         ),
         "busy",
-        "footer",
+        "retrying",
         "x",
     );
     let talk = done.replace(

@@ -90,7 +90,17 @@ fn the_word_of_a_hook_stands_whatever_has_shown_before_it() {
         if titles.always || marks.iter().any(|marks| marks.iter().any(is_marked)) {
             continue;
         }
+        // Of a limit in the middle of a turn no hook tells.
+        let stops = ["retrying", "dialog.limit", "dialog.retry"];
+        let is_stopped = screen.row.state != "busy" && stops.contains(&screen.row.rule.as_str());
         for hook in [State::Idle, State::Busy, State::Waiting, State::Error] {
+            if is_stopped && matches!(hook, State::Busy | State::Waiting) {
+                continue;
+            }
+            let has_failed = matches!(screen.row.state.as_str(), "error" | "limited");
+            if screen.preset.hooks.hides_failures && has_failed && hook == State::Idle {
+                continue;
+            }
             let report = judged(&screen, Some(hook), &Patterns::default());
             assert_eq!(
                 (report.state, report.source, report.since),

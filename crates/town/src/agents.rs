@@ -197,12 +197,7 @@ fn stopped(town: &Town, identity: Identity) -> Result<AgentView> {
                 .to_string(),
         ),
         harness: None,
-        report: Report {
-            state: State::Stopped,
-            source: Source::Process,
-            since: None,
-            reason: None,
-        },
+        report: Report::new(State::Stopped, Source::Process),
         health: Health::SessionDead,
         session: None,
         pid: None,

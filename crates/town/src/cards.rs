@@ -14,6 +14,7 @@ pub use detail::{events_of, lives_of};
 
 use crate::containers::{self, Container};
 use crate::harnesses::Presets;
+use crate::limits;
 use crate::monitor::{Files, Seen};
 use crate::task::BaseAt;
 use crate::work::{Overview, Work};
@@ -180,6 +181,9 @@ impl Gatherer {
             state: report.state,
             source: report.source,
             since: report.since,
+            background: report.background,
+            resets_at: limits::resets_at(&report),
+            continues: report.limit.as_ref().is_some_and(|limit| limit.continues),
             reason: report.reason,
             attached: container.is_attached(),
             only_shell: container.life().is_none(),

@@ -38,6 +38,7 @@ pub mod hook_log;
 pub mod hooks;
 pub mod inject;
 pub mod keepalive;
+pub mod limits;
 mod lines;
 pub mod lock;
 pub mod look;

@@ -244,6 +244,8 @@ mod tests {
                 }),
                 before: Some(State::Waiting),
                 now: Report {
+                    background: 0,
+                    limit: None,
                     state: State::Waiting,
                     source: Source::Screen,
                     since: None,

@@ -40,7 +40,11 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
     }
     if let Some(said) = &said {
         let now = jiff::Timestamp::now().as_second();
-        let tags = state_tags(&target, said.state, Source::Hook, now, &said.reason);
+        let tags = said_tags(&target, event, said, now);
+        let tags = match begins_with_prompt(event, report) {
+            true => vec![with_first_prompt(&target, event, now, tags)],
+            false => tags,
+        };
         // tmux itself asks, so that nobody can note a pause between a look and this.
         batch = match outlasting(signal::outlasted(event, said.state), now) {
             Some(stays) => batch.then(unless(&target, &stays, tags)),
@@ -234,10 +238,8 @@ impl<'a> Swapped<'a> {
 
 fn report(said: &Said) -> Report {
     Report {
-        state: said.state,
-        source: Source::Hook,
-        since: None,
         reason: Some(said.reason.clone()),
+        ..Report::new(said.state, Source::Hook)
     }
 }
 
@@ -270,6 +272,7 @@ pub fn mark_done(town: &Town, identity: &Identity, reason: &str) -> Result<()> {
     let said = Said {
         state: State::Done,
         reason: reason.to_owned(),
+        background: 0,
     };
     // That it is done is written down by whoever has handed it in.
     Swapped::read(&answer).0.tell_people(town, &said);
@@ -302,10 +305,8 @@ pub(crate) fn note_interrupt(town: &Town, container: &Container) {
     // What could not be noted is seen again.
     if noted.is_ok_and(|answer| !answer.trim().is_empty()) {
         let report = Report {
-            state: idle,
-            source: Source::Screen,
-            since: None,
             reason: Some(why.to_owned()),
+            ..Report::new(idle, Source::Screen)
         };
         let event = event::begun(notify::Event::Done, &identity.address(), &report);
         let event = event.map(|event| event.with("session_id", pane.tag_session.clone()));
@@ -361,6 +362,48 @@ fn apply(town: &Town, batch: Batch) -> Result<String> {
     let done = town.server().run(batch);
     monitor::tell(town);
     done.map_err(|error| tmux_problem("cannot tag the container", error))
+}
+
+/// The tags of what a hook has said.
+fn said_tags(target: &SessionName, event: Event, said: &Said, now: i64) -> Vec<Command> {
+    let mut tags = state_tags(target, said.state, Source::Hook, now, &said.reason);
+    // What runs in the background is known when a turn ends, and until the next one begins.
+    let tells_of_tasks = signal::ends_a_turn(event) && event != Event::Interrupt;
+    if tells_of_tasks || event == Event::Prompt {
+        let count = Some(said.background).filter(|count| *count > 0);
+        let count = count.map(|count| count.to_string()).unwrap_or_default();
+        let set = Command::new("set-option").target(target.clone());
+        tags.push(set.args([tag::BACKGROUND_TASKS, &count]));
+    }
+    if event == Event::Prompt {
+        let unset = Command::new("set-option").arg("-u");
+        tags.push(unset.target(target.clone()).arg(tag::FIRST_PROMPT));
+    }
+    tags
+}
+
+/// Whether a session begins whose program may have been started with a prompt.
+fn begins_with_prompt(event: Event, report: &Value) -> bool {
+    let is_first = !matches!(report["source"].as_str(), Some("clear" | "compact"));
+    event == Event::SessionStart && is_first
+}
+
+/// The tags of a session that begins: it works from the beginning where its program was
+/// started with a prompt, and is idle otherwise.
+fn with_first_prompt(target: &SessionName, event: Event, now: i64, idle: Vec<Command>) -> Command {
+    let busy = said_tags(target, event, &signal::first_prompt(), now);
+    let lines = |commands: Vec<Command>| {
+        let lines: Vec<String> = commands.into_iter().map(|it| it.to_line()).collect();
+        lines.join(" ; ")
+    };
+    Command::new("if-shell")
+        .arg("-F")
+        .target(target.clone())
+        .args([
+            &format!("#{{{}}}", tag::FIRST_PROMPT),
+            &lines(busy),
+            &lines(idle),
+        ])
 }
 
 fn state_tags(

@@ -39,9 +39,9 @@ use container::Made;
 use gt_core::problem::Kind;
 use gt_core::record::{Outcome, Record};
 use gt_core::session::SessionId;
-use gt_core::startup::tag;
-use gt_core::state::State;
-use gt_core::{Identity, Problem};
+use gt_core::startup::{Plan, tag};
+use gt_core::state::{Source, State};
+use gt_core::{Identity, Problem, signal};
 use gt_tmux::{Batch, Command, PaneId};
 use lineage::Parent;
 use place::{Existing, Place, Previous};
@@ -185,9 +185,10 @@ fn begin(
                 warnings.extend(replay.show(town, &made, is_new)?);
             }
             let state = await_ready::bring_up(town, &prepared, &plan, &made, &mut warnings)?;
-            if plan.is_awaited {
-                finish(town, &prepared, &made)?;
-            }
+            let state = match plan.is_awaited {
+                true => finish(town, &prepared, &plan, &made, state)?,
+                false => state,
+            };
             Ok((made, state))
         });
     if let Some(lost) = previous.filter(|_| is_recorded && !is_settled) {
@@ -403,9 +404,23 @@ pub(crate) fn hold(town: &Town, identity: &Identity) -> Result<FileLock> {
     })
 }
 
-/// The last step for one that was watched: the tags say that it runs.
-fn finish(town: &Town, prepared: &Prepared<'_>, made: &Made) -> Result<()> {
+/// The last step for one that was watched: the tags say that it runs. Returns its state: what
+/// the agent's own hooks have said meanwhile, or else what was seen.
+fn finish(
+    town: &Town,
+    prepared: &Prepared<'_>,
+    plan: &Plan,
+    made: &Made,
+    seen: State,
+) -> Result<State> {
     let name = &prepared.container;
+    // A prompt shows for a moment before the program takes what it was started with.
+    let takes_prompt = plan.reports_first_prompt && matches!(seen, State::Idle | State::Busy);
+    let first = signal::first_prompt();
+    let (state, source, reason) = match takes_prompt {
+        true => (first.state, Source::Hook, first.reason.as_str()),
+        false => (State::Running, Source::Process, ""),
+    };
     // A hook of the agent's may have spoken already: its word stays.
     let unless_hook = |option: &str, value: &str| {
         let format = format!("#{{?#{{==:#{{@gt_state_source}},start}},{value},#{{{option}}}}}");
@@ -416,10 +431,11 @@ fn finish(town: &Town, prepared: &Prepared<'_>, made: &Made) -> Result<()> {
     };
     let now = jiff::Timestamp::now().as_second().to_string();
     let mut batch = Batch::from(vec![
-        unless_hook(tag::STATE, State::Running.word()),
+        unless_hook(tag::STATE, state.word()),
         unless_hook(tag::STATE_SINCE, &now),
+        unless_hook(tag::STATE_REASON, reason),
         // Last, because the others ask for it.
-        unless_hook(tag::STATE_SOURCE, "process"),
+        unless_hook(tag::STATE_SOURCE, source.word()),
     ]);
     if !prepared.role.start.remain_on_exit {
         batch.push(
@@ -436,17 +452,20 @@ fn finish(town: &Town, prepared: &Prepared<'_>, made: &Made) -> Result<()> {
         Command::new("display-message")
             .arg("-p")
             .target(made.pane)
-            .arg("#{pane_dead}"),
+            .arg("#{pane_dead} #{@gt_state_source} #{@gt_state}"),
     );
-    let dead = town
+    let answer = town
         .server()
         .run(batch)
         .map_err(|error| tmux_problem(&format!("the container {name} was lost again"), error))?;
     monitor::tell(town);
-    if prepared.role.start.verify_survived && dead.trim() == "1" {
+    let mut words = answer.split_whitespace();
+    let (dead, source, tagged) = (words.next(), words.next(), words.next());
+    if prepared.role.start.verify_survived && dead == Some("1") {
         return Err(await_ready::death(town, prepared, made));
     }
-    Ok(())
+    let told = tagged.filter(|_| source == Some(Source::Hook.word()));
+    Ok(told.and_then(State::from_word).unwrap_or(seen))
 }
 
 /// Takes back a container that did not come up. Best effort: the problem that

@@ -9,7 +9,7 @@ use crate::{Moment, age};
 use gt_core::card::{
     Asks, BackgroundState, BackgroundTask, Branch, Card, Parts, Server, ServerState,
 };
-use gt_core::state::State;
+use gt_core::state::{self, State};
 use gt_core::usage::Usage;
 use gt_core::work::WorkId;
 use ratatui::layout::Rect;
@@ -251,7 +251,13 @@ fn standing(card: &Card, canvas: &mut Canvas<'_>) -> Vec<Span<'static>> {
 
 fn word(card: &Card) -> (String, Tone) {
     match card.state() {
-        Some(state) => (state.word().to_owned(), theme::tone(Some(state))),
+        Some(state) => {
+            let background = card
+                .session
+                .as_ref()
+                .map_or(0, |session| session.background);
+            (state::label(state, background), theme::tone(Some(state)))
+        }
         None => (card.status.word().replace('_', " "), Tone::Dim),
     }
 }

@@ -14,6 +14,7 @@ const ASKS_SOMETHING: &str = "asks something";
 pub fn begun(told: notify::Event, agent: &str, now: &Report) -> Option<Event> {
     let kind = match (told, now.state) {
         (notify::Event::Waiting, State::Waiting) => "question",
+        (notify::Event::Waiting, State::Limited) => "usage_limit",
         (notify::Event::Waiting, _) => "turn_failed",
         (notify::Event::Done, State::Idle | State::Done) => "turn_end",
         _ => return None,
@@ -60,6 +61,8 @@ mod tests {
                 source,
                 since: None,
                 reason: Some(reason.to_owned()),
+                background: 0,
+                limit: None,
             };
             let event = begun(told, "mayor", &report);
             let words =

@@ -49,6 +49,7 @@ pub const KINDS: &[Kind] = &[
     row("answer", Both, 3, Steady, "{actor} answered {target}: option {option}[ in the window {window}]"),
     row("turn_end", Both, 3, Steady, "{actor} ended its turn[: {reason}]"),
     row("turn_failed", Both, 3, Steady, "{actor} failed in its turn[: {reason}]"),
+    row("usage_limit", Both, 3, Steady, "{actor} reached a usage limit[: {reason}]"),
     row("nudge", Both, 3, Steady, "{actor} sent {target} a message[, which waits: {reason}]"),
     row("handoff", Both, 7, Steady, "{actor} handed off[ for {target}][: {subject}]"),
     row("hook", Both, 14, Slow, "{actor} hooked {bead}[ for {target}]"),

@@ -33,6 +33,8 @@ pub const UNKNOWN: &str = "unknown";
 pub(super) struct Found<'p> {
     pub(super) asking: Asking,
     pub(super) mark: Option<&'p str>,
+    /// The first line that belongs to it.
+    pub(super) top: usize,
 }
 
 /// How many written lines may stand beneath the choices.
@@ -52,7 +54,12 @@ pub(super) fn find<'p>(lines: &[Line], preset: &'p Preset) -> Option<Found<'p>> 
         beneath.iter().filter(is_written).count() <= BENEATH
     });
     let anchor = rows.as_ref().map_or(lines.len(), |rows| rows.lines.start);
-    let top = top(lines, anchor, is_message);
+    let is_said = |at: usize| {
+        let marks = [&screen.error, &screen.limited, &screen.interrupted];
+        let bears = |marks: &&Vec<String>| mark::best(&lines[at].text, marks).is_some();
+        is_message(at) || marks.iter().any(bears)
+    };
+    let top = top(lines, anchor, is_said);
     let shown = &lines[top..];
     let known = preset
         .dialogs
@@ -93,6 +100,7 @@ pub(super) fn find<'p>(lines: &[Line], preset: &'p Preset) -> Option<Found<'p>> 
             numbers: rows.numbers,
         },
         mark: waits,
+        top,
     })
 }
 
@@ -157,6 +165,20 @@ fn top(lines: &[Line], anchor: usize, is_message: impl Fn(usize) -> bool) -> usi
 }
 
 impl Asking {
+    /// Whether it asks what to do at a usage limit.
+    pub(super) fn is_about_a_limit(&self) -> bool {
+        self.kind == harness::LIMIT
+    }
+
+    /// Whether it opens in the middle of a turn without a hook that tells of it.
+    pub(crate) fn stops_a_turn(&self) -> bool {
+        self.is_about_a_limit() || self.kind == harness::RETRY
+    }
+
+    pub(super) fn first_line(&self) -> &str {
+        self.text.lines().next().unwrap_or_default()
+    }
+
     /// What it asks, in one line.
     pub(super) fn summary(&self) -> String {
         const LONGEST: usize = 200;

@@ -3,6 +3,7 @@
 use super::line::Line;
 use super::mark;
 use crate::harness::{Screen, Spinner};
+use crate::limit::{Reset, Retry};
 
 /// How the conversation above the input line ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,11 +15,25 @@ pub(super) enum Ending<'p> {
     Interrupted {
         mark: &'p str,
     },
-    /// Over, while something that it started goes on.
-    Background {
+    /// At a usage limit.
+    Limited {
         mark: &'p str,
         text: String,
     },
+    /// Over, while something that it started goes on.
+    Background {
+        mark: &'p str,
+        count: u32,
+    },
+}
+
+/// The line that says what a busy program does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct BusyLine<'p> {
+    pub(super) mark: &'p str,
+    pub(super) says: String,
+    /// The lines that hang below it.
+    pub(super) below: String,
 }
 
 /// How far a sign may be from the left edge to be the program's own.
@@ -26,10 +41,16 @@ const EDGE: usize = 1;
 
 /// The line that says what the program does right now. Between it and the input
 /// line stand only things that hang below it, such as tips and queued messages.
-pub(super) fn busy<'p>(above: &[Line], screen: &'p Screen) -> Option<(&'p str, String)> {
-    for line in above.iter().rev().filter(|line| !line.is_blank()) {
-        if let Some(found) = spins(line, &screen.spinner) {
-            return Some(found);
+pub(super) fn busy<'p>(above: &[Line], screen: &'p Screen) -> Option<BusyLine<'p>> {
+    for (at, line) in above.iter().enumerate().rev() {
+        if line.is_blank() {
+            continue;
+        }
+        if let Some((mark, says)) = spins(line, &screen.spinner) {
+            let below = above[at + 1..].iter().take_while(|line| !line.is_blank());
+            let below: Vec<&str> = below.map(Line::bare).collect();
+            let below = below.join(" ");
+            return Some(BusyLine { mark, says, below });
         }
         let is_message = mark::best(&line.text, &screen.messages).is_some();
         if is_message || line.indent() <= EDGE {
@@ -37,6 +58,18 @@ pub(super) fn busy<'p>(above: &[Line], screen: &'p Screen) -> Option<(&'p str, S
         }
     }
     None
+}
+
+/// The line beneath the input line that says that a request failed and is sent again.
+pub(super) fn retrying<'p>(beneath: &[Line], screen: &'p Screen) -> Option<(&'p str, Retry)> {
+    let bears = |line: &Line| mark::best(&line.text, &screen.retrying);
+    let (at, mark) = beneath
+        .iter()
+        .enumerate()
+        .find_map(|(at, line)| Some((at, bears(line)?)))?;
+    let below: Vec<&str> = beneath[at + 1..].iter().map(Line::bare).collect();
+    let retry = Retry::parse(beneath[at].bare(), &below.join(" "))?;
+    Some((mark, retry))
 }
 
 fn spins<'p>(line: &Line, spinner: &'p Spinner) -> Option<(&'p str, String)> {
@@ -64,7 +97,7 @@ pub(super) fn ending<'p>(above: &[Line], screen: &'p Screen) -> Option<Ending<'p
         {
             background = Some(Ending::Background {
                 mark,
-                text: text.trim().to_owned(),
+                count: count_of_tasks(text),
             });
             continue;
         }
@@ -72,11 +105,16 @@ pub(super) fn ending<'p>(above: &[Line], screen: &'p Screen) -> Option<Ending<'p
         let failed = longest(&screen.error);
         let interrupted = longest(&screen.interrupted);
         let above_it = longest(&screen.error_above);
-        let top = [message, failed, interrupted, above_it].map(length);
+        let limited = longest(&screen.limited);
+        let top = [message, failed, interrupted, above_it, limited].map(length);
         let Some(most) = top.iter().copied().max().filter(|most| *most > 0) else {
             continue;
         };
         let has_most = |mark: Option<&'p str>| mark.filter(|_| length(mark) == most);
+        if let Some(mark) = has_most(limited) {
+            let text = limit_text(above, at, screen);
+            return text.map(|text| Ending::Limited { mark, text });
+        }
         if let Some(mark) = has_most(failed) {
             let text = paragraph(&above[at..], screen);
             return Some(Ending::Failed { mark, text });
@@ -94,6 +132,41 @@ pub(super) fn ending<'p>(above: &[Line], screen: &'p Screen) -> Option<Ending<'p
     background
 }
 
+/// The message that says when a limit ends, in lines that all tell of one. Without such a
+/// message an agent may only talk about limits.
+fn limit_text(lines: &[Line], lowest: usize, screen: &Screen) -> Option<String> {
+    for (at, line) in lines.iter().enumerate().take(lowest + 1).rev() {
+        let of_limit = mark::best(&line.text, &screen.limited);
+        let is_message = mark::best(&line.text, &screen.messages).is_some();
+        let text = of_limit.map(|_| {
+            // A hint that has nothing to do with the time may hang below it.
+            let first = paragraph(&lines[at..=at], screen);
+            match Reset::parse(&first) {
+                Some(_) => first,
+                None => paragraph(&lines[at..], screen),
+            }
+        });
+        // Only the program's own lines are not set off as a message.
+        if let Some(text) = text.filter(|text| !is_message || Reset::parse(text).is_some()) {
+            return Some(text);
+        }
+        if of_limit.is_none() && is_message {
+            return None;
+        }
+    }
+    None
+}
+
+/// The numbers before what is still running: `Worked for 1s · 2 shells still running`.
+fn count_of_tasks(text: &str) -> u32 {
+    let last = text.rsplit('·').next().unwrap_or_default();
+    let numbers = last.split(|c: char| !c.is_ascii_digit());
+    let count = numbers
+        .filter_map(|digits| digits.parse::<u32>().ok())
+        .sum();
+    u32::max(count, 1)
+}
+
 /// A line together with those it was wrapped to.
 fn paragraph(lines: &[Line], screen: &Screen) -> String {
     const MOST: usize = 4;
@@ -108,7 +181,9 @@ fn paragraph(lines: &[Line], screen: &Screen) -> String {
     let text = words.join(" ");
     // The sign before it belongs to the program.
     match text.split_once(' ') {
-        Some((sign, rest)) if sign.chars().all(|c| !c.is_alphanumeric()) => rest.to_owned(),
+        Some((sign, rest)) if sign.chars().all(|c| !c.is_alphanumeric()) => {
+            rest.trim_start().to_owned()
+        }
         _ => text,
     }
 }

@@ -22,6 +22,13 @@ pub(crate) struct Row {
     pub(crate) placeholder: bool,
     #[serde(default)]
     pub(crate) pasted: bool,
+    /// Absent where the words do not matter.
+    pub(crate) reason: Option<String>,
+    #[serde(default)]
+    pub(crate) background: u32,
+    /// It goes on by itself after a usage limit.
+    #[serde(default)]
+    pub(crate) continues: bool,
 }
 
 pub(crate) struct Screen {

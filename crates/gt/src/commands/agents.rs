@@ -9,7 +9,7 @@ use gt_core::state::State;
 use gt_core::work::WorkId;
 use gt_town::agents::{self as engine, AgentView, Wanted};
 use gt_town::work::Work;
-use gt_town::{Town, containers, pidfile, signal};
+use gt_town::{Town, containers, limits, pidfile, signal};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::process::ExitCode;
@@ -157,10 +157,10 @@ fn remarks(agent: &AgentView) -> String {
 }
 
 pub(crate) fn state_cell(agent: &AgentView) -> Cell {
-    let word = agent.report.state.word();
+    let word = agent.report.label();
     match agent.report.state {
         State::Busy => Cell::painted(word, Paint::green),
-        State::Waiting | State::Initializing | State::Starting => {
+        State::Waiting | State::Limited | State::Initializing | State::Starting => {
             Cell::painted(word, Paint::yellow)
         }
         State::Error | State::Crashed => Cell::painted(word, Paint::red),
@@ -174,7 +174,10 @@ fn health_cell(health: Health) -> Cell {
     match health {
         Health::Healthy => health.words().into(),
         Health::SessionDead => Cell::painted("-", Paint::dim),
-        Health::AgentDead | Health::AgentHung => Cell::painted(health.words(), Paint::red),
+        Health::Limited => Cell::painted(health.words(), Paint::yellow),
+        Health::AgentDead | Health::AgentHung | Health::TurnFailed => {
+            Cell::painted(health.words(), Paint::red)
+        }
     }
 }
 
@@ -215,6 +218,9 @@ pub(crate) fn document(agent: &AgentView) -> Value {
         "state_since": agent.report.since.and_then(output::time),
         "state_source": agent.report.source,
         "state_reason": agent.report.reason,
+        "background": Some(agent.report.background).filter(|count| *count > 0),
+        "resets_at": limits::resets_at(&agent.report).and_then(output::time),
+        "continues": agent.report.limit.as_ref().map(|limit| limit.continues),
         "health": agent.health,
         "session": agent.session,
         "pid": agent.pid,

@@ -116,7 +116,7 @@ fn own_entries(town: &Town) -> Result<Vec<Entry>, Problem> {
     Ok(agents
         .iter()
         .map(|agent| Entry {
-            label: format!("{}  {}", agent.identity, agent.report.state.word()),
+            label: format!("{}  {}", agent.identity, agent.report.label()),
             action: go_to(&agent.container, &socket, here),
         })
         .collect())

@@ -21,6 +21,8 @@ pub(crate) struct StatusLineArgs {
 /// What is shown, in this order, and the sign for it.
 const SHOWN: &[(State, &str)] = &[
     (State::Waiting, "✋"),
+    (State::Error, "!"),
+    (State::Limited, "◷"),
     (State::Busy, "◑"),
     (State::Idle, "✳"),
     (State::Paused, "⏸"),

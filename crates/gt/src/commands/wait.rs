@@ -25,9 +25,14 @@ pub(crate) struct WaitArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Until {
+    /// At its prompt, however its last turn ended
     Idle,
     Waiting,
     Busy,
+    /// At its prompt after a turn that failed
+    Error,
+    /// At a usage limit
+    Limited,
     Dead,
 }
 
@@ -57,15 +62,19 @@ pub(crate) fn run(args: WaitArgs, context: &Context) -> Answer {
     let preset = nudge::preset_of(&town, &container)?;
     let mut typist = Typist::new(&town, &container, &preset);
     loop {
-        let state = typist.observe().ok().and_then(|seen| seen.state);
+        let seen = typist.observe().ok();
+        let state = seen.as_ref().and_then(|seen| seen.state);
+        let ended = seen.as_ref().and_then(|seen| seen.ended);
         let wanted = match args.until {
             Until::Idle => state == Some(State::Idle),
+            Until::Error => ended == Some(State::Error),
+            Until::Limited => [state, ended].contains(&Some(State::Limited)),
             Until::Waiting => state == Some(State::Waiting),
             Until::Busy => state == Some(State::Busy),
             Until::Dead => false,
         };
         if wanted {
-            return done(state.map_or("", State::word), began, context);
+            return done(ended.or(state).map_or("", State::word), began, context);
         }
         if typist.has_ended() {
             return match args.until {

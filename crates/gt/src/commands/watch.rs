@@ -80,6 +80,9 @@ fn line(moved: &Moved, json: bool) -> String {
             "source": now.source,
             "since": now.since.and_then(output::time),
             "reason": now.reason,
+            "background": Some(now.background).filter(|count| *count > 0),
+            "resets_at": gt_town::limits::resets_at(now).and_then(output::time),
+            "continues": now.limit.as_ref().map(|limit| limit.continues),
         }));
         return format!("{document}\n");
     }
@@ -94,7 +97,7 @@ fn line(moved: &Moved, json: bool) -> String {
         "{at}  {}{}  {before} → {} ({source}{})",
         moved.agent,
         window.unwrap_or_default(),
-        now.state.word(),
+        now.label(),
         reason.unwrap_or_default()
     );
     output::clean(&text) + "\n"

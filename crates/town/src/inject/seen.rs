@@ -15,6 +15,8 @@ pub struct Seen {
     /// The process in the pane is another one, or none any more.
     pub is_over: bool,
     pub state: Option<State>,
+    /// How the last turn ended, of one that stands at its prompt: idle, error or limited.
+    pub ended: Option<State>,
     /// Somebody has stopped it, to go on later.
     pub paused: bool,
     /// A question is open, or is about to open.
@@ -149,11 +151,13 @@ impl Seen {
             State::Starting | State::Running => None,
             state => Some(state),
         };
+        let ended = Some(seen.state).filter(|_| state == Some(State::Idle));
         let mut picture = DefaultHasher::new();
         (shown, facts).hash(&mut picture);
         Seen {
             is_over: process != format!("0 {pid}"),
             state,
+            ended,
             paused: paused == "1",
             // A question that is about to open counts as one that is open.
             dialog: seen.dialog.is_some()

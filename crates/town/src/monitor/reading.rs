@@ -186,7 +186,9 @@ impl Reading {
         let resolvers = self.seen.iter().filter_map(|seen| seen.resolver.as_ref());
         let resolvers = resolvers.map(|it| (it.pane, &it.report));
         let is_at_work = |report: &Report| {
-            report.state == State::Busy && matches!(report.source, Source::Screen | Source::Hook)
+            // Whether it goes on by itself after a limit shows a moment after its hook has spoken.
+            matches!(report.state, State::Busy | State::Limited)
+                && matches!(report.source, Source::Screen | Source::Hook)
         };
         agents
             .chain(resolvers)
@@ -268,7 +270,7 @@ fn news(
         return None;
     }
     let change = track(tracker, report, now).filter(beside::is_news)?;
-    let has_failed = matches!(report.state, State::Error | State::Crashed);
+    let has_failed = matches!(report.state, State::Error | State::Limited | State::Crashed);
     if has_failed && !task::is_merging(Path::new(&row.start_path)) {
         return None;
     }

@@ -526,10 +526,9 @@ fn moves(before: &[Seen], now: &[Seen]) -> Vec<Moved> {
                 window: None,
                 before: Some(was.report.state),
                 now: Report {
-                    state: State::Stopped,
-                    source: Source::Process,
                     since: Some(jiff::Timestamp::now().as_second()),
                     reason: Some("its container is gone".to_owned()),
+                    ..Report::new(State::Stopped, Source::Process)
                 },
             });
         }

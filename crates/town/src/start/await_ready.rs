@@ -153,9 +153,9 @@ fn await_prompt(
             match screen::read(&lines, preset).map(|(state, _)| state) {
                 Some(State::Busy) => return Ok(State::Busy),
                 // One that nobody has an answer for: left to a person.
-                Some(State::Waiting) => {
+                Some(state @ (State::Waiting | State::Limited)) => {
                     warnings.push(question(prepared, &lines));
-                    return Ok(State::Waiting);
+                    return Ok(state);
                 }
                 Some(State::Idle) => {
                     let since = *idle_since.get_or_insert_with(Instant::now);
