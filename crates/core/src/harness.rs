@@ -94,10 +94,31 @@ pub struct Preset {
     pub usage: Transcripts,
     pub seeds: Vec<Seed>,
     pub dialogs: Vec<Dialog>,
+    pub failures: Vec<Failure>,
     pub states: Rules,
 }
 
+/// Why the program may end at once, and what helps.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Failure {
+    /// It is this failure when any of these marks is in its last lines.
+    pub shows: Vec<String>,
+    pub hint: String,
+}
+
 impl Preset {
+    /// What helps against the failure that these lines show.
+    pub fn hint_for(&self, lines: &[impl AsRef<str>]) -> Option<&str> {
+        let shows = |mark: &String| {
+            let mut lines = lines.iter();
+            lines.any(|line| crate::screen::matches(line.as_ref(), mark))
+        };
+        let mut failures = self.failures.iter();
+        let found = failures.find(|failure| failure.shows.iter().any(shows));
+        found.map(|failure| failure.hint.as_str())
+    }
+
     /// Whether its screen can show that a turn is held up: a request is sent again, or a
     /// dialog is open of which no hook tells.
     pub fn shows_delays(&self) -> bool {
@@ -121,6 +142,8 @@ pub struct Command {
     pub args: Vec<String>,
     /// Given as well when the role runs without asking for permission.
     pub skip_permissions: Vec<String>,
+    /// Given instead when it is to ask for permission, where it would not by itself.
+    pub ask_permissions: Vec<String>,
     /// Given as well when the role's dialogs at the start are answered: trust in the
     /// agent's folder, which is `{folder}` in quotes.
     pub trust_folder: Vec<String>,
@@ -160,6 +183,8 @@ pub struct Process {
 #[serde(default, deny_unknown_fields)]
 pub struct Env {
     pub set: BTreeMap<String, String>,
+    /// Set as well when it is to ask for permission.
+    pub ask_permissions: BTreeMap<String, String>,
     /// Set to empty, so that a nested program does not think itself inside another.
     pub clear: Vec<String>,
     /// Taken over from the environment of `gt` where set. May be secret.

@@ -149,8 +149,14 @@ pub fn plan(wish: &Wish<'_>) -> Plan {
         config_dir: wish.config_dir,
         process_names: &process_names,
     };
-    let env =
+    let mut env =
         environment::agent_environment(&facts, wish.passed_env, &wish.role.env, wish.extra_env);
+    if !wish.role.start.skip_permissions && !own_line {
+        // What the caller or the role says about it stays.
+        for (name, value) in &wish.preset.env.ask_permissions {
+            env.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+    }
     let typed = wish.preset.command.prompt == PromptStyle::Typed;
     let typed_prompt = wish.prompt.filter(|_| typed).map(str::to_owned);
     let is_awaited = wish.is_awaited || typed_prompt.is_some();
@@ -220,9 +226,10 @@ fn argv(wish: &Wish<'_>) -> Vec<String> {
     let command = &wish.preset.command;
     let mut argv = vec![wish.program.to_owned()];
     argv.extend(command.args.iter().cloned());
-    if wish.role.start.skip_permissions {
-        argv.extend(command.skip_permissions.iter().cloned());
-    }
+    argv.extend(match wish.role.start.skip_permissions {
+        true => command.skip_permissions.iter().cloned(),
+        false => command.ask_permissions.iter().cloned(),
+    });
     if wish.role.start.accept_dialogs {
         // Quoted as JSON does it, which TOML reads as well.
         let folder = serde_json::Value::from(wish.work_dir).to_string();
@@ -354,6 +361,37 @@ mod tests {
                 "hi; $(x)",
             ],
         );
+    }
+
+    #[test]
+    fn a_program_that_is_to_ask_is_told_so() {
+        for (harness, words) in [
+            ("claude", &["--permission-mode", "default"][..]),
+            (
+                "codex",
+                &["--ask-for-approval", "on-request", "--sandbox", "read-only"],
+            ),
+            ("gemini", &["--approval-mode", "default"]),
+        ] {
+            let plan = planned(|role| role.start.skip_permissions = false, harness, |_| {});
+            assert!(
+                plan.argv.windows(words.len()).any(|it| it == words),
+                "{:?}",
+                plan.argv
+            );
+            let skips = planned(|_| {}, harness, |_| {});
+            assert!(!skips.argv.contains(&words[0].to_owned()), "{harness}");
+        }
+        let env = |skips: bool| {
+            let plan = planned(
+                |role| role.start.skip_permissions = skips,
+                "opencode",
+                |_| {},
+            );
+            plan.env.get("OPENCODE_PERMISSION").cloned()
+        };
+        assert!(env(false).unwrap().contains("\"bash\":\"ask\""));
+        assert_eq!(env(true), None);
     }
 
     #[test]

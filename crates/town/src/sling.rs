@@ -50,6 +50,8 @@ pub struct SlingOptions {
     pub no_start: bool,
     /// Also if something that it waits for is not done.
     pub force: bool,
+    /// The program asks for permission, whatever its role says.
+    pub ask_permissions: bool,
     /// Who gives the work; otherwise `GT_ROLE`, or a human.
     pub sender: Option<String>,
 }
@@ -164,6 +166,7 @@ fn start_options(options: &SlingOptions) -> StartOptions {
         topic: Some("assigned".to_owned()),
         instructions: options.args.clone(),
         account: options.account.clone(),
+        skip_permissions: options.ask_permissions.then_some(false),
         ..StartOptions::default()
     }
 }

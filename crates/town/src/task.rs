@@ -112,6 +112,8 @@ pub struct TaskOptions {
     pub work: bool,
     /// The program does not ask for permission.
     pub yolo: bool,
+    /// The program asks for permission, whatever its role says.
+    pub ask_permissions: bool,
     /// What to say to it first.
     pub prompt: Option<String>,
     /// Another harness than the project's or the role's.
@@ -140,6 +142,7 @@ impl TaskOptions {
         for (is_wished, option) in [
             (self.work, " --work"),
             (self.yolo, " --yolo"),
+            (self.ask_permissions, " --ask-permissions"),
             (self.force, " --force"),
             (self.no_agent, " --no-agent"),
         ] {
@@ -370,7 +373,11 @@ fn start_options(
         topic: Some(topic.to_owned()),
         prompt: Some(!words.is_empty()),
         instructions: (!words.is_empty()).then(|| words.join("\n\n")),
-        skip_permissions: options.yolo.then_some(true).or(before.skip_permissions),
+        skip_permissions: match (options.yolo, options.ask_permissions) {
+            (true, _) => Some(true),
+            (_, true) => Some(false),
+            _ => before.skip_permissions,
+        },
         after_shell: true,
         ..before
     }

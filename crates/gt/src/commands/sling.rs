@@ -1,3 +1,4 @@
+use super::start_flags::PermissionFlags;
 use super::{Answer, start};
 use crate::context::Context;
 use crate::error;
@@ -30,6 +31,8 @@ pub(crate) struct SlingArgs {
     /// What to say beside the item; it is kept in its notes
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     args: Option<String>,
+    #[command(flatten)]
+    permissions: PermissionFlags,
     /// Only choose the agent and put the item on its hook
     #[arg(long)]
     no_start: bool,
@@ -55,6 +58,7 @@ pub(crate) fn run(args: SlingArgs, context: &Context) -> Answer {
         args: args.args,
         no_start: args.no_start,
         force: args.force,
+        ask_permissions: args.permissions.ask_permissions,
         sender: None,
     };
     context.catch_interrupts();

@@ -62,9 +62,8 @@ pub(crate) struct StartFlags {
     /// The colours of the status line: a palette, `rig`, `mayor`, `deacon` or `none`
     #[arg(long)]
     theme: Option<String>,
-    /// Let the program ask for permissions
-    #[arg(long)]
-    ask_permissions: bool,
+    #[command(flatten)]
+    permissions: PermissionFlags,
     /// Do not wait until it is ready
     #[arg(long)]
     no_wait: bool,
@@ -92,6 +91,14 @@ pub(crate) struct StartFlags {
     /// Do not look once more at the end whether it lives
     #[arg(long)]
     no_verify: bool,
+}
+
+/// The option of every command that starts an agent.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct PermissionFlags {
+    /// Let the agent program ask before it changes anything, whatever its role says
+    #[arg(long)]
+    pub(crate) ask_permissions: bool,
 }
 
 impl StartFlags {
@@ -150,7 +157,7 @@ impl StartFlags {
             remain_on_exit: off(self.no_remain_on_exit),
             track_pid: off(self.no_track_pid),
             verify_survived: off(self.no_verify),
-            skip_permissions: off(self.ask_permissions),
+            skip_permissions: off(self.permissions.ask_permissions),
             prompt: off(self.no_prompt),
         })
     }

@@ -5,6 +5,7 @@ mod pausing;
 mod showing;
 mod updating;
 
+use super::start_flags::PermissionFlags;
 use super::{Answer, agents, attach, stop};
 use crate::context::Context;
 use crate::output::table::Table;
@@ -53,8 +54,10 @@ pub(crate) struct StartArgs {
     #[arg(long)]
     work: bool,
     /// The agent program does not ask for permission
-    #[arg(long)]
+    #[arg(long, conflicts_with = "ask_permissions")]
     yolo: bool,
+    #[command(flatten)]
+    permissions: PermissionFlags,
     /// What to say to the agent first
     #[arg(long, value_name = "TEXT")]
     prompt: Option<String>,
@@ -71,7 +74,7 @@ pub(crate) struct StartArgs {
     #[arg(long)]
     force: bool,
     /// Only the worktree, the container and the init commands
-    #[arg(long, conflicts_with_all = ["work", "yolo", "prompt", "harness", "account"])]
+    #[arg(long, conflicts_with_all = ["work", "yolo", "ask_permissions", "prompt", "harness", "account"])]
     no_agent: bool,
     /// Do not go there
     #[arg(long)]
@@ -134,6 +137,7 @@ fn start(town: &Town, args: StartArgs, context: &Context) -> Answer {
     let options = TaskOptions {
         work: args.work,
         yolo: args.yolo,
+        ask_permissions: args.permissions.ask_permissions,
         prompt: args.prompt,
         harness: args.harness,
         account: args.account,

@@ -72,7 +72,6 @@ impl Drop for Board<'_> {
 #[ignore = "needs the real programs: make test-agents"]
 fn a_task_is_started_answered_and_stopped_by_keys() {
     each("board", |stage| {
-        stage.ask_for_permissions();
         stage.tasks_have_its_environment();
         let id = &stage.work(stage.program().ask);
         let board = Board::open(stage);

@@ -65,7 +65,6 @@ fn an_interrupt_is_seen_and_is_no_end() {
         if !PROGRAMS.contains(&stage.program().harness) {
             return;
         }
-        stage.ask_for_permissions();
         with_notes(stage);
         stage.start(&["--no-prompt", "--ask-permissions"]);
         let mut watch = stage.spawn(&["watch", "--json"]);

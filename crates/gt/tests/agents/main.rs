@@ -223,7 +223,6 @@ fn twenty_writers_at_once_are_not_mixed() {
 #[ignore = "needs the real programs: make test-agents"]
 fn a_permission_dialog_is_never_answered_by_a_message() {
     every("dialog", |stage| {
-        stage.ask_for_permissions();
         stage.start(&["--no-prompt", "--ask-permissions"]);
         stage.nudge(stage.program().ask);
         stage.ok(&[
@@ -256,7 +255,6 @@ fn a_permission_dialog_is_never_answered_by_a_message() {
 #[ignore = "needs the real programs: make test-agents"]
 fn a_refused_question_stays_refused() {
     each("answer", |stage| {
-        stage.ask_for_permissions();
         stage.start(&["--no-prompt", "--ask-permissions"]);
         let nothing = stage.gt(&["answer", "gastown/max", "yes"]);
         assert_eq!(nothing.status.code(), Some(4), "{nothing:?}");

@@ -21,8 +21,6 @@ pub(crate) struct Program {
     pub(crate) answers: Option<Files>,
     /// Variables with `{url}` and `{key}`.
     pub(crate) env: &'static [(&'static str, &'static str)],
-    /// Arguments with which it asks before it runs anything.
-    pub(crate) ask_args: &'static [&'static str],
     /// It clears its pane's history when it starts.
     pub(crate) clears_history: bool,
     /// A prompt that makes it ask for permission to make the file `approved`.
@@ -52,7 +50,6 @@ pub(crate) const PROGRAMS: &[Program] = &[
             // It refuses to skip permissions as root unless told that it is in a sandbox.
             ("IS_SANDBOX", "1"),
         ],
-        ask_args: &["--permission-mode", "manual"],
         clears_history: false,
         ask: r#"[[tool=Bash {"command":"touch approved","description":"t"}]]"#,
     },
@@ -69,7 +66,6 @@ pub(crate) const PROGRAMS: &[Program] = &[
         )],
         answers: Some(&[]),
         env: &[("OPENAI_API_KEY", "{key}")],
-        ask_args: &["--ask-for-approval", "on-request", "--sandbox", "read-only"],
         clears_history: false,
         ask: r#"[[tool=exec_command {"cmd":"touch approved","sandbox_permissions":"require_escalated","justification":"x"}]]"#,
     },
@@ -103,7 +99,6 @@ pub(crate) const PROGRAMS: &[Program] = &[
             ("OPENCODE_DISABLE_MODELS_FETCH", "1"),
             ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1"),
         ],
-        ask_args: &[],
         clears_history: false,
         ask: r#"[[tool=bash {"command":"touch approved","description":"t"}]]"#,
     },
@@ -122,7 +117,6 @@ pub(crate) const PROGRAMS: &[Program] = &[
             ("GOOGLE_GEMINI_BASE_URL", "{url}"),
             ("COLORTERM", "truecolor"),
         ],
-        ask_args: &["--skip-trust"],
         clears_history: true,
         ask: r#"[[tool=run_shell_command {"command":"touch approved","description":"t"}]]"#,
     },

@@ -38,7 +38,6 @@ fn card(stage: &Stage, id: &str) -> Value {
 #[ignore = "needs the real programs: make test-agents"]
 fn what_it_asks_beside_its_agent_is_seen_and_answered() {
     each("resolver", |stage| {
-        stage.ask_for_permissions();
         stage.tasks_have_its_environment();
         let id = &stage.work("Fix it");
         stage.ok(&["task", "start", id]);

@@ -168,22 +168,6 @@ impl Stage {
         text
     }
 
-    /// Makes the program ask before it runs anything.
-    pub(crate) fn ask_for_permissions(&self) {
-        let words: Vec<String> = self
-            .program
-            .ask_args
-            .iter()
-            .map(|word| format!("'{word}'"))
-            .collect();
-        if words.is_empty() {
-            return;
-        }
-        let text = format!("[command]\nargs = [{}]\n", words.join(", "));
-        let file = format!("gt/harnesses/{}.toml", self.program.harness);
-        std::fs::write(self.path(&file), text).unwrap();
-    }
-
     /// Gives what the program needs to those who work on tasks.
     pub(crate) fn tasks_have_its_environment(&self) {
         let env = self.program.env.iter();

@@ -241,14 +241,20 @@ pub(super) fn death(town: &Town, prepared: &Prepared<'_>, made: &Made) -> Proble
         pane.exit_signal.is_none() && !matches!(pane.exit_status, Some(126 | 127))
     });
     let kind = if by_itself { Kind::Ended } else { Kind::Failed };
-    let shown = match inject::look_back(town, made.pane) {
-        Ok(lines) => shown_lines(&lines),
+    let lines = inject::look_back(town, made.pane);
+    let shown = match &lines {
+        Ok(lines) => shown_lines(lines),
         Err(problem) => format!("its last lines cannot be read: {problem}"),
     };
+    // Long lines are wrapped, by the program or by its terminal.
+    let whole = lines.map(|lines| lines.concat()).unwrap_or_default();
+    let known = prepared.preset.hint_for(&[whole]);
     let problem = Problem::new(kind, format!("{} ended at once: {how}", prepared.identity));
-    problem
-        .cause(shown)
-        .hint("`gt role show` and `gt harness show` say how it is started; try that by hand")
+    problem.cause(shown).hint(
+        known.unwrap_or(
+            "`gt role show` and `gt harness show` say how it is started; try that by hand",
+        ),
+    )
 }
 
 /// The container of an agent that has ended, once tmux knows how.
