@@ -103,6 +103,8 @@ pub struct Wish<'a> {
     pub auto_respawn: bool,
     /// What makes the program call our hooks.
     pub hook_args: &'a [String],
+    /// The program calls our hooks, by these arguments or by its environment.
+    pub has_hooks: bool,
     /// Something has to be seen of it before it counts as running.
     pub is_awaited: bool,
     /// Seconds since the epoch.
@@ -188,12 +190,7 @@ pub fn plan(wish: &Wish<'_>) -> Plan {
         tag::NEVER_ASKS,
         if never_asks { "1" } else { "" }.to_owned(),
     ));
-    // Where every title tells whether the program works, none of this is needed.
-    let reports_first_prompt = wish.prompt.is_some()
-        && !typed
-        && !own_line
-        && !wish.hook_args.is_empty()
-        && !wish.preset.title_marks.always;
+    let reports_first_prompt = wish.prompt.is_some() && !typed && !own_line && wish.has_hooks;
     let first_prompt = if reports_first_prompt { "1" } else { "" };
     tags.push((tag::FIRST_PROMPT, first_prompt.to_owned()));
     tags.push((tag::BACKGROUND_TASKS, String::new()));
@@ -317,6 +314,7 @@ mod tests {
             extra_env: &[],
             auto_respawn: true,
             hook_args: &[],
+            has_hooks: false,
             is_awaited: true,
             now: 0,
         };

@@ -437,7 +437,10 @@ fn without_screen(seen: &Observed<'_>, preset: Option<&Preset>) -> Report {
     }
     // A hook said it once; the title says it now. Some changes no hook reports, such
     // as an interrupt or an approval.
-    if let Some(state) = preset.and_then(|preset| by_title(seen.title, preset)) {
+    // Before its first turn a title is that of an idle program, whatever it was started with.
+    let has_begun = seen.tag_reason != Some(FIRST_PROMPT);
+    let titled = preset.and_then(|preset| by_title(seen.title, preset));
+    if let Some(state) = titled.filter(|state| has_begun || *state != State::Idle) {
         if let Some(tag) = seen.tag.filter(|tag| agrees(*tag, state)) {
             match seen.tag_source {
                 Some(Source::Hook) => return tagged(tag, Source::Hook),
@@ -451,7 +454,7 @@ fn without_screen(seen: &Observed<'_>, preset: Option<&Preset>) -> Report {
             ..Report::new(state, Source::Title)
         };
     }
-    let says_all = preset.is_some_and(|preset| preset.title_marks.always);
+    let says_all = has_begun && preset.is_some_and(|preset| preset.title_marks.always);
     match (seen.tag, seen.tag_source) {
         (Some(State::Busy | State::Waiting), _) if says_all => Report {
             since: shown_since(State::Idle, seen),
@@ -933,5 +936,137 @@ mod tests {
         ] {
             assert_eq!(State::from_word(state.word()), Some(state));
         }
+    }
+
+    fn claude() -> Preset {
+        crate::harness::resolve("claude", None).unwrap().value
+    }
+
+    const RULE: &str = "────────────────────────────────────────";
+
+    fn claude_screen(above: &str, footer: &str) -> Vec<String> {
+        let text = format!("❯ go\n\n{above}\n\n{RULE}\n❯ \n{RULE}\n{footer}");
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn judged(lines: &[String], tag: State, reason: &str, printed_at: i64, silent: i64) -> Report {
+        let seen = Observed {
+            tag: Some(tag),
+            tag_source: Some(Source::Hook),
+            tag_since: Some(100),
+            tag_reason: Some(reason),
+            printed_at: Some(printed_at),
+            screen: Some(Looked {
+                lines,
+                silent_seconds: Some(silent),
+            }),
+            ..Observed::default()
+        };
+        judge(&seen, Some(&claude()), &Patterns::default())
+    }
+
+    #[test]
+    fn retry_on_the_screen_is_the_reason_of_busy() {
+        let retry = "✻ 529 Overloaded · Retrying in 2s · attempt 3/10";
+        let report = judged(
+            &claude_screen(retry, ""),
+            State::Busy,
+            TOOK_A_PROMPT,
+            101,
+            0,
+        );
+        assert_eq!((report.state, report.source), (State::Busy, Source::Hook));
+        let reason = report.reason.as_deref();
+        assert_eq!(reason, Some("retrying: 529 Overloaded, attempt 3/10"));
+        let works = judged(
+            &claude_screen("✻ Baking…", ""),
+            State::Busy,
+            "Bash(ls)",
+            101,
+            0,
+        );
+        assert_eq!(works.reason.as_deref(), Some("Bash(ls)"));
+    }
+
+    #[test]
+    fn limit_of_a_hook_continues_where_the_footer_says_so() {
+        let told = "You've hit your limit · resets 6:22am (UTC)";
+        let above =
+            format!("  ⎿  {told}\n\n● Usage limit reached · continuing automatically at 6:22am");
+        let continues = "    Continuing automatically at 6:22am · Esc to cancel";
+        let report = judged(
+            &claude_screen(&above, continues),
+            State::Limited,
+            told,
+            101,
+            0,
+        );
+        assert_eq!(
+            (report.state, report.source),
+            (State::Limited, Source::Hook)
+        );
+        assert_eq!(report.since, Some(100));
+        let limit = report.limit.unwrap();
+        assert!(limit.continues && limit.reset.is_some());
+        let reason = format!("{told} · continues by itself");
+        assert_eq!(report.reason, Some(reason));
+        let cancelled = judged(&claude_screen(&above, ""), State::Limited, told, 101, 0);
+        assert!(!cancelled.limit.unwrap().continues);
+        assert_eq!(cancelled.reason.as_deref(), Some(told));
+        // It has gone on by itself, and no hook has told.
+        let works = claude_screen("✻ Baking…", "");
+        let report = judged(&works, State::Limited, told, 200, 0);
+        assert_eq!(report.state, State::Busy);
+        let report = judged(&works, State::Limited, told, 100, 0);
+        assert_eq!(report.state, State::Limited, "drawn before the hook spoke");
+    }
+
+    #[test]
+    fn bare_code_of_a_hook_gives_way_to_the_message_on_the_screen() {
+        let lines = claude_screen("● API Error: 400 bad request", "");
+        let reason = |told: &str| judged(&lines, State::Error, told, 101, 0).reason.unwrap();
+        assert_eq!(reason("unknown"), "API Error: 400 bad request");
+        assert_eq!(reason("API Error: 401 no"), "API Error: 401 no");
+    }
+
+    #[test]
+    fn first_prompt_that_never_comes_ends_in_silence() {
+        let lines = claude_screen("", "");
+        let state = |silent| judged(&lines, State::Busy, FIRST_PROMPT, 99, silent).state;
+        assert_eq!(state(1), State::Busy);
+        assert_eq!(state(3), State::Idle);
+    }
+
+    #[test]
+    fn background_tasks_are_beside_the_state_of_a_turn_that_is_over() {
+        let mut seen = Observed {
+            tag: Some(State::Idle),
+            tag_source: Some(Source::Hook),
+            tag_background: 2,
+            ..Observed::default()
+        };
+        let judge = |seen: &Observed<'_>| judge(seen, Some(&claude()), &Patterns::default());
+        assert_eq!(judge(&seen).label(), "idle (2 background tasks)");
+        seen.tag = Some(State::Busy);
+        assert_eq!(judge(&seen).label(), "busy");
+    }
+
+    #[test]
+    fn first_prompt_outweighs_a_title_without_a_mark() {
+        let codex = crate::harness::resolve("codex", None).unwrap().value;
+        let mut seen = Observed {
+            title: "proj",
+            tag: Some(State::Busy),
+            tag_source: Some(Source::Hook),
+            tag_reason: Some(FIRST_PROMPT),
+            ..Observed::default()
+        };
+        let state = |seen: &Observed<'_>| judge(seen, Some(&codex), &Patterns::default()).state;
+        assert_eq!(state(&seen), State::Busy);
+        seen.title = "[ . ] Action Required";
+        assert_eq!(state(&seen), State::Waiting);
+        seen.title = "proj";
+        seen.tag_reason = Some(TOOK_A_PROMPT);
+        assert_eq!(state(&seen), State::Idle);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A decision is a value: it waits for nothing and writes nothing. `server` carries it out.
 
-use crate::api::{self, Answer, Asked, Event, Says, Usage, Wire};
+use crate::api::{self, Answer, Asked, Event, Refusal, Says, Usage, Wire};
 use crate::conversation::Turn;
 use crate::directive::Directives;
 use crate::journal::Request;
@@ -32,6 +32,7 @@ pub(crate) struct Decision {
 #[derive(Debug)]
 pub(crate) enum Reply {
     Json(Value),
+    Refusal(Refusal),
     /// With a pause after each event that is paced.
     Events(Vec<Event>, Duration),
 }
@@ -81,7 +82,12 @@ pub(crate) fn decide(
         Directives::default()
     };
     let mut reported = Usage::default();
-    let reply = if let Some(status) = directives.error {
+    let mut status = directives.error.unwrap_or(200);
+    let reply = if let Some(seconds) = directives.limit {
+        let refusal = (wire.limit)(created + i64::from(seconds));
+        status = 429;
+        Reply::Refusal(refusal)
+    } else if let Some(status) = directives.error {
         Reply::Json((wire.error)(status, &format!("fake error {status}")))
     } else {
         let says = says(&asked, &turn, &directives);
@@ -112,7 +118,7 @@ pub(crate) fn decide(
             prompt: turn.prompt,
             history: turn.history,
             tool_results: turn.tool_results,
-            status: directives.error.unwrap_or(200),
+            status,
             usage: reported,
             ..request
         },

@@ -31,6 +31,13 @@ pub enum Api {
     Other,
 }
 
+/// An answer to a request that is refused, with its own headers.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) body: Value,
+}
+
 /// A wire format.
 #[derive(Debug)]
 pub(crate) struct Wire {
@@ -43,6 +50,8 @@ pub(crate) struct Wire {
     /// The answer as a stream.
     pub(crate) events: fn(&Answer<'_>) -> Vec<Event>,
     pub(crate) error: fn(status: u16, message: &str) -> Value,
+    /// The answer at a usage limit that ends at that time.
+    pub(crate) limit: fn(resets_at: i64) -> Refusal,
 }
 
 const WIRES: &[Wire] = &[anthropic::WIRE, responses::WIRE, chat::WIRE, gemini::WIRE];

@@ -20,6 +20,8 @@ pub(crate) struct Directives {
     pub(crate) text: Option<String>,
     /// `[[error=STATUS]]`: a failure instead of an answer.
     pub(crate) error: Option<u16>,
+    /// `[[limit=SECONDS]]`: a usage limit that ends in so many seconds, instead of an answer.
+    pub(crate) limit: Option<u32>,
     /// `[[tool=NAME {…}]]`: calls of tools, one after the other, before the answer.
     pub(crate) calls: Vec<Call>,
     /// `[[stream=N]]`: the answer in so many chunks, slowly.
@@ -65,6 +67,7 @@ impl Directives {
                 let status: u16 = value.trim().parse().ok()?;
                 self.error = Some(status).filter(|status| (400..600).contains(status));
             }
+            "limit" => self.limit = Some(value.trim().parse().ok()?),
             "stream" => {
                 let chunks: usize = value.trim().parse().ok()?;
                 self.chunks = Some(chunks.clamp(1, MOST_CHUNKS));
@@ -103,12 +106,13 @@ mod tests {
     #[test]
     fn each_directive_is_found_anywhere() {
         let found = Directives::of(
-            "please [[delay=0.25]] say\n[[text=two\nlines]] [[error=529]][[stream=7]] now",
+            "please [[delay=0.25]] say\n[[text=two\nlines]] [[error=529]][[stream=7]][[limit=60]] now",
         );
         let expected = Directives {
             delay: Duration::from_millis(250),
             text: Some("two\nlines".to_owned()),
             error: Some(529),
+            limit: Some(60),
             calls: vec![],
             chunks: Some(7),
         };

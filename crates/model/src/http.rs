@@ -212,9 +212,23 @@ pub(crate) fn write_json(
     status: u16,
     body: &Value,
 ) -> io::Result<()> {
+    write_json_with(out, head, status, &[], body)
+}
+
+/// Writes an answer with headers of its own.
+pub(crate) fn write_json_with(
+    out: &mut impl Write,
+    head: Option<&Head>,
+    status: u16,
+    headers: &[(&str, String)],
+    body: &Value,
+) -> io::Result<()> {
     let body = body.to_string();
     let stays = head.is_some_and(Head::stays);
     let mut answer = start(status, "application/json", stays);
+    for (name, value) in headers {
+        answer.push_str(&format!("{name}: {value}\r\n"));
+    }
     answer.push_str(&format!("content-length: {}\r\n\r\n", body.len()));
     if head.is_none_or(|head| head.method != "HEAD") {
         answer.push_str(&body);

@@ -278,6 +278,9 @@ fn answer(out: &mut impl Write, shared: &Shared, head: &Head, body: &[u8]) -> io
     shared.pause(decision.delay);
     match decision.reply {
         Reply::Json(answer) => http::write_json(out, Some(head), status, &answer),
+        Reply::Refusal(refusal) => {
+            http::write_json_with(out, Some(head), status, &refusal.headers, &refusal.body)
+        }
         Reply::Events(events, pace) => {
             let mut writer = EventWriter::start(out, head)?;
             for event in &events {

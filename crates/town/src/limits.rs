@@ -34,7 +34,9 @@ fn resolve(
             zone,
         } => (date, *hour, *minute, zone),
     };
-    let zone = match zone {
+    let zone = match zone.as_deref() {
+        // A machine without a time zone database knows it as well.
+        Some("UTC" | "GMT") => TimeZone::UTC,
         Some(name) => TimeZone::get(name).ok()?,
         None => here.clone(),
     };

@@ -41,7 +41,7 @@ use gt_core::record::{Outcome, Record};
 use gt_core::session::SessionId;
 use gt_core::startup::{Plan, tag};
 use gt_core::state::{Source, State};
-use gt_core::{Identity, Problem, signal};
+use gt_core::{Identity, Problem};
 use gt_tmux::{Batch, Command, PaneId};
 use lineage::Parent;
 use place::{Existing, Place, Previous};
@@ -416,7 +416,7 @@ fn finish(
     let name = &prepared.container;
     // A prompt shows for a moment before the program takes what it was started with.
     let takes_prompt = plan.reports_first_prompt && matches!(seen, State::Idle | State::Busy);
-    let first = signal::first_prompt();
+    let first = gt_core::signal::first_prompt();
     let (state, source, reason) = match takes_prompt {
         true => (first.state, Source::Hook, first.reason.as_str()),
         false => (State::Running, Source::Process, ""),

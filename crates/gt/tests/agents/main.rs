@@ -23,6 +23,7 @@ mod resolver;
 mod seance;
 #[expect(dead_code, reason = "the benchmark uses more of it")]
 mod stage;
+mod states;
 mod task;
 mod usage;
 

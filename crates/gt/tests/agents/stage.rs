@@ -148,6 +148,11 @@ impl Stage {
         self.model.answer_where(text, &calls);
     }
 
+    /// Answers the conversations that contain `text` by these directives.
+    pub(crate) fn answer_where(&self, text: &str, directives: &str) {
+        self.model.answer_where(text, directives);
+    }
+
     pub(crate) fn gt(&self, args: &[&str]) -> Output {
         self.command(env!("CARGO_BIN_EXE_gt"))
             .args(args)

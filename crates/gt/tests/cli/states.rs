@@ -335,3 +335,133 @@ fn a_dialog_says_what_is_asked_where_the_hook_does_not() {
     assert!(reason.starts_with("asks: "), "{reason}");
     assert!(reason.contains("rm -rf build"), "{reason}");
 }
+
+const IDLE_REMINDER: &str = r#"{"notification_type": "idle_prompt", "message": "waits"}"#;
+
+#[test]
+fn failed_turn_stays_error_until_the_next_prompt() {
+    let env = stage();
+    let report = r#"{"error": "unknown", "last_assistant_message": "API Error: 400 bad request"}"#;
+    hook(&env, "StopFailure", report);
+    hook(&env, "Notification", IDLE_REMINDER);
+    let agent = env.agent(MAX);
+    assert_eq!(agent["state"], "error");
+    assert_eq!(agent["state_reason"], "API Error: 400 bad request");
+    assert_eq!(agent["health"], "turn_failed");
+    let told = env.gt(&["agents", "check"]).fails(1).stdout;
+    assert!(told.contains("turn failed"), "{told}");
+    hook(&env, "UserPromptSubmit", r#"{"prompt": "go on"}"#);
+    assert_ne!(state(&env), "error");
+    hook(&env, "Stop", "{}");
+    assert_eq!(env.agent(MAX)["health"], "healthy");
+}
+
+#[test]
+fn usage_limit_has_its_reset_time_and_its_own_event() {
+    let env = stage();
+    let message = "You've hit your limit · resets Nov 20, 4:38am (UTC)";
+    let report = format!(r#"{{"error": "rate_limit", "last_assistant_message": "{message}"}}"#);
+    hook(&env, "UserPromptSubmit", r#"{"prompt": "go on"}"#);
+    hook(&env, "StopFailure", &report);
+    hook(&env, "Notification", IDLE_REMINDER);
+    let agent = env.agent(MAX);
+    assert_eq!(agent["state"], "limited");
+    assert_eq!(agent["state_reason"], message);
+    let resets_at = agent["resets_at"].as_str().unwrap();
+    assert!(resets_at.ends_with("-11-20T04:38:00Z"), "{agent}");
+    assert_eq!(agent["continues"], false);
+    assert_eq!(agent["health"], "limited");
+    let events = env.json(&["events", "--type", "usage_limit"]);
+    assert_eq!(events.as_array().unwrap().len(), 1, "{events}");
+    let line = env.gt(&["status-line"]).ok().stdout;
+    assert!(line.contains("◷1"), "{line}");
+}
+
+#[test]
+fn background_tasks_are_shown_beside_an_idle_agent() {
+    let env = stage();
+    hook(&env, "UserPromptSubmit", r#"{"prompt": "go on"}"#);
+    hook(&env, "Stop", r#"{"background_tasks": [{"id": "b1"}]}"#);
+    hook(&env, "Notification", IDLE_REMINDER);
+    let agent = env.agent(MAX);
+    assert_eq!(
+        (&agent["state"], &agent["background"]),
+        (&"idle".into(), &1.into())
+    );
+    for command in [&["agents"][..], &["agents", "check"]] {
+        let shown = env.gt(command).ok().stdout;
+        assert!(shown.contains("idle (1 background task)"), "{shown}");
+    }
+    env.gt(&["wait", MAX, "--timeout", "30"]).ok();
+    hook(&env, "UserPromptSubmit", r#"{"prompt": "go on"}"#);
+    assert!(env.agent(MAX)["background"].is_null());
+    hook(&env, "Stop", "{}");
+    assert!(env.agent(MAX)["background"].is_null());
+}
+
+#[test]
+fn session_that_begins_with_a_prompt_is_busy_until_the_prompt_is_reported() {
+    let env = stage();
+    let begin = r#"{"source": "startup"}"#;
+    let target = gt_tmux::SessionName::try_from(CONTAINER).unwrap();
+    let pending = Tmux::new("set-option").target(target);
+    env.tmux(pending.args(["@gt_first_prompt", "1"]));
+    hook(&env, "SessionStart", begin);
+    let agent = env.agent(MAX);
+    assert_eq!(agent["state"], "busy");
+    assert_eq!(agent["state_reason"], "takes its first prompt");
+    hook(&env, "SessionStart", r#"{"source": "clear"}"#);
+    assert_eq!(state(&env), "idle");
+    hook(&env, "UserPromptSubmit", r#"{"prompt": "go on"}"#);
+    hook(&env, "Stop", "{}");
+    // The prompt was reported: another session begins without one.
+    hook(&env, "SessionStart", begin);
+    assert_eq!(state(&env), "idle");
+}
+
+#[test]
+fn early_end_of_a_program_gives_the_hint_of_its_preset() {
+    let env = TestEnv::with_crew(&["max"]);
+    let preset = "[command]\nprogram = 'sh'\nargs = ['-c', 'echo cannot be used with root; exit 1']\n\
+                  [[failures]]\nshows = ['be used with root']\nhint = 'set THIS=1'\n";
+    std::fs::write(env.town().join("harnesses/early.toml"), preset).unwrap();
+    let start = ["crew", "start", "max", "--no-prompt", "--harness", "early"];
+    let told = env.gt(&start);
+    assert_ne!(told.code, 0);
+    let told = told.stderr;
+    assert!(told.contains("set THIS=1"), "{told}");
+    assert!(!told.contains("by hand"), "{told}");
+}
+
+/// The words that a process was started with.
+fn words_of(env: &TestEnv, agent: &str) -> String {
+    let line = std::fs::read(format!("/proc/{}/cmdline", env.pid(agent))).unwrap();
+    String::from_utf8_lossy(&line).replace('\0', " ")
+}
+
+#[test]
+fn ask_permissions_counts_for_sling_and_task_start() {
+    const SKIPS: &str = "--dangerously-skip-permissions";
+    let env = TestEnv::with_crew(&["max"]);
+    std::fs::write(
+        env.town().join("roles/task.toml"),
+        "[start]\nskip_permissions = true\n",
+    )
+    .unwrap();
+    let item = |title: &str| {
+        let made = env.json(&["work", "create", title, "--rig", "gastown"]);
+        made["id"].as_str().unwrap().to_owned()
+    };
+    for (options, skips) in [(&[][..], true), (&["--ask-permissions"], false)] {
+        let id = item("sling it");
+        let slung = env.json(&[&["sling", &id], options].concat());
+        let words = words_of(&env, slung["agent"].as_str().unwrap());
+        assert_eq!(words.contains(SKIPS), skips, "{words}");
+        let id = item("start it");
+        env.gt(&[&["task", "start", &id, "--no-attach"], options].concat())
+            .ok();
+        let task = env.json(&["task", "show", &id]);
+        let words = words_of(&env, task["agent"].as_str().unwrap());
+        assert_eq!(words.contains(SKIPS), skips, "{words}");
+    }
+}

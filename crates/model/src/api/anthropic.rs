@@ -1,6 +1,6 @@
 //! Anthropic Messages: `POST /v1/messages`, with and without `?beta=true`.
 
-use super::{Answer, Api, Asked, Event, Says, Usage, Wire, flag, list, text};
+use super::{Answer, Api, Asked, Event, Refusal, Says, Usage, Wire, flag, list, text};
 use crate::conversation::Item;
 use crate::typed::typed_in_system;
 use serde_json::{Value, json};
@@ -12,6 +12,7 @@ pub(super) const WIRE: Wire = Wire {
     whole,
     events,
     error,
+    limit,
 };
 
 fn read<'a>(_path: &'a str, body: &'a Value) -> Asked<'a> {
@@ -148,6 +149,29 @@ fn events(answer: &Answer<'_>) -> Vec<Event> {
         Event::named("message_stop", json!({})),
     ]);
     events
+}
+
+/// As a subscription is refused whose five hours are used up.
+fn limit(resets_at: i64) -> Refusal {
+    let resets_at = resets_at.to_string();
+    let headers = [
+        ("anthropic-ratelimit-unified-status", "rejected"),
+        ("anthropic-ratelimit-unified-reset", &resets_at),
+        (
+            "anthropic-ratelimit-unified-representative-claim",
+            "five_hour",
+        ),
+        ("anthropic-ratelimit-unified-5h-status", "rejected"),
+        ("anthropic-ratelimit-unified-5h-reset", &resets_at),
+        ("anthropic-ratelimit-unified-5h-utilization", "1.0"),
+    ];
+    Refusal {
+        headers: headers
+            .iter()
+            .map(|(name, value)| (*name, (*value).to_owned()))
+            .collect(),
+        body: error(429, "This request would exceed your account's rate limit."),
+    }
 }
 
 fn error(status: u16, message: &str) -> Value {

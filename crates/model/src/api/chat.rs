@@ -1,6 +1,6 @@
 //! OpenAI Chat Completions: `POST /v1/chat/completions`.
 
-use super::{Answer, Api, Asked, Event, Says, Wire, flag, list, text};
+use super::{Answer, Api, Asked, Event, Refusal, Says, Wire, flag, list, text};
 use crate::conversation::Item;
 use serde_json::{Value, json};
 
@@ -11,6 +11,7 @@ pub(super) const WIRE: Wire = Wire {
     whole,
     events,
     error,
+    limit,
 };
 
 fn read<'a>(_path: &'a str, body: &'a Value) -> Asked<'a> {
@@ -130,6 +131,13 @@ pub(super) fn error(status: u16, message: &str) -> Value {
         _ => "server_error",
     };
     json!({"error": {"message": message, "type": kind, "param": null, "code": null}})
+}
+
+fn limit(_resets_at: i64) -> Refusal {
+    Refusal {
+        headers: Vec::new(),
+        body: error(429, "You exceeded your current quota."),
+    }
 }
 
 #[cfg(test)]

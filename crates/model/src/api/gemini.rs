@@ -1,6 +1,6 @@
 //! Gemini: `POST /v1beta/models/{model}:streamGenerateContent?alt=sse` and `:generateContent`.
 
-use super::{Answer, Api, Asked, Event, Says, Wire, list, text};
+use super::{Answer, Api, Asked, Event, Refusal, Says, Wire, list, text};
 use crate::conversation::Item;
 use serde_json::{Value, json};
 
@@ -14,6 +14,7 @@ pub(super) const WIRE: Wire = Wire {
     whole,
     events,
     error,
+    limit,
 };
 
 fn read<'a>(path: &'a str, body: &'a Value) -> Asked<'a> {
@@ -107,6 +108,13 @@ fn error(status: u16, message: &str) -> Value {
         _ => "INTERNAL",
     };
     json!({"error": {"code": status, "message": message, "status": name}})
+}
+
+fn limit(_resets_at: i64) -> Refusal {
+    Refusal {
+        headers: Vec::new(),
+        body: error(429, "You exceeded your current quota."),
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! OpenAI Responses: `POST /v1/responses` and `/responses`.
 
-use super::{Answer, Api, Asked, Event, Says, Wire, flag, list, text};
+use super::{Answer, Api, Asked, Event, Refusal, Says, Wire, flag, list, text};
 use crate::conversation::Item;
 use serde_json::{Value, json};
 
@@ -11,6 +11,7 @@ pub(super) const WIRE: Wire = Wire {
     whole,
     events,
     error: super::chat::error,
+    limit,
 };
 
 fn read<'a>(_path: &'a str, body: &'a Value) -> Asked<'a> {
@@ -153,6 +154,16 @@ fn events(answer: &Answer<'_>) -> Vec<Event> {
 }
 
 const TEXT_DELTA: &str = "response.output_text.delta";
+
+/// As Codex is refused whose plan is used up.
+fn limit(resets_at: i64) -> Refusal {
+    let error = json!({"type": "usage_limit_reached", "plan_type": "plus", "resets_at": resets_at,
+        "message": "The usage limit has been reached"});
+    Refusal {
+        headers: Vec::new(),
+        body: json!({"error": error}),
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -272,6 +272,7 @@ impl<'a> Prepared<'a> {
             extra_env: &self.options.extra_env,
             auto_respawn: self.role.start.auto_respawn,
             hook_args: &self.wiring.args,
+            has_hooks: !self.wiring.args.is_empty() || !self.wiring.env.is_empty(),
             is_awaited: self.is_awaited(),
             now: jiff::Timestamp::now().as_second(),
         })
