@@ -4,7 +4,6 @@ use super::Finding;
 use crate::containers::{self, Owner};
 use crate::{Town, directory, pidfile, stop};
 use gt_core::Role;
-use gt_core::health::Health;
 
 /// Folders whose names could not be given today.
 pub(super) fn check_names(town: &Town, _fix: bool) -> Vec<Finding> {
@@ -49,7 +48,7 @@ pub(super) fn check_agents(town: &Town, _fix: bool) -> Vec<Finding> {
         };
     let mut findings: Vec<Finding> = agents
         .iter()
-        .filter(|agent| agent.health != Health::Healthy)
+        .filter(|agent| !agent.health.is_alive())
         .map(|agent| {
             Finding::warning(
                 "agents",
