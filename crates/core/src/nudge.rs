@@ -99,10 +99,16 @@ pub fn clean(text: &str) -> String {
         .filter(|c| !c.is_control() || *c == '\n')
         .collect::<String>();
     let text = text.trim_end();
+    // At the beginning it makes Claude Code and Codex run the rest in a shell. They do not see
+    // it behind a zero-width space; a blank Codex takes off.
+    let text = match text.trim_start().starts_with('!') {
+        true => format!("\u{200b}{text}"),
+        false => text.to_owned(),
+    };
     // Before Enter some programs take it for a line that goes on.
     match text.ends_with('\\') {
         true => format!("{text} "),
-        false => text.to_owned(),
+        false => text,
     }
 }
 
@@ -193,6 +199,9 @@ mod tests {
     fn nothing_a_terminal_acts_on_is_left() {
         assert_eq!(clean("a\r\nb\u{1b}[201~\rc\u{7}\u{3}\td\n\n"), "a\nb\nc d");
         assert_eq!(clean("\u{1b}\u{1b}[201~[201~x"), "[201~x");
+        assert_eq!(clean("!rm -r x"), "\u{200b}!rm -r x");
+        assert_eq!(clean(" \n!rm"), "\u{200b} \n!rm");
+        assert_eq!(clean("not! this"), "not! this");
     }
 
     #[test]

@@ -63,3 +63,28 @@ fn queued_message_reaches_an_idle_agent_without_another_command() {
         stage.arrived(&["from the queue", "behind the line"].map(String::from));
     });
 }
+
+#[test]
+#[ignore = "needs the real programs: make test-agents"]
+fn texts_that_begin_with_a_sign_of_the_program_do_not_block_the_queue() {
+    each("signs", |stage| {
+        stage.start(&["--no-prompt"]);
+        let sent = [
+            "# a heading",
+            "@nobody hello",
+            "! touch approved",
+            "after the signs",
+        ];
+        for text in sent {
+            let answer = stage.nudge(text);
+            assert_eq!(
+                answer["delivered"],
+                "agent",
+                "{text:?}: {answer}\n{}",
+                stage.screen()
+            );
+        }
+        assert_eq!(stage.wait_history(sent.len()).len(), sent.len());
+        assert!(!stage.was_approved(), "no shell ran it");
+    });
+}

@@ -68,7 +68,8 @@ impl Keys {
             // tmux counts in seconds, and a session begins with such an entry.
             false => self.person_at > since,
         };
-        !by_person && self.gt_at < since
+        // The Enter of the message before may fall into the same second.
+        !by_person && self.gt_at <= since
     }
 }
 
@@ -233,8 +234,8 @@ mod tests {
             ("100 1 0", 100, false),
             ("99 1 0", 100, true),
             ("101 0 0", 100, false),
-            ("99 0 0100", 100, false),
-            ("99 0 099", 100, true),
+            ("99 0 0101", 100, false),
+            ("99 0 0100", 100, true),
         ] {
             let keys = Keys::read(facts);
             assert_eq!(keys.are_untouched_since(since), expected, "{facts}");
