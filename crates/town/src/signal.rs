@@ -17,7 +17,7 @@ use gt_core::signal::{self, Event, Said};
 use gt_core::startup::tag;
 use gt_core::state::{Report, Source, State};
 use gt_core::{Identity, Problem, Role, event, notify, nudge, shell};
-use gt_tmux::{Batch, Command, SessionId, SessionName, Target};
+use gt_tmux::{Batch, Command, ErrorKind, SessionId, SessionName, Target};
 use serde_json::Value;
 
 /// Notes what a hook reported about the agent of this container.
@@ -79,10 +79,13 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
         if let Some(life) = &life {
             batch = only_of(life, &target, &batch);
         }
-        before = town
-            .server()
-            .run(batch)
-            .map_err(|error| tmux_problem("cannot tag the container", error))?;
+        before = match town.server().run(batch) {
+            Ok(printed) => printed,
+            // A program that ends with its tmux server still reports its end: there is no
+            // container left to tag.
+            Err(error) if event == Event::SessionEnd && is_server_gone(&error) => return Ok(()),
+            Err(error) => return Err(tmux_problem("cannot tag the container", error)),
+        };
         if life.is_some() {
             // Of one that has ended: what it reports is over, and not the next one's.
             let Some(rest) = before.strip_prefix(OF_THIS_LIFE) else {
@@ -347,6 +350,10 @@ fn forget_stop(target: &(impl Into<Target> + Clone)) -> [Command; 3] {
         let unset = Command::new("set-option").arg("-u");
         unset.target(target.clone()).arg(option)
     })
+}
+
+fn is_server_gone(error: &gt_tmux::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NoServer | ErrorKind::ServerLost)
 }
 
 /// The container of an agent that has one.

@@ -162,3 +162,23 @@ fn conversation_is_captured_from_claude_session_id() {
     run(looked.env("CLAUDE_SESSION_ID", "three")).ok();
     assert_eq!(conversation(), "two");
 }
+
+#[test]
+fn session_end_after_the_tmux_server_died_is_no_failed_hook() {
+    let env = TestEnv::with_crew(&["max"]);
+    let report = |event: &str| {
+        let mut command = env.gt_command(&["signal", event]);
+        run(command.env("GT_SESSION", "gt-crew-max")).ok()
+    };
+    let failures = || {
+        let checks = env.json(&["doctor"]);
+        let mut checks = checks.as_array().unwrap().iter();
+        let hooks = checks.find(|it| it["check"] == "hooks").unwrap();
+        hooks["message"].as_str().unwrap().to_owned()
+    };
+    report("session-end");
+    assert!(!failures().contains("failed"), "{}", failures());
+    // Any other event has a container, so it is a failure.
+    report("stop");
+    assert!(failures().contains("failed"), "{}", failures());
+}
