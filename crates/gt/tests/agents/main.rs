@@ -15,6 +15,7 @@
 mod adopt;
 mod board;
 mod contract;
+mod day;
 mod ending;
 mod interrupted;
 mod nudging;
