@@ -78,7 +78,9 @@ fn steps(town: &Town, base: &Base<'_>, branch: &str, item: &WorkId) -> Vec<Strin
             }
         }
     });
-    steps.push(format!("close {item}, and remove the branch {branch}"));
+    steps.push(format!(
+        "close {item}; its branch goes once nothing has it checked out"
+    ));
     if !lines.is_empty() && town.settings().merge_defaults_of(rig).repair_agents {
         steps.push("start an agent that repairs it if a command fails".to_owned());
     }

@@ -98,7 +98,8 @@ pub fn hand_in(town: &Town, id: &WorkId, tell: Tell<'_>) -> Result<HandedIn> {
 /// leaves. Where the queue is not automatic, this process merges the entry, and no other.
 fn see_through(town: &Town, rig: &str, entry: &WorkId, tell: Tell<'_>) -> Result<Merge> {
     if let Some(log) = background::start(town, rig)? {
-        let text = format!("{entry} is merged in the background; {}", log.display());
+        let log = log.display();
+        let text = format!("{entry} is being merged in the background; the log is {log}");
         tell(Note::Progress(&text));
         return background::wait(town, entry);
     }
