@@ -115,7 +115,7 @@ fn an_empty_town_says_what_to_do_next() {
     assert_snapshot!(env.gt(&["peek", "max"]).fails(3).stderr, @"
     error: there is no agent \"max\"
     hint: `gt agents` lists those that run, `gt agents --stopped` those that could
-    hint: targets are addresses (gastown/crew/max), rig/name, container names, session ids or ids of work items
+    hint: targets are addresses (gastown/crew/max), rig/name, roles that one agent has (witness), container names, session ids or ids of work items
     ");
 }
 

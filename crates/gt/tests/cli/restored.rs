@@ -310,7 +310,7 @@ fn what_a_restore_needs_outlives_later_saves() {
         (second() > then).then_some(())
     });
     let none = env.gt(&["save"]).ok().stdout;
-    assert!(none.contains("nothing was saved"), "{none}");
+    assert!(none.contains("no container was saved"), "{none}");
     assert_eq!(env.json(&["save"]), Value::Null);
     // Somebody goes on with another agent, and with one of the lost ones.
     env.gt(&["start", "deacon", "gastown/amy"]).ok();
