@@ -246,6 +246,6 @@ mod tests {
         let found = events.find(&Query::default()).unwrap();
         assert_eq!(kinds(&found), ["one", "two"]);
         let torn = std::fs::read(folder.path().join(".events.torn")).unwrap();
-        assert_eq!(torn, b"{\"ts\":\"20");
+        assert_eq!(torn, b"{\"ts\":\"20\n");
     }
 }

@@ -95,10 +95,14 @@ impl Sessions {
         // Of a life that begins nothing can be known yet. Where no index can be asked,
         // the lines are still written.
         let about = lines.iter().filter(|line| !line.begins());
+        // Held from the look-up to the append: a session that is archived in between would be
+        // left with nothing but these lines.
+        let lock = self.journal.lock()?;
         let known = self.look_up(about.map(|line| line.id.as_str()));
         let known = known.unwrap_or_default();
         let back = taken_back(lines, &known);
-        self.journal.append(&[&back, lines].concat())?;
+        self.journal.append_locked(&[&back, lines].concat())?;
+        drop(lock);
         self.tell(lines, &known);
         Ok(())
     }
