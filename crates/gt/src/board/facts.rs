@@ -125,7 +125,7 @@ impl Worker {
     fn facts(&self, gathered: &Gathered) -> gt_board::Facts {
         gt_board::Facts {
             town: self.town.settings().name.clone(),
-            me: self.town.around().var("USER").map(str::to_owned),
+            me: Some(self.town.around().login_name().to_owned()),
             projects: self.town.registry().rigs.keys().cloned().collect(),
             cards: gathered.cards.clone(),
             warnings: gathered.warnings.clone(),
