@@ -3,7 +3,7 @@
 use crate::events::Events;
 use crate::sessions::{Query, Sessions};
 use crate::work::{Hooked, Work};
-use crate::{Result, Town, hook_log};
+use crate::{Result, Town, hook_log, processes};
 use gt_core::Identity;
 use gt_core::record::{Record, Status};
 use gt_core::work::WorkId;
@@ -41,6 +41,7 @@ fn note_unit(town: &Town, address: &str, hooked: &Hooked) -> Result<()> {
     })?;
     let lines: Vec<Record> = running
         .iter()
+        .filter(|life| is_alive(life))
         .filter(|life| life.work_unit.as_deref() != Some(unit.as_str()))
         .map(|life| Record {
             work_unit: Some(unit.to_string()),
@@ -51,6 +52,18 @@ fn note_unit(town: &Town, address: &str, hooked: &Hooked) -> Result<()> {
         true => Ok(()),
         false => sessions.record(&lines),
     }
+}
+
+/// Returns whether the process of a session lives. The journal learns of a death a moment
+/// later, and a session that is dead never held what is hooked now.
+fn is_alive(life: &Record) -> bool {
+    let is_it = |pid| {
+        processes::trees(&[pid])
+            .get(pid)
+            .is_some_and(|it| !it.zombie)
+    };
+    // One that is being started has no process yet.
+    life.pid.is_none_or(is_it)
 }
 
 /// Takes off what an agent has on its hook.
