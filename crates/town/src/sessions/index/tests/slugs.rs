@@ -37,7 +37,7 @@ fn rows(place: &Lives) -> Vec<Row> {
 fn of(agent: &str, id: &str, second: i64) -> Record {
     Record {
         agent: Some(agent.into()),
-        cwd: Some(format!("/work/{id}")),
+        cwd: Some(format!("/srv/{id}")),
         initial_prompt: Some(format!("prompt of {id}")),
         started_at: Some(crate::sessions::timestamp(Some(second))),
         ..begin(id)
@@ -63,7 +63,7 @@ fn one_row_for_each_slug_says_what_its_newest_session_says() {
     assert_eq!(all.len(), 1);
     let row = all.remove(0);
     assert_eq!((row.1.as_str(), row.5), ("codex", 100));
-    assert_eq!(row.2.as_deref(), Some("/work/c"));
+    assert_eq!(row.2.as_deref(), Some("/srv/c"));
     assert_eq!(row.4.as_deref(), Some("prompt of c"));
 }
 
