@@ -247,8 +247,10 @@ fn a_command_that_outlives_its_start_is_waited_for_by_the_next() {
 #[test]
 fn at_a_terminal_a_failure_is_asked_about() {
     let (env, id) = with_project("[init]\ncommands = ['exit 9']\n");
+    // A login shell of this machine may read anything before it runs a command.
     let call = format!(
-        "{} task start {id} --no-attach; exec sleep 1000",
+        "tmux -S {} set-option -g default-shell /bin/sh; {} task start {id} --no-attach; exec sleep 1000",
+        env.socket().display(),
         env!("CARGO_BIN_EXE_gt")
     );
     env.tmux(
