@@ -150,6 +150,7 @@ pub fn adopt(town: &Town, candidate: &Candidate, options: &AdoptOptions) -> Resu
     });
     if let Err(problem) = made {
         if adopted.is_linked {
+            // Rollback: the error that caused it is the one to report.
             let _ = unlink(home, &name, candidate);
         }
         Note::remove(town, &identity);
@@ -312,6 +313,7 @@ fn container(
         )
         .then(Command::new("kill-window").target(first));
     if let Err(error) = home.server().run(batch) {
+        // Rollback: the error that caused it is the one to report.
         let _ = home
             .server()
             .run(Command::new("kill-session").target(target));
