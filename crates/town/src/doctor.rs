@@ -9,6 +9,7 @@ mod folders;
 mod items;
 mod leftovers;
 mod machine;
+mod merges;
 mod server;
 mod sessions;
 mod unattended;
@@ -95,6 +96,7 @@ const CHECKS: &[Check] = &[
     items::check_backups,
     items::check_beads,
     items::check_unread,
+    merges::check_queues,
     configuration::check_roles,
     configuration::check_harnesses,
     configuration::check_prices,

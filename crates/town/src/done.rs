@@ -119,6 +119,9 @@ pub fn done(town: &Town, agent: &Identity, options: &DoneOptions) -> Result<Done
         .as_ref()
         .filter(|_| options.leaving == Leaving::Completed)
         .and_then(Worktree::handed);
+    if let Some(handed) = &handed {
+        background::request(town, &handed.rig);
+    }
     let (finished, left) = work.finish(&Finish {
         agent: &address,
         life: life.as_deref(),

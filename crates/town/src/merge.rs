@@ -15,6 +15,7 @@ mod pull;
 mod queue;
 mod remote;
 mod repair;
+mod requests;
 mod sweep;
 mod validate;
 

@@ -8,6 +8,7 @@ use gt_core::health::Health;
 use gt_core::state::State;
 use gt_core::work::WorkId;
 use gt_town::agents::{self as engine, AgentView, Wanted};
+use gt_town::merge::background;
 use gt_town::work::Work;
 use gt_town::{Town, containers, limits, pidfile, signal};
 use serde_json::{Value, json};
@@ -62,6 +63,7 @@ pub(crate) fn run(args: AgentsArgs, context: &Context) -> Answer {
             };
             let containers = containers::list(&town)?;
             signal::wake_deliveries(&town, &containers);
+            background::resume(&town);
             let mut agents = engine::list_among(&town, &containers, wanted)?;
             let all = agents.len();
             if !args.all && role != Some(Role::Polecat) {

@@ -4,6 +4,7 @@ use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint};
 use clap::Args;
 use gt_core::Problem;
+use gt_town::merge::background;
 use gt_town::save::{self, Entry};
 use gt_town::work::{BackedUp, Work};
 use gt_town::{Town, checkpoint, hook_log};
@@ -43,6 +44,7 @@ pub(crate) fn run(args: &SaveArgs, context: &Context) -> Answer {
         for problem in checkpoint::refresh_all(&town) {
             hook_log::note(&town, "checkpoint", &problem);
         }
+        background::resume(&town);
     }
     let backed_up = back_up(&town, args.auto)?;
     let made = match made {

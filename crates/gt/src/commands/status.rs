@@ -8,6 +8,7 @@ use gt_core::{Problem, shell};
 use gt_tmux::Command;
 use gt_town::agents::{self as engine, AgentView, Wanted};
 use gt_town::containers::{self, tmux_problem};
+use gt_town::merge::background;
 use gt_town::{Town, signal};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -32,6 +33,7 @@ pub(crate) fn run(args: StatusArgs, context: &Context) -> Answer {
     }
     let containers = containers::list(&town)?;
     signal::wake_deliveries(&town, &containers);
+    background::resume(&town);
     let agents = engine::list_among(&town, &containers, Wanted::default())?;
     let mut states: BTreeMap<&str, usize> = BTreeMap::new();
     for agent in &agents {

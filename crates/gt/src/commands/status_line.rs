@@ -4,13 +4,14 @@ use crate::output;
 use clap::Args;
 use gt_core::state::State;
 use gt_town::harnesses::Presets;
+use gt_town::merge::background;
 use gt_town::{containers, signal};
 use std::process::ExitCode;
 
 /// Print one short line for tmux's status line
 ///
-/// Called every few seconds by every attached client: it reads tmux once and looks at
-/// nothing else.
+/// Called every few seconds by every attached client: it reads tmux once, and looks
+/// whether a run of the merge queue was killed.
 #[derive(Debug, Args)]
 pub(crate) struct StatusLineArgs {
     /// The container it is shown in
@@ -37,6 +38,7 @@ pub(crate) fn run(args: StatusLineArgs, context: &Context) -> Answer {
     let mut own = None;
     let containers = containers::list(&town)?;
     signal::wake_deliveries(&town, &containers);
+    background::resume(&town);
     for container in containers {
         if container.identity().is_none() {
             continue;

@@ -1,7 +1,7 @@
 //! The merge queue in the background: finished work is merged without another command, and
 //! those who asked for it learn the result.
 
-use crate::env::{PATIENCE, TestEnv, processes_of, signal};
+use crate::env::{PATIENCE, TestEnv, lives, processes_of, signal};
 use crate::merging::{MERGED, commit, files, finish, item, repository, status};
 use gt_tmux::testing::wait_until;
 use rustix::process::Signal;
@@ -207,6 +207,103 @@ fn the_next_work_continues_a_run_that_was_killed() {
         text.contains(&format!("{first} crew/max: merged as ")),
         "{text}"
     );
+}
+
+/// Kills the process that merges the only entry, in the middle of its validation, which then
+/// succeeds at once.
+fn killed_run(env: &TestEnv) -> String {
+    let (gate, settings) = held_up(env);
+    env.add_settings(&settings);
+    let (_, merge) = finish(env, "max", "a.txt", "a\n");
+    wait_merge(env, &merge, "merging");
+    let [runner] = runners(env)[..] else {
+        panic!("one process merges");
+    };
+    signal(runner, Signal::KILL);
+    wait_until("it is dead", PATIENCE, || (!lives(runner)).then_some(()));
+    fs::write(gate, "").unwrap();
+    assert_eq!(env.json(&["mq", "status", &merge])["status"], "merging");
+    merge
+}
+
+fn requests(env: &TestEnv) -> PathBuf {
+    env.town().join(".runtime/merge-requests")
+}
+
+#[test]
+fn killed_run_is_resumed_by_the_timer() {
+    let env = automatic(&["max"], "");
+    let merge = killed_run(&env);
+    env.gt(&["save", "--auto", "--timer"]).ok();
+    wait_merge(&env, &merge, "merged");
+    wait_until("no run is due", PATIENCE, || {
+        (!requests(&env).exists()).then_some(())
+    });
+    env.gt(&["save", "--auto", "--timer"]).ok();
+    assert_eq!(runners(&env), [0; 0]);
+}
+
+#[test]
+fn killed_run_is_resumed_by_commands_that_look_at_the_town() {
+    for command in [
+        &["agents"][..],
+        &["status"],
+        &["status-line"],
+        &["mq", "list"],
+    ] {
+        let env = automatic(&["max"], "");
+        let merge = killed_run(&env);
+        env.gt(command).ok();
+        wait_merge(&env, &merge, "merged");
+    }
+}
+
+#[test]
+fn killed_run_is_not_resumed_where_a_person_merges() {
+    let env = automatic(&["max"], "");
+    let merge = killed_run(&env);
+    env.add_settings("automatic = false\n");
+    env.gt(&["save", "--auto", "--timer"]).ok();
+    assert_eq!(runners(&env), [0; 0]);
+    let found = env.gt(&["doctor"]).ok().stdout;
+    assert!(!found.contains(&merge), "{found}");
+    env.gt(&["mq", "run"]).ok();
+    wait_merge(&env, &merge, "merged");
+}
+
+#[test]
+fn doctor_names_a_killed_run_and_fix_resumes_it() {
+    let env = automatic(&["max"], "");
+    let merge = killed_run(&env);
+    let found = env.gt(&["doctor"]).ok().stdout;
+    let expected =
+        format!("no process merges what waits in gastown: {merge}; the last run was killed");
+    assert!(found.contains(&expected), "{found}");
+    let fixed = env.gt(&["doctor", "--fix"]).ok().stdout;
+    assert!(
+        fixed.contains(&format!("started the merge queue of gastown: {merge}")),
+        "{fixed}"
+    );
+    wait_merge(&env, &merge, "merged");
+    let found = env.gt(&["doctor"]).ok().stdout;
+    assert!(!found.contains("no process merges"), "{found}");
+}
+
+#[test]
+fn work_of_a_killed_done_is_merged_by_the_timer() {
+    let mut env = automatic(&["max"], "");
+    let id = item(&env, &["Write", "--rig", "gastown"]);
+    env.gt(&["hook", &id, "--agent", "gastown/max"]).ok();
+    let dir = env.town().join("gastown/crew/max");
+    commit(&env, &dir, "a.txt", "a\n");
+    env.set("GT_FAULT", "done.queued");
+    env.gt(&["done", "--agent", "gastown/max"]).fails(-9);
+    env.set("GT_FAULT", "");
+    assert_eq!(runners(&env), [0; 0]);
+    env.gt(&["save", "--auto", "--timer"]).ok();
+    wait_until("the item is closed", PATIENCE, || {
+        (status(&env, &id) == "closed").then_some(())
+    });
 }
 
 /// Process group, session and terminal of a process.

@@ -7,10 +7,10 @@
 //! turn, and therefore sees everything that was queued before.
 
 use super::announce::announce;
-use super::{RunOptions, Tell, lock_path, run_locked, take_turn, validate};
+use super::{Note, RunOptions, Tell, lock_path, requests, run_locked, take_turn, validate};
 use crate::lock::FileLock;
 use crate::work::Work;
-use crate::{Result, Town, callback, files, rig};
+use crate::{Result, Town, callback, files, hook_log, rig};
 use gt_core::Problem;
 use gt_core::merge::Merge;
 use gt_core::work::WorkId;
@@ -36,9 +36,11 @@ pub fn log_path(town: &Town, rig: &str) -> PathBuf {
 /// Starts the queue of a rig in the background, and returns its log. `None` where the
 /// settings or a parked rig leave that to a person.
 pub fn start(town: &Town, rig: &str) -> Result<Option<PathBuf>> {
-    let is_automatic = town.settings().merge_defaults_of(rig).automatic;
-    if !is_automatic || rig::check_not_parked(town, rig).is_err() {
+    if !is_wanted(town, rig) {
         return Ok(None);
+    }
+    if !requests::is_requested(town, rig) {
+        request(town, rig);
     }
     let log = log_path(town, rig);
     // It starts the process that merges, and ends: nobody is the parent of that any more.
@@ -48,6 +50,43 @@ pub fn start(town: &Town, rig: &str) -> Result<Option<PathBuf>> {
         Ok(status) => Err(cannot_start(rig).cause(status.to_string())),
         Err(error) => Err(cannot_start(rig).caused_by(error)),
     }
+}
+
+/// Whether finished work of a rig is merged without a command of a person.
+pub(crate) fn is_wanted(town: &Town, rig: &str) -> bool {
+    town.settings().merge_defaults_of(rig).automatic && rig::check_not_parked(town, rig).is_ok()
+}
+
+/// Notes that work is about to be queued, for the case that the caller or the process that
+/// merges is killed.
+pub(crate) fn request(town: &Town, rig: &str) {
+    if !is_wanted(town, rig) {
+        return;
+    }
+    if let Err(problem) = requests::request(town, rig) {
+        // The run is started all the same; only one that is killed is not resumed.
+        hook_log::note(town, "mq", &problem);
+    }
+}
+
+/// Starts the runs whose processes were killed. Commands that look at the town call it: where
+/// no run is due it costs one system call. A failure is left to the next caller and to
+/// `gt doctor`.
+pub fn resume(town: &Town) {
+    for rig in requests::due(town) {
+        if !is_wanted(town, &rig) || is_running(town, &rig) {
+            continue;
+        }
+        if let Err(problem) = start(town, &rig) {
+            hook_log::note(town, "mq", &problem);
+        }
+    }
+}
+
+/// The number of runs of a rig that were killed since the last one that ended by itself.
+/// Meaningful while no process runs.
+pub(crate) fn killed_runs(town: &Town, rig: &str) -> u32 {
+    requests::attempts(town, rig)
 }
 
 /// Starts the queue of a rig in the background if something waits in it.
@@ -98,6 +137,10 @@ pub fn run(town: &Town, rig: &str, tell: Tell<'_>) -> Result<()> {
         return Ok(());
     };
     let turn = take_turn(town, rig, tell)?;
+    if let Err(problem) = requests::begin(town, rig) {
+        // The request stays, and an empty run follows.
+        tell(Note::Warning(&problem.to_string()));
+    }
     // From here on others may wait, and this process reads the queue.
     drop(next);
     let result = run_locked(town, rig, &RunOptions::default(), tell, |_| {});
@@ -106,6 +149,10 @@ pub fn run(town: &Town, rig: &str, tell: Tell<'_>) -> Result<()> {
         let work = Work::of(town);
         work.note_why_waiting(rig, problem.message())?;
         announce(town, rig, None, tell);
+    }
+    // A run that was told to end, as at the shutdown of the machine, is resumed later.
+    if !town.around().cancel.is_set() {
+        requests::end(town, rig)?;
     }
     drop(turn);
     result

@@ -137,6 +137,7 @@ fn check_ready(site: &Site<'_>) -> Result<()> {
 /// Puts the branch into the queue, as it is now. Gives its entry.
 fn queue(site: &Site<'_>, base: &Base<'_>, head: &str) -> Result<WorkId> {
     let (town, id) = (site.town, &site.id);
+    background::request(town, &site.rig);
     let work = Work::of(town);
     let holder = work.holder(id)?;
     sling::check_free(id, holder.as_deref(), &site.agent)?;
