@@ -10,7 +10,7 @@
 //! the program has, the version is one that was tried, and the running server *is* that
 //! program, file for file (Linux only: `socket/binary.rs`). It never starts a server. Whatever
 //! does not fit is left to the program. And once a command was sent it is not sent again by
-//! another way, unless it only reads.
+//! another way, unless it only reads, or the server ended before it read the command.
 //!
 //! `socket/message.rs` is the wire format, `socket/identify.rs` what a client says about
 //! itself, `socket/exchange.rs` the conversation as a pure state machine, and
@@ -97,11 +97,15 @@ pub(crate) fn run(request: &Request<'_>, meanwhile: impl FnOnce()) -> Outcome {
     let Some(hello) = identity.messages(layout, &request.argv) else {
         return Outcome::NotTried;
     };
-    if stream.greet(&hello).is_err() {
-        // The last piece carries the command. Whether it arrived is not known.
-        return Outcome::Lost {
-            reason: "the connection broke".to_owned(),
-        };
+    match stream.greet(&hello) {
+        Ok(()) => {}
+        // The last bytes carry the command, and they were not taken.
+        Err(error) if is_hang_up(&error) => return Outcome::NoServer,
+        Err(_) => {
+            return Outcome::Lost {
+                reason: "the connection broke".to_owned(),
+            };
+        }
     }
     meanwhile();
     let exchange = Exchange::new(layout, request.input);
@@ -110,6 +114,7 @@ pub(crate) fn run(request: &Request<'_>, meanwhile: impl FnOnce()) -> Outcome {
 
 fn converse(stream: &mut Stream, mut exchange: Exchange<'_>, deadline: Instant) -> Outcome {
     let mut buffer = vec![0; 64 * 1024];
+    let mut is_answered = false;
     loop {
         let slice = deadline.min(Instant::now() + stopped::SILENCE);
         let received = match stream.receive(&mut buffer, slice) {
@@ -123,12 +128,16 @@ fn converse(stream: &mut Stream, mut exchange: Exchange<'_>, deadline: Instant) 
                 }
                 continue;
             }
+            // The socket closed with unread bytes in it, and the last ones are the command: the
+            // server ended with its last session before it ran anything.
+            Err(error) if is_hang_up(&error) && !is_answered => return Outcome::NoServer,
             Err(error) => {
                 return Outcome::Lost {
                     reason: error.to_string(),
                 };
             }
         };
+        is_answered = true;
         match exchange.take(received) {
             Step::Continue => {}
             Step::Done(outcome) => return outcome,
@@ -146,4 +155,66 @@ fn is_absence(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
     )
+}
+
+/// Whether the server closed the connection without reading everything that was sent.
+fn is_hang_up(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixListener;
+
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    /// The outcome of a command that is sent to a server which then does this.
+    fn outcome(serve: impl FnOnce(UnixListener)) -> Outcome {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let listener = UnixListener::bind(&path).unwrap();
+        let mut stream = Stream::connect(&path, PATIENCE).unwrap();
+        stream.send(b"a command").unwrap();
+        serve(listener);
+        let exchange = Exchange::new(Layout::Long, b"");
+        converse(&mut stream, exchange, Instant::now() + PATIENCE)
+    }
+
+    #[test]
+    fn server_that_ends_before_it_reads_the_command_is_no_server() {
+        assert!(matches!(outcome(drop), Outcome::NoServer));
+        let outcome = outcome(|listener| drop(listener.accept().unwrap()));
+        assert!(matches!(outcome, Outcome::NoServer), "{outcome:?}");
+    }
+
+    #[test]
+    fn server_that_ends_after_it_reads_the_command_is_lost() {
+        let outcome_of = |answer: &[u8]| {
+            outcome(|listener| {
+                let (mut peer, _) = listener.accept().unwrap();
+                let _ = peer.read(&mut [0; 64]).unwrap();
+                peer.write_all(answer).unwrap();
+            })
+        };
+        for answer in [&b""[..], b"x"] {
+            let outcome = outcome_of(answer);
+            assert!(matches!(outcome, Outcome::Lost { .. }), "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn server_that_ends_during_its_answer_is_lost() {
+        // It has read the command, and leaves what came after unread.
+        let outcome = outcome(|listener| {
+            let (mut peer, _) = listener.accept().unwrap();
+            peer.read_exact(&mut [0; 2]).unwrap();
+            peer.write_all(b"x").unwrap();
+        });
+        assert!(matches!(outcome, Outcome::Lost { .. }), "{outcome:?}");
+    }
 }
