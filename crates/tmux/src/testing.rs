@@ -153,7 +153,8 @@ impl Drop for TestServer {
     }
 }
 
-/// Waits until the closure gives something, and gives that.
+/// Waits until the closure gives something, and gives that. It rests as long as a check takes,
+/// so that expensive checks leave the machine to the processes that are waited for.
 ///
 /// # Panics
 /// With the name of the condition, if it does not come true in time.
@@ -162,8 +163,11 @@ pub fn wait_until<T>(
     timeout: Duration,
     mut check: impl FnMut() -> Option<T>,
 ) -> T {
+    const SHORTEST: Duration = Duration::from_millis(2);
+    const LONGEST: Duration = Duration::from_millis(100);
     let deadline = Instant::now() + timeout;
     loop {
+        let began = Instant::now();
         if let Some(value) = check() {
             return value;
         }
@@ -171,7 +175,7 @@ pub fn wait_until<T>(
             Instant::now() < deadline,
             "gave up waiting until {condition}"
         );
-        std::thread::sleep(Duration::from_millis(2));
+        std::thread::sleep(began.elapsed().clamp(SHORTEST, LONGEST));
     }
 }
 

@@ -387,18 +387,6 @@ fn a_failure_of_beads_is_one_and_changes_nothing() {
 }
 
 #[test]
-fn one_that_hangs_is_stopped() {
-    let beads = Beads::new("bd");
-    beads.make("The work");
-    beads.trouble("hang", "list");
-    tells_of_beads(beads.env.gt(&["work", "list"]), "took too long");
-    assert_eq!(
-        crate::env::processes_of(beads.env.home()),
-        Vec::<u32>::new()
-    );
-}
-
-#[test]
 fn without_a_program_the_towns_own_items_are_used_unless_beads_is_wanted() {
     let beads = Beads::without_program("bd");
     let env = &beads.env;

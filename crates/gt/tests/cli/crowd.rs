@@ -1,6 +1,6 @@
 //! Many agents, and many processes that want the same one.
 
-use crate::env::{PATIENCE, TestEnv, processes_of};
+use crate::env::{PATIENCE, TestEnv, processes_of, repetitions};
 use gt_tmux::testing::wait_until;
 use std::process::Child;
 
@@ -36,7 +36,7 @@ fn fifty_agents_start_with_one_command_and_stop_with_one() {
 #[test]
 fn of_two_starts_at_the_same_moment_exactly_one_wins() {
     let env = TestEnv::with_crew(&["max"]);
-    for round in 0..100 {
+    for round in 0..repetitions(100, 25) {
         let args = ["crew", "start", "max", "--no-prompt"];
         let racers: Vec<Child> = (0..2).map(|_| env.spawn(&args)).collect();
         let codes: Vec<i32> = racers

@@ -175,11 +175,12 @@ fn one_that_fails_is_told_with_its_exit_code() {
     env.gt(&["dev", "start"]).fails(2);
 }
 
-/// A server that takes its time, lives on without its port after USR1, and has it back
-/// after USR2.
+/// A server that listens once the file `go` is there, lives on without its port after USR1,
+/// and has it back after USR2.
 const MOODY: &str = r#"
 import os, signal, socket, time
-time.sleep(6)
+while not os.path.exists(os.path.expanduser("~/go")):
+    time.sleep(0.05)
 def listen(*_):
     global door
     door = socket.create_server(("127.0.0.1", int(os.environ["PORT"])), backlog=64)
@@ -205,6 +206,8 @@ fn one_that_lives_and_answers_no_more_is_seen_on_an_open_board_and_so_is_its_ret
     let board = Terminal::open(&env, 150, 45);
     let (up, down) = (format!(" :{}", web["port"]), format!("✗:{}", web["port"]));
     // Nobody asks for it but the board, from its first answer on.
+    board.wait("its window", |screen| screen.contains(&id));
+    fs::write(env.home().join("go"), "").unwrap();
     board.wait("its port", |screen| screen.contains(&up));
     signal(pid, Signal::USR1);
     board.wait("its failure", |screen| screen.contains(&down));

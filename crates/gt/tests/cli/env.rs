@@ -12,6 +12,10 @@ use tempfile::TempDir;
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Tells that the namespace is there, and runs the script that is its only argument.
+const NAMESPACE: &str = "mount -t tmpfs tmpfs \"$HOME\" && umount \"$HOME\" || exit 99; \
+                         echo begun; eval \"$0\"";
+
 /// Everything a test has; the server and its processes end with it.
 pub(crate) struct TestEnv {
     folder: TempDir,
@@ -243,6 +247,32 @@ impl TestEnv {
         u32::try_from(self.agent(address)["pid"].as_u64().unwrap()).unwrap()
     }
 
+    /// Runs a shell script as root of a mount namespace. Returns nothing, and prints the
+    /// reason, where mounts are not permitted; the script tells it by `|| exit 99`.
+    #[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
+    pub(crate) fn run_with_mounts(&self, script: &str) -> Option<Answer> {
+        let mut refusals = String::new();
+        // Root in a container may have the right to mount, but none to new user namespaces.
+        for options in ["-rm", "-m"] {
+            let mut command = self.command("unshare");
+            command.args([options, "sh", "-c", NAMESPACE, script]);
+            let answer = match command.output() {
+                Ok(output) => Answer::of(output),
+                Err(error) => {
+                    refusals = format!("unshare: {error}");
+                    break;
+                }
+            };
+            let is_begun = answer.stdout.starts_with("begun\n");
+            if is_begun && answer.code != 99 {
+                return Some(answer);
+            }
+            refusals += &answer.stderr;
+        }
+        eprintln!("skipped: no mounts are permitted here: {refusals}");
+        None
+    }
+
     /// What tmux answers, as text.
     #[track_caller]
     pub(crate) fn tmux(&self, command: Tmux) -> String {
@@ -310,6 +340,15 @@ impl Drop for TestEnv {
 
 pub(crate) fn run(command: &mut Command) -> Answer {
     Answer::of(command.output().unwrap())
+}
+
+/// How often a stress test does it: as often as the project promises with `GT_TEST_FULL`, and
+/// otherwise less, which shows the same mistakes in more runs.
+pub(crate) fn repetitions(full: usize, quick: usize) -> usize {
+    match std::env::var_os("GT_TEST_FULL") {
+        Some(_) => full,
+        None => quick,
+    }
 }
 
 /// The login name of the user that runs the tests.

@@ -1,6 +1,6 @@
 //! What is remembered agrees with tmux: by `gt sync`, and by tmux's own hooks.
 
-use crate::env::{PATIENCE, TestEnv, processes_of, signal};
+use crate::env::{PATIENCE, TestEnv, processes_of, repetitions, signal};
 use crate::remembered::lives;
 use gt_tmux::testing::wait_until;
 use gt_tmux::{Command as Tmux, SessionName};
@@ -210,13 +210,13 @@ fn a_life_that_was_taken_for_ended_is_taken_for_running_again() {
 
 #[test]
 fn a_storm_of_closings_ends_in_a_few_calls_and_a_true_table() {
-    const MANY: usize = 500;
+    let many = repetitions(500, 150);
     let env = TestEnv::with_town();
     env.gt(&["start", "mayor"]).ok();
     let root = env.town().canonicalize().unwrap();
     let root = root.to_str().unwrap().to_owned();
     let mut batch = gt_tmux::Batch::new();
-    for number in 0..MANY {
+    for number in 0..many {
         let name = format!("agent_s{number}");
         let life = format!("0193a2b4-c5d6-7abc-8def-{number:012x}");
         batch = batch.then(Tmux::new("new-session").args(["-d", "-s", &name, "exec sleep 1000"]));
@@ -234,7 +234,7 @@ fn a_storm_of_closings_ends_in_a_few_calls_and_a_true_table() {
         batch = batch.then_line();
     }
     env.server().run_private(batch).unwrap();
-    wait_running(&env, MANY + 1);
+    wait_running(&env, many + 1);
     // Every call of ours leaves a line here.
     let calls = env.path("calls");
     let gt = env!("CARGO_BIN_EXE_gt");
@@ -256,7 +256,7 @@ fn a_storm_of_closings_ends_in_a_few_calls_and_a_true_table() {
         .unwrap();
     env.tmux(Tmux::new("set-option").args(["-g", option, counting.to_str().unwrap()]));
     let mut batch = gt_tmux::Batch::new();
-    for number in 0..MANY {
+    for number in 0..many {
         let name = format!("agent_s{number}");
         batch = batch
             .then(Tmux::new("kill-session").target(session(&name)))

@@ -116,7 +116,7 @@ fn what_cannot_be_read_is_said_and_closes_nothing() {
 }
 
 #[test]
-fn a_program_that_hangs_keeps_nobody_from_writing() {
+fn a_program_that_hangs_is_stopped_and_keeps_nobody_from_writing() {
     let beads = Beads::new("bd");
     let env = &beads.env;
     env.gt(&["work", "create", "Here", "--rig", "hq"]).ok();
