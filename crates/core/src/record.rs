@@ -94,6 +94,24 @@ pub struct Step {
     pub completed_at: Option<String>,
 }
 
+/// A work item that a session had before its present one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EarlierWork {
+    pub work_unit: String,
+    /// What the session took while it had the item; absent if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+}
+
+/// What a session took for one of its items.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Share {
+    pub usage: Option<Usage>,
+    /// The session had other items, and how much it took for each is not known: this is all
+    /// of it.
+    pub is_undivided: bool,
+}
+
 /// The fields of a record: each may be absent, in a line of the journal and in a life.
 macro_rules! record {
     ($( $(#[$doc:meta])* $field:ident: $type:ty, )*) => {
@@ -112,7 +130,8 @@ macro_rules! record {
         impl Record {
             /// Takes over whatever a later line says. One that says that the life goes on
             /// takes back its end.
-            pub fn merge(&mut self, later: Record) {
+            pub fn merge(&mut self, mut later: Record) {
+                later.earlier_work = self.merged_earlier_work(&mut later);
                 if later.status == Some(Status::Running) {
                     self.outcome = None;
                     self.ended_at = None;
@@ -146,8 +165,10 @@ record! {
     outcome: Outcome,
     /// The caller who had it stopped: a person's login name, or an agent's address.
     ended_by: String,
-    /// The bead that was hooked.
+    /// The bead that was hooked last.
     work_unit: String,
+    /// Those that it had before, each once.
+    earlier_work: Vec<EarlierWork>,
     molecule_id: String,
     /// The step that it is at; empty in the line of one that has ended.
     step_ref: String,
@@ -197,6 +218,90 @@ impl Record {
         self
     }
 
+    /// The earlier items of both. A line that only names another item says nothing of what the
+    /// one before took.
+    fn merged_earlier_work(&mut self, later: &mut Record) -> Option<Vec<EarlierWork>> {
+        let known = self.earlier_work.take();
+        let told = later.earlier_work.take();
+        let left = self
+            .work_unit
+            .as_ref()
+            .filter(|had| later.work_unit.as_ref().is_some_and(|next| next != *had));
+        let left = left.map(|item| EarlierWork {
+            work_unit: item.clone(),
+            usage: None,
+        });
+        if told.is_none() && left.is_none() {
+            return known;
+        }
+        let mut all = known.unwrap_or_default();
+        for entry in left.into_iter().chain(told.into_iter().flatten()) {
+            match all.iter_mut().find(|it| it.work_unit == entry.work_unit) {
+                Some(known) => *known = entry,
+                None => all.push(entry),
+            }
+        }
+        Some(all)
+    }
+
+    /// The line that says that this session goes on with another item. `so_far` is what the
+    /// session took until now, if that is known.
+    pub fn going_on_with(&self, item: &str, so_far: Option<Usage>) -> Record {
+        let mut line = Record {
+            work_unit: Some(item.to_owned()),
+            ..Record::about(&self.id)
+        };
+        if let Some(had) = self.work_unit.as_ref().filter(|had| *had != item) {
+            let mut session = self.clone();
+            session.usage = so_far;
+            let share = session.share_of(had);
+            line.earlier_work = Some(vec![EarlierWork {
+                work_unit: had.clone(),
+                usage: share.usage.filter(|_| !share.is_undivided),
+            }]);
+        }
+        line
+    }
+
+    /// The items that the session worked on, the present one last.
+    pub fn work_units(&self) -> impl Iterator<Item = &str> {
+        let earlier = self.earlier_work.iter().flatten();
+        let earlier = earlier.map(|entry| entry.work_unit.as_str());
+        let present = self.work_unit.as_deref();
+        earlier
+            .filter(move |item| Some(*item) != present)
+            .chain(present)
+    }
+
+    /// What the session took for an item that it worked on: for an earlier one what it took
+    /// until it went on with another, for the present one the rest.
+    pub fn share_of(&self, item: &str) -> Share {
+        let is_present = |entry: &&EarlierWork| Some(&entry.work_unit) == self.work_unit.as_ref();
+        let entries = || self.earlier_work.iter().flatten();
+        let others: Option<Vec<&Usage>> = entries()
+            .filter(|entry| !is_present(entry))
+            .map(|entry| entry.usage.as_ref())
+            .collect();
+        let Some(others) = others else {
+            return Share {
+                usage: self.usage.clone(),
+                is_undivided: true,
+            };
+        };
+        let earlier = entries().find(|entry| entry.work_unit == item && !is_present(entry));
+        let usage = match earlier {
+            Some(entry) => entry.usage.clone(),
+            None => self.usage.clone().map(|all| {
+                let rest = others.into_iter().fold(all, |rest, share| rest - share);
+                rest.rounded()
+            }),
+        };
+        Share {
+            usage,
+            is_undivided: false,
+        }
+    }
+
     /// Whether this line begins a life.
     pub fn begins(&self) -> bool {
         self.started_at.is_some() && self.agent.is_some()
@@ -239,6 +344,68 @@ mod tests {
         session.merge(step(""));
         assert_eq!(session.without_cleared().step_ref, None);
         assert!(step("build").without_cleared().step_ref.is_some());
+    }
+
+    fn tokens(output_tokens: u64) -> Usage {
+        Usage {
+            output_tokens,
+            cost_usd: Some(output_tokens as f64 / 1e3),
+            ..Usage::default()
+        }
+    }
+
+    #[test]
+    fn usage_is_divided_between_the_items_of_a_session() {
+        let mut session = Record::about("a");
+        // A, then B, then A again, then C; the last figure is of the whole session.
+        for (item, so_far) in [("A", 0), ("B", 100), ("A", 130), ("C", 190)] {
+            let line = session.going_on_with(item, Some(tokens(so_far)));
+            session.merge(line);
+        }
+        session.usage = Some(tokens(200));
+        let share = |item| session.share_of(item);
+        for (item, expected) in [("A", 160), ("B", 30), ("C", 10)] {
+            let expected = Share {
+                usage: Some(tokens(expected)),
+                is_undivided: false,
+            };
+            assert_eq!(share(item), expected, "{item}");
+        }
+        assert_eq!(
+            session.work_units().collect::<Vec<_>>(),
+            ["A", "B", "C"],
+            "each once"
+        );
+    }
+
+    #[test]
+    fn items_of_lines_without_figures_count_the_whole_session() {
+        let of = |item: &str| Record {
+            work_unit: Some(item.to_owned()),
+            ..Record::about("a")
+        };
+        let mut session = of("A");
+        session.merge(of("A"));
+        assert_eq!(session.earlier_work, None, "it is the same one");
+        session.usage = Some(tokens(5));
+        assert!(!session.share_of("A").is_undivided);
+        session.merge(of("B"));
+        session.merge(of("A"));
+        session.merge(of("C"));
+        assert_eq!(
+            session.work_units().collect::<Vec<_>>(),
+            ["A", "B", "C"],
+            "each once"
+        );
+        for item in ["A", "B", "C"] {
+            let share = session.share_of(item);
+            assert_eq!((share.usage, share.is_undivided), (Some(tokens(5)), true));
+        }
+        // A sum of later lines is merged like each of them.
+        let (mut first, mut rest) = (of("A"), of("B"));
+        rest.merge(of("C"));
+        first.merge(rest);
+        assert_eq!(first.work_units().collect::<Vec<_>>(), ["A", "B", "C"]);
     }
 
     #[test]

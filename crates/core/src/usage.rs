@@ -25,7 +25,7 @@ pub use prompt::is_prompt;
 use crate::price::Prices;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
-use std::ops::AddAssign;
+use std::ops::{AddAssign, Sub};
 
 /// So many answers may still change: the lines about one follow each other closely, but
 /// those of answers that were given at the same time are mixed.
@@ -92,6 +92,26 @@ impl AddAssign<&Usage> for Usage {
         if let Some(cost) = more.cost_usd {
             self.cost_usd = Some(self.cost_usd.unwrap_or_default() + cost);
         }
+    }
+}
+
+impl Sub<&Usage> for Usage {
+    type Output = Usage;
+
+    /// What is left after a part; never less than nothing.
+    fn sub(mut self, part: &Usage) -> Usage {
+        for (rest, part) in [
+            (&mut self.input_tokens, part.input_tokens),
+            (&mut self.output_tokens, part.output_tokens),
+            (&mut self.cache_read_tokens, part.cache_read_tokens),
+            (&mut self.cache_write_tokens, part.cache_write_tokens),
+            (&mut self.unpriced_tokens, part.unpriced_tokens),
+        ] {
+            *rest = rest.saturating_sub(part);
+        }
+        let part = part.cost_usd.unwrap_or_default();
+        self.cost_usd = self.cost_usd.map(|cost| (cost - part).max(0.0));
+        self
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::events::Events;
 use crate::sessions::{Query, Sessions};
 use crate::work::{Hooked, Work};
-use crate::{Result, Town, hook_log, processes};
+use crate::{Result, Town, hook_log, processes, usage};
 use gt_core::Identity;
 use gt_core::record::{Record, Status};
 use gt_core::work::WorkId;
@@ -43,9 +43,13 @@ fn note_unit(town: &Town, address: &str, hooked: &Hooked) -> Result<()> {
         .iter()
         .filter(|life| is_alive(life))
         .filter(|life| life.work_unit.as_deref() != Some(unit.as_str()))
-        .map(|life| Record {
-            work_unit: Some(unit.to_string()),
-            ..Record::about(&life.id)
+        .map(|life| {
+            // Only what was taken until now is the earlier item's. Without one it is not read.
+            let so_far = life
+                .work_unit
+                .as_ref()
+                .and_then(|_| usage::so_far(town, life));
+            life.going_on_with(unit.as_str(), so_far)
         })
         .collect();
     match lines.is_empty() {

@@ -211,12 +211,14 @@ fn over_item(town: &Town, identity: &Identity, container: &Container) -> Result<
         agent: Some(identity.address()),
         work: Some(hooked.item.id.to_string()),
         outcome: Some(Ended::Crash.word().to_owned()),
-        limit: Some(most + 1),
         ..Query::default()
     })?;
     // Whether this one is in the journal already depends on who was quicker.
     let now = &container.pane().tag_session;
-    let before = crashes.iter().filter(|life| life.id != *now).count();
+    let before = crashes.iter().filter(|life| life.id != *now);
+    // A session that had gone on with another item did not die over this one.
+    let before = before.filter(|life| life.work_unit.as_deref() == Some(hooked.item.id.as_str()));
+    let before = before.count();
     Ok(OverItem {
         deaths: before + 1,
         most,

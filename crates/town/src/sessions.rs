@@ -17,7 +17,7 @@ mod tests;
 pub use agreement::JournalState;
 pub use index::Rebuilt;
 pub use journal::Damage;
-pub use query::Query;
+pub use query::{Chain, Query};
 pub use retention::Archived;
 pub use stats::{By, Tally};
 
@@ -27,7 +27,7 @@ use archive::Archive;
 use gt_core::Problem;
 use gt_core::record::{Outcome, Record, Status};
 use gt_core::usage::Usage;
-use index::{Broken, Index, Place, Sources};
+use index::{Broken, Index, Place, Sources, milliseconds};
 use journal::Journal;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -214,7 +214,7 @@ impl Sessions {
 
     /// The lives that fit, the newest first.
     pub fn find(&self, query: &Query) -> Result<Vec<Record>> {
-        self.ask(|index| query::find(index, query))
+        self.ask(|index| query::find_all(index, &self.archive, query))
     }
 
     /// The one life whose id begins so.
@@ -224,11 +224,11 @@ impl Sessions {
 
     /// All lives that worked on an item, by its id, or all of a chain, by any life of it or
     /// its own id. The oldest first.
-    pub fn chain(&self, what: &str) -> Result<Vec<Record>> {
+    pub fn chain(&self, what: &str) -> Result<Chain> {
         self.ask(|index| query::chain(index, &self.archive, what))
     }
 
-    /// What the sessions of each of these items took together. Running sessions count as far
+    /// What the sessions of each of these items took for it together. Running sessions count as far
     /// as the journal knows.
     pub(crate) fn usage_by_work<'a>(
         &self,
@@ -355,6 +355,17 @@ fn taken_back(lines: &[Record], known: &HashMap<String, Known>) -> Vec<Record> {
         }
     }
     back
+}
+
+/// How long a session lasted, or has lasted until `now`, in milliseconds. A total is the sum
+/// of these, cut to seconds once.
+pub fn lasted(life: &Record, now: jiff::Timestamp) -> Option<i64> {
+    let began = milliseconds(life.started_at.as_deref()?)?;
+    let ended = match life.ended_at.as_deref() {
+        Some(at) => milliseconds(at)?,
+        None => now.as_millisecond(),
+    };
+    Some((ended - began).max(0))
 }
 
 /// A number that stands for an id where a million of them are held in memory.

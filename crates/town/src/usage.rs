@@ -61,6 +61,22 @@ pub fn refresh(town: &Town, lives: &mut [Record]) {
     }
 }
 
+/// What a session that runs has taken until now: nothing, where its transcript says nothing yet.
+/// `None` if its program leaves no figures that can be read.
+pub(crate) fn so_far(town: &Town, life: &Record) -> Option<Usage> {
+    let mut reader = Reader::new(town);
+    let preset = reader.presets.get(town, life.harness.as_deref()?)?;
+    preset.usage.format?;
+    Some(reader.read(life).unwrap_or_default())
+}
+
+/// Leaves in these sessions only what they took for an item.
+pub fn keep_shares(lives: &mut [Record], item: &str) {
+    for life in lives {
+        life.usage = life.share_of(item).usage;
+    }
+}
+
 /// The same, and settles those of them that ended and were not: whoever should have done
 /// it was killed.
 pub fn refresh_all(town: &Town, lives: &mut [Record]) {

@@ -64,12 +64,13 @@ pub(crate) fn run(command: SessionsCommand, context: &Context) -> Answer {
     }
     match command {
         SessionsCommand::List(args) | SessionsCommand::Find(args) => {
-            let mut lives = sessions.find(&Query {
+            let query = Query {
                 limit: Some(args.limit),
                 ..args.filter.query(&town, &sessions)?
-            })?;
+            };
+            let mut lives = sessions.find(&query)?;
             usage::refresh(&town, &mut lives);
-            shown::list(&lives, context)?;
+            shown::list(&lives, query.work.as_deref(), context)?;
         }
         SessionsCommand::Show(args) => {
             let mut life = sessions.get(&args.id)?;
@@ -81,9 +82,9 @@ pub(crate) fn run(command: SessionsCommand, context: &Context) -> Answer {
             shown::show(&life, detail, recording.as_ref(), context)?;
         }
         SessionsCommand::Chain(args) => {
-            let mut lives = sessions.chain(&args.what)?;
-            usage::refresh_all(&town, &mut lives);
-            shown::chain(&lives, context)?;
+            let mut chain = sessions.chain(&args.what)?;
+            usage::refresh_all(&town, &mut chain.lives);
+            shown::chain(&chain, context)?;
         }
         SessionsCommand::Stats(args) => stats::run(&args, &town, &sessions, context)?,
         SessionsCommand::Export(ExportArgs { .. }) => upkeep::export(&sessions)?,

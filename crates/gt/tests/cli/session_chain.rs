@@ -130,3 +130,53 @@ fn next_polecat_with_an_item_continues_its_chain_and_other_work_does_not() {
     assert_eq!(chain["sessions"][0]["agent"], other);
     assert_eq!(chain["sessions"][0].get("parent_id"), None, "{chain}");
 }
+
+#[test]
+fn session_with_two_items_is_in_the_chain_list_and_sum_of_both() {
+    let env = TestEnv::with_crew(&["max"]);
+    fs::write(env.town().join("prices.toml"), PRICES).unwrap();
+    let create = |title: &str| {
+        let item = env.json(&["work", "create", title, "--rig", "gastown"]);
+        item["id"].as_str().unwrap().to_owned()
+    };
+    let items = [create("First"), create("Second")];
+    env.gt(&["crew", "start", "max"]).ok();
+    for (item, text) in items.iter().zip(["one", "two and a little more"]) {
+        env.gt(&["hook", item, "--agent", "gastown/crew/max"]).ok();
+        talk(&env, "gastown/crew/max", text);
+        env.gt(&["work", "close", item]).ok();
+    }
+    env.gt(&["crew", "stop", "max"]).ok();
+    let whole = lives(&env, &["--agent", "gastown/crew/max"]);
+    assert_eq!(whole.len(), 1, "{whole:?}");
+    let cost = |of: &Value| of["cost_usd"].as_f64().unwrap();
+    let board = env.json(&["board"]);
+    let mut sum = 0.0;
+    for (item, other) in [(&items[0], &items[1]), (&items[1], &items[0])] {
+        let chain = env.json(&["sessions", "chain", item]);
+        assert_eq!(chain["totals"]["lives"], 1, "{chain}");
+        let listed = lives(&env, &["--work", item]);
+        assert_eq!(listed.len(), 1, "{listed:?}");
+        let total = cost(&chain["totals"]);
+        assert!(total > 0.0, "{chain}");
+        assert!(
+            (cost(&listed[0]["usage"]) - total).abs() < 1e-9,
+            "{listed:?}"
+        );
+        assert_eq!(listed[0]["session_usage"], whole[0]["usage"]);
+        let mut cards = board["cards"].as_array().unwrap().iter();
+        let card = cards.find(|card| card["id"] == item.as_str()).unwrap();
+        assert!((cost(&card["usage"]) - total).abs() < 1e-9, "{card}");
+        let stats = env.json(&["sessions", "stats", "--work", item]);
+        assert!((cost(&stats[0]) - total).abs() < 1e-9, "{stats}");
+        assert_eq!(stats[0]["seconds"], chain["totals"]["seconds"], "{stats}");
+        let drawn = env.gt(&["sessions", "chain", item]).ok().stdout;
+        assert!(
+            drawn.contains(&format!("(also worked on {other})")),
+            "{drawn}"
+        );
+        sum += total;
+    }
+    let all = cost(&whole[0]["usage"]);
+    assert!((sum - all).abs() < 1e-9, "{sum} of {all}");
+}

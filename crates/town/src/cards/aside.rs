@@ -151,7 +151,7 @@ fn has_resolver(container: Option<&Container>) -> bool {
     })
 }
 
-/// What all lives took that had the item on their hook.
+/// What all sessions took for the item that had it on their hook.
 fn usage_of(town: &Town, id: &WorkId) -> Option<Usage> {
     let query = Query {
         work: Some(id.to_string()),
@@ -159,6 +159,7 @@ fn usage_of(town: &Town, id: &WorkId) -> Option<Usage> {
     };
     let mut lives = Sessions::of(town).find(&query).unwrap_or_default();
     usage::refresh(town, &mut lives);
+    usage::keep_shares(&mut lives, id.as_str());
     let mut all = lives.iter().filter_map(|life| life.usage.as_ref());
     let mut sum = all.next()?.clone();
     for more in all {

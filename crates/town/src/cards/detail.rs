@@ -11,7 +11,7 @@ use gt_core::work::WorkId;
 /// So many events are shown.
 const MOST_EVENTS: usize = 200;
 
-/// The lives that had an item on their hook, the latest first.
+/// The lives that had an item on their hook, the latest first, with what they took for it.
 pub fn lives_of(town: &Town, id: &WorkId) -> Result<Vec<Record>> {
     let query = sessions::Query {
         work: Some(id.to_string()),
@@ -19,6 +19,7 @@ pub fn lives_of(town: &Town, id: &WorkId) -> Result<Vec<Record>> {
     };
     let mut lives = Sessions::of(town).find(&query)?;
     usage::refresh_all(town, &mut lives);
+    usage::keep_shares(&mut lives, id.as_str());
     Ok(lives)
 }
 

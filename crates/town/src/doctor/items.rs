@@ -61,7 +61,10 @@ fn told(town: &Town, work: &Work, recovered: &Recovered) -> Vec<Finding> {
         ..sessions::Query::default()
     });
     let held = lives.unwrap_or_default().into_iter();
-    let held = held.filter_map(|life| life.work_unit);
+    let held = held.flat_map(|life| {
+        let items = life.work_units().map(str::to_owned);
+        items.collect::<Vec<String>>()
+    });
     let all = recovered.missing.iter().cloned().chain(named).chain(held);
     let missing: BTreeSet<String> = all.filter(|id| !there.contains(id)).collect();
     let mut findings = vec![restored];

@@ -345,14 +345,31 @@ fn read_on(db: &Connection, journal: &Journal, position: Position) -> Result<(),
     position::note(db, journal, &first, end)
 }
 
-/// Notes in which file of the archive a life is, unless it is in the journal.
+/// Notes in which file of the archive a life is, unless it is in the journal, and what it took
+/// for its items: the sum of an item needs no look into that file.
 fn archived(db: &Connection, life: &Record, file: &str) -> Result<(), rusqlite::Error> {
     let mut insert = db.prepare_cached(
-        "INSERT OR REPLACE INTO archived (id, chain_id, work_unit, file) VALUES (?1, ?2, ?3, ?4)",
+        "INSERT OR REPLACE INTO archived (id, chain_id, work_unit, file, taken)
+         VALUES (?1, ?2, ?3, ?4, ?5)",
     )?;
-    insert
-        .execute(params![life.id, life.chain_id, life.work_unit, file])
-        .map(drop)
+    let taken = life.work_unit.as_ref().map(|_| {
+        serde_json::json!({"usage": life.usage, "earlier_work": life.earlier_work}).to_string()
+    });
+    insert.execute(params![life.id, life.chain_id, life.work_unit, file, taken])?;
+    note_earlier_work(db, life)
+}
+
+/// Notes the items that a session had before its present one.
+fn note_earlier_work(db: &Connection, life: &Record) -> Result<(), rusqlite::Error> {
+    if life.earlier_work.is_none() {
+        return Ok(());
+    }
+    let mut insert =
+        db.prepare_cached("INSERT OR IGNORE INTO earlier_work (work_unit, id) VALUES (?1, ?2)")?;
+    for entry in life.earlier_work.iter().flatten() {
+        insert.execute([&entry.work_unit, &life.id])?;
+    }
+    Ok(())
 }
 
 /// A time of a record, as the database holds it.

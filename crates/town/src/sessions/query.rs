@@ -5,7 +5,7 @@ use super::index::{self, Broken, Index, milliseconds};
 use super::{hash, not_found};
 use crate::Result;
 use gt_core::Problem;
-use gt_core::record::Record;
+use gt_core::record::{EarlierWork, Outcome, Record, Status};
 use gt_core::usage::Usage;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension};
@@ -27,7 +27,56 @@ pub struct Query {
     pub limit: Option<usize>,
 }
 
-/// The lives that fit, the newest first.
+/// The rows of `lives` that worked on the item in the place `?`.
+const WORKED_ON: &str = "lives.rowid IN (SELECT rowid FROM lives WHERE work_unit = ?
+     UNION ALL SELECT lives.rowid FROM earlier_work JOIN lives USING (id)
+     WHERE earlier_work.work_unit = ?)";
+/// The rows of `archived` that worked on the item in `?1`.
+const ARCHIVED_WORKED_ON: &str = "id IN (SELECT id FROM archived WHERE work_unit = ?1
+     UNION ALL SELECT id FROM earlier_work WHERE work_unit = ?1)";
+
+impl Query {
+    /// Whether a session fits. For those of the archive, which no table has.
+    fn fits(&self, life: &Record) -> bool {
+        let time = |time: &Option<String>| time.as_deref().and_then(milliseconds);
+        let began = time(&life.started_at);
+        let is = |wanted: &Option<String>, value: Option<&str>| {
+            wanted.is_none() || wanted.as_deref() == value
+        };
+        is(&self.agent, life.agent.as_deref())
+            && is(&self.rig, life.rig.as_deref())
+            && is(&self.role, life.role.as_deref())
+            && is(&self.chain, life.chain_id.as_deref())
+            && is(&self.outcome, life.outcome.map(Outcome::word))
+            && is(&self.status, life.status.map(Status::word))
+            && is(&self.harness, life.harness.as_deref())
+            && time(&self.since).is_none_or(|since| began.is_some_and(|at| at >= since))
+            && time(&self.until).is_none_or(|until| began.is_some_and(|at| at < until))
+    }
+}
+
+/// The sessions that fit, the newest first. Those of an item are also found in the archive, as
+/// its chain finds them, unless newer ones are as many as are wanted.
+pub(super) fn find_all(
+    index: &Index,
+    archive: &Archive,
+    query: &Query,
+) -> Result<Vec<Record>, Broken> {
+    let mut found = find(index, query)?;
+    let limit = query.limit.unwrap_or(usize::MAX);
+    if let Some(item) = query.work.as_ref().filter(|_| found.len() < limit) {
+        let mut old = archived(index, archive, ARCHIVED_WORKED_ON, item)?;
+        old.retain(|life| query.fits(life));
+        if !old.is_empty() {
+            found.extend(old);
+            found.sort_by(|a, b| (&b.started_at, &b.id).cmp(&(&a.started_at, &a.id)));
+            found.truncate(limit);
+        }
+    }
+    Ok(found)
+}
+
+/// The lives of the journal that fit, the newest first.
 pub(super) fn find(index: &Index, query: &Query) -> Result<Vec<Record>, Broken> {
     let (filter, values) = conditions(query);
     let limit = query
@@ -43,27 +92,37 @@ pub(super) fn find(index: &Index, query: &Query) -> Result<Vec<Record>, Broken> 
 /// What is asked for in SQL, with the values for its places.
 pub(super) fn conditions(query: &Query) -> (String, Vec<Value>) {
     let fields = [
-        ("agent = ", &query.agent),
-        ("rig = ", &query.rig),
-        ("role = ", &query.role),
-        ("work_unit = ", &query.work),
-        ("chain_id = ", &query.chain),
-        ("outcome = ", &query.outcome),
-        ("status = ", &query.status),
-        ("harness = ", &query.harness),
+        ("agent = ?", &query.agent),
+        ("rig = ?", &query.rig),
+        ("role = ?", &query.role),
+        (WORKED_ON, &query.work),
+        ("chain_id = ?", &query.chain),
+        ("outcome = ?", &query.outcome),
+        ("status = ?", &query.status),
+        ("harness = ?", &query.harness),
     ];
     let mut set: Vec<(&str, Value)> = fields
         .iter()
         .filter_map(|(name, value)| Some((*name, Value::from(value.as_ref()?.clone()))))
         .collect();
-    for (name, time) in [("started >= ", &query.since), ("started < ", &query.until)] {
+    for (name, time) in [
+        ("started >= ?", &query.since),
+        ("started < ?", &query.until),
+    ] {
         let at = time.as_deref().and_then(milliseconds);
         set.extend(at.map(|at| (name, Value::from(at))));
     }
     let conditions: Vec<String> = set
         .iter()
         .zip(1..)
-        .map(|((name, _), place)| format!("{name}?{place}"))
+        .map(|((condition, _), place)| {
+            let condition = condition.replace('?', &format!("?{place}"));
+            // An item has few sessions: no index of another column is worth a look then.
+            match query.work.is_some() && !condition.starts_with("lives.") {
+                true => format!("+{condition}"),
+                false => condition,
+            }
+        })
         .collect();
     let filter = match conditions.as_slice() {
         [] => String::new(),
@@ -106,53 +165,81 @@ pub(super) fn by_prefix(index: &Index, archive: &Archive, prefix: &str) -> Resul
     }
 }
 
+/// Sessions that belong together.
+#[derive(Clone, Debug, Default)]
+pub struct Chain {
+    /// The oldest first.
+    pub lives: Vec<Record>,
+    /// They are those of an item, and each counts with its [share](Record::share_of).
+    pub item: Option<String>,
+}
+
 /// All sessions that worked on an item, or all of a chain, the oldest first.
-pub(super) fn chain(index: &Index, archive: &Archive, what: &str) -> Result<Vec<Record>, Broken> {
-    let of_work = all_with(index, archive, "work_unit", what)?;
-    if !of_work.is_empty() {
-        return Ok(of_work);
+pub(super) fn chain(index: &Index, archive: &Archive, what: &str) -> Result<Chain, Broken> {
+    let query = Query {
+        work: Some(what.to_owned()),
+        ..Query::default()
+    };
+    let mut lives = find_all(index, archive, &query)?;
+    if !lives.is_empty() {
+        lives.reverse();
+        let item = query.work;
+        return Ok(Chain { lives, item });
     }
     let life = by_prefix(index, archive, what)?;
     let chain = life.chain_id.as_deref().unwrap_or(&life.id);
-    let found = all_with(index, archive, "chain_id", chain)?;
+    let mut lives = archived(index, archive, "chain_id = ?1", chain)?;
+    lives.extend(records(
+        index.db(),
+        "SELECT record FROM lives JOIN records ON life = lives.rowid WHERE chain_id = ?1",
+        [Value::from(chain.to_owned())],
+    )?);
+    lives.sort_by(|a, b| (&a.started_at, &a.id).cmp(&(&b.started_at, &b.id)));
     // A life that was taken up by another journal may have no chain.
-    Ok(if found.is_empty() { vec![life] } else { found })
+    if lives.is_empty() {
+        lives.push(life);
+    }
+    Ok(Chain { lives, item: None })
 }
 
-/// All sessions with this value in a column that journal and archive have, the oldest first.
-fn all_with(
-    index: &Index,
-    archive: &Archive,
-    column: &'static str,
-    value: &str,
-) -> Result<Vec<Record>, Broken> {
-    let mut found = archived(index, archive, &format!("{column} = ?1"), value)?;
-    let text =
-        format!("SELECT record FROM lives JOIN records ON life = lives.rowid WHERE {column} = ?1");
-    found.extend(records(index.db(), &text, [Value::from(value.to_owned())])?);
-    found.sort_by(|a, b| (&a.started_at, &a.id).cmp(&(&b.started_at, &b.id)));
-    Ok(found)
-}
-
-/// What the sessions of each of these items took together.
+/// What the sessions of each of these items took for it together.
 pub(super) fn usage_by_work(
     index: &Index,
     items: &[&str],
 ) -> Result<HashMap<String, Usage>, Broken> {
     let mut query = index.db().prepare(
-        "SELECT work_unit, record -> 'usage' FROM lives JOIN records ON life = lives.rowid
-         WHERE work_unit IN (SELECT value FROM json_each(?1)) AND record -> 'usage' IS NOT NULL",
+        "WITH items (item) AS (SELECT value FROM json_each(?1)),
+         worked (item, id) AS (
+             SELECT item, id FROM items JOIN lives ON work_unit = item
+             UNION SELECT item, id FROM items JOIN archived ON work_unit = item
+             UNION SELECT item, id FROM items JOIN earlier_work ON work_unit = item)
+         SELECT item, work_unit, record -> 'usage', record -> 'earlier_work'
+         FROM worked JOIN lives USING (id) JOIN records ON life = lives.rowid
+         UNION ALL SELECT item, work_unit, taken -> 'usage', taken -> 'earlier_work'
+         FROM worked JOIN archived USING (id)",
     )?;
     let items = serde_json::json!(items).to_string();
-    let rows = query.query_map([items], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let mut rows = query.query([items])?;
     let mut sums: HashMap<String, Usage> = HashMap::new();
-    for row in rows {
-        let (item, text): (String, String) = row?;
-        let used: Usage =
-            serde_json::from_str(&text).map_err(|error| Broken::Damaged(error.to_string()))?;
-        *sums.entry(item).or_default() += &used;
+    while let Some(row) = rows.next()? {
+        let session = Record {
+            work_unit: row.get(1)?,
+            usage: parsed::<Usage>(row.get(2)?)?,
+            earlier_work: parsed::<Vec<EarlierWork>>(row.get(3)?)?,
+            ..Record::default()
+        };
+        let item: String = row.get(0)?;
+        if let Some(used) = session.share_of(&item).usage {
+            *sums.entry(item).or_default() += &used;
+        }
     }
     Ok(sums)
+}
+
+/// A part of a record, as the database holds it.
+fn parsed<T: serde::de::DeserializeOwned>(text: Option<String>) -> Result<Option<T>, Broken> {
+    let value = text.as_deref().map_or(Ok(None), serde_json::from_str);
+    value.map_err(|error| Broken::Damaged(error.to_string()))
 }
 
 /// Lives of the archive, by a condition on one value.

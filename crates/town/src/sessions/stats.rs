@@ -1,7 +1,7 @@
 //! Lives, added up.
 
 use super::index::{Broken, Index};
-use super::query::conditions;
+use super::query::{self, conditions};
 use super::{Query, Sessions};
 use crate::{Result, Town, usage};
 use gt_core::record::{Outcome, Record, Status};
@@ -76,8 +76,36 @@ impl Sessions {
     /// first.
     pub fn stats(&self, town: &Town, by: By, query: &Query) -> Result<Vec<Tally>> {
         let mut tallies = self.ask(|index| tally(index, by, query))?;
+        self.divide(by, query, &mut tallies)?;
         self.add_running(town, by, query, &mut tallies)?;
         Ok(tallies)
+    }
+
+    /// Where only one item is asked for, a session that had others counts with its share.
+    fn divide(&self, by: By, query: &Query, tallies: &mut [Tally]) -> Result<()> {
+        let Some(item) = &query.work else {
+            return Ok(());
+        };
+        let all = Query {
+            status: Some(Status::Stopped.word().to_owned()),
+            limit: None,
+            ..query.clone()
+        };
+        for mut life in self.ask(|index| query::find(index, &all))? {
+            let Some(all) = life.usage.take_if(|_| life.earlier_work.is_some()) else {
+                continue;
+            };
+            life.usage = Some(all.clone());
+            let others = life.share_of(item).usage.map(|share| all - &share);
+            let key = by.key(&life).unwrap_or_default();
+            let tally = tallies.iter_mut().find(|tally| tally.key == key);
+            if let (Some(tally), Some(others)) = (tally, others) {
+                tally.tokens = tally.tokens.saturating_sub(others.tokens());
+                let rest = |cost: f64| (cost - others.cost_usd.unwrap_or_default()).max(0.0);
+                tally.cost_usd = tally.cost_usd.map(rest);
+            }
+        }
+        Ok(())
     }
 
     /// What lives that run have taken so far is only in their transcripts.
@@ -97,7 +125,11 @@ impl Sessions {
             .collect();
         for life in running {
             let key = by.key(&life).unwrap_or_default();
-            if let (Some(tally), Some(used)) = (places.get_mut(&key), &life.usage) {
+            let used = match &query.work {
+                Some(item) => life.share_of(item).usage,
+                None => life.usage,
+            };
+            if let (Some(tally), Some(used)) = (places.get_mut(&key), &used) {
                 tally.tokens += used.tokens();
                 let cost = tally.cost_usd.into_iter().chain(used.cost_usd);
                 tally.cost_usd = cost.reduce(|a, b| a + b);

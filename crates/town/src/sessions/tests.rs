@@ -1,6 +1,7 @@
 //! Journal and index together.
 
 mod damage;
+mod items;
 
 use super::*;
 

@@ -4,9 +4,10 @@ use crate::context::Context;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint, usage};
 use gt_core::Problem;
-use gt_core::record::Record;
+use gt_core::record::{Record, Share};
 use gt_core::usage::Usage;
 use gt_town::recording::Recording;
+use gt_town::sessions::{self, Chain};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -17,8 +18,33 @@ pub(super) fn document(life: &Record) -> Value {
     output::without_nulls(document)
 }
 
-pub(super) fn list(lives: &[Record], context: &Context) -> Result<(), Problem> {
+/// A record as a document among those of an item: `usage` is what it took for the item, and
+/// `session_usage` all of it where it had others.
+fn document_of_item(life: &Record, item: Option<&str>) -> Value {
+    let mut shown = document(life);
+    if item.is_some() && life.earlier_work.is_some() {
+        let share = share(life, item);
+        shown["session_usage"] = shown["usage"].take();
+        shown["usage"] = json!(share.usage);
+        shown["usage_undivided"] = json!(share.is_undivided.then_some(true));
+    }
+    output::without_nulls(shown)
+}
+
+/// What a session took for an item, or all of it where none is asked for.
+fn share(life: &Record, item: Option<&str>) -> Share {
+    match item {
+        Some(item) => life.share_of(item),
+        None => Share {
+            usage: life.usage.clone(),
+            is_undivided: false,
+        },
+    }
+}
+
+pub(super) fn list(lives: &[Record], item: Option<&str>, context: &Context) -> Result<(), Problem> {
     if context.json {
+        let document = |life| document_of_item(life, item);
         let documents: Vec<Value> = lives.iter().map(document).collect();
         return output::json(&documents);
     }
@@ -27,12 +53,14 @@ pub(super) fn list(lives: &[Record], context: &Context) -> Result<(), Problem> {
     }
     let mut titles = vec!["ID", "AGENT", "STARTED", "LASTED", "OUTCOME", "HARNESS"];
     // Only where there is something to show.
-    let has_tokens = lives.iter().any(|life| tokens(life) > 0);
-    let has_cost = lives.iter().any(|life| cost(life).is_some());
+    let shares: Vec<Share> = lives.iter().map(|life| share(life, item)).collect();
+    let used = || shares.iter().filter_map(|share| share.usage.as_ref());
+    let has_tokens = used().any(|used| used.tokens() > 0);
+    let has_cost = used().any(|used| usage::cost(used).is_some());
     titles.extend(has_tokens.then_some("TOKENS"));
     titles.extend(has_cost.then_some("COST"));
     let mut table = Table::new(&titles);
-    for life in lives {
+    for (life, share) in lives.iter().zip(&shares) {
         let mut row: Vec<Cell> = vec![
             // Whole: the ids of agents that were started together differ only at their end.
             life.id.clone().into(),
@@ -43,15 +71,24 @@ pub(super) fn list(lives: &[Record], context: &Context) -> Result<(), Problem> {
             life.harness.clone().unwrap_or_default().into(),
         ];
         if has_tokens {
-            let taken = life.usage.as_ref().map(|_| usage::tokens(tokens(life)));
-            row.push(taken.unwrap_or_default().into());
+            let tokens = share.usage.as_ref().map(|used| {
+                let mark = if share.is_undivided { "*" } else { "" };
+                format!("{}{mark}", usage::tokens(used.tokens()))
+            });
+            row.push(tokens.unwrap_or_default().into());
         }
         if has_cost {
-            row.push(cost(life).unwrap_or_default().into());
+            let cost = share.usage.as_ref().and_then(usage::cost);
+            row.push(cost.unwrap_or_default().into());
         }
         table.row(row);
     }
-    output::print(&table.render(Paint::for_stdout()))
+    output::print(&table.render(Paint::for_stdout()))?;
+    let is_marked = |share: &Share| share.is_undivided && share.usage.is_some();
+    match shares.iter().any(is_marked) {
+        true => output::line("* The whole session: its usage is not divided between its items."),
+        false => Ok(()),
+    }
 }
 
 pub(super) fn show(
@@ -78,6 +115,7 @@ pub(super) fn show(
             }
             Value::Array(list) if name == "commits" => commits(list, detail.as_ref()),
             Value::Array(_) if name == "steps" => steps(life),
+            Value::Array(_) if name == "earlier_work" => earlier_work(life),
             Value::String(text) => text.clone(),
             other => other.to_string(),
         };
@@ -141,15 +179,29 @@ fn steps(life: &Record) -> String {
     lines.collect::<Vec<String>>().join("\n")
 }
 
+fn earlier_work(life: &Record) -> String {
+    let lines = life.earlier_work.iter().flatten().map(|entry| {
+        let used = entry.usage.as_ref().map(taken).unwrap_or_default();
+        format!("{}{used}", entry.work_unit)
+    });
+    lines.collect::<Vec<String>>().join("\n")
+}
+
 /// The lives of a chain as a tree, with what they took together.
-pub(super) fn chain(lives: &[Record], context: &Context) -> Result<(), Problem> {
-    let seconds: i64 = lives.iter().filter_map(duration).sum();
+pub(super) fn chain(chain: &Chain, context: &Context) -> Result<(), Problem> {
+    let lives = chain.lives.as_slice();
+    let item = chain.item.as_deref();
+    let now = jiff::Timestamp::now();
+    let lasted_together = lives.iter().filter_map(|life| sessions::lasted(life, now));
+    let seconds = lasted_together.sum::<i64>() / 1_000;
+    let shares: Vec<Share> = lives.iter().map(|life| share(life, item)).collect();
     let mut total = Usage::default();
-    for used in lives.iter().filter_map(|life| life.usage.as_ref()) {
+    for used in shares.iter().filter_map(|share| share.usage.as_ref()) {
         total += used;
     }
     let total = total.rounded();
     if context.json {
+        let document = |life| document_of_item(life, item);
         let sessions: Vec<Value> = lives.iter().map(document).collect();
         let commits: BTreeSet<&String> = lives.iter().flat_map(|l| &l.commits).flatten().collect();
         let first = lives.first();
@@ -166,20 +218,22 @@ pub(super) fn chain(lives: &[Record], context: &Context) -> Result<(), Problem> 
             "totals": output::without_nulls(totals),
         }));
     }
-    for (depth, life) in depths(lives).into_iter().zip(lives) {
+    let rows = depths(lives).into_iter().zip(lives).zip(&shares);
+    for ((depth, life), share) in rows {
         let branch = match depth {
             0 => String::new(),
             // A long chain must still fit on a screen.
             _ => format!("{}└─ ", "   ".repeat((depth - 1).min(12))),
         };
         output::line(output::clean(&format!(
-            "{branch}{} {}, {}, {}, {}{}",
+            "{branch}{} {}, {}, {}, {}{}{}",
             life.id,
             life.agent.as_deref().unwrap_or_default(),
             started(life),
             lasted(life),
             ending(life),
-            life.usage.as_ref().map(taken).unwrap_or_default(),
+            share.usage.as_ref().map(taken).unwrap_or_default(),
+            others(life, share, item),
         )))?;
     }
     let count = match lives.len() {
@@ -205,6 +259,23 @@ fn depths(lives: &[Record]) -> Vec<usize> {
     depths
 }
 
+/// Which other items a session of an item had, and whether its figures are those of all.
+fn others(life: &Record, share: &Share, item: Option<&str>) -> String {
+    let others: Vec<&str> = match item {
+        Some(item) => life.work_units().filter(|other| *other != item).collect(),
+        None => Vec::new(),
+    };
+    let others = others.join(", ");
+    match (
+        others.is_empty(),
+        share.is_undivided && share.usage.is_some(),
+    ) {
+        (true, _) => String::new(),
+        (false, false) => format!(" (also worked on {others})"),
+        (false, true) => format!(" (whole session, also worked on {others})"),
+    }
+}
+
 /// `, 12.3k tokens, $0.42`; nothing where nothing is known.
 fn taken(used: &Usage) -> String {
     if used.tokens() == 0 {
@@ -215,30 +286,14 @@ fn taken(used: &Usage) -> String {
     format!(", {tokens} tokens{}", cost.unwrap_or_default())
 }
 
-fn tokens(life: &Record) -> u64 {
-    life.usage.as_ref().map_or(0, Usage::tokens)
-}
-
-fn cost(life: &Record) -> Option<String> {
-    usage::cost(life.usage.as_ref()?)
-}
-
 fn started(life: &Record) -> String {
     output::minute(life.started_at.as_deref())
 }
 
-/// How long it lasted, or has lasted so far, in seconds.
-fn duration(life: &Record) -> Option<i64> {
-    let began: jiff::Timestamp = life.started_at.as_deref()?.parse().ok()?;
-    let ended = match life.ended_at.as_deref() {
-        Some(at) => at.parse().ok()?,
-        None => jiff::Timestamp::now(),
-    };
-    Some((ended.as_second() - began.as_second()).max(0))
-}
-
+/// How long it lasted, or has lasted so far.
 fn lasted(life: &Record) -> String {
-    duration(life).map_or_else(String::new, output::duration)
+    let lasted = sessions::lasted(life, jiff::Timestamp::now());
+    lasted.map_or_else(String::new, |lasted| output::duration(lasted / 1_000))
 }
 
 fn ending(life: &Record) -> String {

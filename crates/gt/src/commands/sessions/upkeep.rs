@@ -19,7 +19,7 @@ pub(crate) struct ExportArgs {
 
 /// Move old lives out of the journal into compressed files
 ///
-/// `show`, `chain` and `export` still find them. It also happens by itself, once a day,
+/// `show`, `chain`, `export` and `list --work` still find them. It also happens by itself, once a day,
 /// to lives that ended longer ago than `archive_after_days` in town.toml says.
 #[derive(Debug, Args)]
 pub(crate) struct ArchiveArgs {

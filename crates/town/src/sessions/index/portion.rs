@@ -1,12 +1,12 @@
 //! From lines of the journal to rows of the database, a portion at a time.
 
-use super::{Broken, milliseconds, slugs};
+use super::{Broken, milliseconds, note_earlier_work, slugs};
 use crate::Result;
 use crate::sessions::journal::{Damage, Reading};
 use gt_core::Problem;
 use gt_core::record::{Outcome, Record, Status};
 use gt_core::usage::Usage;
-use rusqlite::{Connection, params};
+use rusqlite::{CachedStatement, Connection, params};
 use std::collections::{BTreeSet, HashMap};
 
 /// So many lives are added up in memory before they are written.
@@ -82,8 +82,8 @@ fn rows(portion: &mut HashMap<String, Box<Record>>, spare: &mut Vec<String>) -> 
     rows.collect()
 }
 
-/// Writes rows. What the database knows of a life stays where they say nothing about it,
-/// but for its end, if they say that it goes on.
+/// Writes rows. What the database knows of a life stays where they say nothing about it
+/// ([`Record::merge`]).
 ///
 /// A row is found by its id. `last_insert_rowid` alone says nothing: a rollback does not
 /// reset it, and a number is given again after a DELETE.
@@ -94,17 +94,14 @@ pub(super) fn write(db: &Connection, rows: &[Row], fill: Fill) -> Result<(), Bro
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
          ON CONFLICT (id) DO NOTHING",
     )?;
-    let mut find = db.prepare_cached("SELECT rowid, agent FROM lives WHERE id = ?1")?;
+    let mut find = db.prepare_cached(
+        "SELECT lives.rowid, record FROM lives LEFT JOIN records ON life = lives.rowid
+         WHERE id = ?1",
+    )?;
     let mut update = db.prepare_cached(
-        "UPDATE lives SET
-             agent = coalesce(?2, agent), rig = coalesce(?3, rig), role = coalesce(?4, role),
-             harness = coalesce(?5, harness), status = coalesce(?6, status),
-             outcome = CASE WHEN ?6 = 'running' THEN ?7 ELSE coalesce(?7, outcome) END,
-             work_unit = coalesce(?8, work_unit), chain_id = coalesce(?9, chain_id),
-             started = coalesce(?10, started),
-             ended = CASE WHEN ?6 = 'running' THEN ?11 ELSE coalesce(?11, ended) END,
-             tokens = coalesce(?12, tokens), cost = coalesce(?13, cost),
-             commits = coalesce(?14, commits)
+        "UPDATE lives SET agent = ?2, rig = ?3, role = ?4, harness = ?5, status = ?6,
+         outcome = ?7, work_unit = ?8, chain_id = ?9, started = ?10, ended = ?11, tokens = ?12,
+         cost = ?13, commits = ?14
          WHERE id = ?1",
     )?;
     let mut first = db.prepare_cached(
@@ -112,47 +109,29 @@ pub(super) fn write(db: &Connection, rows: &[Row], fill: Fill) -> Result<(), Bro
          ON CONFLICT (life) DO UPDATE SET record = ?2",
     )?;
     let mut back = db.prepare_cached("DELETE FROM archived WHERE id = ?1")?;
-    let mut more = db.prepare_cached(
-        "UPDATE records SET record = json_patch(json_remove(record,
-             iif(?3 = 'running', '$.outcome', '$.-'), iif(?3 = 'running', '$.ended_at', '$.-'),
-             iif(?3 = 'running', '$.exit_code', '$.-'), iif(?3 = 'running', '$.ended_by', '$.-'),
-             iif(?3 = 'running', '$.lost', '$.-'), iif(?3 = 'running', '$.failed_start', '$.-'),
-             iif(?4, '$.usage', '$.-')), ?2)
-         WHERE life = ?1",
-    )?;
+    let mut more = db.prepare_cached("UPDATE records SET record = ?2 WHERE life = ?1")?;
     let mut agents = BTreeSet::new();
     for Row { life, text } in rows {
-        let status = life.status.map(Status::word);
-        let usage = life.usage.as_ref();
-        let fields = params![
-            life.id,
-            life.agent,
-            life.rig,
-            life.role,
-            life.harness,
-            status,
-            life.outcome.map(Outcome::word),
-            life.work_unit,
-            life.chain_id,
-            life.started_at.as_deref().and_then(milliseconds),
-            life.ended_at.as_deref().and_then(milliseconds),
-            usage.map(Usage::tokens),
-            usage.and_then(|usage| usage.cost_usd),
-            life.commits.as_ref().map(Vec::len),
-        ];
-        let is_new = insert.execute(fields)? == 1;
+        let is_new = execute(&mut insert, life)? == 1;
         if is_new {
             // This very statement has given the number.
             first.execute(params![db.last_insert_rowid(), text])?;
+            note_earlier_work(db, life)?;
         } else {
-            let (row, agent): (i64, Option<String>) =
+            let (row, known): (i64, Option<String>) =
                 find.query_row([&life.id], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            update.execute(fields)?;
-            if more.execute(params![row, text, status, usage.is_some()])? == 0 {
+            let known = known.and_then(|text| serde_json::from_str(&text).ok());
+            let Some(mut merged): Option<Record> = known else {
                 let reason = format!("the life {} has no record", life.id);
                 return Err(Broken::Damaged(reason));
-            }
-            agents.extend(agent.filter(|_| fill == Fill::On));
+            };
+            agents.extend(merged.agent.clone().filter(|_| fill == Fill::On));
+            merged.merge(Record::clone(life));
+            execute(&mut update, &merged)?;
+            let text = serde_json::to_string(&merged)
+                .map_err(|error| Problem::failed("cannot write a life").caused_by(error))?;
+            more.execute(params![row, text])?;
+            note_earlier_work(db, &merged)?;
         }
         if fill == Fill::On {
             if is_new {
@@ -164,4 +143,25 @@ pub(super) fn write(db: &Connection, rows: &[Row], fill: Fill) -> Result<(), Bro
     }
     slugs::update(db, &agents)?;
     Ok(())
+}
+
+/// Executes a statement with the columns of a life.
+fn execute(statement: &mut CachedStatement<'_>, life: &Record) -> rusqlite::Result<usize> {
+    let usage = life.usage.as_ref();
+    statement.execute(params![
+        life.id,
+        life.agent,
+        life.rig,
+        life.role,
+        life.harness,
+        life.status.map(Status::word),
+        life.outcome.map(Outcome::word),
+        life.work_unit,
+        life.chain_id,
+        life.started_at.as_deref().and_then(milliseconds),
+        life.ended_at.as_deref().and_then(milliseconds),
+        usage.map(Usage::tokens),
+        usage.and_then(|usage| usage.cost_usd),
+        life.commits.as_ref().map(Vec::len),
+    ])
 }

@@ -1,12 +1,14 @@
 //! The tables of the index.
 
 /// Raised whenever the tables change: an older database is made anew.
-pub(super) const VERSION: i64 = 7;
+pub(super) const VERSION: i64 = 8;
 /// By this a database is known as ours.
 pub(super) const APPLICATION: i32 = 0x6774_6c76;
 
 /// Times are milliseconds since the epoch. The table holds only what is asked for, so
-/// that it is quickly read; the lives themselves stand beside it. `sessions` is for programs
+/// that it is quickly read; the lives themselves stand beside it. `earlier_work` has the items
+/// that a session had before the one in `work_unit`, also of archived sessions: most have none,
+/// and a rebuild writes no row for them. `sessions` is for programs
 /// that expect one row for each agent, with times in seconds ([`super::slugs`]).
 pub(super) const TABLES: &str = "
 CREATE TABLE read_so_far (one INTEGER PRIMARY KEY CHECK (one = 1), bytes INTEGER NOT NULL, first TEXT NOT NULL, tail BLOB NOT NULL, boot TEXT);
@@ -16,7 +18,8 @@ CREATE TABLE lives (
     tokens INTEGER, cost REAL, commits INTEGER
 );
 CREATE TABLE records (life INTEGER PRIMARY KEY, record TEXT NOT NULL);
-CREATE TABLE archived (id TEXT PRIMARY KEY, chain_id TEXT, work_unit TEXT, file TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE earlier_work (work_unit TEXT NOT NULL, id TEXT NOT NULL, PRIMARY KEY (work_unit, id)) WITHOUT ROWID;
+CREATE TABLE archived (id TEXT PRIMARY KEY, chain_id TEXT, work_unit TEXT, file TEXT NOT NULL, taken TEXT) WITHOUT ROWID;
 CREATE INDEX archived_by_chain ON archived (chain_id);
 CREATE INDEX archived_by_work ON archived (work_unit) WHERE work_unit IS NOT NULL;
 CREATE TABLE sessions (
