@@ -36,6 +36,9 @@ pub(super) struct BusyLine<'p> {
     pub(super) below: String,
 }
 
+/// Signs before the call of a tool, in programs whose errors are framed blocks.
+const TOOL_SIGNS: &[char] = &['$', '→', '←', '✱', '%', '⚙', '#', '~'];
+
 /// How far a sign may be from the left edge to be the program's own.
 const EDGE: usize = 1;
 
@@ -123,7 +126,7 @@ pub(super) fn ending<'p>(above: &[Line], screen: &'p Screen) -> Option<Ending<'p
             return background.or(Some(Ending::Interrupted { mark }));
         }
         if let Some(mark) = has_most(above_it)
-            && let Some(text) = block_above(&above[..at])
+            && let Some(text) = block_above(&above[..at], &screen.error_above)
         {
             return Some(Ending::Failed { mark, text });
         }
@@ -188,19 +191,26 @@ fn paragraph(lines: &[Line], screen: &Screen) -> String {
     }
 }
 
-/// The text of the block with a bar that is directly above, if it is an error. A
-/// message and its error are two blocks, one below the other, so it is the error
-/// when their number is even.
-fn block_above(lines: &[Line]) -> Option<String> {
-    let (error, mut rest) = last_block(lines)?;
+/// The text of the block with a bar that is directly above, if it is an error. A message and
+/// its error are two blocks, one below the other, so it is the error when their number is even.
+/// A single block is the error of the answer above it; a message has the end of the turn before
+/// above it, or the call of a tool that was refused.
+fn block_above(lines: &[Line], turn_ends: &[String]) -> Option<String> {
+    let (block, mut rest) = last_block(lines)?;
     let mut count = 1;
     while let Some((_, above)) = last_block(rest) {
         count += 1;
         rest = above;
     }
-    let text: Vec<&str> = error.iter().map(Line::bare).collect();
+    let before = rest.iter().rev().find(|line| !line.is_blank());
+    let is_answer = before.is_some_and(|line| {
+        let is_call = TOOL_SIGNS.contains(&line.bare().chars().next().unwrap_or(' '));
+        mark::best(&line.text, turn_ends).is_none() && !is_call
+    });
+    let text: Vec<&str> = block.iter().map(Line::bare).collect();
     let text: Vec<&str> = text.into_iter().filter(|text| !text.is_empty()).collect();
-    (count % 2 == 0).then(|| text.join(" "))
+    let is_error = count % 2 == 0 || (count == 1 && is_answer);
+    is_error.then(|| text.join(" "))
 }
 
 /// The block at the end of the lines, and what is above it.
