@@ -144,6 +144,8 @@ pub struct Command {
     pub skip_permissions: Vec<String>,
     /// Given instead when it is to ask for permission, where it would not by itself.
     pub ask_permissions: Vec<String>,
+    /// The program has no mode that asks for permission: a start that demands it fails.
+    pub cannot_ask: bool,
     /// Given as well when the role's dialogs at the start are answered: trust in the
     /// agent's folder, which is `{folder}` in quotes.
     pub trust_folder: Vec<String>,

@@ -154,9 +154,13 @@ pub fn plan(wish: &Wish<'_>) -> Plan {
     let mut env =
         environment::agent_environment(&facts, wish.passed_env, &wish.role.env, wish.extra_env);
     if !wish.role.start.skip_permissions && !own_line {
-        // What the caller or the role says about it stays.
         for (name, value) in &wish.preset.env.ask_permissions {
-            env.entry(name.clone()).or_insert_with(|| value.clone());
+            // The role and the caller may say otherwise; the environment of `gt` may not.
+            let is_chosen = wish.role.env.contains_key(name)
+                || wish.extra_env.iter().any(|(given, _)| given == name);
+            if !is_chosen {
+                env.insert(name.clone(), value.clone());
+            }
         }
     }
     let typed = wish.preset.command.prompt == PromptStyle::Typed;
@@ -390,6 +394,18 @@ mod tests {
         };
         assert!(env(false).unwrap().contains("\"bash\":\"ask\""));
         assert_eq!(env(true), None);
+        // The mode of the environment of `gt` does not win, the one that the caller gives does.
+        let auto: &[_] = vec![("GOOSE_MODE".to_owned(), "auto".to_owned())].leak();
+        let mode = |given: &'static [(String, String)]| {
+            let plan = planned(
+                |role| role.start.skip_permissions = false,
+                "goose",
+                |wish| (wish.passed_env, wish.extra_env) = (auto, given),
+            );
+            plan.env["GOOSE_MODE"].clone()
+        };
+        assert_eq!(mode(&[]), "approve");
+        assert_eq!(mode(auto), "auto");
     }
 
     #[test]

@@ -110,6 +110,7 @@ fn begin(
     }
     let mut warnings: Vec<String> = Vec::new();
     let new_folder = prepared.make_workspace(town, &mut warnings)?;
+    warnings.extend(prepared.permission_warning());
     prepared.wiring = hooks::wire(town, &prepared.preset, prepared.role.handoff.on_compact)?;
     let session = SessionId::new(uuid::Uuid::now_v7());
     let sessions = Sessions::of(town);

@@ -106,6 +106,13 @@ fn it_comes_up_in_a_fresh_home() {
         stage.start(&[]);
         // The first prompt is the beacon, and it arrived.
         stage.wait_prompt("[GAS TOWN] crew max");
+        // Without `--ask-permissions` it runs its commands at once.
+        stage.nudge(stage.program().run);
+        wait_until("the command ran", PATIENCE, || {
+            let agents = stage.ok(&["agents", "--json"]);
+            assert!(!agents.contains("\"waiting\""), "{agents}");
+            stage.was_approved().then_some(())
+        });
         stage.ok(&["stop", "gastown/max"]);
         stage.nothing_is_left();
     });
@@ -226,7 +233,17 @@ fn twenty_writers_at_once_are_not_mixed() {
 fn a_permission_dialog_is_never_answered_by_a_message() {
     every("dialog", |stage| {
         stage.start(&["--no-prompt", "--ask-permissions"]);
-        stage.nudge(stage.program().ask);
+        let mut sent = Vec::new();
+        let program = stage.program();
+        if program.run != program.ask {
+            // Its sandbox refuses what the model does not ask for.
+            stage.nudge(program.run);
+            sent.push(program.run.to_owned());
+            stage.arrived(&sent);
+            assert!(!stage.was_approved(), "{}", stage.screen());
+        }
+        stage.nudge(program.ask);
+        sent.push(program.ask.to_owned());
         stage.ok(&[
             "wait",
             "gastown/max",
@@ -235,7 +252,6 @@ fn a_permission_dialog_is_never_answered_by_a_message() {
             "--timeout",
             "60",
         ]);
-        let mut sent = vec![stage.program().ask.to_owned()];
         for n in 0..count(50, 4) {
             for mode in ["immediate", "queue", "wait-idle"] {
                 let text = format!("{mode} {n} while it asks");
@@ -244,7 +260,9 @@ fn a_permission_dialog_is_never_answered_by_a_message() {
                 sent.push(text);
             }
         }
-        std::thread::sleep(Duration::from_secs(1)); // an approved one would run now
+        // The dialog is still open, so none of them has answered it.
+        let asked = stage.ok(&["answer", "gastown/max", "--json"]);
+        assert!(asked.contains("\"kind\": \"permission\""), "{asked}");
         assert!(!stage.was_approved(), "nobody approved it");
         // A person answers; what waited comes at the end of the turn.
         stage.ok(&["answer", "gastown/max", "yes"]);

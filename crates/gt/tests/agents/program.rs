@@ -25,6 +25,8 @@ pub(crate) struct Program {
     pub(crate) clears_history: bool,
     /// A prompt that makes it ask for permission to make the file `approved`.
     pub(crate) ask: &'static str,
+    /// A prompt that makes it run that command as one that needs no permission of its own.
+    pub(crate) run: &'static str,
 }
 
 pub(crate) const KEY: &str = "sk-dummy-0123456789abcdefghijklmnopqrstuv";
@@ -52,6 +54,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
         ],
         clears_history: false,
         ask: r#"[[tool=Bash {"command":"touch approved","description":"t"}]]"#,
+        run: r#"[[tool=Bash {"command":"touch approved","description":"t"}]]"#,
     },
     Program {
         harness: "codex",
@@ -68,6 +71,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
         env: &[("OPENAI_API_KEY", "{key}")],
         clears_history: false,
         ask: r#"[[tool=exec_command {"cmd":"touch approved","sandbox_permissions":"require_escalated","justification":"x"}]]"#,
+        run: r#"[[tool=exec_command {"cmd":"touch approved"}]]"#,
     },
     Program {
         harness: "opencode",
@@ -78,7 +82,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
             (
                 ".config/opencode/opencode.json",
                 r#"{"autoupdate": false, "model": "anthropic/claude-sonnet-4-5",
-               "permission": {"bash": "ask", "edit": "ask"},
+               "permission": {"bash": "allow", "edit": "allow"},
                "provider": {"anthropic": {"options": {"baseURL": "{url}/v1", "apiKey": "fake"},
                                           "models": {"claude-sonnet-4-5": {"name": "fake"}}}}}"#,
             ),
@@ -101,6 +105,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
         ],
         clears_history: false,
         ask: r#"[[tool=bash {"command":"touch approved","description":"t"}]]"#,
+        run: r#"[[tool=bash {"command":"touch approved","description":"t"}]]"#,
     },
     Program {
         harness: "gemini",
@@ -119,6 +124,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
         ],
         clears_history: true,
         ask: r#"[[tool=run_shell_command {"command":"touch approved","description":"t"}]]"#,
+        run: r#"[[tool=run_shell_command {"command":"touch approved","description":"t"}]]"#,
     },
 ];
 

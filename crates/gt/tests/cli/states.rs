@@ -336,6 +336,45 @@ fn a_dialog_says_what_is_asked_where_the_hook_does_not() {
     assert!(reason.contains("rm -rf build"), "{reason}");
 }
 
+#[test]
+fn ask_permissions_fails_for_a_program_that_cannot_ask() {
+    let env = TestEnv::with_crew(&["max"]);
+    let harnesses = env.town().join("harnesses");
+    std::fs::create_dir_all(&harnesses).unwrap();
+    std::fs::write(
+        harnesses.join("demo.toml"),
+        "[command]\ncannot_ask = true\n",
+    )
+    .unwrap();
+    let refused = env.gt(&["crew", "start", "max", "--ask-permissions"]);
+    let told = refused.fails(2).stderr;
+    assert!(
+        told.contains("Demo agent never asks for permission"),
+        "{told}"
+    );
+    assert!(told.contains("without `--ask-permissions`"), "{told}");
+    assert_eq!(env.running(), Vec::<String>::new());
+    // A role that wants it to ask does not keep it from starting, but is not silent.
+    let role = env.town().join("roles/crew.toml");
+    std::fs::write(role, "[start]\nskip_permissions = false\n").unwrap();
+    let told = env.gt(&["crew", "start", "max"]).ok().stderr;
+    assert!(
+        told.contains("Demo agent runs every command without asking"),
+        "{told}"
+    );
+    // A line of the caller's own is not the preset's program.
+    env.gt(&["stop", MAX, "--force"]).ok();
+    env.gt(&[
+        "crew",
+        "start",
+        "max",
+        "--ask-permissions",
+        "--command",
+        "sleep 100",
+    ])
+    .ok();
+}
+
 const IDLE_REMINDER: &str = r#"{"notification_type": "idle_prompt", "message": "waits"}"#;
 
 #[test]

@@ -65,6 +65,7 @@ impl<'a> Prepared<'a> {
         let preset = harnesses::resolve(town, &harnesses::choose(town, harness, &role))?.value;
         let names = preset.env.set.keys().chain(&preset.env.clear);
         check_variables(names, "the harness", &preset.name)?;
+        check_asks(options, &preset)?;
         let program = if options.command.is_some() || role.session.start_command.is_some() {
             PathBuf::new()
         } else {
@@ -114,6 +115,14 @@ impl<'a> Prepared<'a> {
             window: None,
             handed: None,
         })
+    }
+
+    /// Warns where the role wants permission to be asked for and the program never asks.
+    pub(super) fn permission_warning(&self) -> Option<String> {
+        let is_own_line = self.program.as_os_str().is_empty();
+        let wants_asking = !self.role.start.skip_permissions && !is_own_line;
+        (wants_asking && self.preset.command.cannot_ask)
+            .then(|| format!("{} runs every command without asking", self.preset.title))
     }
 
     /// Makes the folder ready, and says whether it is new.
@@ -363,6 +372,21 @@ fn prompt(
         must_ask: !primes,
     };
     Some(beacon.prompt(instructions.or(role.start.instructions.as_deref())))
+}
+
+/// Fails where the caller demands a program that asks for permission and this one cannot.
+fn check_asks(options: &StartOptions, preset: &Preset) -> Result<()> {
+    let demands_asking = options.skip_permissions == Some(false) && options.command.is_none();
+    if !demands_asking || !preset.command.cannot_ask {
+        return Ok(());
+    }
+    let message = format!(
+        "{} never asks for permission: it has no mode for it",
+        preset.title
+    );
+    Err(Problem::usage(message).hint(
+        "start it without `--ask-permissions`, or choose a program that asks: `--harness NAME`",
+    ))
 }
 
 /// A variable that no process could have would make tmux refuse the start half way.
