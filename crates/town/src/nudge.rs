@@ -199,12 +199,13 @@ pub fn send_telling(
     let set_aside = queue.set_aside_messages().into_iter();
     if let Some(aside) = set_aside.into_iter().find(|it| it.message.id == message.id) {
         return Err(Problem::failed(format!(
-            "{identity} did not get the message: {}",
+            "the message to {identity} was set aside: {}",
             aside.reason
         ))
         .hint(format!(
-            "it is kept: `gt nudge {identity} --list` shows it, `--cancel {}` drops it",
-            aside.message.id
+            "it is kept: `gt nudge {identity} --list` shows it, `--again {id}` sends it again, \
+             `--cancel {id}` drops it",
+            id = aside.message.id
         )));
     }
     Ok(match queue.receipt(&message.id) {
@@ -230,6 +231,36 @@ fn later(town: &Town, container: &Container, message: &Message, reason: Option<N
     let limit = limit.map(|limit| message.created_at + limit);
     let until = [message.expires_at, limit].into_iter().flatten().min();
     Later { by, until }
+}
+
+/// Puts a message that was set aside back into the queue, and says who delivers it.
+pub fn again(town: &Town, identity: &Identity, id: &str) -> Result<Later> {
+    let town = &*adopt::home_of(town, identity);
+    let queue = Queue::of(town, identity);
+    let mut aside = queue.set_aside_messages().into_iter();
+    let Some(aside) = aside.find(|it| it.message.id == id) else {
+        return Err(
+            Problem::conflict(format!("the message {id} was not set aside")).hint(format!(
+                "`gt nudge {identity} --list` shows what became of it"
+            )),
+        );
+    };
+    let message = aside.message;
+    let now = jiff::Timestamp::now().as_second();
+    if message.is_expired(now, processes::uptime().as_ref()) {
+        return Err(Problem::conflict(format!("the message {id} has expired"))
+            .hint("send its text as a new message"));
+    }
+    queue.put_back_aside(&message)?;
+    let queued = event(&message, identity).with("delivered", "queue");
+    Events::of(town).note(vec![queued.with("reason", "sent again by request")]);
+    Ok(match running(town, identity) {
+        Ok(container) => later(town, &container, &message, None),
+        Err(_) => Later {
+            by: Deliverer::Start,
+            until: message.expires_at,
+        },
+    })
 }
 
 /// Takes back a message that was not submitted. One that was left behind half way is

@@ -201,6 +201,14 @@ impl Queue {
             .map_err(|error| files::cannot("take", &from, &error))
     }
 
+    /// Puts a message that was set aside back to its place in the queue.
+    pub fn put_back_aside(&self, message: &Message) -> Result<()> {
+        files::make_dir(&self.dir.join("new"))?;
+        let from = self.aside_path(&message.key());
+        fs::rename(&from, self.new_path(&message.key()))
+            .map_err(|error| files::cannot("put back", &from, &error))
+    }
+
     /// Whether something waits, and no background process delivers it.
     pub fn wants_deliverer(&self) -> bool {
         !self.is_empty() && !FileLock::is_held(&self.deliverer_lock_path())

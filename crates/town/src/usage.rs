@@ -22,7 +22,7 @@ mod prompts;
 mod read;
 
 pub use notes::{note, note_folder};
-pub(crate) use prompts::has_prompt;
+pub(crate) use prompts::{Evidence, find_prompt};
 
 use crate::harnesses::Presets;
 use crate::sessions::Sessions;

@@ -26,7 +26,7 @@ pub(crate) struct NudgeArgs {
     /// The agent: its address, a short one, its container or the beginning of a session's id
     target: String,
     /// What it is told; one line or many
-    #[arg(required_unless_present_any = ["stdin", "list", "cancel", "drain"])]
+    #[arg(required_unless_present_any = ["stdin", "list", "cancel", "again", "drain"])]
     message: Option<String>,
     /// Read the message from standard input
     #[arg(long, conflicts_with = "message")]
@@ -42,6 +42,9 @@ pub(crate) struct NudgeArgs {
     /// Take back a message that waits
     #[arg(long, value_name = "ID", group = "other")]
     cancel: Option<String>,
+    /// Send a message again that was set aside
+    #[arg(long, value_name = "ID", group = "other")]
+    again: Option<String>,
     /// Deliver what waits, as soon as the agent is ready; for tmux
     #[arg(long, hide = true, group = "other")]
     drain: bool,
@@ -89,6 +92,9 @@ pub(crate) fn run(args: NudgeArgs, context: &Context) -> Answer {
     }
     if let Some(id) = &args.cancel {
         return cancel(&town, &identity, id, context);
+    }
+    if let Some(id) = &args.again {
+        return again(&town, &identity, id, context);
     }
     if args.drain {
         context.catch_interrupts();
@@ -350,8 +356,7 @@ fn list(town: &Town, identity: &Identity, context: &Context) -> Answer {
                 Priority::Urgent => "urgent",
                 Priority::Normal => "normal",
             };
-            reasons
-                .extend(reason.map(|reason| format!("{}: not delivered, {reason}.", message.id)));
+            reasons.extend(reason.map(|reason| format!("{}: {reason}.", message.id)));
             table.row([
                 message.id.into(),
                 priority.into(),
@@ -381,27 +386,44 @@ fn on_one_line(text: &str) -> String {
     }
 }
 
-fn cancel(town: &Town, identity: &Identity, id: &str, context: &Context) -> Answer {
+/// The id of the listed message that begins so.
+fn find(town: &Town, identity: &Identity, id: &str) -> Result<String, Problem> {
     let queue = Queue::of(town, identity);
     let ids: Vec<String> = listed(&queue)
         .into_iter()
         .map(|row| row.message.id)
         .collect();
     let hits: Vec<&String> = ids.iter().filter(|known| known.starts_with(id)).collect();
-    let found = match hits.as_slice() {
-        [one] => (*one).clone(),
-        [] => {
-            return Err(
-                Problem::not_found(format!("no message {id} waits for {identity}"))
-                    .hint("it may be delivered already; `gt nudge --list TARGET` shows what waits"),
-            );
-        }
-        _ => {
-            return Err(Problem::usage(format!(
-                "{id} is the beginning of several ids"
-            )));
-        }
-    };
+    match hits.as_slice() {
+        [one] => Ok((*one).clone()),
+        [] => Err(
+            Problem::not_found(format!("no message {id} waits for {identity}"))
+                .hint("it may be delivered already; `gt nudge --list TARGET` shows what waits"),
+        ),
+        _ => Err(Problem::usage(format!(
+            "{id} is the beginning of several ids"
+        ))),
+    }
+}
+
+fn again(town: &Town, identity: &Identity, id: &str, context: &Context) -> Answer {
+    let found = find(town, identity, id)?;
+    let sent = nudge::again(town, identity, &found)?;
+    if context.json {
+        let until = sent.until.and_then(output::time);
+        output::json(&output::without_nulls(json!({
+            "id": found,
+            "deliverer": sent.by.word(),
+            "tries_until": until,
+        })))?;
+    } else {
+        output::line(format!("Waits in the queue of {identity}. {}", later(sent)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn cancel(town: &Town, identity: &Identity, id: &str, context: &Context) -> Answer {
+    let found = find(town, identity, id)?;
     if !nudge::cancel(town, identity, &found)? {
         return Err(
             Problem::conflict(format!("the message {found} is being delivered"))

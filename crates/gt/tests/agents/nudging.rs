@@ -88,3 +88,31 @@ fn texts_that_begin_with_a_sign_of_the_program_do_not_block_the_queue() {
         assert!(!stage.was_approved(), "no shell ran it");
     });
 }
+
+#[test]
+#[ignore = "needs the real programs: make test-agents"]
+fn message_is_not_sent_twice_after_gt_and_tmux_have_died() {
+    each("once", |stage| {
+        // Without hooks only its own transcript or database tells that it has the message.
+        let preset = format!("gt/harnesses/{}.toml", stage.program().harness);
+        stage.write(&preset, "[hooks]\ninstaller = ''\n");
+        stage.start(&["--no-prompt"]);
+        let killed = stage
+            .command(env!("CARGO_BIN_EXE_gt"))
+            .args(["nudge", "gastown/max", "the first words", "--timeout", "60"])
+            .env("GT_FAULT", "nudge.entered")
+            .output()
+            .unwrap();
+        assert!(!killed.status.success(), "{killed:?}");
+        wait_until("the model got it", PATIENCE, || {
+            (stage.history().len() == 1).then_some(())
+        });
+        stage.crash();
+        stage.start(&["--no-prompt", "--continue"]);
+        let next = stage.nudge("the second words");
+        assert_eq!(next["delivered"], "agent", "{next}\n{}", stage.screen());
+        stage.arrived(&["the first words", "the second words"].map(String::from));
+        let events = stage.ok(&["events", "--type", "nudge", "--json"]);
+        assert!(events.contains("\"transcript\""), "{events}");
+    });
+}

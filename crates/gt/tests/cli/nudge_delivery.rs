@@ -29,6 +29,9 @@ fn stage(more: &str) -> TestEnv {
 /// A preset without hooks: nothing but the screen tells what the agent does.
 const WITHOUT_HOOKS: &str = "[hooks]\ninstaller = ''\n";
 
+/// A preset with neither hooks nor a known place of its transcripts.
+const WITHOUT_PROOF: &str = "[hooks]\ninstaller = ''\n[usage]\nfiles = []\n";
+
 fn prompts(env: &TestEnv) -> Vec<String> {
     let text = fs::read_to_string(env.path("log")).unwrap_or_default();
     let prompt = |line: &str| -> String {
@@ -389,4 +392,41 @@ fn message_is_not_sent_twice_after_gt_and_tmux_have_died() {
         assert_eq!(next["delivered"], "agent", "{next}");
         assert_eq!(prompts(&env), ["exactly once", "the next"], "{more}");
     }
+}
+
+#[test]
+fn message_without_any_proof_is_set_aside_and_sent_again_by_request() {
+    let mut env = stage(WITHOUT_PROOF);
+    env.set("GT_FAULT", "nudge.entered");
+    let killed = env.gt(&["nudge", "gastown/max", "perhaps"]);
+    assert_eq!(killed.code, -9, "{}", killed.stderr);
+    env.set("GT_FAULT", "");
+    await_prompts(&env, &["perhaps"]);
+    env.tmux(Tmux::new("kill-server"));
+    wait_until("the server is gone", PATIENCE, || {
+        env.server()
+            .run(Tmux::new("list-sessions"))
+            .is_err()
+            .then_some(())
+    });
+    env.gt(&["crew", "start", "max", "--no-prompt"]).ok();
+    let next = env.json(&["nudge", "gastown/max", "the next", "--timeout", "30"]);
+    assert_eq!(next["delivered"], "agent", "{next}");
+    assert_eq!(prompts(&env), ["perhaps", "the next"]);
+    // It is told, kept and can be sent again.
+    let listed = env.json(&["nudge", "gastown/max", "--list"]);
+    assert_eq!(listed[0]["phase"], "set aside", "{listed}");
+    let reason = listed[0]["reason"].as_str().unwrap();
+    assert!(reason.starts_with("delivery unknown"), "{reason}");
+    let events = env.json(&["events", "--type", "nudge"]).to_string();
+    assert!(events.contains("delivery unknown"), "{events}");
+    let id = listed[0]["id"].as_str().unwrap();
+    let again = env.json(&["nudge", "gastown/max", "--again", id]);
+    assert_eq!(again["deliverer"], "background", "{again}");
+    await_prompts(&env, &["perhaps", "the next", "perhaps"]);
+    wait_until("nothing is set aside", PATIENCE, || {
+        let listed = env.json(&["nudge", "gastown/max", "--list"]);
+        (listed == serde_json::json!([])).then_some(())
+    });
+    env.gt(&["nudge", "gastown/max", "--again", id]).fails(3);
 }

@@ -5,11 +5,24 @@ use crate::containers::Container;
 use crate::events::Events;
 use crate::inject::{Reached, Submission, Typist};
 use crate::queue::{Phase, Queue, Receipt, Taken};
-use crate::{Result, Town, usage};
+use crate::usage::{Evidence, find_prompt};
+use crate::{Result, Town};
 use gt_core::Identity;
 use gt_core::harness::Preset;
 use gt_core::nudge::{NotNow, fingerprint, is_in_input};
 use std::time::{Duration, Instant};
+
+/// Why a message that may have arrived is not sent again.
+const UNKNOWN: &str = "delivery unknown: its session ended just after Enter was pressed, and \
+                       nothing tells whether it was taken; not sent again";
+
+/// What is known about a message on which Enter was pressed in an earlier session.
+enum Earlier {
+    /// With this proof.
+    Took(&'static str),
+    DidNotTake,
+    Unknown,
+}
 
 /// Delivers from one queue to one session of its agent.
 pub(super) struct Delivery<'a> {
@@ -65,7 +78,7 @@ impl<'a> Delivery<'a> {
                     }
                 }
                 Submission::NotShown { in_line } => {
-                    self.set_aside(&taken, in_line)?;
+                    self.set_aside_unshown(&taken, in_line)?;
                     if is_last {
                         return Ok(None);
                     }
@@ -119,22 +132,26 @@ impl<'a> Delivery<'a> {
         Ok(true)
     }
 
-    /// Moves a message aside that the program does not show, removes what it shows instead,
-    /// and records an event.
-    fn set_aside(&mut self, taken: &Taken, in_line: bool) -> Result<()> {
+    /// Moves a message aside that the program does not show, and removes what it shows instead.
+    fn set_aside_unshown(&mut self, taken: &Taken, in_line: bool) -> Result<()> {
         let reason = match in_line {
-            true => "its program shows another text than was typed",
-            false => "its program does not show what was typed",
+            true => "not delivered, its program shows another text than was typed",
+            false => "not delivered, its program does not show what was typed",
         };
         if in_line {
             self.typist.clear_line()?;
         }
+        self.set_aside(taken, reason)
+    }
+
+    /// Moves a message aside and records an event.
+    fn set_aside(&self, taken: &Taken, reason: &str) -> Result<()> {
         self.queue.set_aside(taken, reason)?;
         if let Some(target) = &self.identity {
             let failed = event(&taken.message, target)
                 .with("delivered", "failed")
                 .with("session_id", taken.life.clone())
-                .with("reason", format!("not delivered, {reason}"));
+                .with("reason", reason);
             Events::of(self.town).note(vec![failed]);
         }
         Ok(())
@@ -152,27 +169,33 @@ impl<'a> Delivery<'a> {
         if taken.life == self.life {
             return Ok(Some(taken));
         }
-        // Typed to an earlier life, whose input line is gone. Its hook has left a receipt or
-        // a tag, or its transcript has the message; otherwise this life gets it.
-        match self.proof_of_earlier(&taken)? {
-            Some(proof) => self.finish(&taken, proof, 1)?,
-            None => self.queue.put_back(&taken)?,
+        // Typed to an earlier session, whose input line is gone. Its hook has left a receipt or
+        // a tag, or its transcript tells; otherwise it may have the message, and gets no second.
+        match self.taken_by_earlier(&taken)? {
+            Earlier::Took(proof) => self.finish(&taken, proof, 1)?,
+            Earlier::DidNotTake => self.queue.put_back(&taken)?,
+            Earlier::Unknown => self.set_aside(&taken, UNKNOWN)?,
         }
         self.next()
     }
 
-    /// What proves that an earlier life took the message.
-    fn proof_of_earlier(&self, taken: &Taken) -> Result<Option<&'static str>> {
+    /// Whether an earlier session took the message.
+    fn taken_by_earlier(&self, taken: &Taken) -> Result<Earlier> {
         if taken.phase != Phase::Entering {
-            return Ok(None);
+            return Ok(Earlier::DidNotTake);
         }
         let text = taken.message.shown();
         let seen = self.typist.observe()?;
         if seen.prompts > taken.prompts && seen.last_prompt == fingerprint(&text) {
-            return Ok(Some("hook"));
+            return Ok(Earlier::Took("hook"));
         }
-        let is_written = usage::has_prompt(self.town, &taken.life, &text, taken.since);
-        Ok(is_written.then_some("transcript"))
+        Ok(
+            match find_prompt(self.town, &taken.life, &text, taken.since) {
+                Evidence::Present => Earlier::Took("transcript"),
+                Evidence::Absent => Earlier::DidNotTake,
+                Evidence::Unknown => Earlier::Unknown,
+            },
+        )
     }
 
     fn type_one(&mut self, taken: &mut Taken) -> Result<Submission> {

@@ -2,6 +2,7 @@
 //! go on from: it is read again when its files have changed, and only the messages of
 //! one agent's folder and time.
 
+use gt_core::nudge::fingerprint;
 use gt_core::price::Prices;
 use gt_core::usage::{Reading, Usage, Window, opencode};
 use rusqlite::{Connection, OpenFlags, params};
@@ -22,6 +23,19 @@ WITH RECURSIVE mine (id) AS (
 SELECT message.id, message.data FROM message JOIN mine ON message.session_id = mine.id
 WHERE message.time_created >= ?2 AND message.time_created <= ?3
 ORDER BY message.time_created";
+
+/// The texts of what was typed: parts that opencode and its plugins add are marked.
+const PROMPTS: &str = "
+WITH RECURSIVE mine (id) AS (
+    SELECT id FROM session WHERE directory = ?1
+    UNION SELECT session.id FROM session JOIN mine ON session.parent_id = mine.id
+)
+SELECT json_extract(part.data, '$.text')
+FROM message JOIN mine ON message.session_id = mine.id JOIN part ON part.message_id = message.id
+WHERE message.time_created >= ?2
+    AND json_extract(message.data, '$.role') = 'user'
+    AND json_extract(part.data, '$.type') = 'text'
+    AND json_extract(part.data, '$.synthetic') IS NOT 1";
 
 /// What was read, and from which state of the files.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -45,11 +59,7 @@ pub(super) fn read(
     if files.is_empty() || is_known {
         return Ok(());
     }
-    let db = Connection::open_with_flags(
-        path,
-        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
-    )?;
-    db.busy_timeout(PATIENCE)?;
+    let db = open(path)?;
     let since = millis(Some(&window.since)).unwrap_or_default();
     let until = millis(window.until.as_ref()).unwrap_or(i64::MAX);
     let mut query = db.prepare(MESSAGES)?;
@@ -67,6 +77,36 @@ pub(super) fn read(
         usage: reading.usage(),
     };
     Ok(())
+}
+
+/// Whether a conversation of this folder was given the prompt, at that time (in seconds) or
+/// later.
+pub(super) fn has_prompt(
+    path: &Path,
+    folder: &str,
+    prompt: &str,
+    since: i64,
+) -> rusqlite::Result<bool> {
+    let db = open(path)?;
+    let mut query = db.prepare(PROMPTS)?;
+    let mut rows = query.query(params![folder, since.saturating_mul(1_000)])?;
+    let wanted = fingerprint(prompt);
+    while let Some(row) = rows.next()? {
+        let text: Option<String> = row.get(0)?;
+        if text.is_some_and(|text| fingerprint(&text) == wanted) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn open(path: &Path) -> rusqlite::Result<Connection> {
+    let db = Connection::open_with_flags(
+        path,
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )?;
+    db.busy_timeout(PATIENCE)?;
+    Ok(db)
 }
 
 fn millis(time: Option<&String>) -> Option<i64> {
@@ -104,6 +144,8 @@ mod tests {
             "PRAGMA journal_mode = WAL;
              CREATE TABLE session (id text PRIMARY KEY, parent_id text, directory text NOT NULL);
              CREATE TABLE message (id text PRIMARY KEY, session_id text NOT NULL,
+                 time_created integer NOT NULL, time_updated integer NOT NULL, data text NOT NULL);
+             CREATE TABLE part (id text PRIMARY KEY, message_id text NOT NULL, session_id text NOT NULL,
                  time_created integer NOT NULL, time_updated integer NOT NULL, data text NOT NULL);
              INSERT INTO session VALUES ('ses_1', NULL, '/town/max'), ('ses_2', 'ses_1', '/elsewhere'),
                  ('ses_3', NULL, '/town/amy');",
@@ -148,6 +190,49 @@ mod tests {
         let ended = window("2026-11-16T02:33:00.000Z", Some("2026-11-16T02:33:30.000Z"));
         read(&path, "/town/max", &ended, &prices, &mut seen).unwrap();
         assert_eq!(seen.usage.output_tokens, 29);
+    }
+
+    #[test]
+    fn prompt_is_found_by_folder_time_and_text() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("opencode.db");
+        let db = database(&path);
+        let at = 1_794_796_380_123;
+        let put = |id: &str, session: &str, role: &str, part: &str| {
+            let data = format!(r#"{{"role":"{role}","time":{{"created":{at}}}}}"#);
+            let message = "INSERT INTO message VALUES (?1, ?2, ?3, ?3, ?4)";
+            db.execute(message, params![id, session, at, data]).unwrap();
+            let text = "INSERT INTO part VALUES (?1, ?1, ?2, ?3, ?3, ?4)";
+            db.execute(text, params![id, session, at, part]).unwrap();
+        };
+        put("1", "ses_1", "user", r#"{"type":"text","text":"typed "}"#);
+        put(
+            "2",
+            "ses_1",
+            "assistant",
+            r#"{"type":"text","text":"said"}"#,
+        );
+        let added = r#"{"type":"text","text":"added","synthetic":true}"#;
+        put("3", "ses_1", "user", added);
+        put("4", "ses_3", "user", r#"{"type":"text","text":"to amy"}"#);
+        put("5", "ses_1", "user", r#"{"type":"file","url":"x"}"#);
+        let second = at / 1_000;
+        for (prompt, since, expected) in [
+            ("typed", second, true),
+            ("typed", second - 60, true),
+            ("typed", second + 1, false),
+            ("type", second, false),
+            ("said", second, false),
+            ("added", second, false),
+            ("to amy", second, false),
+        ] {
+            let found = has_prompt(&path, "/town/max", prompt, since).unwrap();
+            assert_eq!(found, expected, "{prompt} {since}");
+        }
+        // One of another release proves nothing.
+        db.execute_batch("DROP TABLE part").unwrap();
+        assert!(has_prompt(&path, "/town/max", "typed", second).is_err());
+        assert!(has_prompt(&dir.path().join("none.db"), "/town/max", "x", 0).is_err());
     }
 
     #[test]

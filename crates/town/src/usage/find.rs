@@ -163,6 +163,11 @@ pub(super) fn databases(town: &Town, life: &Record, preset: &Preset) -> Vec<Path
     patterns.flat_map(|p| matching(&root, p)).collect()
 }
 
+/// Whether the folder is there under which the program keeps its transcripts.
+pub(super) fn has_root(town: &Town, preset: &Preset, notes: &Notes) -> bool {
+    root(town, preset, notes).is_some_and(|root| root.is_dir())
+}
+
 fn root(town: &Town, preset: &Preset, notes: &Notes) -> Option<PathBuf> {
     match notes.folder() {
         Some(folder) => Some(folder.to_owned()),

@@ -2,36 +2,111 @@
 //! nothing else proves any more: `gt` and tmux have both died.
 
 use super::notes::Notes;
-use super::{find, window};
+use super::{database, find, window};
 use crate::Town;
 use crate::harnesses::Presets;
 use crate::sessions::Sessions;
-use gt_core::usage::is_prompt;
+use gt_core::usage::{Format, is_prompt};
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Result};
+use std::path::Path;
 
-/// Whether a transcript of this session has the prompt, at that time or later. `false` where
-/// there is no transcript, or none that can be read.
-pub(crate) fn has_prompt(town: &Town, session: &str, prompt: &str, since: i64) -> bool {
-    look(town, session, prompt, since).unwrap_or(false)
+/// What the transcripts of a session say about a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Evidence {
+    Present,
+    Absent,
+    /// There is no transcript to look into, or one that cannot be read.
+    Unknown,
+}
+
+/// Looks for a prompt in the transcripts of this session, at that time or later.
+pub(crate) fn find_prompt(town: &Town, session: &str, prompt: &str, since: i64) -> Evidence {
+    match look(town, session, prompt, since) {
+        Some(true) => Evidence::Present,
+        Some(false) => Evidence::Absent,
+        None => Evidence::Unknown,
+    }
 }
 
 fn look(town: &Town, session: &str, prompt: &str, since: i64) -> Option<bool> {
     let found = Sessions::of(town).in_journal([session].into_iter()).ok()?;
-    let life = found.get(session)?;
+    let record = found.get(session)?;
     let preset = Presets::default()
-        .get(town, life.harness.as_deref()?)?
+        .get(town, record.harness.as_deref()?)?
         .clone();
-    let window = window(life, session.parse().ok()?)?;
+    let format = preset.usage.format?;
+    if format == Format::Opencode {
+        let databases = find::databases(town, record, &preset);
+        let cwd = record.cwd.as_deref()?;
+        let looks = databases
+            .iter()
+            .map(|path| database::has_prompt(path, cwd, prompt, since).ok());
+        return any(looks);
+    }
+    let window = window(record, session.parse().ok()?)?;
     let notes = Notes::of(town, session);
     let since = jiff::Timestamp::from_second(since).ok()?.to_string();
-    let files = find::transcripts(town, life, &preset, &notes, &[], &window);
-    let has_it = files.iter().any(|(path, _)| {
-        let lines = File::open(path).map(BufReader::new).map(BufRead::lines);
-        let lines = lines.into_iter().flatten().map_while(Result::ok);
-        lines
-            .into_iter()
-            .any(|line| is_prompt(&line, prompt, &since))
-    });
-    Some(has_it)
+    let files = find::transcripts(town, record, &preset, &notes, &[], &window);
+    // The file of a conversation is written at its first prompt: none is as good as one
+    // without the prompt, where the place is known.
+    let is_place_known = !preset.usage.files.is_empty() && find::has_root(town, &preset, &notes);
+    if files.is_empty() && is_place_known {
+        return Some(false);
+    }
+    any(files
+        .iter()
+        .map(|(path, _)| has_line(path, prompt, &since).ok()))
+}
+
+/// Whether one of these looks found it; `None` where none did and one of them failed, or
+/// where there are none.
+fn any(looks: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    let mut all = None;
+    for found in looks {
+        match found {
+            Some(true) => return Some(true),
+            Some(false) => all = all.or(Some(true)),
+            None => all = Some(false),
+        }
+    }
+    all.filter(|is_read| *is_read).map(|_| false)
+}
+
+fn has_line(path: &Path, prompt: &str, since: &str) -> Result<bool> {
+    for line in BufReader::new(File::open(path)?).lines() {
+        if is_prompt(&line?, prompt, since) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absence_needs_that_every_transcript_was_read() {
+        let check = |looks: &[Option<bool>], expected| {
+            assert_eq!(any(looks.iter().copied()), expected, "{looks:?}");
+        };
+        check(&[], None);
+        check(&[Some(false)], Some(false));
+        check(&[None], None);
+        check(&[Some(false), None], None);
+        check(&[None, Some(false)], None);
+        check(&[None, Some(true)], Some(true));
+    }
+
+    #[test]
+    fn transcript_that_cannot_be_read_proves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.jsonl");
+        assert!(has_line(&path, "go", "").is_err());
+        std::fs::write(&path, b"\xff\xfe\n").unwrap();
+        assert!(has_line(&path, "go", "").is_err());
+        std::fs::write(&path, "{}\n").unwrap();
+        assert!(!has_line(&path, "go", "").unwrap());
+    }
 }
