@@ -11,19 +11,32 @@ const DAY: i64 = 24 * HOUR;
 /// The words for the time since then, and the moment at which they change.
 pub(crate) fn label(since: i64, now: Moment) -> (String, Moment) {
     let passed = now.seconds().saturating_sub(since).max(0);
-    let (text, unit) = if passed < MINUTE {
-        ("<1m".to_owned(), MINUTE)
-    } else if passed < HOUR {
-        (format!("{}m", passed / MINUTE), MINUTE)
-    } else if passed < 2 * DAY {
-        (format!("{}h", passed / HOUR), HOUR)
-    } else {
-        (format!("{}d", passed / DAY), DAY)
-    };
+    let (text, unit) = words(passed);
     let next = since.saturating_add((passed / unit + 1).saturating_mul(unit));
     // One that lies in the future counts from now.
     let next = next.max(now.seconds().saturating_add(1));
     (text, Moment::from_seconds(next))
+}
+
+/// The words for the time until then, and the moment at which they change. `None` once it is past.
+pub(crate) fn left(until: i64, now: Moment) -> Option<(String, Moment)> {
+    let left = until.saturating_sub(now.seconds());
+    if left <= 0 {
+        return None;
+    }
+    let (text, unit) = words(left);
+    let shorter = until.saturating_sub((left / unit).saturating_mul(unit));
+    Some((text, Moment::from_seconds(shorter.saturating_add(1))))
+}
+
+/// A length of time in its largest unit, and that unit.
+fn words(seconds: i64) -> (String, i64) {
+    match seconds {
+        ..MINUTE => ("<1m".to_owned(), MINUTE),
+        MINUTE..HOUR => (format!("{}m", seconds / MINUTE), MINUTE),
+        _ if seconds < 2 * DAY => (format!("{}h", seconds / HOUR), HOUR),
+        _ => (format!("{}d", seconds / DAY), DAY),
+    }
 }
 
 /// A length of time, where nothing will change.
@@ -54,6 +67,27 @@ mod tests {
         }
         for since in [i64::MIN, i64::MAX] {
             label(since, Moment::from_seconds(0));
+            left(since, Moment::from_seconds(0));
         }
+    }
+
+    #[test]
+    fn a_countdown_says_when_it_will_be_another_and_ends() {
+        let until = 1_000_000;
+        for (remains, text, changes_with) in [
+            (2 * DAY, "2d", 2 * DAY - 1),
+            (2 * DAY - 1, "47h", 47 * HOUR - 1),
+            (90, "1m", 59),
+            (1, "<1m", -1),
+        ] {
+            let (found, changes) = left(until, Moment::from_seconds(until - remains)).unwrap();
+            assert_eq!(found, text, "{remains}");
+            assert_eq!(
+                changes,
+                Moment::from_seconds(until - changes_with),
+                "{remains}"
+            );
+        }
+        assert_eq!(left(until, Moment::from_seconds(until)), None);
     }
 }

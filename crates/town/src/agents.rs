@@ -36,7 +36,7 @@ pub struct AgentView {
 impl AgentView {
     /// Whether its process runs. A dead agent may still have a container.
     pub fn is_alive(&self) -> bool {
-        matches!(self.health, Health::Healthy | Health::AgentHung)
+        !matches!(self.health, Health::SessionDead | Health::AgentDead)
     }
 }
 

@@ -392,6 +392,26 @@ fn failed_background_task_has_a_sign_on_its_card() {
 }
 
 #[test]
+fn card_of_a_limited_agent_counts_down_to_its_reset() {
+    let mut facts = town();
+    for card in &mut facts.cards {
+        if card.id == id("gt-00don") {
+            let session = card.session.as_mut().unwrap();
+            session.state = State::Limited;
+            session.resets_at = Some(NOW + 7_300);
+        }
+    }
+    let mut stage = Stage::with(120, 40, Theme::Dark, facts);
+    stage.assert_shows("resets in 2h");
+    stage.now = Moment::from_seconds(NOW + 7_200);
+    stage.happens(Event::Tick);
+    stage.assert_shows("resets in 1m");
+    stage.now = Moment::from_seconds(NOW + 7_300);
+    stage.happens(Event::Tick);
+    stage.assert_shows_not("resets in");
+}
+
+#[test]
 fn conflicts_that_somebody_resolves_need_nobody_else() {
     let mut facts = town();
     for card in &mut facts.cards {

@@ -43,11 +43,16 @@ impl<'a> Canvas<'a> {
     /// How long ago that was. The frame is true until the words change.
     pub(super) fn age(&mut self, since: i64) -> String {
         let (label, changes) = age::label(since, self.now);
-        // Those that change at nearly the same time are drawn anew together.
+        self.draw_again_at(changes);
+        label
+    }
+
+    /// The frame is true until then at most. Texts that change at nearly the same time are
+    /// drawn anew together.
+    pub(super) fn draw_again_at(&mut self, changes: Moment) {
         let changes = changes.rounded_up(ROUND_SECONDS);
         let next = self.drawn.changes_at.map_or(changes, |at| at.min(changes));
         self.drawn.changes_at = Some(next);
-        label
     }
 
     pub(super) fn note(&mut self, area: Rect, hit: Hit) {

@@ -227,7 +227,7 @@ fn priority_tone(priority: u8) -> Tone {
 /// What its agent does and since when, or else how the item stands; and why.
 pub(super) fn state(card: &Card, canvas: &mut Canvas<'_>) -> Line<'static> {
     let mut spans = standing(card, canvas);
-    for (text, tone) in notes(card) {
+    for (text, tone) in notes(card, canvas.now) {
         spans.push(canvas.span(format!("{BETWEEN}{text}"), tone));
     }
     Line::from(spans)
@@ -246,7 +246,22 @@ fn standing(card: &Card, canvas: &mut Canvas<'_>) -> Vec<Span<'static>> {
     if is_attached(card) {
         spans.push(canvas.span(" ⇄", Tone::Focus));
     }
+    if let Some((_, changes)) = reset(card, canvas.now) {
+        canvas.draw_again_at(changes);
+    }
     spans
+}
+
+/// When the usage limit of its agent ends, and the moment at which that text changes.
+fn reset(card: &Card, now: Moment) -> Option<(String, Moment)> {
+    let session = card.session.as_ref()?;
+    let (left, changes) = age::left(session.resets_at?, now)?;
+    let verb = if session.continues {
+        "continues"
+    } else {
+        "resets"
+    };
+    Some((format!("{verb} in {left}"), changes))
 }
 
 fn word(card: &Card) -> (String, Tone) {
@@ -269,7 +284,7 @@ fn is_attached(card: &Card) -> bool {
 }
 
 /// Why it stands as it does.
-fn notes(card: &Card) -> Vec<Chip> {
+fn notes(card: &Card, now: Moment) -> Vec<Chip> {
     let mut notes = Vec::new();
     if let Some(merge) = card.merge {
         let tone = if merge.is_broken() {
@@ -286,6 +301,9 @@ fn notes(card: &Card) -> Vec<Chip> {
     notes.extend(resolver_note(card));
     if card.lost {
         notes.push(("its container is gone".to_owned(), Tone::Bad));
+    }
+    if let Some((reset, _)) = reset(card, now) {
+        notes.push((reset, Tone::Text));
     }
     let session = card.session.as_ref();
     if let Some(reason) = session.and_then(|session| session.reason.as_deref()) {
@@ -311,7 +329,7 @@ fn resolver_note(card: &Card) -> Option<Chip> {
 
 /// The same, where they have no room beside the state: then each has a row of its own.
 fn notes_below(card: &Card, shape: Shape) -> Vec<Chip> {
-    let notes = notes(card);
+    let notes = notes(card, shape.now);
     let (age, _) = age::label(card.since(), shape.now);
     let standing = width(&word(card).0) + 1 + age.len() + 2 * usize::from(is_attached(card));
     let beside: usize = notes

@@ -147,14 +147,37 @@ pub(crate) fn show(agents: &[AgentView], town: &Town, context: &Context) -> Answ
     Ok(ExitCode::SUCCESS)
 }
 
-/// The last column: whether it is attached, and whether a person has started it.
+/// The agent's health with its cause: the message of the failed turn, or the end of the limit.
+pub(crate) fn complaint(agent: &AgentView) -> String {
+    let health = agent.health.words();
+    let reason = agent.report.reason.as_deref().map(output::clean);
+    match (agent.health, reset(agent), reason) {
+        (Health::Limited, Some(reset), _) => format!("{health}, {reset}"),
+        (Health::TurnFailed | Health::Limited, _, Some(reason)) => format!("{health}: {reason}"),
+        _ => health.to_owned(),
+    }
+}
+
+/// When its usage limit ends, in the local time zone.
+fn reset(agent: &AgentView) -> Option<String> {
+    let at = output::time(limits::resets_at(&agent.report)?);
+    let continues = agent.report.limit.as_ref()?.continues;
+    let verb = if continues { "continues" } else { "resets" };
+    Some(format!("{verb} {}", output::minute(at.as_deref())))
+}
+
+/// The last column: when its usage limit ends, whether it is attached, and whether a person has
+/// started it.
 fn remarks(agent: &AgentView) -> String {
     let adopted = match &agent.socket {
         Some(socket) => Some(format!("adopted, on {socket}")),
         None => agent.adopted.then(|| "adopted".to_owned()),
     };
     let attached = agent.attached.then(|| "attached".to_owned());
-    let all: Vec<String> = attached.into_iter().chain(adopted).collect();
+    let all: Vec<String> = [reset(agent), attached, adopted]
+        .into_iter()
+        .flatten()
+        .collect();
     all.join(", ")
 }
 

@@ -94,7 +94,7 @@ pub(crate) fn run(args: StatusArgs, context: &Context) -> Answer {
             "{} {}: {}",
             paint.red("!"),
             agent.identity,
-            agent.health.words()
+            agents::complaint(agent)
         ))?;
     }
     if !agents.is_empty() {

@@ -414,6 +414,9 @@ fn usage_limit_has_its_reset_time_and_its_own_event() {
     assert_eq!(events.as_array().unwrap().len(), 1, "{events}");
     let line = env.gt(&["status-line"]).ok().stdout;
     assert!(line.contains("◷1"), "{line}");
+    let status = env.gt(&["status"]).ok().stdout;
+    assert!(status.contains("limited, resets "), "{status}");
+    assert_eq!(env.json(&["status"])["running"], 1, "it lives");
 }
 
 #[test]
