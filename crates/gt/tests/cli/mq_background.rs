@@ -236,9 +236,11 @@ fn killed_run_is_resumed_by_the_timer() {
     let merge = killed_run(&env);
     env.gt(&["save", "--auto", "--timer"]).ok();
     wait_merge(&env, &merge, "merged");
-    wait_until("no run is due", PATIENCE, || {
-        (!requests(&env).exists()).then_some(())
-    });
+    wait_until(
+        "no run is due, and the last one has ended",
+        PATIENCE,
+        || (!requests(&env).exists() && runners(&env).is_empty()).then_some(()),
+    );
     env.gt(&["save", "--auto", "--timer"]).ok();
     assert_eq!(runners(&env), [0; 0]);
 }

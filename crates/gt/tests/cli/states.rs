@@ -74,6 +74,8 @@ fn a_pause_outlasts_its_own_interrupt_and_ends_with_a_prompt() {
     await_state(&env, "busy");
     let target = gt_tmux::SessionName::try_from(CONTAINER).unwrap();
     env.tmux(Tmux::new("send-keys").target(target).arg("Escape"));
+    // It reports its prompt before it takes a key: no hook of its own comes after this.
+    env.wait_screen(MAX, "Interrupted");
     let pause = || signal::mark_paused(&town, &max, "for \"lunch\"; #{pid} $(x) 'y'").unwrap();
     // What programs report when a turn is interrupted, and of what it had begun.
     let bash = r#"{"tool_name": "Bash", "tool_input": {"command": "ls"}}"#;

@@ -672,7 +672,10 @@ fn an_agent_that_ends_under_the_typing_does_not_count_as_reached() {
         "60",
         "--json",
     ]);
-    std::thread::sleep(Duration::from_millis(300)); // it waits for the turn now
+    wait_until("it waits for the end of the turn", PATIENCE, || {
+        let waiting = env.json(&["nudge", "gastown/max", "--list"]);
+        (waiting.as_array().unwrap().len() == 1).then_some(())
+    });
     signal(pid, Signal::KILL);
     let output = waiting.wait_with_output().unwrap();
     let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
