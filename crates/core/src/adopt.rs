@@ -84,6 +84,21 @@ pub fn never_asks(preset: &Preset, words: &[String]) -> bool {
     !flags.is_empty() && flags.iter().all(|flag| words.contains(flag))
 }
 
+/// Whether a report of the end of a conversation is that of the program, too. Another
+/// conversation begins in the same program after `/clear` and `/resume`.
+pub fn ends_program(report: &Value) -> bool {
+    let reason = report["reason"].as_str().unwrap_or_default();
+    !["clear", "resume", "compact"].contains(&reason)
+}
+
+/// Whether a screen shows that the program left by itself, and what it says then of this
+/// conversation. Lines that the terminal has wrapped are to be joined before.
+pub fn shows_farewell(preset: &Preset, screen: &str, conversation: &str) -> bool {
+    let texts = preset.screen.farewell.iter();
+    let mut texts = texts.map(|text| text.replace("{id}", conversation));
+    texts.any(|text| screen.lines().any(|line| line.contains(&text)))
+}
+
 /// A slug after a folder's name; `agent` where nothing of it can be used.
 pub fn slug(folder: &str) -> String {
     let mut slug = String::new();
@@ -226,6 +241,33 @@ mod tests {
         check("claude", "claude", None);
         check("codex", &format!("codex -c a=b resume {id}"), Some(id));
         check("codex", "codex resume --last", None);
+    }
+
+    #[test]
+    fn reports_of_the_end_of_a_conversation_tell_whether_the_program_ends() {
+        let check = |reason: &str, expected: bool| {
+            let report = json!({"reason": reason});
+            assert_eq!(ends_program(&report), expected, "{reason}");
+        };
+        check("prompt_input_exit", true);
+        check("logout", true);
+        check("other", true);
+        check("clear", false);
+        check("resume", false);
+        assert!(ends_program(&Value::Null));
+    }
+
+    #[test]
+    fn farewell_on_the_screen_counts_for_its_own_conversation() {
+        let codex = resolve("codex", None).unwrap().value;
+        let id = "0193a2b4-c5d6-7abc-8def-0123456789ab";
+        let farewell = format!("$ codex\nTo continue this session, run codex resume {id}\n$ ");
+        assert!(shows_farewell(&codex, &farewell, id));
+        assert!(!shows_farewell(&codex, &farewell, "0193a2b4-another"));
+        let typed = format!("$ codex resume {id}\nKilled\n$ ");
+        assert!(!shows_farewell(&codex, &typed, id), "only the command line");
+        let claude = resolve("claude", None).unwrap().value;
+        assert!(!shows_farewell(&claude, &farewell, id));
     }
 
     #[test]

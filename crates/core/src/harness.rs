@@ -221,6 +221,8 @@ pub struct Screen {
     pub messages: Vec<String>,
     /// A window over the conversation, which has the keys.
     pub overlay: Vec<String>,
+    /// What the program prints when it leaves by itself; `{id}` is its conversation.
+    pub farewell: Vec<String>,
     pub spinner: Spinner,
     pub input: Option<InputLine>,
 }

@@ -199,20 +199,20 @@ fn ended_by_wish(saved: &Saved, last: Option<&Record>, on_exit: OnExit) -> Optio
 
 /// The containers of the save before that the next one takes over, so that the newest
 /// save alone always has everybody who is to come back: agents that are not there now,
-/// and were lost with another server than the one that runs. One that is missing from
-/// its own server was closed by somebody. `server` runs since `server_since`, `last` gives an
+/// and were lost with another server than those that run. One that is missing from
+/// its own server was closed by somebody. The first of `servers` runs since `server_since`, `last` gives an
 /// agent's newest life, and `on_exit` what its role says of clean exits.
 pub fn carried(
     before: Vec<Saved>,
     now: &[Saved],
-    server: ServerId,
+    servers: &[ServerId],
     server_since: &str,
     not_before: &str,
     last: impl Fn(&str) -> Option<Record>,
     on_exit: impl Fn(&str) -> OnExit,
 ) -> Vec<Saved> {
     let is_lost = |saved: &Saved| {
-        if saved.server == server
+        if servers.contains(&saved.server)
             || saved.seen_at.as_str() < not_before
             || saved.was_over()
             || now.iter().any(|other| other.agent == saved.agent)
@@ -383,7 +383,7 @@ mod tests {
             let kept = carried(
                 before.to_vec(),
                 &now,
-                here,
+                &[here],
                 since,
                 not_before,
                 last,

@@ -63,6 +63,8 @@ pub mod tag {
     /// Of a program that a person has started: its process, as `PID BIRTH`, and `linked` where
     /// the container is ours and only shows the person's window.
     pub const ADOPTED: &str = "@gt_adopted";
+    /// Of such a program: its hook has reported that it leaves.
+    pub const LEFT: &str = "@gt_left";
     /// Which variables and which look the container was given last.
     pub const DRESS: &str = "@gt_dress";
 }

@@ -23,11 +23,16 @@ pub struct Death {
     pub at: Option<String>,
     pub exit_code: Option<i32>,
     pub signal: Option<i32>,
+    /// The program has said that it leaves; its exit status is not known.
+    pub has_left: bool,
 }
 
 impl Death {
     fn outcome(&self) -> Outcome {
-        Outcome::of_process(self.exit_code, self.signal)
+        match self.has_left {
+            true => Outcome::Exited,
+            false => Outcome::of_process(self.exit_code, self.signal),
+        }
     }
 
     fn change(&self) -> Change {
@@ -302,7 +307,7 @@ mod tests {
         dead.death = Some(Death {
             at: Some("then".into()),
             exit_code: Some(3),
-            signal: None,
+            ..Death::default()
         });
         let mut named = shown("e", "agent_e");
         named.is_tagged = false;
@@ -387,7 +392,15 @@ mod tests {
         assert_eq!(line.exit_code, Some(0));
         // tmux lost the status: nothing proves that it left by itself.
         left.death = Some(Death::default());
-        let lines = plan(&[life("a", "x")], &[left], ended, &MOMENT);
+        let lines = plan(&[life("a", "x")], &[left.clone()], ended, &MOMENT);
         assert_eq!(lines[0].1.outcome, Some(Outcome::Crash));
+        // An adopted program has no status, but may have said that it leaves.
+        left.death = Some(Death {
+            has_left: true,
+            ..Death::default()
+        });
+        let lines = plan(&[life("a", "x")], &[left], ended, &MOMENT);
+        assert_eq!(lines[0].1.outcome, Some(Outcome::Exited));
+        assert_eq!(lines[0].1.exit_code, None);
     }
 }

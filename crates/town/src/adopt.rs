@@ -14,12 +14,15 @@
 
 mod candidates;
 mod conversation;
+mod ending;
+mod follow;
 mod live_hooks;
 mod notes;
 mod orphans;
 
 pub use candidates::{Candidate, candidates};
 pub use conversation::Found as FoundConversation;
+pub use ending::{note_end, settle, settle_after};
 pub use notes::{elsewhere, home_of};
 
 use crate::containers::{self, Adopted, Container, tmux_problem};
@@ -37,7 +40,12 @@ use gt_tmux::{Batch, Command, ErrorKind, PaneId, SessionName};
 use notes::Note;
 use std::time::Duration;
 
+pub(crate) use follow::follow_moved;
+pub(crate) use notes::agent_of_pane;
 pub(crate) use orphans::{complete, id_of_untagged};
+
+/// Held while a container is made for an adopted program, or taken away again.
+const LOCK_PATH: &str = "locks/adopt.lock";
 
 /// Maximum wait for another adoption or release.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
@@ -117,11 +125,22 @@ pub fn adopt(town: &Town, candidate: &Candidate, options: &AdoptOptions) -> Resu
         skip_permissions: Some(core::never_asks(&preset, &details.words)),
         ..StartOptions::default()
     };
+    let tags = tags(
+        town, &identity, candidate, session, &adopted, &wishes, &found, &preset,
+    );
     let mut note = Note {
         agent: identity.address(),
         socket: candidate.socket.clone(),
         container: name.clone(),
         session: session.to_string(),
+        pid: adopted.pid,
+        birth: adopted.birth.clone(),
+        pane: candidate.pane.to_string(),
+        window: candidate.window.to_string(),
+        tags: tags
+            .iter()
+            .map(|(option, value)| ((*option).to_owned(), value.clone()))
+            .collect(),
         hooks: None,
         hook_command: None,
     };
@@ -136,9 +155,6 @@ pub fn adopt(town: &Town, candidate: &Candidate, options: &AdoptOptions) -> Resu
         ..record
     };
     let made = container(home, candidate, &name, adopted.is_linked).and_then(|target| {
-        let tags = tags(
-            town, &identity, candidate, session, &adopted, &wishes, &found, &preset,
-        );
         let set = |(option, value): (&str, String)| {
             let set = Command::new("set-option").target(target.clone());
             set.args([option, value.as_str()])
@@ -201,7 +217,7 @@ pub fn adopt(town: &Town, candidate: &Candidate, options: &AdoptOptions) -> Resu
 }
 
 fn lock(town: &Town) -> Result<FileLock> {
-    FileLock::take(&town.runtime_dir().join("locks/adopt.lock"), LOCK_TIMEOUT)
+    FileLock::take(&town.runtime_dir().join(LOCK_PATH), LOCK_TIMEOUT)
 }
 
 /// The session's beginning, as the journal gets it.
@@ -271,6 +287,7 @@ fn tags(
         (tag::STATE_SINCE, now.to_string()),
         (tag::STATE_SOURCE, Source::Process.word().to_owned()),
         (tag::STATE_REASON, String::new()),
+        (tag::LEFT, String::new()),
         (tag::AGENT, identity.address()),
         // Last: from here on it is ours.
         (tag::TOWN, town.root_text().to_owned()),
@@ -286,12 +303,18 @@ fn container(
     is_linked: bool,
 ) -> Result<SessionName> {
     let target = SessionName::try_from(name).map_err(|error| Problem::usage(error.to_string()))?;
-    if !is_linked {
-        return Ok(target);
+    if is_linked {
+        make_container(home, &target, candidate.pane)?;
     }
+    Ok(target)
+}
+
+/// Makes a session that shows the window of a pane beside the session that it is in.
+fn make_container(home: &Town, target: &SessionName, pane: PaneId) -> Result<()> {
     let problem = |error| tmux_problem("cannot make the container", error);
     // The window that a session cannot be without goes as soon as the other is there.
-    let new = Command::new("new-session").args(["-d", "-P", "-F", "#{window_id}", "-s", name]);
+    let new =
+        Command::new("new-session").args(["-d", "-P", "-F", "#{window_id}", "-s", target.as_str()]);
     let first = home
         .server()
         .run(new.args(["--", "sleep", "60"]))
@@ -308,7 +331,7 @@ fn container(
         )
         .then(
             Command::new("link-window")
-                .args(["-s", &candidate.pane.to_string()])
+                .args(["-s", &pane.to_string()])
                 .target(target.clone()),
         )
         .then(Command::new("kill-window").target(first));
@@ -316,10 +339,10 @@ fn container(
         // Rollback: the error that caused it is the one to report.
         let _ = home
             .server()
-            .run(Command::new("kill-session").target(target));
+            .run(Command::new("kill-session").target(target.clone()));
         return Err(problem(error));
     }
-    Ok(target)
+    Ok(())
 }
 
 /// Takes back a container that was made a moment ago.
@@ -414,9 +437,16 @@ pub(crate) fn tidy(town: &Town) -> Result<()> {
         let Some(_held) = FileLock::try_take(&town.lock_path(&identity))? else {
             continue;
         };
-        let found = containers::find(&home, &note.container)?;
-        let own = found.filter(|container| container.identity() == Some(&identity));
+        let own = match containers::of_agent(&home, &identity) {
+            Ok(own) => own,
+            // A server of the person's own that does not answer is asked again later.
+            Err(_) if home.is_elsewhere() => continue,
+            Err(problem) => return Err(problem),
+        };
+        // A pane that was moved since the sync is followed by the next look.
+        let is_moved = note.program_lives() && follow::moved_to(&home, &note)?.is_some();
         match own {
+            _ if is_moved => {}
             Some(container) if container.adopted().is_none() => forget(town, &identity),
             Some(container) if container.pane().dead || container.lost_agent_pane() => {
                 release(&home, &container)?;
@@ -476,7 +506,15 @@ pub fn container_of_pane(home: &Town, pane: PaneId) -> Result<Option<String>> {
         row.town == home.root_text()
             && adopted.is_some_and(|it| processes::lives(it.pid, &it.birth))
     });
-    Ok(own.map(|row| row.session_name))
+    if let Some(row) = own {
+        return Ok(Some(row.session_name));
+    }
+    let Some(identity) = agent_of_pane(home, &home.server().socket_path(), pane) else {
+        return Ok(None);
+    };
+    // Its person has moved the pane.
+    let container = containers::of_agent(home, &identity)?;
+    Ok(container.map(|container| container.name().to_owned()))
 }
 
 /// The first free `agent/<slug>` after the program's folder.

@@ -2,7 +2,7 @@
 
 use crate::containers::{self, Container};
 use crate::states::States;
-use crate::{Result, Town, adopt, directory, keepalive, processes, roles, workspace};
+use crate::{Result, Town, directory, keepalive, processes, roles, workspace};
 use gt_core::health::{self, Health, Vitals};
 use gt_core::process::Table;
 use gt_core::session::SessionId;
@@ -53,37 +53,17 @@ pub struct Wanted<'a> {
 
 /// The town's agents, sorted: the mayor, the deacon, then by rig, then by role and name.
 pub fn list(town: &Town, wanted: Wanted<'_>) -> Result<Vec<AgentView>> {
-    let containers = containers::list(town)?;
+    let containers = containers::list_everywhere(town)?;
     list_among(town, &containers, wanted)
 }
 
-/// Those of other tmux servers, which the town has adopted there. A server that does not
-/// answer has none.
-fn list_elsewhere(town: &Town, wanted: Wanted<'_>) -> Vec<AgentView> {
-    let all = adopt::elsewhere(town).into_iter().filter_map(|other| {
-        let containers = containers::list(&other).ok()?;
-        let wanted = Wanted {
-            stopped: false,
-            ..wanted
-        };
-        let socket = other.server().socket_path().display().to_string();
-        let mut agents = running_among(&other, &containers, wanted).ok()?;
-        for agent in &mut agents {
-            agent.socket = Some(socket.clone());
-        }
-        Some(agents)
-    });
-    all.flatten().collect()
-}
-
-/// The same, from containers of the town's server that were already read.
+/// The same, from containers that were already read ([`containers::list_everywhere`]).
 pub fn list_among(
     town: &Town,
     containers: &[Container],
     wanted: Wanted<'_>,
 ) -> Result<Vec<AgentView>> {
     let mut agents = running_among(town, containers, wanted)?;
-    agents.extend(list_elsewhere(town, wanted));
     if wanted.stopped {
         let is_wanted = |identity: &Identity| wanted.takes(identity);
         for identity in directory::on_disk(town).into_iter().filter(is_wanted) {
@@ -97,7 +77,7 @@ pub fn list_among(
     Ok(agents)
 }
 
-/// The agents in containers of one server.
+/// The agents in these containers.
 fn running_among(
     town: &Town,
     containers: &[Container],
@@ -179,7 +159,7 @@ fn view(
         attached: container.is_attached(),
         created_at: Some(pane.created),
         adopted: container.adopted().is_some(),
-        socket: None,
+        socket: container.socket().map(|path| path.display().to_string()),
         keepalive_age: Some(keepalive::age(
             keepalive::read(town, identity).as_ref(),
             now,

@@ -16,7 +16,8 @@ pub(crate) const AUTOMATIC: &str = "GT_CALLER=gt";
 /// A line that calls `gt` for this town with these words, which nothing has to be quoted
 /// in. It may be given to tmux as it is.
 pub(crate) fn line(town: &Town, words: &str) -> String {
-    let socket = town.server().socket_path();
+    // A server on which the town has only adopted agents is not the town's.
+    let socket = town.own().server().socket_path();
     let line = [
         // tmux calls it with the variables of some session, or of none.
         AUTOMATIC.to_owned(),
@@ -53,7 +54,7 @@ fn bare_call(town: &Town, words: &[&str], passes: impl Fn(&str) -> bool) -> Proc
         .envs(env)
         .env_remove("TMUX")
         .env_remove("TMUX_PANE")
-        .env("GT_TMUX_SOCKET", town.socket_text())
+        .env("GT_TMUX_SOCKET", town.own().socket_text())
         .env(caller::VARIABLE, Caller::Gt.as_str())
         .current_dir(town.root())
         .stdin(Stdio::null())

@@ -12,7 +12,7 @@ mod spent;
 
 pub use detail::{events_of, lives_of};
 
-use crate::containers::{self, Container};
+use crate::containers::{self, Container, PanePlace};
 use crate::harnesses::Presets;
 use crate::limits;
 use crate::monitor::{Files, Seen};
@@ -25,12 +25,11 @@ use gt_core::card::{Card, Session, Speaker};
 use gt_core::merge::Merge;
 use gt_core::state::Report;
 use gt_core::work::{Item, WorkId};
-use gt_tmux::PaneId;
 use jiff::{SignedDuration, Timestamp};
 use lost::Lost;
 use spent::Spent;
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What was closed is shown for so long.
 const CLOSED_IS_SHOWN: SignedDuration = SignedDuration::from_hours(14 * 24);
@@ -79,7 +78,7 @@ impl Gatherer {
         let overview = work.overview(&since.to_string())?;
         let merges = work.merges(None, false)?;
         // A town without tmux still has its work.
-        let containers = containers::list(town).unwrap_or_else(|problem| {
+        let containers = containers::list_everywhere(town).unwrap_or_else(|problem| {
             warnings.push(problem.to_string());
             Vec::new()
         });
@@ -217,13 +216,22 @@ impl Gatherer {
 impl Gathered {
     /// The pane to look at for a card: that of its agent, or of whoever resolves conflicts
     /// beside it and needs a person.
-    pub fn pane_of(&self, card: &Card) -> Option<PaneId> {
-        let container = self.sites.get(&card.id)?.container.as_ref()?;
+    pub fn pane_of(&self, card: &Card) -> Option<PanePlace> {
+        let container = self.container_of(&card.id)?;
         let beside = match card.speaker() {
             Speaker::Resolver(_) => container.resolver_pane(),
             Speaker::Agent => None,
         };
-        Some(beside.unwrap_or_else(|| container.pane()).pane)
+        Some(beside.unwrap_or_else(|| container.pane()).place())
+    }
+
+    /// The socket of the tmux server of an item's agent, if that is not the town's own.
+    pub fn socket_of(&self, id: &WorkId) -> Option<&Path> {
+        self.container_of(id)?.socket()
+    }
+
+    fn container_of(&self, id: &WorkId) -> Option<&Container> {
+        self.sites.get(id)?.container.as_ref()
     }
 
     /// Who works on an item, or would.

@@ -9,11 +9,14 @@ use crate::{Result, Town, adopt, processes, task};
 use gt_core::beside;
 use gt_core::harness::Preset;
 use gt_core::patterns::Patterns;
+use gt_core::record::Outcome;
 use gt_core::screen::Looked;
 use gt_core::session::SessionId as LifeId;
 use gt_core::state::{self, Observed, Source, State};
 use gt_core::{Identity, Problem, Role};
 use gt_tmux::{Command, Error as TmuxError, ErrorKind, PaneId, SessionId, SessionName, WindowId};
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 
 gt_tmux::query! {
     /// One pane, with what its session says of itself.
@@ -64,12 +67,28 @@ gt_tmux::query! {
         pub tag_answers: String = "#{@gt_answers}",
         pub tag_typed: Option<i64> = "#{@gt_typed}",
         pub tag_adopted: String = "#{@gt_adopted}",
+        pub tag_left: bool = "#{@gt_left}",
         pub window: WindowId = "#{window_id}",
         pub keys_version: String = "#{@gt_keys}",
     }
 }
 
+/// A pane among those of all tmux servers: each server counts its panes from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PanePlace {
+    /// The process of the server.
+    pub server: u32,
+    pub pane: PaneId,
+}
+
 impl PaneRow {
+    pub fn place(&self) -> PanePlace {
+        PanePlace {
+            server: self.server_pid,
+            pane: self.pane,
+        }
+    }
+
     /// Whether it is dead and tmux does not know how its process ended, or does not yet.
     pub(crate) fn lost_its_status(&self) -> bool {
         self.dead && self.exit_status.is_none() && self.exit_signal.is_none()
@@ -141,6 +160,7 @@ pub struct Container {
     panes: Vec<PaneRow>,
     agent_pane: usize,
     owner: Owner,
+    socket: Option<PathBuf>,
 }
 
 /// A program that a person has started, as the tag says it.
@@ -188,7 +208,10 @@ pub enum Owner {
 
 /// Lists every container of the town's server. No server means none.
 pub fn list(town: &Town) -> Result<Vec<Container>> {
-    let containers = read_all(town)?;
+    let mut containers = read_all(town)?;
+    if adopt::follow_moved(town, &containers) {
+        containers = read_all(town)?;
+    }
     if !containers.iter().any(Container::lost_its_status) {
         return Ok(containers);
     }
@@ -196,6 +219,26 @@ pub fn list(town: &Town) -> Result<Vec<Container>> {
         true => read_all(town),
         false => Ok(containers),
     }
+}
+
+/// Lists the containers of the town's server, and those of its agents on other servers. A
+/// server that does not answer holds none.
+pub fn list_everywhere(town: &Town) -> Result<Vec<Container>> {
+    let mut containers = list(town)?;
+    let others = adopt::elsewhere(town).into_iter();
+    containers.extend(
+        others
+            .filter_map(|other| list_agents(&other).ok())
+            .flatten(),
+    );
+    Ok(containers)
+}
+
+/// Lists only the containers of the town's agents, for servers that are not the town's own.
+pub(crate) fn list_agents(other: &Town) -> Result<Vec<Container>> {
+    let mut containers = list(other)?;
+    containers.retain(|container| container.identity().is_some());
+    Ok(containers)
 }
 
 /// Makes tmux look for exit statuses that it has missed: 3.3 may miss the end of a child,
@@ -259,6 +302,7 @@ fn group(rows: Vec<PaneRow>, town: &Town) -> Vec<Container> {
                 owner: owner(&row, town),
                 panes: vec![row],
                 agent_pane: 0,
+                socket: town.is_elsewhere().then(|| town.server().socket_path()),
             }),
         }
     }
@@ -277,6 +321,8 @@ fn group(rows: Vec<PaneRow>, town: &Town) -> Vec<Container> {
 fn owner(row: &PaneRow, town: &Town) -> Owner {
     if row.tag_town.is_empty() {
         return match Identity::from_container(&row.session_name, town.registry()) {
+            // On other servers only tags name an agent.
+            _ if town.is_elsewhere() => Owner::Nobody,
             Some(identity) if identity.role() == Role::Agent => Owner::Orphan(identity),
             Some(identity) => Owner::Named(identity),
             None => Owner::Nobody,
@@ -306,6 +352,19 @@ impl Container {
         }
     }
 
+    /// The socket of its tmux server, if that is not the town's own.
+    pub fn socket(&self) -> Option<&Path> {
+        self.socket.as_deref()
+    }
+
+    /// The town with the tmux server that this container is on.
+    pub fn home<'a>(&self, town: &'a Town) -> Cow<'a, Town> {
+        match &self.socket {
+            Some(socket) => Cow::Owned(town.at(socket)),
+            None => Cow::Borrowed(town),
+        }
+    }
+
     pub fn panes(&self) -> &[PaneRow] {
         &self.panes
     }
@@ -330,6 +389,22 @@ impl Container {
     pub fn lost_agent_pane(&self) -> bool {
         let tag = self.pane().tag_pane;
         tag.is_some() && tag != Some(self.pane().pane)
+    }
+
+    /// Whether an adopted program has ended, and has said before that it leaves.
+    pub fn has_left(&self) -> bool {
+        let is_over = self.pane().dead || self.lost_agent_pane();
+        self.pane().tag_left && is_over && self.adopted().is_some()
+    }
+
+    /// The outcome of the agent's process, which has ended.
+    pub(crate) fn outcome(&self) -> Outcome {
+        let row = self.pane();
+        match self.lost_agent_pane() {
+            _ if self.has_left() => Outcome::Exited,
+            true => Outcome::Crash,
+            false => Outcome::of_process(row.exit_status, row.exit_signal),
+        }
     }
 
     /// Whether nobody lives here any more: the agent was stopped, and the user's
@@ -411,7 +486,10 @@ impl Container {
         state::judge(
             &Observed {
                 dead: pane.dead || self.lost_agent_pane(),
-                exit_status: pane.exit_status,
+                exit_status: match self.has_left() {
+                    true => Some(0),
+                    false => pane.exit_status,
+                },
                 exit_signal: pane.exit_signal,
                 died_at: pane.died_at,
                 title: &pane.title,
@@ -445,6 +523,8 @@ pub(crate) fn of_agent_while(
     if let Ok(name) = crate::roles::container_name(town, identity) {
         let found = find_while(town, &name, meanwhile)?;
         let own = found.filter(|container| container.identity() == Some(identity));
+        // The list follows a pane that its person has moved.
+        let own = own.filter(|own| own.adopted().is_none() || !own.lost_agent_pane());
         if own.is_some() {
             return Ok(own);
         }

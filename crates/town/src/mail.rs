@@ -8,7 +8,7 @@ use crate::containers::{self, Container};
 use crate::events::Events;
 use crate::nudge::{self, Mode, Order};
 use crate::work::{LetterDraft, LetterQuery, Work};
-use crate::{Result, Town, caller, directory, fault, target};
+use crate::{Result, Town, adopt, caller, directory, fault, target};
 use gt_core::event::Event;
 use gt_core::mail::{self, Group, Letter, PERSON};
 use gt_core::nudge::Priority;
@@ -34,7 +34,7 @@ pub struct Sent {
 
 /// Sends a letter to agents, to people and to groups, each of whom gets one of its own.
 pub fn send(town: &Town, draft: &LetterDraft, to: &[String], nudge: bool) -> Result<Vec<Sent>> {
-    let running = containers::list(town);
+    let running = containers::list_everywhere(town);
     let recipients = recipients(town, to, &draft.sender, running.as_deref().unwrap_or(&[]));
     let recipients = match (recipients, &running) {
         // One that only runs could not be seen, and of a group nobody knows whether it is whole.
@@ -66,7 +66,7 @@ pub(crate) fn announce(town: &Town, letters: Vec<Letter>, nudge: bool) {
     tell(town, &letters);
     let mut sent: Vec<Sent> = letters.into_iter().map(Sent::untold).collect();
     // A reader that cannot be nudged has its letter all the same.
-    if nudge && let Ok(running) = containers::list(town) {
+    if nudge && let Ok(running) = containers::list_everywhere(town) {
         nudge_readers(town, &mut sent, running);
     }
 }
@@ -128,7 +128,8 @@ pub fn present_life(town: &Town, reader: &str) -> Option<SessionId> {
     }
     let identity = Identity::from_address(reader, town.registry())?;
     // Whether a letter is stale is only a hint, and none where nobody can tell.
-    containers::of_agent(town, &identity).ok()??.life()
+    let home = adopt::home_of(town, &identity);
+    containers::of_agent(&home, &identity).ok()??.life()
 }
 
 /// Why a letter was not meant for this life, if it was sent before that began. What is on

@@ -31,6 +31,7 @@ pub use files::{Files, Written, seen};
 pub use push::tell;
 pub use reading::{Seen, agents};
 
+use crate::containers::PanePlace;
 use crate::{Result, Town};
 use eyes::{Eyes, Places};
 use gt_core::Identity;
@@ -52,7 +53,7 @@ pub enum Change {
     /// An agent is in another state than before. [`Change::Agents`] follows.
     Moved(Box<Moved>),
     /// The pane in view has printed.
-    Screen(PaneId),
+    Screen(PanePlace),
     /// A work item has changed.
     Work,
     /// One of the files has changed that somebody wants to hear of.
@@ -115,7 +116,7 @@ impl Monitor {
     }
 
     /// Which pane is in view: its prints are told as [`Change::Screen`].
-    pub fn look_at(&self, pane: Option<PaneId>) {
+    pub fn look_at(&self, pane: Option<PanePlace>) {
         self.shared.wish(|wishes| wishes.view = pane);
     }
 
@@ -166,7 +167,7 @@ struct Shared {
 /// What the monitor's thread is asked to do next.
 #[derive(Clone, Debug, Default)]
 struct Wishes {
-    view: Option<PaneId>,
+    view: Option<PanePlace>,
     /// Other files than before.
     files: Option<Files>,
     /// Whether events are wanted, if somebody has just said.

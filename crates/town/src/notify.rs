@@ -47,7 +47,7 @@ pub(crate) fn raise(town: &Town, event: Event, agent: &str, reason: &str) {
             call.env_remove(name);
         }
     }
-    call.env("GT_TMUX_SOCKET", town.socket_text())
+    call.env("GT_TMUX_SOCKET", town.own().socket_text())
         .env(variable::EVENT, event.word())
         .env(variable::AGENT, agent)
         .env(variable::REASON, reason);

@@ -53,7 +53,7 @@ pub fn plan(
     named: &[Identity],
 ) -> Result<(Vec<Intent>, Vec<String>)> {
     let sessions = Sessions::of(town);
-    let all = containers::list(town)?;
+    let all = containers::list_everywhere(town)?;
     let (mut intents, mut warnings) = (Vec::new(), Vec::new());
     let mut lives = Vec::new();
     for saved in &source.containers {

@@ -21,9 +21,9 @@ pub use store::{Entry, Save, find, find_with, list};
 use crate::containers::tmux_problem;
 use crate::lock::FileLock;
 use crate::sessions::{Query, Sessions, timestamp};
-use crate::{Result, Town, callback, roles, tmux_hooks};
+use crate::{Result, Town, adopt, callback, roles, tmux_hooks};
 use gt_core::record::{Record, Status};
-use gt_core::save::{self as core, Header, Saved, VERSION};
+use gt_core::save::{self as core, Header, Saved, ServerId, VERSION};
 use gt_tmux::{Command, ErrorKind};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -56,12 +56,15 @@ pub fn save(town: &Town, automatic: bool) -> Result<Option<Made>> {
     // Before the look: whoever asks from here on may have changed what we have seen.
     forget_request(town)?;
     let now = jiff::Timestamp::now().as_second();
-    let Some((server, mut containers)) = seen::look(town, now)? else {
+    let mut looks = Vec::from_iter(seen::look(town, now)?);
+    // A server that does not answer is missing: its agents are taken over from the save before.
+    let others = adopt::elsewhere(town).into_iter();
+    looks.extend(others.filter_map(|other| seen::look(&other, now).ok()?));
+    let servers: Vec<ServerId> = looks.iter().map(|(server, _)| *server).collect();
+    let mut containers: Vec<Saved> = looks.into_iter().flat_map(|(_, found)| found).collect();
+    let Some(server) = servers.first().filter(|_| !containers.is_empty()) else {
         return Ok(None);
     };
-    if containers.is_empty() {
-        return Ok(None);
-    }
     let sessions = Sessions::of(town);
     fill_conversations(&sessions, &mut containers);
     let seen = containers.len();
@@ -74,7 +77,7 @@ pub fn save(town: &Town, automatic: bool) -> Result<Option<Made>> {
     let lost = core::carried(
         before,
         &containers,
-        server,
+        &servers,
         &since,
         &not_before,
         last,
@@ -178,6 +181,7 @@ fn lock_path(town: &Town) -> PathBuf {
 /// Asks tmux for a save in a moment, unless one is on its way. Nobody waits for it, and
 /// nobody fails for its sake: the next start or stop asks again.
 pub(crate) fn request(town: &Town) {
+    let town = &*town.own();
     if let Some(command) = request_command(town) {
         let _ = town.server().run(command);
     }

@@ -17,7 +17,7 @@ use gt_core::signal::{self, Event, Said};
 use gt_core::startup::tag;
 use gt_core::state::{Report, Source, State};
 use gt_core::{Identity, Problem, Role, event, notify, nudge, shell};
-use gt_tmux::{Batch, Command, ErrorKind, SessionId, SessionName, Target};
+use gt_tmux::{Batch, Command, ErrorKind, SessionId, SessionName, Target, format};
 use serde_json::Value;
 
 /// Notes what a hook reported about the agent of this container.
@@ -286,6 +286,7 @@ pub fn mark_done(town: &Town, identity: &Identity, reason: &str) -> Result<()> {
 /// seen on the screen. Not if anything has happened since that look; and whoever looks later
 /// looks at the screen again, since no hook has said it.
 pub(crate) fn note_interrupt(town: &Town, container: &Container) {
+    let town = &*container.home(town);
     let pane = container.pane();
     // Only against a hook's word: then it stands for that, and is not noted again.
     let is_told = Source::from_word(&pane.tag_state_source) == Some(Source::Hook);
@@ -299,12 +300,17 @@ pub(crate) fn note_interrupt(town: &Town, container: &Container) {
         is_other("window_activity", &pane.activity.to_string()),
     ];
     let [state, source, activity] = other;
+    // A pane of a person's is in a session of theirs as well.
+    let target: Target = match container.adopted() {
+        Some(_) => container.id().into(),
+        None => pane.pane.into(),
+    };
     let other = format!("#{{||:{state},#{{||:{source},{activity}}}}}");
     let (idle, why) = (State::Idle, gt_core::state::INTERRUPTED);
-    let mut tags = state_tags(&pane.pane, idle, Source::Gt, pane.activity, why);
+    let mut tags = state_tags(&target, idle, Source::Gt, pane.activity, why);
     // Of several that see it, one is answered.
-    tags.push(ask(pane.pane, "noted"));
-    let noted = apply(town, Batch::from(unless(&pane.pane, &other, tags)));
+    tags.push(ask(target.clone(), "noted"));
+    let noted = apply(town, Batch::from(unless(&target, &other, tags)));
     // What could not be noted is seen again.
     if noted.is_ok_and(|answer| !answer.trim().is_empty()) {
         let report = Report {
@@ -535,7 +541,7 @@ pub fn wake_deliveries(town: &Town, containers: &[Container]) {
         let may_be_idle = !state.is_dead() && !matches!(state, State::Starting | State::Paused);
         if may_be_idle && !Queue::of(town, identity).is_empty() {
             // The messages stay where they are if it cannot be woken.
-            let _ = wake_delivery_to(town, container);
+            let _ = wake_delivery_to(&container.home(town), container);
         }
     }
 }
@@ -577,13 +583,18 @@ pub(crate) fn wake_delivery_to(town: &Town, container: &Container) -> Result<()>
 /// in the agent's pane, in the place of its program.
 fn wake_delivery(town: &Town, target: &SessionName) -> Result<()> {
     const DELIVER: &str = "GT_CALLER=gt #{q:@gt_bin} --town #{q:@gt_town} nudge --drain #{q:@gt_agent} >/dev/null 2>&1 || true";
+    // The environment of another server names neither the town's server nor its socket.
+    let line = match town.is_elsewhere() {
+        true => {
+            let own = town.own().server().socket_path();
+            let own = format::escape(&shell::quote(&own.to_string_lossy()));
+            format!("GT_TMUX_SOCKET={own} {DELIVER}")
+        }
+        false => DELIVER.to_owned(),
+    };
+    let wake = Command::new("run-shell").arg("-b").target(target.clone());
     town.server()
-        .run(
-            Command::new("run-shell")
-                .arg("-b")
-                .target(target.clone())
-                .arg(DELIVER),
-        )
+        .run(wake.arg(line))
         .map(drop)
         .map_err(|error| tmux_problem("cannot wake the delivery", error))
 }

@@ -63,9 +63,9 @@ impl States {
                 state::wants_screen(&reports[*at], preset, &patterns, silent(container))
             })
             .collect();
-        let panes: Vec<PaneId> = unsure
+        let panes: Vec<(&Container, PaneId)> = unsure
             .iter()
-            .map(|at| containers[*at].pane().pane)
+            .map(|at| (containers[*at], containers[*at].pane().pane))
             .collect();
         for (at, lines) in unsure.into_iter().zip(screens(town, &panes)) {
             let Some(lines) = lines else {
@@ -99,7 +99,7 @@ impl States {
         let row = container.resolver_pane()?;
         let lines = match row.dead {
             true => None,
-            false => screens(town, &[row.pane]).pop().flatten(),
+            false => screens(town, &[(container, row.pane)]).pop().flatten(),
         };
         Some(self.resolver(town, row, lines.as_deref()))
     }
@@ -149,8 +149,29 @@ impl States {
     }
 }
 
-/// What these panes show, in one call; `None` for one that is gone.
-pub(crate) fn screens(town: &Town, panes: &[PaneId]) -> Vec<Option<Vec<String>>> {
+/// Reads the screens of these panes, in one call for each tmux server. `None` for a pane that
+/// is gone.
+pub(crate) fn screens(town: &Town, panes: &[(&Container, PaneId)]) -> Vec<Option<Vec<String>>> {
+    let mut shown = vec![None; panes.len()];
+    let mut servers: Vec<Option<&Path>> = panes.iter().map(|(it, _)| it.socket()).collect();
+    servers.sort_unstable();
+    servers.dedup();
+    for server in servers {
+        let here: Vec<usize> = (0..panes.len())
+            .filter(|at| panes[*at].0.socket() == server)
+            .collect();
+        let Some(home) = here.first().map(|at| panes[*at].0.home(town)) else {
+            continue;
+        };
+        let wanted: Vec<PaneId> = here.iter().map(|at| panes[*at].1).collect();
+        for (at, lines) in here.into_iter().zip(screens_of_server(&home, &wanted)) {
+            shown[at] = lines;
+        }
+    }
+    shown
+}
+
+fn screens_of_server(town: &Town, panes: &[PaneId]) -> Vec<Option<Vec<String>>> {
     // With colours: hints and marked rows are often told by them alone.
     let capture = |pane: &PaneId| {
         Command::new("capture-pane")
@@ -158,9 +179,6 @@ pub(crate) fn screens(town: &Town, panes: &[PaneId]) -> Vec<Option<Vec<String>>>
             .target(*pane)
     };
     let lines = |text: String| Some(text.lines().map(str::to_owned).collect());
-    if panes.is_empty() {
-        return Vec::new();
-    }
     let all: Batch = panes.iter().map(capture).collect::<Vec<_>>().into();
     match town.server().run_each(all) {
         Ok(shown) if shown.len() == panes.len() => shown.into_iter().map(lines).collect(),

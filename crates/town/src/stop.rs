@@ -295,9 +295,8 @@ fn ending(
     let pane = container.pane();
     let is_gone = container.lost_agent_pane();
     if known.is_none() && (pane.dead || is_gone) {
-        let by_process = Outcome::of_process(pane.exit_status, pane.exit_signal);
         let end = End {
-            outcome: if is_gone { Outcome::Crash } else { by_process },
+            outcome: container.outcome(),
             at: pane.died_at,
             exit_code: pane.exit_status,
         };

@@ -42,7 +42,15 @@ pub struct Synced {
 pub fn sync(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Synced> {
     let mut synced = sync_server(town, sessions, only_tell)?;
     for other in adopt::elsewhere(town) {
-        let more = sync_server(&other, sessions, only_tell)?;
+        let more = match sync_server(&other, sessions, only_tell) {
+            Ok(more) => more,
+            // A server of the person's own must not hold up the town.
+            Err(problem) => {
+                let socket = other.server().socket_path().display().to_string();
+                synced.left_alone.push((socket, problem.to_string()));
+                continue;
+            }
+        };
         synced.lines.extend(more.lines);
         synced.unchanged += more.unchanged;
         synced.left_alone.extend(more.left_alone);
@@ -271,6 +279,7 @@ fn shown(container: &Container, socket: &str) -> Option<Shown> {
             // Of a pane that is gone nothing is known.
             exit_code: pane.exit_status.filter(|_| pane.dead),
             signal: pane.exit_signal.filter(|_| pane.dead),
+            has_left: container.has_left(),
         }),
         life: Record {
             tmux_session: Some(container.name().to_owned()),

@@ -3,7 +3,7 @@
 use crate::containers::{self, Container};
 use crate::sessions::{Query, Sessions};
 use crate::work::Work;
-use crate::{Result, Town, caller, directory, task};
+use crate::{Result, Town, adopt, caller, directory, task};
 use gt_core::identity::unknown_rig;
 use gt_core::record::Status;
 use gt_core::role::Scope;
@@ -19,7 +19,7 @@ pub fn resolve(town: &Town, text: &str) -> Result<Identity> {
     }
     match target::read_exact(text, town.registry()) {
         Some(identity) if !is_ambiguous(text, &identity) => Ok(identity),
-        _ => resolve_among(town, text, &containers::list(town)?),
+        _ => resolve_among(town, text, &containers::list_everywhere(town)?),
     }
 }
 
@@ -75,8 +75,9 @@ fn by_pane(town: &Town) -> Option<Identity> {
     let around = town.around();
     let (socket, _) = around.var("TMUX")?.split_once(',')?;
     let pane: PaneId = around.var("TMUX_PANE")?.parse().ok()?;
-    if Path::new(socket) != town.server().socket_path() {
-        return None;
+    let is_own = Path::new(socket) == town.server().socket_path();
+    if !is_own {
+        return adopt::agent_of_pane(town, Path::new(socket), pane);
     }
     let ask = Command::new("display-message").arg("-p").target(pane);
     let answer = town
@@ -84,6 +85,10 @@ fn by_pane(town: &Town) -> Option<Identity> {
         .run(ask.arg("#{@gt_agent} #{@gt_town}"))
         .ok()?;
     let (agent, root) = answer.trim_end_matches('\n').split_once(' ')?;
+    if root.is_empty() {
+        // The pane of a person's may be an adopted agent's.
+        return adopt::agent_of_pane(town, Path::new(socket), pane);
+    }
     Identity::from_address(agent, town.registry()).filter(|_| root == town.root_text())
 }
 
@@ -124,7 +129,7 @@ pub fn check_known(town: &Town, agent: &Identity) -> Result<()> {
         || Work::of(town).hooked(&agent.address())?.is_some()
         || Work::of(town).molecule(&agent.address())?.is_some()
         || !Sessions::of(town).find(&query)?.is_empty()
-        || containers::of_agent(town, agent)?.is_some();
+        || containers::of_agent(&adopt::home_of(town, agent), agent)?.is_some();
     match is_known {
         true => Ok(()),
         false => Err(Problem::not_found(format!("there is no agent {agent}"))

@@ -8,6 +8,7 @@ use gt_core::environment::belongs_to_an_agent;
 use gt_core::problem::Problem;
 use gt_core::registry::Registry;
 use gt_tmux::{Server, Socket, Version, version_cache};
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -22,6 +23,8 @@ pub struct Town {
     registry: Registry,
     server: Server,
     around: Surroundings,
+    /// The server that the town starts agents on, if `server` is another one.
+    own_server: Option<Server>,
 }
 
 impl Town {
@@ -86,6 +89,7 @@ impl Town {
             registry,
             server,
             around,
+            own_server: None,
         })
     }
 
@@ -163,10 +167,32 @@ impl Town {
     #[must_use]
     pub fn at(&self, socket: &Path) -> Self {
         let server = server_at(Socket::Path(socket.to_owned()), &self.root, &self.around);
+        let own = self
+            .own_server
+            .clone()
+            .unwrap_or_else(|| self.server.clone());
         Town {
             server,
+            own_server: (socket != own.socket_path()).then_some(own),
             ..self.clone()
         }
+    }
+
+    /// This town with its own tmux server, after [`Town::at`].
+    pub(crate) fn own(&self) -> Cow<'_, Self> {
+        match &self.own_server {
+            None => Cow::Borrowed(self),
+            Some(own) => Cow::Owned(Town {
+                server: own.clone(),
+                own_server: None,
+                ..self.clone()
+            }),
+        }
+    }
+
+    /// Whether this is [`Town::at`] another tmux server than the town's own.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.own_server.is_some()
     }
 
     pub(crate) fn patience(&self) -> Patience {

@@ -8,10 +8,12 @@ use gt_board::{Detail, Event, Screen, Tab};
 use gt_core::Identity;
 use gt_core::card::Server;
 use gt_core::work::WorkId;
-use gt_tmux::{Command, PaneId};
+use gt_tmux::Command;
 use gt_town::Town;
 use gt_town::cards::Gathered;
+use gt_town::containers::PanePlace;
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,7 +24,9 @@ pub(super) struct Panes(Mutex<HashMap<WorkId, Place>>);
 #[derive(Clone, Debug)]
 struct Place {
     agent: Identity,
-    pane: Option<PaneId>,
+    pane: Option<PanePlace>,
+    /// Of its tmux server, if that is not the town's own.
+    socket: Option<PathBuf>,
     servers: Vec<Server>,
 }
 
@@ -32,6 +36,7 @@ impl Panes {
             let place = Place {
                 agent: gathered.agent_of(&card.id)?.clone(),
                 pane: gathered.pane_of(card),
+                socket: gathered.socket_of(&card.id).map(Path::to_owned),
                 servers: card.servers.clone(),
             };
             Some((card.id.clone(), place))
@@ -105,7 +110,7 @@ struct Worker {
     panes: Arc<Panes>,
     watch: Watch,
     look: Option<WorkId>,
-    pane: Option<PaneId>,
+    pane: Option<PanePlace>,
     screen: Screen,
     show: Option<(WorkId, Tab)>,
     /// Whether events are heard of.
@@ -159,14 +164,18 @@ impl Worker {
 
     fn read_screen(&mut self) {
         let place = self.look.as_ref().and_then(|id| self.panes.place(id));
-        let pane = place.and_then(|place| place.pane);
+        let pane = place.as_ref().and_then(|place| place.pane);
         if pane != self.pane {
             self.pane = pane;
             self.watch.look_at(pane);
         }
         let text = pane.and_then(|pane| {
-            let capture = Command::new("capture-pane").args(["-p", "-e"]).target(pane);
-            self.town.server().run(capture).ok()
+            let capture = Command::new("capture-pane").args(["-p", "-e"]);
+            let capture = capture.target(pane.pane);
+            match place?.socket {
+                Some(socket) => self.town.at(&socket).server().run(capture).ok(),
+                None => self.town.server().run(capture).ok(),
+            }
         });
         let screen = Screen {
             id: self.look.clone(),

@@ -2,8 +2,8 @@
 //! on must not keep it open.
 
 use gt_core::Problem;
-use gt_tmux::PaneId;
 use gt_town::Town;
+use gt_town::containers::PanePlace;
 use gt_town::monitor::{Change, Files, Monitor, Seen};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -39,7 +39,7 @@ impl Watch {
             .unwrap_or_default()
     }
 
-    pub(super) fn look_at(&self, pane: Option<PaneId>) {
+    pub(super) fn look_at(&self, pane: Option<PanePlace>) {
         if let Some(monitor) = &self.lock().monitor {
             monitor.look_at(pane);
         }

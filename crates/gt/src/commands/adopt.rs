@@ -13,8 +13,8 @@ use std::process::ExitCode;
 /// Make an agent of a program that runs in a tmux pane already
 ///
 /// The program goes on as it is: no restart, and your panes, windows and sessions stay where
-/// they are. It can then be listed, read, nudged, attached and stopped like any other agent,
-/// also on a tmux server that is not the town's. `gt stop` ends only the program.
+/// they are. It can then be listed, read, nudged, attached, handed over and stopped like any
+/// other agent, also on a tmux server that is not the town's. `gt stop` ends only the program.
 ///
 /// Without TARGET it lists the programs that could be adopted.
 #[derive(Debug, Args)]
@@ -48,6 +48,13 @@ pub(crate) fn run(args: AdoptArgs, context: &Context) -> Answer {
     let mut candidates = adopt::candidates(&town);
     if let Some(socket) = &args.socket {
         let socket = context.around().current_dir.join(socket);
+        if !socket.exists() {
+            let shown = socket.display();
+            return Err(
+                Problem::not_found(format!("there is no tmux server at {shown}"))
+                    .hint("in tmux, `tmux display-message -p '#{socket_path}'` prints the path"),
+            );
+        }
         candidates.retain(|candidate| candidate.socket == socket);
     }
     let Some(wanted) = &args.target else {

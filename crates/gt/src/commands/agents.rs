@@ -10,7 +10,7 @@ use gt_core::work::WorkId;
 use gt_town::agents::{self as engine, AgentView, Wanted};
 use gt_town::merge::background;
 use gt_town::work::Work;
-use gt_town::{Town, containers, limits, pidfile, signal};
+use gt_town::{Town, adopt, containers, limits, pidfile, signal};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::process::ExitCode;
@@ -61,7 +61,8 @@ pub(crate) fn run(args: AgentsArgs, context: &Context) -> Answer {
                 rig: args.rig.as_deref(),
                 role,
             };
-            let containers = containers::list(&town)?;
+            adopt::settle(&town);
+            let containers = containers::list_everywhere(&town)?;
             signal::wake_deliveries(&town, &containers);
             background::resume(&town);
             let mut agents = engine::list_among(&town, &containers, wanted)?;

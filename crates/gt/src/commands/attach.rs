@@ -3,9 +3,8 @@ use crate::context::Context;
 use clap::Args;
 use gt_core::{Problem, shell};
 use gt_tmux::{Command, Server, SessionName, Socket};
-use gt_town::containers::{self, Container, tmux_problem};
-use gt_town::{Surroundings, Town, adopt, target};
-use std::borrow::Cow;
+use gt_town::containers::{self, tmux_problem};
+use gt_town::{Surroundings, Town, target};
 use std::io::IsTerminal;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -25,21 +24,15 @@ pub(crate) struct AttachArgs {
 
 pub(crate) fn run(args: AttachArgs, context: &Context) -> Answer {
     let town = context.town()?;
-    let all = containers::list(&town)?;
+    let all = containers::list_everywhere(&town)?;
     let identity = target::resolve_among(&town, &args.target, &all)?;
-    let here = |all: Vec<Container>| {
-        let mut all = all.into_iter();
-        all.find(|container| container.identity() == Some(&identity))
-    };
-    let home = adopt::home_of(&town, &identity);
-    let container = match &home {
-        Cow::Borrowed(_) => here(all),
-        Cow::Owned(home) => here(containers::list(home)?),
-    };
+    let mut all = all.into_iter();
+    let container = all.find(|container| container.identity() == Some(&identity));
     let container = container.ok_or_else(|| {
         Problem::not_found(format!("{identity} is not running"))
             .hint(format!("`gt start {identity}` starts it"))
     })?;
+    let home = container.home(&town);
     if container.adopted().is_some() {
         // Its window may show another pane of the person's.
         let select = Command::new("select-window").target(container.pane().pane);

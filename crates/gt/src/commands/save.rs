@@ -7,7 +7,7 @@ use gt_core::Problem;
 use gt_town::merge::background;
 use gt_town::save::{self, Entry};
 use gt_town::work::{BackedUp, Work};
-use gt_town::{Town, checkpoint, hook_log};
+use gt_town::{Town, adopt, checkpoint, hook_log};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -40,6 +40,7 @@ pub(crate) fn run(args: &SaveArgs, context: &Context) -> Answer {
         false => save::save(&town, args.auto),
     };
     if args.auto {
+        adopt::settle(&town);
         // Whatever became of the save: it tells of containers, and these of the work.
         for problem in checkpoint::refresh_all(&town) {
             hook_log::note(&town, "checkpoint", &problem);

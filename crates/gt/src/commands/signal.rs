@@ -86,7 +86,13 @@ fn note_adopted(
         false => town.at(&socket),
     };
     match adopt::container_of_pane(&home, pane)? {
-        Some(container) => note_report(&home, event, Some(&container), report, context),
+        Some(container) => {
+            let word = event.or(report["hook_event_name"].as_str());
+            if let Some(event) = word.and_then(Event::from_word) {
+                adopt::note_end(&home, &container, event, report)?;
+            }
+            note_report(&home, event, Some(&container), report, context)
+        }
         None => Ok(()),
     }
 }

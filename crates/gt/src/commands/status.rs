@@ -9,7 +9,7 @@ use gt_tmux::Command;
 use gt_town::agents::{self as engine, AgentView, Wanted};
 use gt_town::containers::{self, tmux_problem};
 use gt_town::merge::background;
-use gt_town::{Town, signal};
+use gt_town::{Town, adopt, signal};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -31,7 +31,8 @@ pub(crate) fn run(args: StatusArgs, context: &Context) -> Answer {
     if let Some(client) = &args.popup {
         return popup(&town, client);
     }
-    let containers = containers::list(&town)?;
+    adopt::settle(&town);
+    let containers = containers::list_everywhere(&town)?;
     signal::wake_deliveries(&town, &containers);
     background::resume(&town);
     let agents = engine::list_among(&town, &containers, Wanted::default())?;

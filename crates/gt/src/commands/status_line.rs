@@ -36,7 +36,7 @@ pub(crate) fn run(args: StatusLineArgs, context: &Context) -> Answer {
     let mut presets = Presets::default();
     let mut states = Vec::new();
     let mut own = None;
-    let containers = containers::list(&town)?;
+    let containers = containers::list_everywhere(&town)?;
     signal::wake_deliveries(&town, &containers);
     background::resume(&town);
     for container in containers {

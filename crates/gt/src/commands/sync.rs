@@ -8,7 +8,7 @@ use gt_town::sessions::Sessions;
 use gt_town::stop::Leaving;
 use gt_town::sync::{self, Synced};
 use gt_town::work::Work;
-use gt_town::{epilogue, hook_log, tmux_hooks};
+use gt_town::{adopt, epilogue, hook_log, tmux_hooks};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -39,11 +39,19 @@ pub(crate) struct SyncArgs {
     /// And first end what it has left running
     #[arg(long, hide = true, value_name = "PROCESSES", requires = "settle")]
     leaving: Option<Leaving>,
+    /// Wait for the end of this adopted program, and record it
+    #[arg(long, hide = true, value_name = "PID", conflicts_with_all = ["dry_run", "hook", "settle"])]
+    ended: Option<u32>,
 }
 
 pub(crate) fn run(args: SyncArgs, context: &Context) -> Answer {
     let began = Instant::now();
     let town = context.town()?;
+    if let Some(pid) = args.ended {
+        outlive_the_server();
+        adopt::settle_after(&town, pid);
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut sessions = Sessions::of(&town);
     // tmux and handoffs call it in environments that are not the caller's own.
     let is_by_hand = !args.hook && args.settle.is_none();

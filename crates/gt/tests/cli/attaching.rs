@@ -33,7 +33,7 @@ fn pane(env: &TestEnv, server: &TestServer, name: &str, line: &str) {
 }
 
 /// A terminal outside of any tmux, as far as what runs in it can tell.
-fn terminal(env: &TestEnv, outer: &TestServer, line: &str) {
+pub(crate) fn terminal(env: &TestEnv, outer: &TestServer, line: &str) {
     pane(env, outer, "t", &format!("unset TMUX TMUX_PANE; {line}"));
 }
 
@@ -45,7 +45,7 @@ fn press(outer: &TestServer, keys: &[&str]) {
     outer.server().run(send).unwrap();
 }
 
-fn wait_shown(outer: &TestServer, text: &str) {
+pub(crate) fn wait_shown(outer: &TestServer, text: &str) {
     wait_until(&format!("{text:?} in the terminal"), PATIENCE, || {
         let capture = Tmux::new("capture-pane").arg("-p").target(session("t"));
         outer

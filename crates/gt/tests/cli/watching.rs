@@ -10,13 +10,13 @@ use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-struct Watch {
+pub(crate) struct Watch {
     child: Child,
     lines: Receiver<(Instant, Value)>,
 }
 
 impl Watch {
-    fn begin(env: &TestEnv) -> Self {
+    pub(crate) fn begin(env: &TestEnv) -> Self {
         let mut child = env.spawn(&["watch", "--json", "--first"]);
         let stdout = child.stdout.take().unwrap();
         let (send, lines) = channel();
@@ -40,10 +40,26 @@ impl Watch {
     /// The next line with that state, and how long after the given moment it came.
     #[track_caller]
     fn expect(&self, state: &str, since: Instant) -> (Value, Duration) {
+        self.expect_where(state, since, |_| true)
+    }
+
+    /// The next line of this agent with that state.
+    #[track_caller]
+    pub(crate) fn expect_of(&self, agent: &str, state: &str, since: Instant) -> (Value, Duration) {
+        self.expect_where(state, since, |line| line["agent"] == agent)
+    }
+
+    #[track_caller]
+    fn expect_where(
+        &self,
+        state: &str,
+        since: Instant,
+        is_meant: impl Fn(&Value) -> bool,
+    ) -> (Value, Duration) {
         let mut others = Vec::new();
         loop {
             match self.lines.recv_timeout(PATIENCE) {
-                Ok((at, line)) if line["state"] == state => {
+                Ok((at, line)) if line["state"] == state && is_meant(&line) => {
                     return (line, at.saturating_duration_since(since));
                 }
                 Ok((_, line)) => others.push(line),
@@ -52,7 +68,7 @@ impl Watch {
         }
     }
 
-    fn end(mut self) {
+    pub(crate) fn end(mut self) {
         signal(self.child.id(), Signal::INT);
         assert!(self.child.wait().unwrap().success());
     }

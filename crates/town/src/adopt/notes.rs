@@ -3,11 +3,13 @@
 //! tmux is right about who runs. A note only says on which server to look, and which
 //! settings file has our hooks.
 
-use crate::{Result, Town, files};
+use crate::{Result, Town, files, processes};
 use gt_core::Identity;
+use gt_tmux::PaneId;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Note {
@@ -15,6 +17,19 @@ pub(super) struct Note {
     pub(super) socket: PathBuf,
     pub(super) container: String,
     pub(super) session: String,
+    /// The program's process, and what tells it from a later one with the same id.
+    #[serde(default)]
+    pub(super) pid: u32,
+    #[serde(default)]
+    pub(super) birth: String,
+    /// The person's pane, and the window that the container shows for it.
+    #[serde(default)]
+    pub(super) pane: String,
+    #[serde(default)]
+    pub(super) window: String,
+    /// The container's tags, by which it can be made again.
+    #[serde(default)]
+    pub(super) tags: Vec<(String, String)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) hooks: Option<PathBuf>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -23,10 +38,22 @@ pub(super) struct Note {
 
 const FOLDER: &str = "adopted";
 
+/// Maximum wait for a server of the person's own: a stopped one must not hold up the town.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(2);
+
 impl Note {
     pub(super) fn write(&self, town: &Town, identity: &Identity) -> Result<()> {
         let text = serde_json::to_vec(self).unwrap_or_default();
         files::write_whole(&town.file_about(identity, FOLDER), &text)
+    }
+
+    pub(super) fn pane(&self) -> Option<PaneId> {
+        self.pane.parse().ok()
+    }
+
+    /// Whether the program runs. A note of an earlier version does not say.
+    pub(super) fn program_lives(&self) -> bool {
+        self.pid == 0 || processes::lives(self.pid, &self.birth)
     }
 
     pub(super) fn read(town: &Town, identity: &Identity) -> Option<Self> {
@@ -59,6 +86,14 @@ pub fn home_of<'a>(town: &'a Town, identity: &Identity) -> Cow<'a, Town> {
     }
 }
 
+/// The adopted agent whose pane this is.
+pub(crate) fn agent_of_pane(town: &Town, socket: &Path, pane: PaneId) -> Option<Identity> {
+    let mut notes = Note::all(town).into_iter();
+    let note = notes
+        .find(|note| note.socket == socket && note.pane() == Some(pane) && note.program_lives())?;
+    Identity::from_address(&note.agent, town.registry())
+}
+
 /// The town with each other tmux server that holds agents of it.
 pub fn elsewhere(town: &Town) -> Vec<Town> {
     let own = town.server().socket_path();
@@ -69,5 +104,6 @@ pub fn elsewhere(town: &Town) -> Vec<Town> {
     sockets.sort();
     sockets.dedup();
     sockets.retain(|socket| *socket != own);
-    sockets.iter().map(|socket| town.at(socket)).collect()
+    let home = |socket: &PathBuf| town.at(socket).with_patience(SERVER_TIMEOUT);
+    sockets.iter().map(home).collect()
 }

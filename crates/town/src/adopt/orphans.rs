@@ -2,6 +2,7 @@
 //! no tags, and whether an adopted program still runs.
 
 use super::candidates::Programs;
+use super::ending;
 use crate::containers::{Container, Owner};
 use crate::{Town, processes};
 use gt_core::session::SessionId;
@@ -14,9 +15,12 @@ pub(crate) fn complete(town: &Town, containers: &mut [Container]) {
         if let Some(adopted) = container.adopted().filter(|_| !is_orphan) {
             // Its pane may be a shell that outlives it.
             let is_over = !processes::lives(adopted.pid, &adopted.birth);
+            let has_left =
+                is_over && !container.pane().tag_left && ending::left_by_screen(town, container);
             let row = container.pane_mut();
             row.pid = adopted.pid;
             row.dead |= is_over;
+            row.tag_left |= has_left;
         }
     }
     let is_orphan = |container: &&mut Container| matches!(container.owner(), Owner::Orphan(_));

@@ -50,7 +50,7 @@ fn due(town: &Town, failed: &mut Vec<Problem>) -> Result<Vec<Due>> {
         return Ok(Vec::new());
     }
     let mut due = Vec::new();
-    for container in containers::list(town)? {
+    for container in containers::list_everywhere(town)? {
         let (Some(agent), Some(life)) = (container.identity(), container.life()) else {
             continue;
         };

@@ -37,7 +37,7 @@ pub(super) fn check_names(town: &Town, _fix: bool) -> Vec<Finding> {
 }
 
 pub(super) fn check_agents(town: &Town, _fix: bool) -> Vec<Finding> {
-    let containers = match containers::list(town) {
+    let containers = match containers::list_everywhere(town) {
         Ok(containers) => containers,
         Err(problem) => return vec![Finding::of("agents", &problem)],
     };

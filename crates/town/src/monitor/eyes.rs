@@ -4,8 +4,8 @@
 //! prints without a pause wakes nobody in between. Where there is nothing that tells, or
 //! no watches are left, everything may have changed twice a second.
 
+use crate::containers::PanePlace;
 use crate::processes::{self, Handle};
-use gt_tmux::PaneId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ pub(super) struct Told {
     pub(super) files: bool,
     /// Something was added to the log of events.
     pub(super) log: bool,
-    pub(super) printed: Vec<PaneId>,
+    pub(super) printed: Vec<PanePlace>,
     pub(super) ended: Vec<u32>,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Eyes {
     /// Not everything that should be told is.
     blind: bool,
     places: Places,
-    panes: BTreeMap<PaneId, String>,
+    panes: BTreeMap<PanePlace, String>,
     handles: BTreeMap<u32, Handle>,
     /// Processes that have ended, so that nobody tries to hold them again.
     gone: BTreeSet<u32>,
@@ -100,24 +100,24 @@ impl Eyes {
     }
 
     /// Tells when this pane prints next. Whoever reads it does so after this.
-    pub(super) fn arm(&mut self, pane: PaneId, tty: &str) {
+    pub(super) fn arm(&mut self, pane: PanePlace, tty: &str) {
         self.panes.insert(pane, tty.to_owned());
         self.blind |= !self.kernel.watch_pane(pane, Path::new(tty));
     }
 
     /// Whether that terminal of the pane is watched already, or has been.
-    pub(super) fn knows(&self, pane: PaneId, tty: &str) -> bool {
+    pub(super) fn knows(&self, pane: PanePlace, tty: &str) -> bool {
         self.panes.get(&pane).is_some_and(|known| known == tty)
     }
 
-    pub(super) fn tty_of(&self, pane: PaneId) -> Option<String> {
+    pub(super) fn tty_of(&self, pane: PanePlace) -> Option<String> {
         self.panes.get(&pane).cloned()
     }
 
     /// Cares for no other panes than these any more.
-    pub(super) fn keep_panes(&mut self, wanted: &BTreeSet<PaneId>) {
-        let is_unwanted = |pane: &&PaneId| !wanted.contains(pane);
-        let others: Vec<PaneId> = self.panes.keys().filter(is_unwanted).copied().collect();
+    pub(super) fn keep_panes(&mut self, wanted: &BTreeSet<PanePlace>) {
+        let is_unwanted = |pane: &&PanePlace| !wanted.contains(pane);
+        let others: Vec<PanePlace> = self.panes.keys().filter(is_unwanted).copied().collect();
         for pane in others {
             self.panes.remove(&pane);
             self.kernel.forget_pane(pane);
@@ -174,7 +174,7 @@ impl Eyes {
 
 #[cfg(target_os = "linux")]
 mod system {
-    use super::{BTreeSet, Duration, Handle, PaneId, Path, PathBuf, Places, Told, UnixStream};
+    use super::{BTreeSet, Duration, Handle, PanePlace, Path, PathBuf, Places, Told, UnixStream};
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
     use rustix::io::Errno;
@@ -193,7 +193,7 @@ mod system {
         AboveWork,
         Socket,
         Log,
-        Pane(PaneId),
+        Pane(PanePlace),
     }
 
     #[derive(Debug, Default)]
@@ -331,7 +331,7 @@ mod system {
             from_here.next().is_some_and(|file| file.starts_with(place))
         }
 
-        pub(super) fn watch_pane(&mut self, pane: PaneId, tty: &Path) -> bool {
+        pub(super) fn watch_pane(&mut self, pane: PanePlace, tty: &Path) -> bool {
             let once = WatchFlags::MODIFY | WatchFlags::ONESHOT;
             // A terminal that is gone prints nothing; the next listing says so.
             !matches!(
@@ -340,7 +340,7 @@ mod system {
             )
         }
 
-        pub(super) fn forget_pane(&mut self, pane: PaneId) {
+        pub(super) fn forget_pane(&mut self, pane: PanePlace) {
             self.forget(Watched::Pane(pane));
         }
 
@@ -433,7 +433,7 @@ mod system {
 
 #[cfg(not(target_os = "linux"))]
 mod system {
-    use super::{BTreeSet, Duration, Handle, PaneId, Path, PathBuf, Places, Told, UnixStream};
+    use super::{BTreeSet, Duration, Handle, PanePlace, Path, PathBuf, Places, Told, UnixStream};
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use std::collections::BTreeMap;
 
@@ -470,11 +470,11 @@ mod system {
             false
         }
 
-        pub(super) fn watch_pane(&mut self, _pane: PaneId, _tty: &Path) -> bool {
+        pub(super) fn watch_pane(&mut self, _pane: PanePlace, _tty: &Path) -> bool {
             false
         }
 
-        pub(super) fn forget_pane(&mut self, _pane: PaneId) {}
+        pub(super) fn forget_pane(&mut self, _pane: PanePlace) {}
 
         pub(super) fn read(&mut self, _told: &mut Told, _places: &Places) {}
     }

@@ -2,19 +2,22 @@
 //! screen. So it is with whoever was given the conflicts of a merge, beside an agent.
 
 use super::{Moved, Window};
-use crate::containers::{self, Container, PaneRow};
+use crate::containers::{self, Container, PanePlace, PaneRow};
 use crate::harnesses::Presets;
 use crate::states::{self, Resolver, States};
-use crate::{Result, Town, task};
+use crate::{Result, Town, adopt, task};
 use gt_core::Identity;
 use gt_core::beside;
 use gt_core::harness::Preset;
 use gt_core::screen::Looked;
 use gt_core::session::SessionId;
 use gt_core::state::{self, Change, Report, Source, State, Tracker};
-use gt_tmux::PaneId;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Pause before a server that has not answered is asked again.
+const SILENT_SERVER_PAUSE: Duration = Duration::from_secs(30);
 
 /// An agent that has a container.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +25,7 @@ pub struct Seen {
     pub agent: Identity,
     pub container: String,
     pub life: Option<SessionId>,
-    pub pane: PaneId,
+    pub place: PanePlace,
     pub report: Report,
     /// Who was given the conflicts of a merge, beside it.
     pub resolver: Option<Resolver>,
@@ -51,9 +54,11 @@ pub(super) struct Reading {
     presets: Presets,
     states: States,
     /// What the panes of programs without hooks show, by whom it was drawn.
-    screens: BTreeMap<PaneId, (Drawer, Vec<String>)>,
+    screens: BTreeMap<PanePlace, (Drawer, Vec<String>)>,
     trackers: BTreeMap<SessionId, Tracker>,
-    resolvers: BTreeMap<PaneId, Tracker>,
+    resolvers: BTreeMap<PanePlace, Tracker>,
+    /// Other servers that have not answered, and when that was.
+    silent: BTreeMap<PathBuf, Instant>,
     pub(super) containers: Vec<Container>,
     pub(super) seen: Vec<Seen>,
     /// What was new about those beside agents with the last look.
@@ -65,8 +70,9 @@ type Drawer = (u32, Option<SessionId>);
 
 impl Reading {
     /// Reads all containers, and the screens of those that have printed or are new.
-    pub(super) fn read(&mut self, town: &Town, printed: &BTreeSet<PaneId>) -> Result<()> {
-        let containers = containers::list(town)?;
+    pub(super) fn read(&mut self, town: &Town, printed: &BTreeSet<PanePlace>) -> Result<()> {
+        let mut containers = containers::list(town)?;
+        containers.extend(self.list_elsewhere(town));
         let now = jiff::Timestamp::now().as_second();
         let unsure = self.unsure(town, &containers, now);
         self.read_screens(town, &containers, &unsure, printed);
@@ -79,8 +85,8 @@ impl Reading {
                 continue;
             };
             let pane = container.pane();
-            let shown = self.screens.get(&pane.pane);
-            let mut report = match shown.filter(|_| unsure.contains(&pane.pane)) {
+            let shown = self.screens.get(&pane.place());
+            let mut report = match shown.filter(|_| unsure.contains(&pane.place())) {
                 Some((_, lines)) => {
                     let silent_seconds = Some(now - pane.activity);
                     let looked = Looked {
@@ -98,8 +104,8 @@ impl Reading {
                 trackers.insert(life, tracker);
             }
             let resolver = container.resolver_pane().map(|row| {
-                let tracker = self.resolvers.remove(&row.pane).unwrap_or_default();
-                let tracker = resolvers.entry(row.pane).or_insert(tracker);
+                let tracker = self.resolvers.remove(&row.place()).unwrap_or_default();
+                let tracker = resolvers.entry(row.place()).or_insert(tracker);
                 let mut resolver = self.resolver(town, row);
                 self.news
                     .extend(news(container, row, tracker, &mut resolver, now));
@@ -110,7 +116,7 @@ impl Reading {
                 agent: agent.clone(),
                 container: container.name().to_owned(),
                 life,
-                pane: pane.pane,
+                place: pane.place(),
                 report,
             });
         }
@@ -121,14 +127,42 @@ impl Reading {
         Ok(())
     }
 
+    /// Lists the agents on other servers. One that does not answer shows them as before, and is
+    /// asked again after a pause.
+    fn list_elsewhere(&mut self, town: &Town) -> Vec<Container> {
+        let mut found = Vec::new();
+        for other in adopt::elsewhere(town) {
+            let socket = other.server().socket_path();
+            let asked = self.silent.get(&socket);
+            let listed = match asked.is_some_and(|at| at.elapsed() < SILENT_SERVER_PAUSE) {
+                true => None,
+                false => containers::list_agents(&other).ok(),
+            };
+            match listed {
+                Some(containers) => {
+                    self.silent.remove(&socket);
+                    found.extend(containers);
+                }
+                None => {
+                    self.silent
+                        .entry(socket.clone())
+                        .or_insert_with(Instant::now);
+                    let before = self.containers.iter();
+                    found.extend(before.filter(|it| it.socket() == Some(&socket)).cloned());
+                }
+            }
+        }
+        found
+    }
+
     fn resolver(&mut self, town: &Town, row: &PaneRow) -> Resolver {
-        let shown = self.screens.get(&row.pane);
+        let shown = self.screens.get(&row.place());
         let lines = shown.map(|(_, lines)| lines.as_slice());
         self.states.resolver(town, row, lines)
     }
 
     /// The panes of agents of whom the screen may say more than anybody else.
-    fn unsure(&mut self, town: &Town, containers: &[Container], now: i64) -> BTreeSet<PaneId> {
+    fn unsure(&mut self, town: &Town, containers: &[Container], now: i64) -> BTreeSet<PanePlace> {
         let mut unsure = BTreeSet::new();
         for container in containers.iter().filter(|c| c.identity().is_some()) {
             let pane = container.pane();
@@ -138,7 +172,7 @@ impl Reading {
             let silent = Some(now - pane.activity);
             let report = container.state(preset);
             if is_alive && state::wants_screen(&report, preset, &patterns, silent) {
-                unsure.insert(pane.pane);
+                unsure.insert(pane.place());
             }
         }
         unsure
@@ -148,8 +182,8 @@ impl Reading {
         &mut self,
         town: &Town,
         containers: &[Container],
-        unsure: &BTreeSet<PaneId>,
-        printed: &BTreeSet<PaneId>,
+        unsure: &BTreeSet<PanePlace>,
+        printed: &BTreeSet<PanePlace>,
     ) {
         let mut kept = BTreeMap::new();
         let mut wanted = Vec::new();
@@ -158,21 +192,24 @@ impl Reading {
             let preset = self.presets.get(town, &pane.tag_harness);
             // Only of these it is told when they print.
             let is_told = care(container, preset) == Care::Screen;
-            let life = container.life().filter(|_| unsure.contains(&pane.pane));
-            let agent = life.map(|life| (pane.pane, (pane.pid, Some(life)), is_told));
+            let life = container.life().filter(|_| unsure.contains(&pane.place()));
+            let agent = life.map(|life| (pane.place(), (pane.pid, Some(life)), is_told));
             let resolver = living_resolver(container);
-            let resolver = resolver.map(|row| (row.pane, (row.pid, None), true));
+            let resolver = resolver.map(|row| (row.place(), (row.pid, None), true));
             for (pane, drawer, is_told) in agent.into_iter().chain(resolver) {
                 match self.screens.remove(&pane) {
                     Some((by, lines)) if by == drawer && is_told && !printed.contains(&pane) => {
                         kept.insert(pane, (drawer, lines));
                     }
-                    _ => wanted.push((pane, drawer)),
+                    _ => wanted.push((container, pane, drawer)),
                 }
             }
         }
-        let panes: Vec<PaneId> = wanted.iter().map(|(pane, _)| *pane).collect();
-        for ((pane, drawer), lines) in wanted.into_iter().zip(states::screens(town, &panes)) {
+        let panes: Vec<_> = wanted
+            .iter()
+            .map(|(it, place, _)| (*it, place.pane))
+            .collect();
+        for ((_, pane, drawer), lines) in wanted.into_iter().zip(states::screens(town, &panes)) {
             // One that has gone meanwhile is told of by the next listing.
             kept.extend(lines.map(|lines| (pane, (drawer, lines))));
         }
@@ -181,10 +218,16 @@ impl Reading {
 
     /// Whether the agent in one of these panes is at work by its screen or its hooks: of some
     /// programs, and of an interrupt, only silence tells that it is not any more.
-    pub(super) fn may_fall_silent(&self, panes: &BTreeSet<PaneId>) -> bool {
-        let agents = self.seen.iter().map(|seen| (seen.pane, &seen.report));
-        let resolvers = self.seen.iter().filter_map(|seen| seen.resolver.as_ref());
-        let resolvers = resolvers.map(|it| (it.pane, &it.report));
+    pub(super) fn may_fall_silent(&self, panes: &BTreeSet<PanePlace>) -> bool {
+        let agents = self.seen.iter().map(|seen| (seen.place, &seen.report));
+        let resolvers = self.seen.iter().filter_map(|seen| {
+            let resolver = seen.resolver.as_ref()?;
+            let place = PanePlace {
+                pane: resolver.pane,
+                ..seen.place
+            };
+            Some((place, &resolver.report))
+        });
         let is_at_work = |report: &Report| {
             // Whether it goes on by itself after a limit shows a moment after its hook has spoken.
             matches!(report.state, State::Busy | State::Limited)
@@ -196,13 +239,13 @@ impl Reading {
     }
 
     /// The panes that live, of agents and of those beside them, with their terminals.
-    pub(super) fn living(&mut self, town: &Town) -> Vec<(PaneId, String, u32, Care)> {
+    pub(super) fn living(&mut self, town: &Town) -> Vec<(PanePlace, String, u32, Care)> {
         let mut living = Vec::new();
         for container in self.containers.iter().filter(|c| c.identity().is_some()) {
             let pane = container.pane();
             if !pane.dead && !container.lost_agent_pane() {
                 let care = care(container, self.presets.get(town, &pane.tag_harness));
-                living.push((pane.pane, pane.tty.clone(), pane.pid, care));
+                living.push((pane.place(), pane.tty.clone(), pane.pid, care));
             }
             let resolver = living_resolver(container).map(|row| row.pane);
             for row in container.own_windows().filter(|row| is_not_over(row)) {
@@ -211,7 +254,7 @@ impl Reading {
                     // What a server prints is of no interest, only that it ends.
                     false => Care::None,
                 };
-                living.push((row.pane, row.tty.clone(), row.pid, care));
+                living.push((row.place(), row.tty.clone(), row.pid, care));
             }
         }
         living
@@ -225,9 +268,9 @@ impl Reading {
     }
 
     /// The terminal of any pane.
-    pub(super) fn tty_of(&self, pane: PaneId) -> Option<&str> {
+    pub(super) fn tty_of(&self, pane: PanePlace) -> Option<&str> {
         let mut rows = self.containers.iter().flat_map(Container::panes);
-        rows.find(|row| row.pane == pane)
+        rows.find(|row| row.place() == pane)
             .map(|row| row.tty.as_str())
     }
 }

@@ -10,13 +10,13 @@ use super::push::Listening;
 use super::reading::{Care, Reading, Seen};
 use super::tmux::Client;
 use super::{Change, Moved, Shared, lock};
+use crate::containers::{Container, PanePlace};
 use crate::devserver::Watched;
 use crate::events::Events;
 use crate::work::Work;
-use crate::{Result, Town, background, devserver, notify};
+use crate::{Result, Town, adopt, background, devserver, notify};
 use gt_core::Problem;
 use gt_core::state::{Report, Source, State};
-use gt_tmux::PaneId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -60,7 +60,7 @@ pub(super) struct Rounds<F> {
     files_told: Option<Instant>,
     /// The log of events as it was when it was last told of; `None` if nobody wants to hear.
     log: Option<Stamp>,
-    view: Option<PaneId>,
+    view: Option<PanePlace>,
     /// Somebody has told of something that a title may still follow.
     awaited: bool,
     due: Due,
@@ -70,7 +70,9 @@ pub(super) struct Rounds<F> {
     failures: u32,
     looked: Option<Instant>,
     /// The panes of servers of whose failure it was told.
-    failed: BTreeSet<(PaneId, bool)>,
+    failed: BTreeSet<(PanePlace, bool)>,
+    /// The ends of adopted programs are being recorded.
+    settles: bool,
     /// When the agents were read last, in milliseconds since the epoch.
     read_at: i64,
 }
@@ -82,7 +84,7 @@ struct Due {
     agents: Option<Instant>,
     /// The panes that have printed, and say so if it made a difference.
     prints: Option<Instant>,
-    printed: BTreeSet<PaneId>,
+    printed: BTreeSet<PanePlace>,
     /// Whether panes that have printed have fallen silent.
     silence: Option<Instant>,
     view: Option<Instant>,
@@ -153,6 +155,7 @@ impl<F: Fn(Change)> Rounds<F> {
             failures: 0,
             looked: None,
             failed: BTreeSet::new(),
+            settles: false,
             read_at: 0,
         };
         rounds.connect();
@@ -362,7 +365,7 @@ impl<F: Fn(Change)> Rounds<F> {
         (self.failures <= TRIES).then(|| Instant::now() + wait)
     }
 
-    fn look_at(&mut self, pane: Option<PaneId>) {
+    fn look_at(&mut self, pane: Option<PanePlace>) {
         self.view = pane;
         self.due.view = None;
         if let Some(pane) = pane {
@@ -375,18 +378,18 @@ impl<F: Fn(Change)> Rounds<F> {
         self.forget_others();
     }
 
-    fn tty_of(&self, pane: PaneId) -> Option<String> {
+    fn tty_of(&self, pane: PanePlace) -> Option<String> {
         let listed = self.reading.tty_of(pane).map(str::to_owned);
         listed.or_else(|| self.eyes.tty_of(pane))
     }
 
-    fn arm(&mut self, pane: PaneId) {
+    fn arm(&mut self, pane: PanePlace) {
         if let Some(tty) = self.tty_of(pane) {
             self.eyes.arm(pane, &tty);
         }
     }
 
-    fn care_of(&mut self, pane: PaneId) -> Care {
+    fn care_of(&mut self, pane: PanePlace) -> Care {
         let living = self.reading.living(&self.town);
         let found = living.iter().find(|(known, ..)| *known == pane);
         found.map_or(Care::None, |(_, _, _, care)| *care)
@@ -394,7 +397,7 @@ impl<F: Fn(Change)> Rounds<F> {
 
     /// Reads the agents anew, and tells what has become of each. Whether anything is other
     /// than before.
-    fn read(&mut self, printed: &BTreeSet<PaneId>) -> Result<bool> {
+    fn read(&mut self, printed: &BTreeSet<PanePlace>) -> Result<bool> {
         let at = jiff::Timestamp::now().as_millisecond();
         self.reading.read(&self.town, printed)?;
         let before_at = std::mem::replace(&mut self.read_at, at);
@@ -403,6 +406,7 @@ impl<F: Fn(Change)> Rounds<F> {
         self.watch_servers();
         self.tell_of_servers();
         background::tell_of_failures(&self.town, &self.reading.containers);
+        self.settle_adopted();
         let before = std::mem::replace(&mut *lock(&self.shared.seen), self.reading.seen.clone());
         let mut moved = moves(&before, &self.reading.seen);
         moved.append(&mut self.reading.news);
@@ -418,6 +422,21 @@ impl<F: Fn(Change)> Rounds<F> {
         Ok(before != self.reading.seen)
     }
 
+    /// Records the ends of adopted programs: tmux has no hook that would. Apart from this
+    /// thread, because it may wait for locks.
+    fn settle_adopted(&mut self) {
+        let is_over = |it: &Container| it.adopted().is_some() && it.pane().dead;
+        let is_any_over = self.reading.containers.iter().any(is_over);
+        if is_any_over && !std::mem::replace(&mut self.settles, is_any_over) {
+            let town = self.town.clone();
+            std::thread::spawn(move || {
+                adopt::settle(&town);
+                super::tell(&town);
+            });
+        }
+        self.settles = is_any_over;
+    }
+
     /// Writes down which servers have failed since the last look.
     fn tell_of_servers(&mut self) {
         let mut failed = BTreeSet::new();
@@ -430,7 +449,7 @@ impl<F: Fn(Change)> Rounds<F> {
                 .filter(|it| devserver::has_failed(it))
             {
                 // One that answers no more may die afterwards.
-                let how = (row.pane, row.dead);
+                let how = (row.place(), row.dead);
                 if self.failed.contains(&how) || devserver::tell_of_failure(&self.town, agent, row)
                 {
                     failed.insert(how);
@@ -445,7 +464,7 @@ impl<F: Fn(Change)> Rounds<F> {
         let mut seen = self.reading.seen.iter();
         let pane = seen
             .find(|seen| seen.life == moved.life)
-            .map(|seen| seen.pane);
+            .map(|seen| seen.place);
         pane.is_some_and(|pane| self.care_of(pane) == Care::Screen)
     }
 

@@ -265,13 +265,19 @@ fn a_program_of_which_only_its_printing_tells_is_seen_to_stop() {
     settle(&monitor);
 }
 
+fn place_of(monitor: &Monitor, pane: PaneId) -> PanePlace {
+    let seen = monitor.agents();
+    let mut places = seen.iter().map(|seen| seen.place);
+    places.find(|place| place.pane == pane).unwrap()
+}
+
 #[test]
 fn a_pane_in_view_tells_that_it_has_printed_and_no_other_does() {
     let stage = Stage::new();
     // Of an unknown program, nothing but the view is of interest.
     let (max, amy) = (stage.agent("max", "unknown"), stage.agent("amy", "unknown"));
     let (monitor, changes) = stage.watch();
-    let pane = stage.pane(&max);
+    let pane = place_of(&monitor, stage.pane(&max));
     monitor.look_at(Some(pane));
     expect(&changes, "the first look", |change| {
         *change == Change::Screen(pane)
@@ -546,7 +552,7 @@ fn where_the_kernel_tells_nothing_a_slow_look_does() {
     expect_state(&changes, State::Running);
     stage.print(&max, "Do you want it?");
     expect_state(&changes, State::Waiting);
-    let pane = stage.pane(&max);
+    let pane = place_of(&monitor, stage.pane(&max));
     monitor.look_at(Some(pane));
     for _ in 0..2 {
         expect(&changes, "the screen", |change| {

@@ -18,7 +18,7 @@ pub(crate) struct House {
 impl House {
     pub(crate) fn look(town: &Town) -> Result<Self> {
         Ok(House {
-            containers: containers::list(town)?,
+            containers: containers::list_everywhere(town)?,
             hooks: Work::of(town).hooks()?.into_iter().collect(),
         })
     }

@@ -111,7 +111,7 @@ impl Survey {
             foreign: Vec::new(),
             containers: Vec::new(),
         };
-        for container in containers::list(town)? {
+        for container in containers::list_everywhere(town)? {
             if container.identity().and_then(Identity::rig) == Some(rig) {
                 survey.containers.push(container);
             }

@@ -1,0 +1,117 @@
+//! The end of an adopted program under its person's shell.
+
+use super::Desk;
+use crate::env::{PATIENCE, TestEnv, lives, signal};
+use crate::remembered;
+use crate::watching::Watch;
+use gt_tmux::testing::wait_until;
+use rustix::process::Signal;
+use serde_json::Value;
+use std::path::Path;
+use std::time::Instant;
+
+/// The session of the agent, once it has ended. Looks at the journal alone: nothing that
+/// would notice the end.
+fn ended(env: &TestEnv) -> Value {
+    wait_until("the end is recorded", PATIENCE, || {
+        let known = remembered::lives(env, &["--agent", "agent/helper"])[0].clone();
+        (known["status"] == "stopped").then_some(known)
+    })
+}
+
+fn adopt(env: &TestEnv, desk: &Desk<'_>, options: &[&str]) -> u32 {
+    let pid = desk.start_program("")["pid"].to_string();
+    let words = [&["adopt", &pid, "--name", "helper"], options].concat();
+    env.json(&words);
+    env.gt(&["wait", "agent/helper", "--until", "idle", "--timeout", "30"])
+        .ok();
+    pid.parse().unwrap()
+}
+
+fn check_shell_is_left_alone(env: &TestEnv, desk: &Desk<'_>) {
+    assert_eq!(env.running(), Vec::<String>::new());
+    assert_eq!(desk.sessions(), ["desk"]);
+    // A program that is killed leaves its terminal without an echo and without line ends.
+    desk.tmux(&["send-keys", "-t", "=desk:", "-l", "stty sane"]);
+    desk.tmux(&["send-keys", "-t", "=desk:", "C-j"]);
+    desk.run("echo the shell goes on");
+    wait_until("the shell answers", PATIENCE, || {
+        let screen = desk.tmux(&["capture-pane", "-p", "-t", "=desk:"]);
+        (screen.matches("the shell goes on").count() > 1).then_some(())
+    });
+    assert_eq!(
+        desk.candidates(),
+        Vec::<Value>::new(),
+        "nothing was started"
+    );
+}
+
+fn check_exit(env: &TestEnv, socket: &Path) {
+    let desk = Desk::open(env, socket);
+    adopt(env, &desk, &[]);
+    desk.run("/exit");
+    // Its hook has it recorded: nobody has to look.
+    let known = ended(env);
+    assert_eq!(known["outcome"], "exited", "{known}");
+    assert_eq!(known["exit_code"], Value::Null, "{known}");
+    check_shell_is_left_alone(env, &desk);
+    assert!(!desk.settings().exists(), "no hook is left");
+}
+
+#[test]
+fn program_that_exits_is_recorded_as_exited() {
+    let env = TestEnv::with_town();
+    check_exit(&env, &env.socket());
+}
+
+#[test]
+fn program_that_exits_on_another_server_is_recorded_as_exited() {
+    let env = TestEnv::with_town();
+    check_exit(&env, &env.path("other"));
+}
+
+#[test]
+fn conversation_that_ends_is_not_the_programs_end() {
+    let env = TestEnv::with_town();
+    let desk = Desk::open(&env, &env.socket());
+    let pid = adopt(&env, &desk, &[]);
+    desk.run("/clear");
+    env.gt(&["nudge", "agent/helper", "hello there"]).ok();
+    env.wait_screen("agent/helper", "You said: hello there");
+    signal(pid, Signal::KILL);
+    wait_until("it has left the list", PATIENCE, || {
+        env.running().is_empty().then_some(())
+    });
+    assert_eq!(ended(&env)["outcome"], "crash");
+}
+
+#[test]
+fn program_that_is_killed_is_recorded_as_a_crash() {
+    let env = TestEnv::with_town();
+    let desk = Desk::open(&env, &env.path("other"));
+    let pid = adopt(&env, &desk, &[]);
+    let watch = Watch::begin(&env);
+    let since = Instant::now();
+    signal(pid, Signal::KILL);
+    // Whoever watches has it recorded.
+    watch.expect_of("agent/helper", "crashed", since);
+    let known = ended(&env);
+    assert_eq!(known["outcome"], "crash", "{known}");
+    watch.end();
+    assert!(!lives(pid));
+    check_shell_is_left_alone(&env, &desk);
+}
+
+#[test]
+fn end_without_hooks_is_recorded_by_the_next_look() {
+    let env = TestEnv::with_town();
+    let desk = Desk::open(&env, &env.socket());
+    adopt(&env, &desk, &["--no-hooks"]);
+    desk.run("/exit");
+    wait_until("it has left the list", PATIENCE, || {
+        env.running().is_empty().then_some(())
+    });
+    // Nothing tells a clean exit from a crash here.
+    assert_eq!(ended(&env)["outcome"], "crash");
+    check_shell_is_left_alone(&env, &desk);
+}

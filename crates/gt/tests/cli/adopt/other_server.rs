@@ -1,0 +1,113 @@
+//! Agents that were adopted on a tmux server that is not the town's.
+
+use super::{CONVERSATION, Desk};
+use crate::board::terminal::Terminal;
+use crate::env::{PATIENCE, TestEnv, signal};
+use crate::watching::Watch;
+use gt_tmux::testing::wait_until;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::time::Instant;
+
+/// The options of a server that is not the town's.
+fn global_options(desk: &Desk<'_>) -> String {
+    let options = desk.tmux(&["show-options", "-g"]);
+    options + &desk.tmux(&["show-hooks", "-g"]) + &desk.tmux(&["list-keys"])
+}
+
+#[test]
+fn it_is_in_status_watch_and_save_and_gets_mail() {
+    let env = TestEnv::with_town();
+    env.gt(&["start", "mayor", "--no-prompt"]).ok();
+    let desk = Desk::open(&env, &env.path("other"));
+    // A restored one finds its conversations there.
+    let demo_home = env.town().join(".runtime/demo");
+    desk.run(&format!("export GT_DEMO_HOME='{}'", demo_home.display()));
+    let pid = desk.start_program(&format!("--session-id {CONVERSATION}"))["pid"].to_string();
+    let before = global_options(&desk);
+    let watch = Watch::begin(&env);
+    let since = Instant::now();
+    env.json(&["adopt", &pid, "--name", "helper"]);
+    let (line, _) = watch.expect_of("agent/helper", "idle", since);
+    assert_eq!(line["container"], "agent_helper", "{line}");
+
+    let status = env.json(&["status"]);
+    assert_eq!(status["running"], 2, "{status}");
+    let helper = &env.agent("agent/helper");
+    assert_eq!(helper["socket"], json!(desk.socket), "{helper}");
+
+    // Mail, also to a group, is told to it.
+    let since = Instant::now();
+    let sent = env.json(&["mail", "send", "agent/helper", "-s", "News", "-m", "Look"]);
+    assert_eq!(sent[0]["nudged"], true, "{sent}");
+    env.wait_screen("agent/helper", "News");
+    watch.expect_of("agent/helper", "busy", since);
+    watch.end();
+
+    let saved = env.json(&["save"]);
+    assert_eq!(saved["containers"], 2, "{saved}");
+    // Nothing of ours is left on the person's server but the session.
+    assert_eq!(global_options(&desk), before);
+    let plan = env.json(&["restore", "--dry-run"]);
+    let plan = plan["agents"].as_array().unwrap();
+    assert_eq!(plan.len(), 2, "{plan:?}");
+    assert!(plan.iter().all(|it| it["action"] != "restore"), "{plan:?}");
+
+    // Its server goes down: it comes back in a container of its own, in its conversation.
+    drop(desk);
+    env.gt(&["sync"]).ok();
+    assert_eq!(env.running(), ["mayor"]);
+    env.gt(&["restore"]).ok();
+    let helper = env.agent("agent/helper");
+    assert_eq!(helper["socket"], Value::Null, "{helper}");
+    let known = &crate::remembered::lives(&env, &["--agent", "agent/helper"])[0];
+    assert_eq!(known["harness_session_id"], CONVERSATION, "{known}");
+}
+
+#[test]
+fn its_item_is_on_the_board_with_its_screen() {
+    let env = TestEnv::with_crew(&["max"]);
+    let desk = Desk::open(&env, &env.path("other"));
+    let pid = desk.start_program("")["pid"].to_string();
+    env.json(&["adopt", &pid, "--as", "gastown/max"]);
+    let item = env.json(&["work", "create", "Make it"]);
+    let id = item["id"].as_str().unwrap();
+    env.gt(&["hook", id, "--agent", "gastown/max"]).ok();
+    // Panes of both servers have the same ids.
+    env.gt(&["start", "mayor", "--no-prompt"]).ok();
+    let board = env.json(&["board"]);
+    let card = &board["cards"][0];
+    assert_eq!(card["session"]["agent"], "gastown/crew/max", "{board}");
+    let board = Terminal::open(&env, 150, 45);
+    board.wait_text(id);
+    env.gt(&["nudge", "gastown/max", "hello there"]).ok();
+    board.wait_text("You said: hello there");
+}
+
+#[test]
+fn stopped_server_of_the_person_does_not_hold_up_the_town() {
+    let env = TestEnv::with_town();
+    env.gt(&["start", "mayor", "--no-prompt"]).ok();
+    let desk = Desk::open(&env, &env.path("other"));
+    let pid = desk.start_program("")["pid"].to_string();
+    env.json(&["adopt", &pid, "--name", "helper"]);
+    let server: u32 = desk
+        .tmux(&["display-message", "-p", "#{pid}"])
+        .parse()
+        .unwrap();
+    signal(server, Signal::STOP);
+    let running = env.running();
+    let synced = env.gt(&["sync", "--json"]);
+    let saved = env.gt(&["save"]);
+    signal(server, Signal::CONT);
+    assert_eq!(running, ["mayor"]);
+    synced.ok();
+    saved.ok();
+    assert_eq!(env.running(), ["mayor", "agent/helper"]);
+    let known = &crate::remembered::lives(&env, &["--agent", "agent/helper"])[0];
+    assert_eq!(known["status"], "running", "{known}");
+    wait_until("it answers", PATIENCE, || {
+        let nudged = env.gt(&["nudge", "agent/helper", "hello"]);
+        (nudged.code == 0).then_some(())
+    });
+}
