@@ -15,13 +15,13 @@ mod marker;
 
 pub use marker::{read as read_marker, remove as remove_marker};
 
-use crate::containers::{self, Container, tmux_problem};
+use crate::containers::{self, Container, Owner, tmux_problem};
 use crate::events::Events;
 use crate::lock::FileLock;
 use crate::sessions::{Sessions, timestamp};
 use crate::start::{self, Prepared, StartOptions, Started, TakeOver};
 use crate::work::{HandedOver, LetterDraft, Work};
-use crate::{Result, Town, checkpoint, fault, harnesses, hook, respawn, roles};
+use crate::{Result, Town, adopt, checkpoint, fault, harnesses, hook, respawn, roles};
 use gt_core::handoff::{Collected, Marker, Mode, too_soon};
 use gt_core::record::Record;
 use gt_core::startup::Conversation;
@@ -81,7 +81,8 @@ pub fn hold(town: &Town, agent: &Identity) -> Result<FileLock> {
 pub fn intend(town: &Town, agent: &Identity, options: &HandoffOptions) -> Result<Intent> {
     // What is asked next is opened while tmux answers.
     let open_ahead = || Work::of(town).open_ahead();
-    let container = containers::of_agent_while(town, agent, open_ahead)?;
+    let home = adopt::home_of(town, agent);
+    let container = containers::of_agent_while(&home, agent, open_ahead)?;
     // One that has died in its pane is dealt with as a crash, and told as that.
     let runs = |it: &Container| it.life().is_some() && !it.pane().dead && !it.lost_agent_pane();
     let container = container.filter(runs);
@@ -91,6 +92,7 @@ pub fn intend(town: &Town, agent: &Identity, options: &HandoffOptions) -> Result
         ))
         .hint(format!("`gt start {agent}` starts it"))
     })?;
+    check_adopted(agent, &container, options.mode)?;
     let life = life_of(town, agent, &container, options.mode)?;
     if options.mode != Mode::Auto {
         check_program(town, agent, &container, &life, options)?;
@@ -139,7 +141,8 @@ pub fn intend(town: &Town, agent: &Identity, options: &HandoffOptions) -> Result
 
 /// How things stand for an agent that runs.
 pub fn state(town: &Town, agent: &Identity) -> Result<Collected> {
-    let life = match containers::of_agent(town, agent)? {
+    let home = adopt::home_of(town, agent);
+    let life = match containers::of_agent(&home, agent)? {
         Some(container) => life_of(town, agent, &container, Mode::Normal)?,
         None => Record::default(),
     };
@@ -199,7 +202,8 @@ pub fn take_over(town: &Town, agent: &Identity) -> Result<Started> {
         Problem::not_found(format!("{agent} has not handed over"))
             .hint("`gt handoff` does it whole")
     })?;
-    let container = containers::of_agent(town, agent)?.ok_or_else(|| {
+    let home = adopt::home_of(town, agent);
+    let container = containers::of_agent(&home, agent)?.ok_or_else(|| {
         Problem::not_found(format!("{agent} is not running any more"))
             .hint(format!("`gt start {agent}`: its work is still on its hook"))
     })?;
@@ -312,6 +316,27 @@ fn options_before(town: &Town, container: &Container, life: &Record) -> Result<S
         Some(start) => Ok(StartOptions::from_tag(start)),
         None => respawn::first_wishes(town, container),
     }
+}
+
+/// Refuses a handoff of a program that a person has started where the next session could not
+/// take over: the program itself goes on.
+fn check_adopted(agent: &Identity, container: &Container, mode: Mode) -> Result<()> {
+    if let Owner::Orphan(_) = container.owner() {
+        return Err(
+            Problem::conflict(format!("{agent} is an agent by its session's name alone")).hint(
+                format!("`gt adopt {}` makes it a whole one first", container.name()),
+            ),
+        );
+    }
+    if mode == Mode::Cycle && container.adopted().is_some() {
+        return Err(Problem::conflict(format!(
+            "{agent} runs in a pane of yours, and its program keeps the conversation"
+        ))
+        .hint(format!(
+            "`gt handoff {agent}` without `--cycle` begins a new conversation, with the letter"
+        )));
+    }
+    Ok(())
 }
 
 /// Fails if the program of the next session is not installed, before anything is written.

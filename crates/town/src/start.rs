@@ -131,7 +131,6 @@ fn begin(
     let chain = parent.as_ref().map(|parent| parent.chain.as_str());
     let mut plan = prepared.plan(town, session, chain);
     let replay = Replay::prepare(town, &prepared, session, &mut plan.argv)?;
-    let is_new = matches!(existing.place, Place::New);
     let mut is_recorded = false;
     warnings.extend(prepared.plant_answers(town, &plan));
     if options.takes_over.is_some() {
@@ -160,7 +159,13 @@ fn begin(
     }
     let mut is_settled = false;
     let mut noted = None;
-    let result = container::make(town, &prepared, &plan, existing.place, &existing.dress_tag)
+    let place = match &existing.given_back {
+        Some(container) => place::give_back(town, prepared.container.as_str(), container),
+        None => Ok(existing.place),
+    };
+    let is_new = matches!(place, Ok(Place::New));
+    let result = place
+        .and_then(|place| container::make(town, &prepared, &plan, place, &existing.dress_tag))
         .and_then(|made| {
             // tmux says nothing of a pane that has another process now.
             monitor::tell(town);

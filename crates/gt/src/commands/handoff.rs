@@ -140,7 +140,9 @@ fn hand_over(args: HandoffArgs, town: &Town, context: &Context) -> Answer {
         }
         intent => intent?,
     };
-    let is_self = may_be_self && is_in(&intent.container, town, context);
+    // The pane of an adopted program is not replaced.
+    let adopted = intent.container.adopted();
+    let is_self = may_be_self && adopted.is_none() && is_in(&intent.container, town, context);
     if may_be_self && !is_self && !is_only_said && options.mode != Mode::Auto {
         held = Some(handoff::hold(town, &agent)?);
         intent = handoff::intend(town, &agent, &options)?;
@@ -178,7 +180,15 @@ fn hand_over(args: HandoffArgs, town: &Town, context: &Context) -> Answer {
     }
     let mut answer = answer(&intent, &options, &letter);
     answer["successor"] = json!(started.session.to_string());
-    let words = format!("{agent} was handed over: {} goes on.", started.session);
+    let mut words = format!("{agent} was handed over: {} goes on.", started.session);
+    if let Some(adopted) = adopted {
+        let pane = intent.container.pane().pane;
+        answer["released"] = json!({"pid": adopted.pid, "pane": pane.to_string()});
+        words += &format!(
+            "\nIt runs in {} now. The program in your pane {pane} (process {}) goes on, and is no agent any more: end it, or two work in one folder.",
+            started.container, adopted.pid
+        );
+    }
     told(&answer, &words, context)?;
     match args.watch {
         true => attach::go(town, &started.container, false, context),

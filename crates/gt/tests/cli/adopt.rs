@@ -2,6 +2,7 @@
 
 mod attach;
 mod ending;
+mod handoff;
 mod moved_pane;
 mod other_server;
 

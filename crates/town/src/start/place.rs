@@ -30,6 +30,8 @@ pub(super) struct Existing {
     pub(super) previous: Option<Previous>,
     /// What still runs of it, where it has handed over.
     pub(super) leaving: Option<Container>,
+    /// The container of an adopted program that has handed over: it is given back to its person.
+    pub(super) given_back: Option<Container>,
     /// How its container was dressed, where the next life goes on in it.
     pub(super) dress_tag: String,
 }
@@ -66,10 +68,7 @@ impl Previous {
         Some(Previous {
             chain: chain.unwrap_or_else(|| id.clone()),
             id,
-            outcome: match container.lost_agent_pane() {
-                true => Outcome::Crash,
-                false => Outcome::of_process(row.exit_status, row.exit_signal),
-            },
+            outcome: container.outcome(),
             died_at: row.died_at,
             exit_code: row.exit_status,
             is_ended: false,
@@ -115,6 +114,7 @@ pub(super) fn existing(
                 keys_tag,
                 previous: None,
                 leaving: None,
+                given_back: None,
                 dress_tag: String::new(),
             });
         }
@@ -126,6 +126,7 @@ pub(super) fn existing(
                     keys_tag,
                     previous: None,
                     leaving: None,
+                    given_back: None,
                     dress_tag: String::new(),
                 }),
                 false => Err(Problem::new(
@@ -158,6 +159,7 @@ pub(super) fn existing(
                 keys_tag,
                 previous,
                 leaving: None,
+                given_back: None,
                 dress_tag: String::new(),
             });
         }
@@ -173,6 +175,7 @@ pub(super) fn existing(
         keys_tag,
         previous,
         leaving: None,
+        given_back: None,
         dress_tag: String::new(),
     })
 }
@@ -187,23 +190,27 @@ pub(super) fn taken_over(prepared: &Prepared<'_>, container: Container) -> Resul
             "{identity} is not in the life any more that handed over"
         )));
     }
-    refuse_elsewhere(&container, prepared.container.as_str(), identity)?;
-    if container.adopted().is_some() {
-        return Err(Problem::conflict(format!(
-            "{identity} runs in a pane of yours, which gt does not replace"
-        ))
-        .hint(format!(
-            "`gt stop {identity}` and `gt start {identity}` give it a container of its own"
-        )));
-    }
-    let pane = container.pane();
-    let died = pane.dead || container.lost_agent_pane();
     let previous = Previous::of(&container).map(|before| Previous {
         outcome: Outcome::Handoff,
         died_at: None,
         exit_code: None,
         ..before
     });
+    if container.adopted().is_some() {
+        // Keys of another server say nothing of the town's.
+        let is_here = container.socket().is_none();
+        return Ok(Existing {
+            place: Place::New,
+            keys_tag: keys_tag(Some(&container).filter(|_| is_here)),
+            previous,
+            leaving: None,
+            given_back: Some(container),
+            dress_tag: String::new(),
+        });
+    }
+    refuse_elsewhere(&container, prepared.container.as_str(), identity)?;
+    let pane = container.pane();
+    let died = pane.dead || container.lost_agent_pane();
     Ok(Existing {
         place: match container.lost_agent_pane() {
             true => Place::Window,
@@ -213,6 +220,21 @@ pub(super) fn taken_over(prepared: &Prepared<'_>, container: Container) -> Resul
         previous,
         dress_tag: pane.tag_dress.clone(),
         leaving: (!died).then_some(container),
+        given_back: None,
+    })
+}
+
+/// Gives the container of an adopted program back to its person, and returns the place of the
+/// next session.
+pub(super) fn give_back(town: &Town, name: &str, container: &Container) -> Result<Place> {
+    if let Some(identity) = container.identity() {
+        adopt::forget(town, identity);
+    }
+    adopt::release(&container.home(town), container)?;
+    // A session of the person's own stays.
+    Ok(match containers::find(town, name)? {
+        Some(_) => Place::Window,
+        None => Place::New,
     })
 }
 
