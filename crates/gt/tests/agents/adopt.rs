@@ -3,7 +3,9 @@
 use crate::each;
 use crate::stage::{PATIENCE, Stage};
 use gt_tmux::testing::wait_until;
+use rustix::process::{Pid, Signal};
 use serde_json::Value;
+use std::time::Duration;
 
 /// Programs whose conversations are found in their own files.
 const PROGRAMS: &[&str] = &["claude", "codex"];
@@ -84,6 +86,94 @@ fn it_is_adopted_while_it_runs() {
             assert!(known["harness_session_id"].is_string(), "{known}");
             stage.ok(&["stop", "helper"]);
         }
+        stage.nothing_is_left();
+    });
+}
+
+/// Starts the program in a shell, adopts it there, and gives it one prompt.
+fn adopt_in_shell(stage: &Stage) -> Value {
+    let harness = stage.program().harness;
+    stage.start(&["--no-prompt"]);
+    stage.ok(&["stop", "gastown/max"]);
+    let preset = gt_core::harness::resolve(harness, None).unwrap().value;
+    stage.start_in_shell(&preset.command.trust_folder);
+    let ready = |text: &str| text.contains("❯") || text.contains("› Ask Codex");
+    wait_until("its prompt", PATIENCE, || {
+        ready(&stage.bare_screen()).then_some(())
+    });
+    let socket = stage.path("s").display().to_string();
+    let adopt = [
+        "adopt", "bare", "--socket", &socket, "--name", "helper", "--json",
+    ];
+    let adopted: Value = serde_json::from_str(&stage.ok(&adopt)).unwrap();
+    stage.ok(&["wait", "helper", "--until", "idle", "--timeout", "60"]);
+    stage.ok(&["nudge", "helper", "hello from gt", "--timeout", "60"]);
+    stage.wait_prompt("hello from gt");
+    wait_until("it is idle again", PATIENCE, || {
+        (agent(stage)["state"] == "idle").then_some(())
+    });
+    // Codex has a conversation now.
+    stage.ok(&["sync"]);
+    adopted
+}
+
+/// The session once its end is recorded; `gt agents` looks meanwhile.
+fn ended(stage: &Stage, adopted: &Value) -> Value {
+    wait_until("its end is recorded", PATIENCE, || {
+        let listed = agent(stage);
+        let id = adopted["session"].as_str().unwrap();
+        let known = stage.ok(&["sessions", "show", id, "--json"]);
+        let known: Value = serde_json::from_str(&known).unwrap();
+        (known["status"] == "stopped" && listed.is_null()).then_some(known)
+    })
+}
+
+fn for_promised(what: &str, check: impl Fn(&Stage)) {
+    each(what, |stage| {
+        if PROGRAMS.contains(&stage.program().harness) {
+            check(stage);
+        }
+    });
+}
+
+#[test]
+#[ignore = "needs the real programs: make test-agents"]
+fn adopted_program_that_exits_is_recorded_as_exited() {
+    for_promised("adopted exit", |stage| {
+        let adopted = adopt_in_shell(stage);
+        stage.type_bare(&["-l", "/exit"]);
+        wait_until("it is in the line", PATIENCE, || {
+            stage.bare_screen().contains("/exit").then_some(())
+        });
+        std::thread::sleep(Duration::from_millis(500)); // the menu of commands opens
+        stage.type_bare(&["Enter"]);
+        let known = ended(stage, &adopted);
+        assert_eq!(
+            known["outcome"],
+            "exited",
+            "{known}\n{}",
+            stage.bare_screen()
+        );
+        stage.stop_bare();
+        stage.nothing_is_left();
+    });
+}
+
+#[test]
+#[ignore = "needs the real programs: make test-agents"]
+fn adopted_program_that_is_killed_is_recorded_as_a_crash() {
+    for_promised("adopted crash", |stage| {
+        let adopted = adopt_in_shell(stage);
+        let pid = i32::try_from(adopted["pid"].as_i64().unwrap()).unwrap();
+        rustix::process::kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+        let known = ended(stage, &adopted);
+        assert_eq!(
+            known["outcome"],
+            "crash",
+            "{known}\n{}",
+            stage.bare_screen()
+        );
+        stage.stop_bare();
         stage.nothing_is_left();
     });
 }

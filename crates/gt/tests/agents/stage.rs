@@ -346,6 +346,30 @@ impl Stage {
 
     /// Starts the program in the agent's folder and environment, without `gt`.
     pub(crate) fn start_bare(&self, args: &[String]) {
+        let (new, words) = self.bare(args);
+        self.tmux(new.args(words));
+    }
+
+    /// Starts it so in a shell, as a person does.
+    pub(crate) fn start_in_shell(&self, args: &[String]) {
+        let (new, words) = self.bare(args);
+        self.tmux(new.arg("sh"));
+        let line: Vec<String> = words
+            .iter()
+            .map(|word| gt_core::shell::quote(word))
+            .collect();
+        self.type_bare(&["-l", &line.join(" ")]);
+        self.type_bare(&["Enter"]);
+    }
+
+    /// Types into the pane of the program that was started without `gt`.
+    pub(crate) fn type_bare(&self, keys: &[&str]) {
+        let send = Tmux::new("send-keys").target(session(BARE));
+        self.tmux(send.args(keys.iter().copied()));
+    }
+
+    /// The tmux session for it, and its command line.
+    fn bare(&self, args: &[String]) -> (Tmux, Vec<String>) {
         let folder = self.path("gt/gastown/crew/max").display().to_string();
         let quoted = format!("\"{folder}\"");
         let args = args.iter().map(|word| word.replace("{folder}", &quoted));
@@ -358,8 +382,8 @@ impl Stage {
         for (name, value) in own.into_iter().chain(theirs) {
             new = new.arg("-e").arg(format!("{name}={value}"));
         }
-        let new = new.arg("--").arg(program.display().to_string());
-        self.tmux(new.args(args));
+        let words = std::iter::once(program.display().to_string()).chain(args);
+        (new.arg("--"), words.collect())
     }
 
     pub(crate) fn bare_screen(&self) -> String {
