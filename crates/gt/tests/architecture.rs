@@ -147,3 +147,20 @@ fn only_one_place_types_into_a_pane() {
     );
     absent("gt", &["\"send-keys\"", "\"paste-buffer\""], &[]);
 }
+
+#[test]
+fn every_line_for_run_shell_is_made_quiet_in_one_place() {
+    for name in ["town", "gt"] {
+        for path in sources(&crates().join(name).join("src")) {
+            let text = fs::read_to_string(&path).unwrap();
+            if path.ends_with("callback.rs") || !text.contains("run-shell") {
+                continue;
+            }
+            let place = path.display();
+            assert!(
+                !text.contains("2>&1"),
+                "{place}: `callback::quiet` makes lines that tmux runs"
+            );
+        }
+    }
+}

@@ -10,6 +10,24 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Command as Process, Stdio};
 
+/// A shell line for tmux's `run-shell` that prints nothing and always succeeds. Every line
+/// that tmux runs is made by this function: tmux shows an output or a failure in a pane, in
+/// view mode over its program.
+pub fn quiet(line: &str) -> String {
+    format!("{line} >/dev/null 2>&1 || true")
+}
+
+/// A quiet line that calls `gt` with these words, for the container that tmux runs it in: the
+/// container's tags say which binary and which town.
+pub(crate) fn by_tags(words: &str) -> String {
+    quiet(&format!("#{{q:@gt_bin}} --town #{{q:@gt_town}} {words}"))
+}
+
+/// A line by tags for a call that no person and no agent asked for.
+pub(crate) fn automatic_by_tags(words: &str) -> String {
+    format!("{AUTOMATIC} {}", by_tags(words))
+}
+
 /// The assignment before every call that no person and no agent asked for.
 pub(crate) const AUTOMATIC: &str = "GT_CALLER=gt";
 
@@ -24,10 +42,8 @@ pub(crate) fn line(town: &Town, words: &str) -> String {
         format!("GT_TMUX_SOCKET={}", shell::quote(&socket.to_string_lossy())),
         shell::quote(&town.around().gt.to_string_lossy()),
         format!("--town {} {words}", shell::quote(town.root_text())),
-        // tmux shows a failure in a pane, in the place of its program.
-        ">/dev/null 2>&1 || true".to_owned(),
     ];
-    format::escape(&line.join(" "))
+    format::escape(&quiet(&line.join(" ")))
 }
 
 /// A call of `gt` for this town that runs apart from its caller: neither Ctrl-C there nor

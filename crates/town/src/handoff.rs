@@ -21,7 +21,7 @@ use crate::lock::FileLock;
 use crate::sessions::{Sessions, timestamp};
 use crate::start::{self, Prepared, StartOptions, Started, TakeOver};
 use crate::work::{HandedOver, LetterDraft, Work};
-use crate::{Result, Town, adopt, checkpoint, fault, harnesses, hook, respawn, roles};
+use crate::{Result, Town, adopt, callback, checkpoint, fault, harnesses, hook, respawn, roles};
 use gt_core::handoff::{Collected, Marker, Mode, too_soon};
 use gt_core::record::Record;
 use gt_core::startup::Conversation;
@@ -367,11 +367,11 @@ fn check_program(
 /// who lives in the pane, rarely lives to see the answer: whether there is a next life now.
 pub fn ask_for_take_over(town: &Town, intent: &Intent) -> Result<bool> {
     let container = &intent.container;
-    const TAKE_OVER: &str = "#{q:@gt_bin} --town #{q:@gt_town} handoff --take-over #{q:@gt_agent} >/dev/null 2>&1 || true";
+    let take_over = callback::by_tags("handoff --take-over #{q:@gt_agent}");
     let target = SessionName::try_from(container.name())
         .map_err(|error| Problem::usage(error.to_string()))?;
     town.server()
-        .run(Command::new("run-shell").target(target).arg(TAKE_OVER))
+        .run(Command::new("run-shell").target(target).arg(take_over))
         .map_err(|error| tmux_problem("tmux could not be asked for the next life", error))?;
     let now = containers::of_agent(town, &intent.agent)?;
     Ok(now.is_some_and(|now| now.pane().tag_session != intent.life.id))

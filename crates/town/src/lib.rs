@@ -12,7 +12,7 @@ pub mod adopt;
 pub mod agents;
 pub mod answer;
 mod background;
-mod callback;
+pub mod callback;
 pub mod caller;
 pub mod cards;
 pub mod checkpoint;

@@ -6,7 +6,7 @@
 //! from outside reach tmux only as values of tags, which formats insert quoted;
 //! they are never part of a format themselves.
 
-use crate::{Result, Town, containers::tmux_problem};
+use crate::{Result, Town, callback, containers::tmux_problem};
 use gt_core::Identity;
 use gt_core::Role;
 use gt_core::role::RoleConfig;
@@ -18,7 +18,7 @@ pub const TAG_BINARY: &str = "@gt_bin";
 /// The server's option that says which bindings are in place.
 const TAG_KEYS: &str = "@gt_keys";
 /// Raised whenever [`KEYS`] changes.
-const KEYS_VERSION: &str = "1";
+const KEYS_VERSION: &str = "2";
 
 const STATUS_RIGHT: &str = "#(#{q:@gt_bin} --town #{q:@gt_town} status-line --session=#{q:session_name} 2>/dev/null) %H:%M ";
 
@@ -73,38 +73,45 @@ fn status_left(identity: &Identity, role: &RoleConfig, container: &SessionName) 
     format::escape_time(&format!("{} {label} ", role.look.icon))
 }
 
-/// A key of ours: where it is bound, and what it does in our containers.
+/// A key of ours: where it is bound, and the words of the `gt` command that it runs in our
+/// containers.
 struct Key {
     table: &'static str,
     key: &'static str,
-    action: &'static str,
+    words: &'static str,
+}
+
+impl Key {
+    fn action(&self) -> String {
+        format!("run-shell -b \"{}\"", callback::by_tags(self.words))
+    }
 }
 
 const KEYS: &[Key] = &[
     Key {
         table: "prefix",
         key: "g",
-        action: "run-shell -b \"#{q:@gt_bin} --town #{q:@gt_town} agents menu --client #{q:client_name} >/dev/null 2>&1\"",
+        words: "agents menu --client #{q:client_name}",
     },
     Key {
         table: "prefix",
         key: "a",
-        action: "run-shell -b \"#{q:@gt_bin} --town #{q:@gt_town} status --popup #{q:client_name} >/dev/null 2>&1\"",
+        words: "status --popup #{q:client_name}",
     },
     Key {
         table: "prefix",
         key: "n",
-        action: "run-shell -b \"#{q:@gt_bin} --town #{q:@gt_town} cycle next --session #{q:session_name} --client #{q:client_name} >/dev/null 2>&1\"",
+        words: "cycle next --session #{q:session_name} --client #{q:client_name}",
     },
     Key {
         table: "prefix",
         key: "p",
-        action: "run-shell -b \"#{q:@gt_bin} --town #{q:@gt_town} cycle previous --session #{q:session_name} --client #{q:client_name} >/dev/null 2>&1\"",
+        words: "cycle previous --session #{q:session_name} --client #{q:client_name}",
     },
     Key {
         table: "root",
         key: "MouseDown1StatusRight",
-        action: "run-shell -b \"#{q:@gt_bin} --town #{q:@gt_town} agents menu --client #{q:client_name} >/dev/null 2>&1\"",
+        words: "agents menu --client #{q:client_name}",
     },
 ];
 
@@ -142,7 +149,7 @@ pub fn install_keys(town: &Town) -> Result<()> {
             .then(
                 Command::new("bind-key")
                     .args(["-T", key.table, key.key, "if-shell", "-F", "#{@gt_town}"])
-                    .arg(key.action)
+                    .arg(key.action())
                     .arg(theirs),
             )
             // One that cannot be bound must not cost the others.
@@ -164,8 +171,10 @@ pub fn install_keys(town: &Town) -> Result<()> {
 /// of its own, so that it lives beside the user's hooks and is never there twice.
 /// tmux itself waits the first seconds: no process has to sleep.
 pub fn respawn_hook() -> Command {
-    const ACTION: &str = "if-shell -F \"#{@gt_auto_respawn}\" { run-shell -b -d 3 \"GT_CALLER=gt #{q:@gt_bin} --town #{q:@gt_town} respawn #{q:session_name} --pane #{q:hook_pane} >/dev/null 2>&1\" }";
-    Command::new("set-hook").args(["-g", "pane-died[970]", ACTION])
+    let call = callback::automatic_by_tags("respawn #{q:session_name} --pane #{q:hook_pane}");
+    let action =
+        format!("if-shell -F \"#{{@gt_auto_respawn}}\" {{ run-shell -b -d 3 \"{call}\" }}");
+    Command::new("set-hook").args(["-g", "pane-died[970]", &action])
 }
 
 /// What the user has bound to a key, as one command line; `None` where it is ours or free.

@@ -13,7 +13,7 @@ use crate::restore::{self, Resumable};
 use crate::sessions::{Query, Sessions};
 use crate::start::{self, StartOptions, Started};
 use crate::work::Work;
-use crate::{Result, Town, monitor, roles, save};
+use crate::{Result, Town, callback, monitor, roles, save};
 use gt_core::Identity;
 use gt_core::record::{Outcome as Ended, Record};
 use gt_core::respawn::{self, Decision, OverItem};
@@ -250,13 +250,13 @@ fn set(town: &Town, container: &Container, option: &str, value: &str) -> Result<
 }
 
 fn schedule(town: &Town, container: &Container, seconds: u64) -> Result<()> {
-    const AGAIN: &str = "GT_CALLER=gt #{q:@gt_bin} --town #{q:@gt_town} respawn #{q:session_name} --due --pane #{q:@gt_pane} >/dev/null 2>&1";
+    let again = "respawn #{q:session_name} --due --pane #{q:@gt_pane}";
     town.server()
         .run(
             Command::new("run-shell")
                 .args(["-b", "-d", &seconds.to_string()])
                 .target(container.pane().pane)
-                .arg(AGAIN),
+                .arg(callback::automatic_by_tags(again)),
         )
         .map(drop)
         .map_err(|error| {

@@ -579,18 +579,17 @@ pub(crate) fn wake_delivery_to(town: &Town, container: &Container) -> Result<()>
 }
 
 /// Lets tmux start the delivery of what waits: a hook must not wait for it, as the
-/// agent is idle only when the hook has returned. The call never fails: tmux would show that
-/// in the agent's pane, in the place of its program.
+/// agent is idle only when the hook has returned.
 fn wake_delivery(town: &Town, target: &SessionName) -> Result<()> {
-    const DELIVER: &str = "GT_CALLER=gt #{q:@gt_bin} --town #{q:@gt_town} nudge --drain #{q:@gt_agent} >/dev/null 2>&1 || true";
+    let deliver = callback::automatic_by_tags("nudge --drain #{q:@gt_agent}");
     // The environment of another server names neither the town's server nor its socket.
     let line = match town.is_elsewhere() {
         true => {
             let own = town.own().server().socket_path();
             let own = format::escape(&shell::quote(&own.to_string_lossy()));
-            format!("GT_TMUX_SOCKET={own} {DELIVER}")
+            format!("GT_TMUX_SOCKET={own} {deliver}")
         }
-        false => DELIVER.to_owned(),
+        false => deliver,
     };
     let wake = Command::new("run-shell").arg("-b").target(target.clone());
     town.server()

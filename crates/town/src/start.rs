@@ -18,7 +18,7 @@ mod prepared;
 pub(crate) mod restored;
 
 pub(crate) use beside::beside;
-pub(crate) use container::{AWAIT_DEATH, COLUMNS, ROWS, loses_deaths, with_history_limit};
+pub(crate) use container::{COLUMNS, ROWS, await_death, loses_deaths, with_history_limit};
 pub use options::{StartOptions, TakeOver};
 pub(crate) use place::refuse_others;
 pub(crate) use prepared::{hooked_work, host};

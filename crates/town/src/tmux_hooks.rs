@@ -5,7 +5,7 @@
 //! town. tmux gathers what happens within a moment, so that a storm of closings ends in
 //! a few calls of `gt sync`; no process of ours has to be there.
 
-use crate::callback::AUTOMATIC;
+use crate::callback::{AUTOMATIC, quiet};
 use crate::{Town, look};
 use gt_tmux::{Batch, Command};
 use sha2::{Digest, Sha256};
@@ -32,9 +32,9 @@ pub fn commands(town: &Town) -> Vec<Command> {
     let (bin, root, due) = (option("bin"), option("town"), option("due"));
     // Paths are values of options, which the shell gets quoted: they are never code. The
     // mark that a call is due is taken away before the call, so that nothing is missed.
-    let call = format!(
-        "{AUTOMATIC} GT_TMUX_SOCKET=#{{q:socket_path}} #{{q:{bin}}} --town #{{q:{root}}} sync --hook >/dev/null 2>&1"
-    );
+    let call = quiet(&format!(
+        "{AUTOMATIC} GT_TMUX_SOCKET=#{{q:socket_path}} #{{q:{bin}}} --town #{{q:{root}}} sync --hook"
+    ));
     let action = format!(
         "if-shell -F \"#{{{due}}}\" {{}} {{ set-option -g {due} 1 ; run-shell -b -d 0.1 -C {{ set-option -gu {due} ; run-shell -b \"{call}\" }} }}"
     );

@@ -68,7 +68,7 @@ pub(crate) fn open(
         Command::new("run-shell")
             .arg("-b")
             .option("-t", at.clone())
-            .arg(start::AWAIT_DEATH)
+            .arg(start::await_death())
     });
     let batch = Batch::from(vec![
         make.args(["--", "sh", "-c", wish.command]),

@@ -8,7 +8,7 @@ use gt_core::{Identity, Problem, shell};
 use gt_tmux::{Command, format};
 use gt_town::containers::tmux_problem;
 use gt_town::stop::{self, StopOptions, Stopped};
-use gt_town::{Town, roles, target};
+use gt_town::{Town, callback, roles, target};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
@@ -135,11 +135,11 @@ pub(crate) fn from_outside(town: &Town, words: &[&str]) -> Result<(), Problem> {
     let words: Vec<String> = words.iter().map(|word| shell::quote(word)).collect();
     // Without these it would take itself for a part of the agent, and so would the stop.
     let unset = "env -u GT_SESSION -u GT_SESSION_UUID";
-    let line = format!(
-        "{unset} {} {gt} --town {root} {} >/dev/null 2>&1",
+    let line = callback::quiet(&format!(
+        "{unset} {} {gt} --town {root} {}",
         town.on_behalf(),
         words.join(" ")
-    );
+    ));
     town.server()
         .run(Command::new("run-shell").args(["-b", &format::escape(&line)]))
         .map(drop)

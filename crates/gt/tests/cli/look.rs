@@ -1,7 +1,7 @@
 //! Colours, status lines and keys, and that the user's own are kept.
 
 use crate::env::TestEnv;
-use gt_tmux::Command as Tmux;
+use gt_tmux::{Command as Tmux, SessionName};
 
 #[test]
 fn a_container_shows_its_role_and_rig() {
@@ -109,5 +109,60 @@ fn a_users_bindings_and_hooks_are_kept() {
         },
     );
     env.tmux(Tmux::new("detach-client").args(["-s", "=hq-deacon"]));
+    client.wait().unwrap();
+}
+
+#[test]
+fn key_whose_command_fails_leaves_the_pane_as_it_is() {
+    use std::fs;
+    use std::io::Write;
+    use std::os::unix::fs::PermissionsExt;
+    let env = TestEnv::with_town();
+    env.gt(&["start", "mayor"]).ok();
+    // Each call is noted, and fails.
+    let (program, calls) = (env.path("fails"), env.path("calls"));
+    let text = format!(
+        "#!/bin/sh
+echo call >> '{}'
+exit 1
+",
+        calls.display()
+    );
+    fs::write(&program, text).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let program = program.to_str().unwrap();
+    for option in [["@gt_bin", program], ["status", "off"]] {
+        let mayor = SessionName::try_from("hq-mayor").unwrap();
+        env.tmux(Tmux::new("set-option").target(mayor).args(option));
+    }
+    let mut client = std::process::Command::new("script");
+    let attach = format!(
+        "tmux -S '{}' -f /dev/null attach -t =hq-mayor",
+        env.socket().display()
+    );
+    let mut client = client
+        .args(["-qec", &attach, "/dev/null"])
+        .env("TERM", "xterm-256color")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    gt_tmux::testing::wait_until("the client is there", crate::env::PATIENCE, || {
+        (!env.tmux(Tmux::new("list-clients")).is_empty()).then_some(())
+    });
+    for (number, key) in ["g", "a", "n", "p"].into_iter().enumerate() {
+        // Keys that come at once are taken for a paste.
+        let stdin = client.stdin.as_mut().unwrap();
+        stdin.write_all(format!("\x02{key}").as_bytes()).unwrap();
+        stdin.flush().unwrap();
+        gt_tmux::testing::wait_until("the key has made its call", crate::env::PATIENCE, || {
+            let calls = fs::read_to_string(&calls).unwrap_or_default();
+            (calls.lines().count() > number).then_some(())
+        });
+    }
+    // tmux has seen the end of those calls when it has seen the end of this one.
+    env.tmux(Tmux::new("run-shell").arg("true"));
+    assert_eq!(env.format("hq-mayor", "#{pane_in_mode}"), "0");
+    env.tmux(Tmux::new("detach-client").args(["-s", "=hq-mayor"]));
     client.wait().unwrap();
 }

@@ -1,7 +1,7 @@
 //! The save of tmux-resurrect, for towns that want it beside ours.
 
 use crate::containers::tmux_problem;
-use crate::{Result, Town};
+use crate::{Result, Town, callback};
 use gt_core::{Problem, shell};
 use gt_tmux::{Command, format};
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ pub(super) fn save(town: &Town) -> Result<()> {
     };
     let script = shell::quote(&script.to_string_lossy());
     // Without the word it would draw a spinner on somebody's status line.
-    let line = format::escape(&format!("{script} quiet >/dev/null 2>&1"));
+    let line = format::escape(&callback::quiet(&format!("{script} quiet")));
     server
         .run(Command::new("run-shell").args(["-b", &line]))
         .map(drop)

@@ -5,7 +5,7 @@ use super::place::Place;
 use super::prepared::Prepared;
 use super::restored::Restored;
 use crate::containers::tmux_problem;
-use crate::{Result, Town, recording, save, tmux_hooks};
+use crate::{Result, Town, callback, recording, save, tmux_hooks};
 use gt_core::Problem;
 use gt_core::record::Record;
 use gt_core::startup::{Plan, tag};
@@ -87,7 +87,7 @@ pub(super) fn make(
             Command::new("run-shell")
                 .args(["-b", "-d", AWAITED_AFTER_SECONDS])
                 .target(target.clone())
-                .arg(AWAIT_DEATH),
+                .arg(await_death()),
         );
     }
     if !plan.is_awaited {
@@ -139,7 +139,9 @@ pub(crate) fn with_history_limit(town: &Town, making: Batch) -> Batch {
 /// hold up both. tmux itself waits, whatever becomes of us.
 const AWAITED_AFTER_SECONDS: &str = "1";
 
-pub(crate) const AWAIT_DEATH: &str = "#{q:@gt_bin} await-death #{pane_pid} >/dev/null 2>&1";
+pub(crate) fn await_death() -> String {
+    callback::quiet("#{q:@gt_bin} await-death #{pane_pid}")
+}
 
 /// Whether this tmux may miss that a pane's process ended until another child of
 /// its own ends: so it was measured on 3.3a, and not on 3.5a. There a small
