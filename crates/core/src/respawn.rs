@@ -48,6 +48,15 @@ pub struct OverItem {
     pub most: usize,
 }
 
+/// Counts the deaths over one work item: of the crashed sessions that had it, those that came
+/// up. A failed start, such as a resume that the program refuses, says nothing of the item.
+/// The session that died just now counts also if its end is not among `crashes` yet.
+pub fn deaths_over_item(crashes: &[Record], current: &str) -> usize {
+    let came_up = |session: &&Record| session.failed_start != Some(true);
+    let is_listed = crashes.iter().any(|session| session.id == current);
+    crashes.iter().filter(came_up).count() + usize::from(!is_listed)
+}
+
 /// Decides from the recent deaths, the one just now included, and from those over the
 /// work that the agent holds: an item that kills whoever takes it up would do so for ever,
 /// however long each of them lives.
@@ -169,6 +178,24 @@ mod tests {
         check(4, 5, Decision::After { seconds: 3 });
         check(5, 5, Decision::LeaveItem { deaths: 5 });
         check(99, 0, Decision::After { seconds: 3 });
+    }
+
+    #[test]
+    fn failed_starts_are_no_deaths_over_an_item() {
+        let crash = |id: &str, failed_start| Record {
+            outcome: Some(Outcome::Crash),
+            failed_start,
+            ..Record::about(id)
+        };
+        let crashes = [crash("a", None), crash("b", Some(true)), crash("c", None)];
+        assert_eq!(deaths_over_item(&crashes, "c"), 2, "listed already");
+        assert_eq!(deaths_over_item(&crashes, "d"), 3, "not listed yet");
+        assert_eq!(
+            deaths_over_item(&crashes, "b"),
+            2,
+            "a failed start died last"
+        );
+        assert_eq!(deaths_over_item(&[], "a"), 1);
     }
 
     #[test]

@@ -215,14 +215,13 @@ fn over_item(town: &Town, identity: &Identity, container: &Container) -> Result<
     })?;
     // Whether this one is in the journal already depends on who was quicker.
     let now = &container.pane().tag_session;
-    let before = crashes.iter().filter(|life| life.id != *now);
     // A session that had gone on with another item did not die over this one.
-    let before = before.filter(|life| life.work_unit.as_deref() == Some(hooked.item.id.as_str()));
-    let before = before.count();
-    Ok(OverItem {
-        deaths: before + 1,
-        most,
-    })
+    let is_over_it = |session: &Record| {
+        session.id == *now || session.work_unit.as_deref() == Some(hooked.item.id.as_str())
+    };
+    let crashes: Vec<Record> = crashes.into_iter().filter(is_over_it).collect();
+    let deaths = respawn::deaths_over_item(&crashes, now);
+    Ok(OverItem { deaths, most })
 }
 
 fn give_up(town: &Town, container: &Container, identity: &Identity, reason: &str) -> Result<()> {

@@ -3,6 +3,7 @@
 use crate::env::{PATIENCE, TestEnv, repetitions, signal};
 use crate::remembered::lives;
 use gt_tmux::testing::wait_until;
+use gt_town::lock::FileLock;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
@@ -127,8 +128,13 @@ fn an_item_that_kills_whoever_takes_it_up_is_left_after_a_while() {
     let item = env.json(&["work", "create", "Deadly", "--rig", "gastown"]);
     let id = item["id"].as_str().unwrap();
     env.gt(&["sling", id, MAX]).ok();
+    let lock = env.town().join(".runtime/locks/gastown.crew.max.lock");
     for number in 1..=2 {
         await_life(&env, number);
+        // One that dies while it comes up is a failed start, and no death over the item.
+        wait_until("its start is over", PATIENCE, || {
+            (!FileLock::is_held(&lock)).then_some(())
+        });
         signal(env.pid(MAX), Signal::KILL);
     }
     let events = wait_until("it is given up", PATIENCE, || {
