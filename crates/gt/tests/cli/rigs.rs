@@ -208,11 +208,18 @@ fn killed_removal_is_finished_by_the_next() {
         let args = ["rig", "remove", "gastown", "--force"];
         let killed = run(env.gt_command(&args).env("GT_FAULT", point));
         assert_eq!(killed.code, -9, "{point}: {killed:?}");
-        env.gt(&args).ok();
+        // Kept by an earlier removal of a rig with this name, and of another one.
+        let earlier = env.town().join(".saved");
+        for name in ["gastown-1000", "gastown-2-9999999999999"] {
+            fs::create_dir_all(earlier.join(name)).unwrap();
+        }
+        let removed = env.json(&args);
         assert_eq!(env.json(&["rig", "list"]), json!([]), "{point}");
-        let kept = fs::read_dir(env.town().join(".saved")).unwrap().flatten();
-        let kept: Vec<PathBuf> = kept.map(|entry| entry.path()).collect();
+        let kept = fs::read_dir(&earlier).unwrap().flatten();
+        let mut kept: Vec<PathBuf> = kept.map(|entry| entry.path()).collect();
+        kept.retain(|path| path.join(".repo.git").exists());
         assert_eq!(kept.len(), 1, "{point}");
+        assert_eq!(removed["kept_at"], json!(kept[0]), "{point}");
         let refs = env.git(
             &kept[0].join(".repo.git"),
             &["for-each-ref", "refs/gt/saved"],

@@ -83,6 +83,11 @@ pub fn resume(town: &Town) {
     }
 }
 
+/// Removes the requests of a rig that is removed.
+pub(crate) fn forget(town: &Town, rig: &str) -> Result<()> {
+    requests::forget(town, rig)
+}
+
 /// The number of runs of a rig that were killed since the last one that ended by itself.
 /// Meaningful while no process runs.
 pub(crate) fn killed_runs(town: &Town, rig: &str) -> u32 {

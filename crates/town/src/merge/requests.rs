@@ -40,6 +40,11 @@ pub(super) fn begin(town: &Town, rig: &str) -> Result<()> {
     files::remove_if_there(&file(town, rig, REQUESTED))
 }
 
+pub(super) fn forget(town: &Town, rig: &str) -> Result<()> {
+    files::remove_if_there(&file(town, rig, REQUESTED))?;
+    end(town, rig)
+}
+
 /// Notes that a run has ended by itself, whatever came of it.
 pub(super) fn end(town: &Town, rig: &str) -> Result<()> {
     files::remove_if_there(&file(town, rig, RUNNING))?;

@@ -16,7 +16,7 @@ use crate::polecat::{claim, refuse_oneself};
 use crate::stop::{self, StopOptions};
 use crate::work::Work;
 use crate::workspace::{self, Unsaved};
-use crate::{Result, Town, checkpoint, directory, fault, files, hook, restore, roles};
+use crate::{Result, Town, checkpoint, directory, fault, files, hook, merge, restore, roles};
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, Role};
 use std::collections::BTreeMap;
@@ -307,6 +307,11 @@ fn open_items(town: &Town, rig: &str) -> Result<usize> {
 /// Returns the folder that was kept.
 fn unregister(town: &mut Town, rig: &str) -> Result<Option<PathBuf>> {
     let path = town.root().join(rig);
+    // A removal that was killed after the move has kept the folder already.
+    let kept_before = match path.exists() {
+        true => None,
+        false => kept_before(town, rig)?,
+    };
     let keeps = own_commits(town, rig)? > 0 || has_files(&path);
     let target = match keeps {
         true => {
@@ -316,10 +321,7 @@ fn unregister(town: &mut Town, rig: &str) -> Result<Option<PathBuf>> {
             folder.join(format!("{rig}-{stamp}"))
         }
         // A removal that is killed leaves a folder whose name says what it is.
-        false => {
-            let unique = uuid::Uuid::now_v7().simple();
-            town.root().join(format!(".{rig}.{unique}.tmp"))
-        }
+        false => town.root().join(files::temporary_name(rig)),
     };
     let queue = queue_folder(town, rig);
     let before = town.clone();
@@ -333,11 +335,29 @@ fn unregister(town: &mut Town, rig: &str) -> Result<Option<PathBuf>> {
         Ok(())
     })?;
     files::remove_folder(&queue)?;
+    merge::background::forget(town, rig)?;
     if !keeps {
         files::remove_folder(&target)?;
-        return Ok(None);
+        return Ok(kept_before);
     }
     Ok(target.exists().then_some(target))
+}
+
+/// Returns the newest folder that a removal of this rig has kept since the rig was added.
+fn kept_before(town: &Town, rig: &str) -> Result<Option<PathBuf>> {
+    let added: Option<jiff::Timestamp> = entry(town, rig)?
+        .added_at
+        .as_deref()
+        .and_then(|at| at.parse().ok());
+    let since = added.map_or(i64::MIN, jiff::Timestamp::as_millisecond);
+    let folder = town.root().join(".saved");
+    let stamps = files::folder_names(&folder).into_iter().filter_map(|name| {
+        let stamp = name.strip_prefix(rig)?.strip_prefix('-')?;
+        stamp.parse::<i64>().ok().filter(|stamp| *stamp >= since)
+    });
+    Ok(stamps
+        .max()
+        .map(|stamp| folder.join(format!("{rig}-{stamp}"))))
 }
 
 /// Whether a rig's folder has files besides its copies of the repository and of submodules.
