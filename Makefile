@@ -35,11 +35,13 @@ test: ## run every test, and the quick checks
 	else \
 		echo "skipped: cargo fmt (rustup component add rustfmt)"; \
 	fi
-	@if cargo nextest --version >/dev/null 2>&1; then \
+	@skipped=$$(mktemp) && export GT_TEST_SKIPPED="$$skipped"; \
+	if cargo nextest --version >/dev/null 2>&1; then \
 		echo "cargo nextest run --workspace --no-fail-fast"; cargo nextest run --workspace --no-fail-fast; \
 	else \
 		echo "cargo test --workspace --lib --bins --tests --no-fail-fast"; cargo test --workspace --lib --bins --tests --no-fail-fast; \
-	fi
+	fi; \
+	code=$$?; sort -u "$$skipped"; echo "$$(sort -u "$$skipped" | wc -l) tests were skipped"; rm -f "$$skipped"; exit $$code
 	cargo test --workspace --doc
 	@python3 -B -m doctest scripts/screen_svg.py
 	@sh scripts/agents.sh

@@ -1,5 +1,6 @@
 //! A home, a town and a tmux server that nobody else has.
 
+use crate::outside;
 use gt_tmux::testing::wait_until;
 use gt_tmux::{Command as Tmux, ErrorKind, Server, Socket};
 use rustix::process::{Pid, Signal};
@@ -247,9 +248,8 @@ impl TestEnv {
         u32::try_from(self.agent(address)["pid"].as_u64().unwrap()).unwrap()
     }
 
-    /// Runs a shell script as root of a mount namespace. Returns nothing, and prints the
-    /// reason, where mounts are not permitted; the script tells it by `|| exit 99`.
-    #[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
+    /// Runs a shell script as root of a mount namespace. Returns nothing, and reports the
+    /// test as skipped, where mounts are not permitted; the script tells it by `|| exit 99`.
     pub(crate) fn run_with_mounts(&self, script: &str) -> Option<Answer> {
         let mut refusals = String::new();
         // Root in a container may have the right to mount, but none to new user namespaces.
@@ -269,7 +269,7 @@ impl TestEnv {
             }
             refusals += &answer.stderr;
         }
-        eprintln!("skipped: no mounts are permitted here: {refusals}");
+        outside::skip(&format!("no mounts are permitted here: {refusals}"));
         None
     }
 

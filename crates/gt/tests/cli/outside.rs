@@ -1,5 +1,7 @@
 //! Programs of others that gt runs and does not need.
 
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::process::{Command, Stdio};
 
 /// The Python that the system's packages bring modules for.
@@ -7,7 +9,6 @@ pub(crate) const SYSTEM_PYTHON: &str = "/usr/bin/python3";
 
 /// Whether they are all there, under the names that `scripts/need.sh` has for them. Where
 /// one is not, the test says so and does nothing; where `CI` is set, that is an error.
-#[expect(clippy::print_stdout, reason = "what was skipped must be seen")]
 #[track_caller]
 pub(crate) fn are_there(test: &str, programs: &[&str]) -> bool {
     let missing = programs.iter().filter(|program| !is_there(program));
@@ -15,10 +16,25 @@ pub(crate) fn are_there(test: &str, programs: &[&str]) -> bool {
     if missing.is_empty() {
         return true;
     }
-    let words = format!("{test}: skipped, not installed: {missing:?} (make test)");
-    assert!(std::env::var_os("CI").is_none(), "{words}");
-    println!("{words}");
+    let why = format!("{test}: not installed: {missing:?} (make test)");
+    assert!(std::env::var_os("CI").is_none(), "{why}");
+    skip(&why);
     false
+}
+
+/// Says that the test at hand is skipped, and why. Test runners hide what passing tests print:
+/// the file that `GT_TEST_SKIPPED` names gets a line, which `make test` shows and counts.
+#[expect(clippy::print_stdout, reason = "what was skipped must be seen")]
+pub(crate) fn skip(why: &str) {
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or_default();
+    let line = format!("{test}: skipped, {}\n", why.trim().replace('\n', "; "));
+    print!("{line}");
+    if let Some(path) = std::env::var_os("GT_TEST_SKIPPED") {
+        let file = OpenOptions::new().append(true).create(true).open(path);
+        file.and_then(|mut file| file.write_all(line.as_bytes()))
+            .unwrap();
+    }
 }
 
 fn is_there(program: &str) -> bool {
