@@ -68,6 +68,15 @@ fn runners(env: &TestEnv) -> Vec<u32> {
         .collect()
 }
 
+/// The only process that merges. A child that it has forked looks like it until it is another
+/// program.
+fn wait_runner(env: &TestEnv) -> u32 {
+    wait_until("one process merges", PATIENCE, || match runners(env)[..] {
+        [runner] => Some(runner),
+        _ => None,
+    })
+}
+
 /// Settings by which validation waits until the file is there.
 fn held_up(env: &TestEnv) -> (PathBuf, String) {
     let gate = env.path("gate");
@@ -193,9 +202,7 @@ fn the_next_work_continues_a_run_that_was_killed() {
     env.add_settings(&settings);
     let (_, first) = finish(&env, "max", "a.txt", "a\n");
     wait_merge(&env, &first, "merging");
-    let [runner] = runners(&env)[..] else {
-        panic!("one process merges");
-    };
+    let runner = wait_runner(&env);
     signal(runner, Signal::KILL);
     fs::write(gate, "").unwrap();
     let (_, second) = finish(&env, "amy", "b.txt", "b\n");
@@ -216,9 +223,7 @@ fn killed_run(env: &TestEnv) -> String {
     env.add_settings(&settings);
     let (_, merge) = finish(env, "max", "a.txt", "a\n");
     wait_merge(env, &merge, "merging");
-    let [runner] = runners(env)[..] else {
-        panic!("one process merges");
-    };
+    let runner = wait_runner(env);
     signal(runner, Signal::KILL);
     wait_until("it is dead", PATIENCE, || (!lives(runner)).then_some(()));
     fs::write(gate, "").unwrap();
@@ -329,9 +334,7 @@ fn a_run_outlives_the_group_and_the_session_of_its_caller() {
     env.add_settings(&settings);
     let (_, merge) = finish(&env, "max", "a.txt", "a\n");
     wait_merge(&env, &merge, "merging");
-    let [runner] = runners(&env)[..] else {
-        panic!("one process merges");
-    };
+    let runner = wait_runner(&env);
     let [group, session, terminal] = job_of(&runner.to_string());
     let [_, own, _] = job_of("self");
     assert_ne!(session, own);
