@@ -16,7 +16,7 @@ use crate::lock::FileLock;
 use crate::save;
 use crate::sessions::{End, Sessions};
 use crate::start::{self, Restored, StartOptions, Started, restored};
-use crate::{Result, Town, harnesses, nudge, roles, stop, task, workspace};
+use crate::{Result, Town, fault, harnesses, nudge, roles, stop, task, workspace};
 use gt_core::record::{Outcome, Record};
 use gt_core::save::{self as core, Here, Saved, Verdict};
 use gt_core::startup::Conversation;
@@ -278,6 +278,7 @@ pub fn lock(town: &Town) -> Result<FileLock> {
 /// Returns whether an agent runs, once nobody starts or stops it any more.
 pub fn is_there(town: &Town, identity: &Identity) -> bool {
     const TIMEOUT: Duration = Duration::from_secs(30);
+    fault::point(town, "restore.contended");
     drop(FileLock::take(&town.lock_path(identity), TIMEOUT));
     nudge::running(town, identity).is_ok()
 }
@@ -286,6 +287,7 @@ pub fn is_there(town: &Town, identity: &Identity) -> bool {
 /// outlived their containers. Some programs ignore that their terminal is gone, and two
 /// in one conversation would spoil it.
 pub fn begin(town: &Town, intents: &[Intent]) -> Result<()> {
+    fault::point(town, "restore.planned");
     restored::forget_old(town);
     let is_meant = |container: &str| {
         let mut wanted = intents.iter().filter(|i| i.verdict == Verdict::Restore);

@@ -73,6 +73,7 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
     let prepared = Prepared::new(town, identity, options)
         .map_err(|problem| options.hint_other_program(identity, problem))?;
     let _held = hold(town, identity)?;
+    fault::point(town, "start.locked");
     let existing = place::existing(town, identity, &prepared)?;
     begin(town, prepared, existing, began)
 }
@@ -228,7 +229,9 @@ fn begin(
                     ..Sessions::ending(session.to_string(), crash)
                 }]);
             }
-            if !options.keep_container && !lost_to_another(&problem) {
+            // What another process has under this name is not touched: each step looks whether
+            // it is of this very session.
+            if !options.keep_container {
                 undo(town, &prepared, session, replay.is_some() && is_new);
                 if let Some(pid) = noted {
                     // A file that stays only makes the next `gt doctor` look at it.

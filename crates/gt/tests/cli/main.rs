@@ -60,6 +60,7 @@ mod secrets;
 mod session_chain;
 mod session_ends;
 mod slinging;
+mod start_rollback;
 mod states;
 mod stopping;
 mod submodules;

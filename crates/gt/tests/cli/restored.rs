@@ -1,12 +1,13 @@
 //! Containers that were lost with their tmux server, and are brought back.
 
-use crate::env::{PATIENCE, TestEnv, lives, processes_of, signal};
+use crate::env::{Answer, PATIENCE, TestEnv, lives, processes_of, signal};
 use crate::saved::{by_hand, crash, files, history, pane, rewrite, session, settings, text_of};
 use gt_tmux::Command as Tmux;
 use gt_tmux::testing::wait_until;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
+use std::process::{Child, Stdio};
 
 /// The agents of a restore with what was done to them.
 fn done(answer: &Value) -> Vec<(&str, bool)> {
@@ -660,6 +661,106 @@ fn who_was_removed_stays_so_and_holds_up_nobody() {
     env.gt(&["crew", "add", "gastown/bob"]).ok();
     env.gt(&["restore"]).ok();
     assert_eq!(env.running(), ["gastown/crew/max"]);
+}
+
+/// A `gt` process that waits at a named step until it is released.
+struct Held<'a> {
+    env: &'a TestEnv,
+    step: &'a str,
+    child: Child,
+}
+
+impl<'a> Held<'a> {
+    fn at(env: &'a TestEnv, step: &'a str, args: &[&str]) -> Self {
+        let gate = env.path(step).display().to_string();
+        let mut command = env.gt_command(args);
+        command
+            .env("GT_HOLD", format!("{step}={gate}"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        Held { env, step, child }
+    }
+
+    fn wait_reached(&self) {
+        let reached = self.env.path(&format!("{}.reached", self.step));
+        wait_until(&format!("{} is reached", self.step), PATIENCE, || {
+            reached.exists().then_some(())
+        });
+    }
+
+    fn release(self) -> Answer {
+        fs::write(self.env.path(self.step), "").unwrap();
+        Answer::of(self.child.wait_with_output().unwrap())
+    }
+}
+
+/// A town whose only agent was lost with its tmux server after a save.
+fn lost_worker() -> TestEnv {
+    let env = TestEnv::with_crew(&["max"]);
+    by_hand(&env);
+    env.gt(&["crew", "start", "max"]).ok();
+    env.gt(&["save"]).ok();
+    crash(&env);
+    env
+}
+
+/// The answer of a restore that found the worker running.
+fn check_left(answer: Answer) {
+    let answer = answer.ok().json();
+    assert_eq!(done(&answer), [("gastown/crew/max", false)], "{answer}");
+    let agent = &answer["agents"][0];
+    assert_eq!(agent["action"], "leave", "{answer}");
+    assert_eq!(agent["reason"], "is there already", "{answer}");
+    assert_eq!(agent["error"], Value::Null, "{answer}");
+}
+
+#[test]
+fn restore_during_another_restore_reports_its_agents_as_running() {
+    let env = lost_worker();
+    let first = Held::at(&env, "restore.planned", &["restore", "--json"]);
+    first.wait_reached();
+    let second = env.spawn(&["restore", "--json"]);
+    let first = first.release().ok().json();
+    assert_eq!(done(&first), [("gastown/crew/max", true)], "{first}");
+    check_left(Answer::of(second.wait_with_output().unwrap()));
+}
+
+#[test]
+fn restore_that_meets_a_start_under_way_reports_the_agent_as_running() {
+    let env = lost_worker();
+    let start = Held::at(&env, "start.locked", &["start", "gastown/max"]);
+    start.wait_reached();
+    // It has planned to bring the agent back, and has lost the agent's lock to the start.
+    let restore = Held::at(&env, "restore.contended", &["restore", "--json"]);
+    restore.wait_reached();
+    start.release().ok();
+    check_left(restore.release());
+    assert_eq!(env.running(), ["gastown/crew/max"]);
+}
+
+#[test]
+fn restore_that_meets_an_agent_started_since_its_plan_reports_it_as_running() {
+    let env = lost_worker();
+    let restore = Held::at(&env, "restore.planned", &["restore", "--json"]);
+    restore.wait_reached();
+    env.gt(&["start", "gastown/max"]).ok();
+    check_left(restore.release());
+    assert_eq!(env.running(), ["gastown/crew/max"]);
+}
+
+#[test]
+fn restore_that_meets_a_start_that_fails_reports_the_agent_as_not_brought_back() {
+    let env = lost_worker();
+    let words = ["start", "gastown/max", "--command", "exit 3"];
+    let start = Held::at(&env, "start.locked", &words);
+    start.wait_reached();
+    let restore = Held::at(&env, "restore.contended", &["restore", "--json"]);
+    restore.wait_reached();
+    start.release().fails(1);
+    let answer = restore.release().fails(4).json();
+    assert_eq!(done(&answer), [("gastown/crew/max", false)], "{answer}");
+    assert_eq!(answer["agents"][0]["action"], "restore", "{answer}");
 }
 
 #[test]
