@@ -201,6 +201,13 @@ mod tests {
     }
 
     #[test]
+    fn age_of_a_time_in_the_future_is_not_negative() {
+        let now = jiff::Timestamp::now().as_second();
+        assert_eq!(age(now + 315_360_000), "0s");
+        assert_eq!(age(now - 7_200), "2h");
+    }
+
+    #[test]
     fn what_hides_in_a_line_is_shown() {
         assert_eq!(clean("a\u{202e}b\u{200b}"), "a\u{fffd}b\u{fffd}");
         let emoji = "\u{1f469}\u{200d}\u{1f680}";

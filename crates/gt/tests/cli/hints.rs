@@ -69,3 +69,19 @@ fn program_that_is_missing_is_named_with_what_can_be_done() {
     }
     assert!(!refused.stderr.contains("hint: or "), "{refused:?}");
 }
+
+#[test]
+fn handoff_to_a_missing_program_is_refused_with_what_can_be_done() {
+    let env = TestEnv::with_crew(&["max"]);
+    let preset = env.town().join("harnesses/gone.toml");
+    std::fs::create_dir_all(preset.parent().unwrap()).unwrap();
+    std::fs::write(preset, "[command]\nprogram = '/no/such'\n").unwrap();
+    env.gt(&["crew", "start", "max"]).ok();
+    let before = env.pid("gastown/crew/max");
+    let args = ["handoff", "gastown/max", "--force", "--harness", "gone"];
+    let refused = env.gt(&args).fails(5);
+    for words in ["/no/such, which does not exist", "`--harness NAME`"] {
+        assert!(refused.stderr.contains(words), "{refused:?}");
+    }
+    assert_eq!(env.pid("gastown/crew/max"), before);
+}
