@@ -1,7 +1,7 @@
 # `make` lists what there is. The recipes are POSIX sh; GNU make 3.81 is enough.
 
 .DEFAULT_GOAL := help
-.PHONY: test-agents test-beads help demo demo-clean test lint bench board-image build install
+.PHONY: test-agents test-beads help demo demo-clean test lint bench board-image build install docs
 
 # Where cargo puts its binaries. Expanded by the shell, so blanks in paths do no harm.
 GT = "$${CARGO_TARGET_DIR:-target}/release/gt"
@@ -43,6 +43,7 @@ test: ## run every test, and the quick checks
 	fi; \
 	code=$$?; sort -u "$$skipped"; echo "$$(sort -u "$$skipped" | wc -l) tests were skipped"; rm -f "$$skipped"; exit $$code
 	cargo test --workspace --doc
+	@sh scripts/docs.sh
 	@python3 -B -m doctest scripts/screen_svg.py
 	@sh scripts/agents.sh
 	@if cargo clippy --version >/dev/null 2>&1; then \
@@ -96,6 +97,10 @@ board-image: ## make the images of the board in docs/images anew, from a real ru
 	@sh scripts/need.sh cargo cc tmux git python3
 	cargo build --release -p gt
 	@python3 scripts/board-image $(GT) --minutes 5
+
+docs: ## build the documentation as a book into target/book (compiles mdbook the first time)
+	@sh scripts/need.sh cargo cc
+	@sh scripts/docs.sh
 
 build: ## build the release binary
 	@sh scripts/need.sh cargo cc
