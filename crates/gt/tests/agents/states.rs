@@ -1,10 +1,11 @@
 //! States that only the real programs can show: errors, retries, usage limits, background
 //! tasks, the first moments of a session, and a start as root.
 
-use crate::each;
 use crate::stage::{PATIENCE, Stage};
+use crate::{each, is_full};
 use gt_tmux::testing::wait_until;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 fn agent(stage: &Stage) -> Value {
     let agents: Value = serde_json::from_str(&stage.ok(&["agents", "--json"])).unwrap();
@@ -90,28 +91,7 @@ fn usage_limit_is_limited_with_its_reset_time() {
         if !["claude", "codex"].contains(&stage.program().harness) {
             return;
         }
-        if is_claude {
-            // Only subscriptions have such limits.
-            let login = json!({"claudeAiOauth": {"accessToken": "sk-ant-oat01-dummy",
-                "refreshToken": "sk-ant-ort01-dummy", "expiresAt": 4_102_444_800_000_u64,
-                "scopes": ["user:inference", "user:profile"], "subscriptionType": "max"}});
-            stage.write(".claude/.credentials.json", &login.to_string());
-            stage.write(".claude.json", r#"{"hasCompletedOnboarding": true}"#);
-            stage.ok(&[
-                "crew",
-                "start",
-                "max",
-                "--no-prompt",
-                "--env",
-                "ANTHROPIC_API_KEY=",
-                "--env",
-                "ANTHROPIC_BASE_URL",
-                "--env",
-                "IS_SANDBOX",
-            ]);
-        } else {
-            stage.start(&["--no-prompt"]);
-        }
+        start_with_limits(stage);
         let before = jiff::Timestamp::now();
         stage.nudge("[[limit=7200]]");
         let limited = wait_until("a limit with its time", PATIENCE, || {
@@ -133,6 +113,66 @@ fn usage_limit_is_limited_with_its_reset_time() {
         );
         let line = stage.ok(&["agents"]);
         assert!(line.contains("limited"), "{line}");
+        // A message after the limit begins a turn like any other.
+        stage.nudge("hello");
+        wait_state(stage, "idle");
+    });
+}
+
+/// Starts the program so that it has usage limits: of Claude Code only subscriptions have them.
+fn start_with_limits(stage: &Stage) {
+    if stage.program().harness != "claude" {
+        return stage.start(&["--no-prompt"]);
+    }
+    let login = json!({"claudeAiOauth": {"accessToken": "sk-ant-oat01-dummy",
+        "refreshToken": "sk-ant-ort01-dummy", "expiresAt": 4_102_444_800_000_u64,
+        "scopes": ["user:inference", "user:profile"], "subscriptionType": "max"}});
+    stage.write(".claude/.credentials.json", &login.to_string());
+    stage.write(".claude.json", r#"{"hasCompletedOnboarding": true}"#);
+    stage.ok(&[
+        "crew",
+        "start",
+        "max",
+        "--no-prompt",
+        "--env",
+        "ANTHROPIC_API_KEY=",
+        "--env",
+        "ANTHROPIC_BASE_URL",
+        "--env",
+        "IS_SANDBOX",
+    ]);
+}
+
+/// How long after a reset Claude Code goes on at the latest: it waits for up to two minutes.
+const AUTOMATIC_CONTINUE: Duration = Duration::from_secs(300);
+
+#[test]
+#[ignore = "needs the real programs: make test-agents"]
+fn limit_that_ends_is_followed_by_the_turn_that_the_program_begins() {
+    each("limit ends", |stage| {
+        // It takes minutes, so only the full run has it.
+        if stage.program().harness != "claude" || !is_full() {
+            return;
+        }
+        start_with_limits(stage);
+        stage.answer_where("usage limit has reset", "[[delay=5]]");
+        stage.nudge("[[limit=8]]");
+        let limited = wait_state(stage, "limited");
+        assert!(limited["resets_at"].is_string(), "{limited}");
+        let wait_for = |state: &str| {
+            wait_until(state, AUTOMATIC_CONTINUE, || {
+                let agent = agent(stage);
+                let is_known = ["limited", "busy", "idle"].map(|it| agent["state"] == it);
+                assert!(is_known.contains(&true), "{agent}");
+                (agent["state"] == state).then_some(())
+            });
+        };
+        wait_for("busy");
+        wait_for("idle");
+        let requests = stage.requests();
+        let own = requests.iter().filter(|it| it.has_tools);
+        let statuses: Vec<u16> = own.map(|it| it.status).collect();
+        assert_eq!(statuses, [429, 200], "{}", stage.screen());
     });
 }
 
@@ -164,7 +204,7 @@ fn background_shell_leaves_the_agent_idle() {
 #[ignore = "needs the real programs: make test-agents"]
 fn session_that_begins_with_a_prompt_is_never_idle_before_it() {
     each("first prompt", |stage| {
-        stage.answer_where("[GAS TOWN]", "[[delay=8]]");
+        stage.answer_where("[GAS TOWN]", "[[delay=60]]");
         stage.start(&[]);
         let is_asked = || stage.requests().iter().any(|request| request.has_tools);
         while !is_asked() {
