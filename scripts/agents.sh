@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the pinned agent programs and runs the suite against them (with `bench` the measurements),
 # in a network name space with only loopback where the machine allows it. GT_AGENTS_FULL=1 sends as many messages as the project
-# promises. Without npm there is nothing to install: that is an error where CI is set.
+# promises; GT_AGENTS_THREADS is the number of tests at a time. Without npm there is nothing to install: that is an error where CI is set.
 set -eu
 cd "$(dirname "$0")/.."
 dir=${GT_AGENTS_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/gt-agents}
@@ -52,7 +52,13 @@ if [ "${1:-}" = bench ]; then
   run='cargo bench --package gt --bench talking --offline'
 else
   cargo test --package gt --test agents --no-run
-  run='cargo test --package gt --test agents --offline -- --ignored --nocapture --test-threads=1'
+  # Every test has a home, a tmux server and a model server of its own, and mostly waits for its
+  # program. opencode takes 1 GB, so that there are no more of them on a large machine.
+  threads=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+  if [ "$threads" -lt 2 ]; then threads=2; fi
+  if [ "$threads" -gt 4 ]; then threads=4; fi
+  threads=${GT_AGENTS_THREADS:-$threads}
+  run="cargo test --package gt --test agents --offline -- --ignored --nocapture --test-threads=$threads"
 fi
 if command -v ip >/dev/null 2>&1 && unshare --map-root-user --net true 2>/dev/null; then
   exec unshare --map-root-user --net sh -c "ip link set lo up && exec $run"

@@ -7,7 +7,6 @@ use gt_tmux::testing::wait_until;
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 use std::fs;
-use std::time::{Duration, Instant};
 
 const MAX: &str = "gastown/crew/max";
 
@@ -18,18 +17,19 @@ fn read(stage: &Stage, args: &[&str]) -> Value {
 /// Waits until the model was given these words after so many requests, whoever wrote them.
 #[track_caller]
 fn told(stage: &Stage, after: usize, words: &str) {
-    const PATIENCE: Duration = Duration::from_secs(30);
-    let until = Instant::now() + PATIENCE;
-    while Instant::now() < until {
+    let is_told = || {
         let requests = stage.requests();
         let mut texts = requests
             .iter()
             .skip(after)
             .flat_map(|request| request.user.iter().chain(&request.asides));
-        if texts.any(|text| text.contains(words)) {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(100));
+        texts.any(|text| text.contains(words)).then_some(())
+    };
+    let waited = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        wait_until("the model was told", PATIENCE, is_told);
+    }));
+    if waited.is_ok() {
+        return;
     }
     let asked: Vec<String> = stage.requests()[after..]
         .iter()
@@ -245,12 +245,10 @@ fn state_is_saved_when_its_context_is_compacted() {
             "nothing was compacted yet: {hook}"
         );
         let before = stage.requests().len();
-        stage.type_by_hand(&["-l", command]);
-        std::thread::sleep(Duration::from_millis(500)); // its menu of commands opens
-        stage.type_by_hand(&["Enter"]);
-        wait_until("the letter", PATIENCE, || {
+        stage.type_command(command);
+        stage.enter_until("the letter", || {
             let hook = read(stage, &["hook", "--agent", MAX]);
-            (hook["letter"]["title"] == "Handoff: compaction").then_some(())
+            hook["letter"]["title"] == "Handoff: compaction"
         });
         stage.ok(&["wait", MAX, "--timeout", "60"]);
         stage.nudge("and now");

@@ -6,7 +6,6 @@ use gt_model::fingerprint;
 use gt_tmux::testing::wait_until;
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
-use std::time::Duration;
 
 /// The programs whose ends are promised.
 const PROMISED: &[&str] = &["claude", "codex"];
@@ -52,12 +51,11 @@ fn signal(stage: &Stage, signal: Signal) {
 
 /// Types `/exit` as a person does.
 fn exit(stage: &Stage) {
-    stage.type_by_hand(&["-l", "/exit"]);
-    wait_until("it is in the line", PATIENCE, || {
-        stage.screen().contains("/exit").then_some(())
+    let pid = stage.tag("pane_pid");
+    stage.type_command("/exit");
+    stage.enter_until("the program has left", || {
+        stage.tag("pane_dead") == "1" || stage.tag("pane_pid") != pid
     });
-    std::thread::sleep(Duration::from_millis(500)); // the menu of commands opens
-    stage.type_by_hand(&["Enter"]);
 }
 
 /// The model saw these prompts last, in one conversation. An entry that is `None` is any text.

@@ -72,6 +72,12 @@ fn run(what: &str, check: impl Fn(&Stage), included: impl Fn(&Program) -> bool) 
     }
 }
 
+/// Whether the quick run has only the first part of a check: the rest is what the program does
+/// once more, and takes another start of many seconds.
+fn is_shortened(program: &Program) -> bool {
+    program.slow && !is_full() && std::env::var_os("GT_AGENTS_ONLY").is_none()
+}
+
 fn is_full() -> bool {
     std::env::var_os("GT_AGENTS_FULL").is_some()
 }
@@ -141,10 +147,12 @@ fn it_goes_on_with_its_conversation_after_a_crash_of_the_server() {
             assert!(above.contains(&sent[0]), "{all}");
         }
         // And again, without another save.
-        stage.crash();
-        stage.restore();
-        stage.nudge(&sent[2]);
-        stage.arrived(&sent);
+        if !is_shortened(stage.program()) {
+            stage.crash();
+            stage.restore();
+            stage.nudge(&sent[2]);
+            stage.arrived(&sent);
+        }
         stage.ok(&["stop", "gastown/max"]);
         stage.nothing_is_left();
     });
@@ -311,9 +319,7 @@ fn a_half_typed_line_is_left_to_its_writer() {
         wait_until("it is whole", PATIENCE, || {
             stage.screen().contains("now whole").then_some(())
         });
-        std::thread::sleep(Duration::from_millis(300)); // typed keys are no paste: Codex wants a pause
-        stage.type_by_hand(&["Enter"]);
-        stage.wait_history(1);
+        stage.enter_until("the model got it", || !stage.history().is_empty());
         let answer = stage.nudge("the next one");
         assert_eq!(answer["delivered"], "agent", "{answer}");
         let sent = ["half a line, now whole", "a message", "the next one"];

@@ -10,7 +10,7 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// The agent's container, and the one that `gt` knows nothing of.
@@ -274,9 +274,12 @@ impl Stage {
             PATIENCE,
             || (self.history().len() >= count).then_some(()),
         );
-        self.ok(&["wait", "gastown/max", "--timeout", "60"]);
-        // A double would be on its way still.
-        std::thread::sleep(Duration::from_millis(500));
+        // With nothing left in the queue no double is on its way, and one that the program itself
+        // keeps back makes it busy again.
+        wait_until("nothing is left in the queue", PATIENCE, || {
+            let list = self.ok(&["nudge", "gastown/max", "--list", "--json"]);
+            (list.trim() == "[]").then_some(())
+        });
         self.ok(&["wait", "gastown/max", "--timeout", "60"]);
         self.history()
     }
@@ -335,6 +338,31 @@ impl Stage {
             .target(session(AGENT))
             .args(keys.iter().copied());
         self.tmux(send);
+    }
+
+    /// Presses Enter, and again every second, until the condition holds: a program may take an
+    /// Enter that follows typed text too closely for a part of it.
+    #[track_caller]
+    pub(crate) fn enter_until(&self, what: &str, condition: impl Fn() -> bool) {
+        let mut pressed: Option<Instant> = None;
+        wait_until(what, PATIENCE, || {
+            let holds = condition();
+            if !holds && pressed.is_none_or(|at| at.elapsed() > Duration::from_secs(1)) {
+                self.type_by_hand(&["Enter"]);
+                pressed = Some(Instant::now());
+            }
+            holds.then_some(())
+        });
+    }
+
+    /// Types a command of the program as a person does, and waits for its menu, which repeats
+    /// the command.
+    #[track_caller]
+    pub(crate) fn type_command(&self, command: &str) {
+        self.type_by_hand(&["-l", command]);
+        wait_until("the menu of commands", PATIENCE, || {
+            (self.plain_screen().matches(command).count() > 1).then_some(())
+        });
     }
 
     /// Pastes into the agent's pane, and presses nothing.
