@@ -2,7 +2,7 @@
 //! its own tools hand over and hand in.
 
 use crate::stage::{PATIENCE, Stage};
-use crate::{each, every};
+use crate::{each, every, runs_without_asking_and_stops};
 use gt_tmux::testing::wait_until;
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
@@ -198,6 +198,11 @@ fn what_a_hook_says_reaches_the_model() {
             !texts().any(|text| text.contains("Begin with `gt prime`")),
             "{first:#?}"
         );
+        if stage.program().slow {
+            // The quick run has no other start of these programs with a first prompt.
+            stage.wait_prompt("[GAS TOWN] crew max");
+            runs_without_asking_and_stops(stage);
+        }
     });
 }
 

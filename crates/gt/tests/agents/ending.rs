@@ -77,6 +77,7 @@ fn respawn_after_a_kill_resumes_the_conversation() {
         stage.start(&["--no-prompt"]);
         stage.nudge("the first words");
         stage.arrived(&["the first words".to_owned()]);
+        stage.wait_written("the first words");
         let first = sessions(stage)[0].clone();
         signal(stage, Signal::KILL);
         let all = await_sessions(stage, 2);
@@ -106,6 +107,7 @@ fn slash_exit_is_recorded_as_exited() {
         stage.start(&["--no-prompt"]);
         stage.nudge("the first words");
         stage.arrived(&["the first words".to_owned()]);
+        stage.wait_written("the first words");
         let first = sessions(stage)[0].clone();
         exit(stage);
         await_outcome(stage, &first["id"], "exited");
@@ -121,6 +123,7 @@ fn slash_exit_is_recorded_as_exited() {
         stage.start(&["--no-prompt"]);
         stage.nudge("the other words");
         stage.arrived(&["the other words".to_owned()]);
+        stage.wait_written("the other words");
         let second = sessions(stage)[0].clone();
         exit(stage);
         await_sessions(stage, 3);

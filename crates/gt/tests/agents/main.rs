@@ -97,7 +97,12 @@ fn it_comes_up_through_its_real_dialogs() {
         stage.let_it_ask();
         // Nobody answers: it says what it asks, and waits.
         stage.start(&["--no-dialogs", "--no-prompt"]);
-        let asked = stage.ok(&["answer", "gastown/max", "--json"]);
+        // Codex shows its prompt for a moment before it asks.
+        let asked = wait_until("its question", PATIENCE, || {
+            let asked = stage.gt(&["answer", "gastown/max", "--json"]);
+            asked.status.success().then_some(asked.stdout)
+        });
+        let asked = String::from_utf8_lossy(&asked);
         assert!(asked.contains("\"kind\": \"trust\""), "{asked}");
         stage.ok(&["stop", "gastown/max", "--force"]);
         stage.start(&[]);
@@ -108,20 +113,24 @@ fn it_comes_up_through_its_real_dialogs() {
 #[test]
 #[ignore = "needs the real programs: make test-agents"]
 fn it_comes_up_in_a_fresh_home() {
-    every("start", |stage| {
+    each("start", |stage| {
         stage.start(&[]);
         // The first prompt is the beacon, and it arrived.
         stage.wait_prompt("[GAS TOWN] crew max");
-        // Without `--ask-permissions` it runs its commands at once.
-        stage.nudge(stage.program().run);
-        wait_until("the command ran", PATIENCE, || {
-            let agents = stage.ok(&["agents", "--json"]);
-            assert!(!agents.contains("\"waiting\""), "{agents}");
-            stage.was_approved().then_some(())
-        });
-        stage.ok(&["stop", "gastown/max"]);
-        stage.nothing_is_left();
+        runs_without_asking_and_stops(stage);
     });
+}
+
+/// Without `--ask-permissions` it runs its commands at once. A stop leaves nothing behind.
+fn runs_without_asking_and_stops(stage: &Stage) {
+    stage.nudge(stage.program().run);
+    wait_until("the command ran", PATIENCE, || {
+        let agents = stage.ok(&["agents", "--json"]);
+        assert!(!agents.contains("\"waiting\""), "{agents}");
+        stage.was_approved().then_some(())
+    });
+    stage.ok(&["stop", "gastown/max"]);
+    stage.nothing_is_left();
 }
 
 #[test]
@@ -132,6 +141,7 @@ fn it_goes_on_with_its_conversation_after_a_crash_of_the_server() {
         let sent = ["the first words", "the second words", "the third words"].map(String::from);
         stage.nudge(&sent[0]);
         stage.arrived(&sent[..1]);
+        stage.wait_written(&sent[0]);
         stage.ok(&["save"]);
         stage.crash();
         let answer = stage.restore();
@@ -148,6 +158,7 @@ fn it_goes_on_with_its_conversation_after_a_crash_of_the_server() {
         }
         // And again, without another save.
         if !is_shortened(stage.program()) {
+            stage.wait_written(&sent[1]);
             stage.crash();
             stage.restore();
             stage.nudge(&sent[2]);
@@ -203,7 +214,11 @@ fn messages(count: usize) -> Vec<String> {
 fn messages_arrive_once_whole_and_in_order() {
     every("messages", |stage| {
         stage.start(&["--no-prompt"]);
-        let sent = messages(count(100, 20));
+        // The last one has a megabyte.
+        let mut sent = messages(count(100, 20));
+        if is_shortened(stage.program()) {
+            sent.truncate(12);
+        }
         for text in &sent {
             let answer = stage.nudge(text);
             assert_eq!(

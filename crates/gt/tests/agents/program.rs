@@ -23,6 +23,8 @@ pub(crate) struct Program {
     pub(crate) env: &'static [(&'static str, &'static str)],
     /// It clears its pane's history when it starts.
     pub(crate) clears_history: bool,
+    /// The folder under HOME in which it keeps its conversations.
+    pub(crate) conversations: &'static str,
     /// A prompt that makes it ask for permission to make the file `approved`.
     pub(crate) ask: &'static str,
     /// A prompt that makes it run that command as one that needs no permission of its own.
@@ -53,6 +55,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
             ("IS_SANDBOX", "1"),
         ],
         clears_history: false,
+        conversations: ".claude/projects",
         ask: r#"[[tool=Bash {"command":"touch approved","description":"t"}]]"#,
         run: r#"[[tool=Bash {"command":"touch approved","description":"t"}]]"#,
     },
@@ -70,6 +73,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
         answers: Some(&[]),
         env: &[("OPENAI_API_KEY", "{key}")],
         clears_history: false,
+        conversations: ".codex/sessions",
         ask: r#"[[tool=exec_command {"cmd":"touch approved","sandbox_permissions":"require_escalated","justification":"x"}]]"#,
         run: r#"[[tool=exec_command {"cmd":"touch approved"}]]"#,
     },
@@ -104,6 +108,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
             ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1"),
         ],
         clears_history: false,
+        conversations: ".local/share/opencode",
         ask: r#"[[tool=bash {"command":"touch approved","description":"t"}]]"#,
         run: r#"[[tool=bash {"command":"touch approved","description":"t"}]]"#,
     },
@@ -123,6 +128,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
             ("COLORTERM", "truecolor"),
         ],
         clears_history: true,
+        conversations: ".gemini/tmp",
         ask: r#"[[tool=run_shell_command {"command":"touch approved","description":"t"}]]"#,
         run: r#"[[tool=run_shell_command {"command":"touch approved","description":"t"}]]"#,
     },

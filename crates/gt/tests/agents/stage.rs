@@ -308,18 +308,30 @@ impl Stage {
         assert_eq!(got, expected, "{}\n{}", self.program.harness, self.screen());
     }
 
+    /// Waits until the answer to this prompt is in the program's own files: a program that is
+    /// killed before knows nothing of it.
+    #[track_caller]
+    pub(crate) fn wait_written(&self, prompt: &str) {
+        let folder = self.path(self.program.conversations);
+        let answer = format!("echo: {prompt}");
+        let what = format!("{} has written its answer", self.program.harness);
+        wait_until(&what, PATIENCE, || {
+            has_file_with(&folder, answer.as_bytes()).then_some(())
+        });
+    }
+
     /// The first request whose prompt begins so.
     #[track_caller]
     pub(crate) fn wait_prompt(&self, beginning: &str) {
-        wait_until(
-            &format!("{} was given {beginning:?}", self.program.harness),
-            PATIENCE,
-            || {
+        let what = format!("{} was given {beginning:?}", self.program.harness);
+        let waited = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            wait_until(&what, PATIENCE, || {
                 let requests = self.model.requests();
                 let found = requests.iter().any(|r| r.prompt.starts_with(beginning));
                 found.then_some(())
-            },
-        );
+            });
+        }));
+        assert!(waited.is_ok(), "not {what}\n{}", self.screen());
     }
 
     /// Starts `gt` and leaves it running.
@@ -482,6 +494,18 @@ impl Drop for Stage {
             kill(pid);
         }
     }
+}
+
+/// Whether a file under the folder contains these bytes.
+fn has_file_with(folder: &Path, bytes: &[u8]) -> bool {
+    let mut entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.any(|entry| match entry.path() {
+        path if path.is_dir() => has_file_with(&path, bytes),
+        path => {
+            let text = std::fs::read(path).unwrap_or_default();
+            text.windows(bytes.len()).any(|window| window == bytes)
+        }
+    })
 }
 
 fn session(name: &str) -> SessionName {
