@@ -91,12 +91,19 @@ pub fn ends_program(report: &Value) -> bool {
     !["clear", "resume", "compact"].contains(&reason)
 }
 
-/// Whether a screen shows that the program left by itself, and what it says then of this
-/// conversation. Lines that the terminal has wrapped are to be joined before.
+/// Whether the end of a screen shows that the program left by itself, with what it says then of
+/// this conversation. A farewell further up may be that of an earlier process in the same
+/// conversation. Line breaks and indentation do not count.
 pub fn shows_farewell(preset: &Preset, screen: &str, conversation: &str) -> bool {
+    const LAST_LINES: usize = 12;
+    let lines = screen.lines().filter(|line| !line.trim().is_empty());
+    let lines: Vec<&str> = lines.collect();
+    let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
+    let words = last.iter().flat_map(|line| line.split_whitespace());
+    let words = words.collect::<Vec<_>>().join(" ");
     let texts = preset.screen.farewell.iter();
     let mut texts = texts.map(|text| text.replace("{id}", conversation));
-    texts.any(|text| screen.lines().any(|line| line.contains(&text)))
+    texts.any(|text| words.contains(&text))
 }
 
 /// A slug after a folder's name; `agent` where nothing of it can be used.
@@ -261,8 +268,16 @@ mod tests {
     fn farewell_on_the_screen_counts_for_its_own_conversation() {
         let codex = resolve("codex", None).unwrap().value;
         let id = "0193a2b4-c5d6-7abc-8def-0123456789ab";
-        let farewell = format!("$ codex\nTo continue this session, run codex resume {id}\n$ ");
+        let farewell = format!(
+            "$ codex\nToken usage: total=2,508\nTo continue this session, run:\n  codex resume {id}\n$ \n\n"
+        );
         assert!(shows_farewell(&codex, &farewell, id));
+        // The next process in the same conversation was killed.
+        let again = format!(
+            "{farewell}codex resume {id}\n{}Killed\n$ ",
+            "• text\n".repeat(12)
+        );
+        assert!(!shows_farewell(&codex, &again, id));
         assert!(!shows_farewell(&codex, &farewell, "0193a2b4-another"));
         let typed = format!("$ codex resume {id}\nKilled\n$ ");
         assert!(!shows_farewell(&codex, &typed, id), "only the command line");
