@@ -17,6 +17,8 @@ mod checkpoints;
 mod contract;
 mod crowd;
 mod dev_servers;
+mod docs_examples;
+mod docs_links;
 mod doctor_storage;
 mod documented_commands;
 mod env;

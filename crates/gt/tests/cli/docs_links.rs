@@ -1,0 +1,177 @@
+//! Tests that every relative link in README, ARCHITECTURE, CONTRIBUTING, CHANGELOG and docs/ leads to
+//! a file, and every anchor to a heading.
+//!
+//! Headings get their ids as GitHub and mdBook make them; both agree on what is used here.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+fn root() -> PathBuf {
+    normalized(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
+}
+
+/// The path without `.` and `..`; links need no file system for that.
+fn normalized(path: &Path) -> PathBuf {
+    let mut result = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                result.pop();
+            }
+            Component::CurDir => {}
+            other => result.push(other),
+        }
+    }
+    result
+}
+
+fn pages_below(dir: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            pages_below(&path, found);
+        } else if path.extension().is_some_and(|end| end == "md") {
+            found.push(path);
+        }
+    }
+}
+
+fn pages() -> Vec<PathBuf> {
+    let root = root();
+    let mut found: Vec<PathBuf> = ["README", "ARCHITECTURE", "CONTRIBUTING", "CHANGELOG"]
+        .iter()
+        .map(|name| root.join(name).with_extension("md"))
+        .collect();
+    pages_below(&root.join("docs"), &mut found);
+    found
+}
+
+/// The lines outside of fenced code, with their numbers.
+fn prose(text: &str) -> Vec<(usize, &str)> {
+    let mut in_fence = false;
+    let mut lines = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            in_fence = !in_fence;
+        } else if !in_fence {
+            lines.push((index + 1, line));
+        }
+    }
+    lines
+}
+
+/// The targets of the links and images of a line, in Markdown and in HTML. Inline code has none.
+fn targets(line: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    // A link's text may be code: only the opening of a link within code is not one.
+    for (mark, end) in [
+        ("](", ')'),
+        ("src=\"", '"'),
+        ("srcset=\"", '"'),
+        ("href=\"", '"'),
+    ] {
+        for (at, _) in line.match_indices(mark) {
+            let is_code = line[..at].matches('`').count() % 2 == 1;
+            let rest = &line[at + mark.len()..];
+            if let (false, Some(length)) = (is_code, rest.find(end)) {
+                found.push(rest[..length].to_owned());
+            }
+        }
+    }
+    found
+}
+
+/// The ids of the headings of a page.
+fn anchors(text: &str) -> Vec<String> {
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    let mut ids = Vec::new();
+    for (_, line) in prose(text) {
+        let title = line.trim_start_matches('#');
+        let is_heading = title.len() < line.len() && title.starts_with(' ');
+        if !is_heading {
+            continue;
+        }
+        let id: String = title
+            .trim()
+            .to_lowercase()
+            .chars()
+            .filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter))
+            .map(|letter| if letter == ' ' { '-' } else { letter })
+            .collect();
+        let count = seen.entry(id.clone()).or_default();
+        ids.push(match *count {
+            0 => id,
+            number => format!("{id}-{number}"),
+        });
+        *count += 1;
+    }
+    ids
+}
+
+/// Why a link of a page leads nowhere.
+fn problem(page: &Path, target: &str) -> Option<String> {
+    if target.contains("://") || target.starts_with("mailto:") || target.is_empty() {
+        return None;
+    }
+    let (path, anchor) = match target.split_once('#') {
+        Some((path, anchor)) => (path, Some(anchor)),
+        None => (target, None),
+    };
+    let file = match path {
+        "" => page.to_owned(),
+        path => normalized(&page.parent().unwrap().join(path)),
+    };
+    if !file.exists() {
+        return Some(format!("{target}: no such file"));
+    }
+    let anchor = anchor?;
+    let is_there = anchors(&fs::read_to_string(&file).unwrap())
+        .iter()
+        .any(|id| id == anchor);
+    (!is_there).then(|| format!("{target}: no such heading"))
+}
+
+#[test]
+fn relative_links_lead_to_files_and_headings() {
+    let mut checked = 0;
+    let mut broken = Vec::new();
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        for (number, line) in prose(&text) {
+            for target in targets(line) {
+                checked += 1;
+                if let Some(problem) = problem(&page, &target) {
+                    let place = page.strip_prefix(root()).unwrap().display();
+                    broken.push(format!("{place}:{number}: {problem}"));
+                }
+            }
+        }
+    }
+    assert!(checked > 200, "only {checked} links were found");
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+#[test]
+fn broken_links_are_found() {
+    let page = root().join("README.md");
+    for target in [
+        "docs/no-such-page.md",
+        "docs/commands.md#no-such-heading",
+        "#no-such",
+    ] {
+        assert!(problem(&page, target).is_some(), "{target}");
+    }
+    for target in [
+        "https://example.org",
+        "docs/commands.md",
+        "docs/images/board.svg",
+    ] {
+        assert_eq!(problem(&page, target), None);
+    }
+    assert_eq!(
+        anchors("# A `b` (c)\n```\n# no\n```\n## `gt x a|b`\n# A b c"),
+        ["a-b-c", "gt-x-ab", "a-b-c-1"]
+    );
+    assert_eq!(targets("[`a`](b) and `[c](d)` <img src=\"e\">"), ["b", "e"]);
+}
