@@ -155,6 +155,10 @@ mod tests {
         check(".", &behalf, Caller::Person("bob".to_owned()));
         // A person in an agent's folder stays a person, until the agent's process is ours.
         check("mayor", &[], person());
+        if processes::caller().is_none() {
+            // Tests that init itself runs, as in a container, have no process to claim.
+            return;
+        }
         let mayor = Identity::town(Role::Mayor);
         claim::take(&town(&root, "mayor", &[]), &mayor, None).unwrap();
         check("mayor", &[], Caller::agent("mayor"));

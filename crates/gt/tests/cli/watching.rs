@@ -84,7 +84,7 @@ fn hook(env: &TestEnv, container: &str, event: &str, report: &Value) {
 }
 
 /// What a loaded machine may take for what takes a tenth of a second.
-const SOON: Duration = Duration::from_secs(1);
+const SOON: Duration = Duration::from_secs(3);
 
 #[test]
 fn a_life_is_told_from_its_start_to_its_end() {
