@@ -37,7 +37,10 @@ test: ## run every test, and the quick checks
 	fi
 	@skipped=$$(mktemp) && export GT_TEST_SKIPPED="$$skipped"; \
 	if cargo nextest --version >/dev/null 2>&1; then \
-		echo "cargo nextest run --workspace --no-fail-fast"; cargo nextest run --workspace --no-fail-fast; \
+		: "most tests wait for tmux: two for each core"; \
+		threads="$${NEXTEST_TEST_THREADS:-$$(( $$(getconf _NPROCESSORS_ONLN || echo 1) * 2 ))}"; \
+		echo "cargo nextest run --workspace --no-fail-fast --test-threads $$threads"; \
+		cargo nextest run --workspace --no-fail-fast --test-threads "$$threads"; \
 	else \
 		echo "cargo test --workspace --lib --bins --tests --no-fail-fast"; cargo test --workspace --lib --bins --tests --no-fail-fast; \
 	fi; \
