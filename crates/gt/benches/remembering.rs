@@ -134,7 +134,9 @@ impl Stage {
 
     fn sync(&self) {
         // The lives of the journal are on no server of ours.
-        std::fs::remove_file(self.journal()).expect("the journal");
+        // Without its journal an index is not replaced.
+        let sessions = self.home.path("gt/.sessions");
+        std::fs::remove_dir_all(sessions).expect("the sessions");
         let root = self.home.path("gt");
         let root = root.canonicalize().unwrap_or(root);
         let mut script = String::new();

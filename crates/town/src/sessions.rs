@@ -9,6 +9,7 @@ mod index;
 mod journal;
 mod news;
 mod query;
+mod recovery;
 mod retention;
 mod stats;
 #[cfg(test)]
@@ -98,6 +99,7 @@ impl Sessions {
         // Held from the look-up to the append: a session that is archived in between would be
         // left with nothing but these lines.
         let lock = self.journal.lock()?;
+        self.check_journal()?;
         let known = self.look_up(about.map(|line| line.id.as_str()));
         let known = known.unwrap_or_default();
         let back = taken_back(lines, &known);
@@ -110,6 +112,7 @@ impl Sessions {
     /// The same where it is known what the journal says of the one life that is not new
     /// among these.
     pub(crate) fn record_known(&self, lines: &[Record], life: &Record) -> Result<()> {
+        self.check_journal()?;
         self.journal.append(lines)?;
         let known = HashMap::from([(life.id.clone(), Known::Open(life.clone()))]);
         self.tell(lines, &known);
@@ -120,6 +123,7 @@ impl Sessions {
     /// to be asked what is known of it, and nothing new happens to it. Panes and processes
     /// end with the machine, so the disk is not waited for.
     pub(crate) fn add_process(&self, line: Record) -> Result<()> {
+        self.check_journal()?;
         self.journal.append_passing(&[line])
     }
 
@@ -132,6 +136,7 @@ impl Sessions {
     ) -> Result<Vec<(T, Record)>> {
         crate::files::make_dir(&self.folder)?;
         let _lock = self.journal.lock()?;
+        self.check_journal()?;
         let known = self.look_up(lines.iter().map(|(_, line)| line.id.as_str()))?;
         lines.retain(|(what, line)| is_news(*what, known.get(&line.id).map(Known::life)));
         let records: Vec<Record> = lines.iter().map(|(_, line)| line.clone()).collect();

@@ -60,6 +60,34 @@ fn damaged_journal_is_an_error_and_fixed_by_moving_lines_aside() {
 }
 
 #[test]
+fn missing_journal_is_an_error_and_written_anew_from_the_index() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["crew", "start", "max"]).ok();
+    let before = env.json(&["sessions", "list"]);
+    let journal = env.town().join(".sessions/index.jsonl");
+    fs::remove_file(&journal).unwrap();
+    let told = env.gt(&["sessions", "list"]).fails(1).stderr;
+    assert!(
+        told.contains("is missing") && told.contains("gt doctor --fix"),
+        "{told}"
+    );
+    check(&env, "journal", &[], "error", "its index has sessions: 1");
+    check(
+        &env,
+        "journal",
+        &["--fix"],
+        "ok",
+        "wrote 1 session from the index",
+    );
+    check(&env, "journal", &[], "ok", "1 session in");
+    let after = env.json(&["sessions", "list"]);
+    for field in ["id", "agent", "started_at", "pid", "start"] {
+        assert_eq!(after[0][field], before[0][field], "{field}");
+    }
+    env.gt(&["crew", "stop", "max"]).ok();
+}
+
+#[test]
 fn folder_in_place_of_the_journal_is_an_error() {
     let env = TestEnv::with_town();
     fs::create_dir_all(env.town().join(".sessions/index.jsonl")).unwrap();

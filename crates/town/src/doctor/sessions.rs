@@ -4,6 +4,7 @@
 use super::Finding;
 use crate::Town;
 use crate::sessions::{JournalState, Sessions};
+use gt_core::Problem;
 use jiff::{SignedDuration, Timestamp};
 
 /// A time that is further ahead than this is of another clock.
@@ -15,8 +16,11 @@ pub(super) fn check_sessions(town: &Town, fix: bool) -> Vec<Finding> {
     let path = sessions.journal_path().display();
     if sessions.journal_path().is_dir() {
         let message = format!("{path} is a folder: no session can be written down");
-        let hint = "move it away; the next start makes a new journal";
+        let hint = "move it away; `gt doctor` then says whether the journal can be restored";
         return vec![Finding::error("journal", message).hint(hint)];
+    }
+    if let Some(problem) = sessions.lost_journal() {
+        return vec![check_lost(&sessions, &problem, fix)];
     }
     let state = match sessions.examine_journal() {
         Ok(Some(state)) => state,
@@ -27,6 +31,24 @@ pub(super) fn check_sessions(town: &Town, fix: bool) -> Vec<Finding> {
     findings.push(check_index(&sessions, state.lives, fix));
     findings.extend(check_clock(&state, Timestamp::now()));
     findings
+}
+
+/// A journal that is gone while its index is there.
+fn check_lost(sessions: &Sessions, problem: &Problem, fix: bool) -> Finding {
+    if !fix {
+        return Finding::of("journal", problem).fixable();
+    }
+    match sessions.restore_journal() {
+        Ok(lives) => {
+            let message = format!(
+                "the journal was missing: wrote {} from the index; what the index had not read \
+                 yet is lost",
+                count(lives as usize)
+            );
+            Finding::ok("journal", message)
+        }
+        Err(problem) => Finding::of("journal", &problem),
+    }
 }
 
 fn check_lines(sessions: &Sessions, state: &JournalState, fix: bool) -> Finding {

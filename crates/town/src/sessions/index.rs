@@ -18,6 +18,7 @@ pub(super) use comparison::Depth;
 
 use super::archive::Archive;
 use super::journal::{Damage, Journal};
+use super::recovery;
 use crate::lock::FileLock;
 use crate::opened::{FileId, Opened};
 use crate::surroundings::Patience;
@@ -128,6 +129,7 @@ impl Index {
     /// first: everything in it is in the journal.
     pub(super) fn open(place: &Place, sources: Sources<'_>) -> Result<Self> {
         place.check()?;
+        recovery::check(sources.journal, &place.path)?;
         let mut attempts = REPAIRS;
         loop {
             let (broken, file) = match Self::open_current(place, sources) {
@@ -160,6 +162,7 @@ impl Index {
     /// Makes the database anew from the journal.
     pub(super) fn rebuild(place: &Place, sources: Sources<'_>) -> Result<Rebuilt> {
         place.check()?;
+        recovery::check(sources.journal, &place.path)?;
         let _lock = FileLock::take(&place.lock, place.patience())?;
         rebuild::replace(&place.path, sources)
     }

@@ -114,7 +114,7 @@ impl Journal {
         // A last line that was torn is set aside first.
         self.lines.append(b"", Durability::InSystem)?;
         files::write_whole_by(self.lines.path(), |file| {
-            writeln!(file, "{HEADER}\"{}\"}}", uuid::Uuid::now_v7())?;
+            write_header(file)?;
             let copied = reading.each_line(0, |_, line| {
                 if !line.starts_with(HEADER.as_bytes()) && wanted(line) {
                     file.write_all(line)
@@ -123,6 +123,29 @@ impl Journal {
                 Ok::<(), Problem>(())
             });
             copied.map(drop).map_err(std::io::Error::other)
+        })
+    }
+
+    /// Whether there is no journal, or one without a byte. Anything else in its place is not
+    /// gone.
+    pub(super) fn is_gone(&self) -> bool {
+        match self.path().metadata() {
+            Ok(meta) => meta.is_file() && meta.len() == 0,
+            Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+        }
+    }
+
+    /// Writes the journal from records, each the text of one line; the lock must be held.
+    pub(super) fn write_anew(
+        &self,
+        mut next: impl FnMut() -> Result<Option<String>>,
+    ) -> Result<()> {
+        files::write_whole_by(self.lines.path(), |file| {
+            write_header(file)?;
+            while let Some(record) = next().map_err(std::io::Error::other)? {
+                writeln!(file, "{record}")?;
+            }
+            Ok(())
         })
     }
 
@@ -169,6 +192,11 @@ impl Journal {
             first,
         }))
     }
+}
+
+/// Writes the first line of a journal that takes another's place.
+fn write_header(file: &mut impl Write) -> std::io::Result<()> {
+    writeln!(file, "{HEADER}\"{}\"}}", uuid::Uuid::now_v7())
 }
 
 /// Whether a line says something, or is meant to say nothing.

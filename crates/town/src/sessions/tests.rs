@@ -2,6 +2,7 @@
 
 mod damage;
 mod items;
+mod lost_journal;
 
 use super::*;
 
