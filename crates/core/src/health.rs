@@ -12,6 +12,8 @@ pub enum Health {
     SessionDead,
     /// The container is there, the agent in it is not.
     AgentDead,
+    /// The container is there, and its program has left by itself with exit status 0.
+    Exited,
     /// The agent says it is busy but has printed nothing for too long.
     AgentHung,
     /// The agent lives, and its last turn failed.
@@ -26,11 +28,18 @@ impl Health {
         matches!(self, Health::Healthy | Health::TurnFailed | Health::Limited)
     }
 
+    /// Whether something is wrong with the agent. A program that has left cleanly is not alive,
+    /// and nothing is wrong with it.
+    pub fn is_ill(self) -> bool {
+        !matches!(self, Health::Healthy | Health::Exited)
+    }
+
     pub fn words(self) -> &'static str {
         match self {
             Health::Healthy => "healthy",
             Health::SessionDead => "session dead",
             Health::AgentDead => "agent dead",
+            Health::Exited => "exited",
             Health::AgentHung => "agent hung",
             Health::TurnFailed => "turn failed",
             Health::Limited => "limited",
@@ -55,6 +64,9 @@ pub struct Vitals<'a> {
 /// Silence alone is no illness: an idle agent prints nothing for hours. Only one
 /// that claims to be busy and has gone silent counts as hung.
 pub fn examine(vitals: &Vitals<'_>, processes: &Table) -> Health {
+    if vitals.pane_dead && vitals.state == State::Exited {
+        return Health::Exited;
+    }
     if vitals.pane_dead || !agent_lives(vitals, processes) {
         return Health::AgentDead;
     }
@@ -129,6 +141,12 @@ mod tests {
             ..well
         };
         assert_eq!(examine(&dead, &table), Health::AgentDead);
+        let exited = Vitals {
+            state: State::Exited,
+            ..dead
+        };
+        assert_eq!(examine(&exited, &table), Health::Exited);
+        assert!(!Health::Exited.is_ill() && !Health::Exited.is_alive());
         let codex = vec!["codex".to_owned()];
         let other = Vitals {
             process_names: &codex,

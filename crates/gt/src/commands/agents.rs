@@ -200,6 +200,7 @@ fn health_cell(health: Health) -> Cell {
     match health {
         Health::Healthy => health.words().into(),
         Health::SessionDead => Cell::painted("-", Paint::dim),
+        Health::Exited => Cell::painted(health.words(), Paint::dim),
         Health::Limited => Cell::painted(health.words(), Paint::yellow),
         Health::AgentDead | Health::AgentHung | Health::TurnFailed => {
             Cell::painted(health.words(), Paint::red)
@@ -264,11 +265,7 @@ fn check(town: &Town, context: &Context) -> Answer {
     let agents = engine::list(town, Wanted::default())?;
     // A PID file without a container: the session died under its agent.
     let lost = pidfile::lost(town, || containers::list(town))?;
-    let ill = agents
-        .iter()
-        .filter(|agent| agent.health != Health::Healthy)
-        .count()
-        + lost.len();
+    let ill = agents.iter().filter(|agent| agent.health.is_ill()).count() + lost.len();
     if context.json {
         let mut documents = documents(&agents, town);
         documents.extend(lost.iter().map(|tracked| {

@@ -3,7 +3,6 @@ use crate::context::Context;
 use crate::output::{self, Paint};
 use crate::raw_mode::RawMode;
 use clap::Args;
-use gt_core::health::Health;
 use gt_core::{Problem, shell};
 use gt_tmux::Command;
 use gt_town::agents::{self as engine, AgentView, Wanted};
@@ -42,7 +41,7 @@ pub(crate) fn run(args: StatusArgs, context: &Context) -> Answer {
     }
     let ill: Vec<&AgentView> = agents
         .iter()
-        .filter(|a| a.health != Health::Healthy)
+        .filter(|agent| agent.health.is_ill())
         .collect();
     if context.json {
         output::json(&json!({

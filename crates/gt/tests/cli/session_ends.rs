@@ -112,6 +112,14 @@ fn clean_exit_of_crew_is_final() {
     let ended = await_outcome(&env, &session["id"], "exited");
     assert_eq!(ended["exit_code"], 0, "{ended}");
     assert_eq!(env.agent(MAX)["state"], "exited");
+    // It is no fault, wherever it is looked at.
+    assert_eq!(env.agent(MAX)["health"], "exited");
+    env.gt(&["agents", "check"]).ok();
+    assert_eq!(env.json(&["status"])["unhealthy"], serde_json::json!([]));
+    let findings = env.gt(&["doctor", "--json"]).json();
+    let mut findings = findings.as_array().unwrap().iter();
+    let agents = findings.find(|it| it["check"] == "agents").unwrap();
+    assert_eq!(agents["status"], "ok", "{agents}");
     wait_until("it is not wanted back", PATIENCE, || {
         env.format("gt-crew-max", "#{@gt_auto_respawn}")
             .is_empty()

@@ -48,7 +48,7 @@ pub(super) fn check_agents(town: &Town, _fix: bool) -> Vec<Finding> {
         };
     let mut findings: Vec<Finding> = agents
         .iter()
-        .filter(|agent| !agent.health.is_alive())
+        .filter(|agent| agent.health.is_ill() && !agent.health.is_alive())
         .map(|agent| {
             Finding::warning(
                 "agents",
