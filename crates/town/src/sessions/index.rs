@@ -422,16 +422,27 @@ fn own_milliseconds(time: &str) -> Option<i64> {
     Some(seconds * 1_000 + number(20..23)?)
 }
 
+/// A session from its row and what stands beside it. A row without its record, or with
+/// another's, is damage that SQLite does not notice.
+pub(super) fn record(id: String, text: Option<String>) -> Result<Record, Broken> {
+    let damaged = |reason: String| Broken::Damaged(format!("the record of {id}: {reason}"));
+    let text = text.ok_or_else(|| damaged("it is missing".to_owned()))?;
+    let life: Record = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
+    match life.id == id {
+        true => Ok(life.without_cleared()),
+        false => Err(damaged(format!("it is of {}", life.id))),
+    }
+}
+
 /// One life, by its whole id.
-pub(super) fn by_id(db: &Connection, id: &str) -> Result<Option<Record>, rusqlite::Error> {
+pub(super) fn by_id(db: &Connection, id: &str) -> Result<Option<Record>, Broken> {
     let mut query = db.prepare_cached(
-        "SELECT record FROM lives JOIN records ON life = lives.rowid WHERE id = ?1",
+        "SELECT id, record FROM lives LEFT JOIN records ON life = lives.rowid WHERE id = ?1",
     )?;
-    query
-        .query_row([id], |row| row.get::<_, String>(0))
-        .optional()
-        .map(|text| text.and_then(|text| serde_json::from_str(&text).ok()))
-        .map(|life: Option<Record>| life.map(Record::without_cleared))
+    let found = query
+        .query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    found.map(|(id, text)| record(id, text)).transpose()
 }
 
 #[cfg(test)]

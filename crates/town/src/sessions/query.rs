@@ -83,7 +83,7 @@ pub(super) fn find(index: &Index, query: &Query) -> Result<Vec<Record>, Broken> 
         .limit
         .map_or(-1, |limit| i64::try_from(limit).unwrap_or(-1));
     let text = format!(
-        "SELECT record FROM lives JOIN records ON life = lives.rowid {filter}
+        "SELECT id, record FROM lives LEFT JOIN records ON life = lives.rowid {filter}
          ORDER BY started DESC, id DESC LIMIT {limit}"
     );
     records(index.db(), &text, values)
@@ -133,7 +133,7 @@ pub(super) fn conditions(query: &Query) -> (String, Vec<Value>) {
 
 /// The life of this very id.
 pub(super) fn by_id(index: &Index, id: &str) -> Result<Option<Record>, Broken> {
-    Ok(index::by_id(index.db(), id)?)
+    index::by_id(index.db(), id)
 }
 
 /// The one life whose id begins so.
@@ -148,7 +148,7 @@ pub(super) fn by_prefix(index: &Index, archive: &Archive, prefix: &str) -> Resul
     // A range of the primary key: all that begins so, and nothing after it.
     let mut found = records(
         index.db(),
-        "SELECT record FROM lives JOIN records ON life = lives.rowid
+        "SELECT id, record FROM lives LEFT JOIN records ON life = lives.rowid
          WHERE id >= ?1 AND id < ?1 || 'g' ORDER BY id LIMIT 2",
         [Value::from(prefix.clone())],
     )?;
@@ -191,7 +191,7 @@ pub(super) fn chain(index: &Index, archive: &Archive, what: &str) -> Result<Chai
     let mut lives = archived(index, archive, "chain_id = ?1", chain)?;
     lives.extend(records(
         index.db(),
-        "SELECT record FROM lives JOIN records ON life = lives.rowid WHERE chain_id = ?1",
+        "SELECT id, record FROM lives LEFT JOIN records ON life = lives.rowid WHERE chain_id = ?1",
         [Value::from(chain.to_owned())],
     )?);
     lives.sort_by(|a, b| (&a.started_at, &a.id).cmp(&(&b.started_at, &b.id)));
@@ -297,7 +297,7 @@ pub(super) fn all_archived_in(index: &Index, file: &str) -> Result<HashSet<u64>,
 pub(super) fn ended_before(index: &Index, time: &str) -> Result<Vec<Record>, Broken> {
     records(
         index.db(),
-        "SELECT record FROM lives JOIN records ON life = lives.rowid
+        "SELECT id, record FROM lives LEFT JOIN records ON life = lives.rowid
          WHERE status = 'stopped' AND ended < ?1 ORDER BY ended",
         milliseconds(time).map(Value::from),
     )
@@ -309,35 +309,27 @@ pub(super) fn each(
     mut give: impl FnMut(&Record) -> Result<()>,
 ) -> Result<(), Broken> {
     let mut query = index.db().prepare(
-        "SELECT record FROM lives JOIN records ON life = lives.rowid ORDER BY started, id",
+        "SELECT id, record FROM lives LEFT JOIN records ON life = lives.rowid ORDER BY started, id",
     )?;
     let mut rows = query.query([])?;
     while let Some(row) = rows.next()? {
-        let text: String = row.get(0)?;
-        give(&life(&text)?)?;
+        let life = index::record(row.get(0)?, row.get(1)?)?;
+        give(&life)?;
     }
     Ok(())
 }
 
-/// A record as the index holds it.
-fn life(text: &str) -> Result<Record, Broken> {
-    serde_json::from_str(text)
-        .map(Record::without_cleared)
-        .map_err(|error| Broken::Damaged(error.to_string()))
-}
-
+/// The sessions of a query for their id and record.
 fn records(
     db: &Connection,
     text: &str,
     values: impl IntoIterator<Item = Value>,
 ) -> Result<Vec<Record>, Broken> {
     let mut query = db.prepare(text)?;
-    let rows = query.query_map(rusqlite::params_from_iter(values), |row| {
-        row.get::<_, String>(0)
-    })?;
-    rows.map(|row| {
-        let text = row?;
-        life(&text)
-    })
-    .collect()
+    let mut rows = query.query(rusqlite::params_from_iter(values))?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(index::record(row.get(0)?, row.get(1)?)?);
+    }
+    Ok(found)
 }

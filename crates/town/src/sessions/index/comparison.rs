@@ -13,6 +13,18 @@ pub(in crate::sessions) enum Depth {
     Journal,
 }
 
+/// The indexes that have an entry for every session.
+const WHOLE_INDEXES: [&str; 8] = [
+    "sqlite_autoindex_lives_1",
+    "by_time",
+    "by_role",
+    "by_harness",
+    "by_chain",
+    "by_agent",
+    "by_rig",
+    "by_outcome",
+];
+
 impl Index {
     /// Returns in what the index disagrees with the journal. It is compared as it was at one
     /// moment, so other processes may write to both meanwhile.
@@ -29,6 +41,19 @@ impl Index {
         )?;
         if incomplete > 0 {
             return Ok(Some(format!("{incomplete} sessions have no record")));
+        }
+        // An index that has lost entries gives fewer sessions, and no error.
+        let all = count("SELECT count(*) FROM lives NOT INDEXED")?;
+        for index in WHOLE_INDEXES {
+            // `count(*)` would be taken from the smallest index, whichever is named.
+            let there = count(&format!(
+                "SELECT count(+rowid) FROM lives INDEXED BY {index}"
+            ))?;
+            if there != all {
+                return Ok(Some(format!(
+                    "{all} sessions, and {there} of them in {index}"
+                )));
+            }
         }
         if depth == Depth::Tables {
             return Ok(None);

@@ -181,6 +181,44 @@ fn index_that_lost_rows_without_an_error_is_found_by_a_comparison() {
 }
 
 #[test]
+fn session_without_its_record_is_noticed_by_the_query() {
+    for loss in [
+        "DELETE FROM records WHERE life > 5",
+        "UPDATE records SET record = '{}' WHERE life = 7",
+        "UPDATE records SET record = (SELECT record FROM records WHERE life = 1) WHERE life = 7",
+    ] {
+        let place = rebuilt(20);
+        let db = Connection::open(place.database()).unwrap();
+        db.execute_batch(loss).unwrap();
+        drop(db);
+        let known = place.sessions.known([id(6).as_str()].into_iter()).unwrap();
+        assert!(known.contains_key(&id(6)), "{loss}");
+        assert_eq!(place.listed(), ids(20), "{loss}");
+        is_whole(&place);
+    }
+}
+
+#[test]
+fn index_that_lost_entries_is_found_by_comparing_tables() {
+    let place = rebuilt(20);
+    let db = Connection::open(place.database()).unwrap();
+    // Entries are lost with their index: it is made again with fewer.
+    db.execute_batch(
+        "DROP INDEX by_time; CREATE INDEX by_time ON lives (started) WHERE started > 1768611605000;
+         PRAGMA writable_schema = ON;
+         UPDATE sqlite_schema SET sql = 'CREATE INDEX by_time ON lives (started)'
+         WHERE name = 'by_time'",
+    )
+    .unwrap();
+    drop(db);
+    assert_eq!(place.listed().len(), 14, "the query does not notice");
+    let reason = place.sessions.compare_tables().unwrap().unwrap();
+    assert!(reason.contains("14 of them in by_time"), "{reason}");
+    assert_eq!(place.listed(), ids(20));
+    assert_eq!(place.sessions.compare_tables().unwrap(), None);
+}
+
+#[test]
 fn pages_damaged_at_random_are_repaired() {
     // A generator with a fixed start: each run damages the same places.
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
