@@ -57,10 +57,16 @@ const COMMANDS: &[(By, &str, i32)] = &[
         "gt handoff gastown/max --cycle --reason compaction",
         0,
     ),
-    // A session this young hands over only if it must.
+    (Max, "gt handoff", 0),
+    // One crew worker runs: its role is enough.
+    (Person, "gt handoff crew", 0),
+    (Person, "gt handoff mayor", 0),
+    (Person, "gt handoff mayor --watch", 2), // there is no terminal
     (Person, "gt handoff gastown/max --force --dry-run", 0),
     (Max, "gt handoff {third} --force --dry-run", 0),
     (Max, "gt handoff --collect --force --dry-run", 0),
+    (Max, "gt handoff {third}", 0),
+    (Max, "gt done", 0),
     (Toast, "gt done --status DEFERRED", 0),
     (Person, "gt seance", 0),
     (Person, "gt seance --role crew --rig gastown --recent 20", 0),
@@ -100,6 +106,7 @@ const CORRECTED: &[&str] = &[
     "gt sessions",
     "gt krc",
     "gt handoff crew",
+    "gt handoff --watch",
     "gt peek <rig/agent> [n]",
     "claude -p '{prompt}'",
     "bd close {bead-id}",
@@ -146,6 +153,9 @@ impl Stage {
 #[test]
 fn documented_commands_run_as_written() {
     let env = TestEnv::with_crew(&["max"]);
+    // By default a session hands over once a minute at most.
+    env.add_settings("[handoff]\ncooldown = \"0s\"\n");
+    env.gt(&["start", "mayor"]).ok();
     let item = |title: &str| {
         let made = env.json(&["work", "create", title, "--rig", "gastown"]);
         made["id"].as_str().unwrap().to_owned()
@@ -169,6 +179,17 @@ fn documented_commands_run_as_written() {
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn handoff_by_role_is_refused_where_several_run() {
+    let env = TestEnv::with_crew(&["max", "joe"]);
+    env.gt(&["crew", "start", "max"]).ok();
+    env.gt(&["crew", "start", "joe"]).ok();
+    let refused = env.gt(&["handoff", "crew", "--dry-run"]);
+    assert_ne!(refused.code, 0, "{refused:?}");
+    let told = &refused.stderr;
+    assert!(told.contains("max") && told.contains("joe"), "{told}");
 }
 
 #[test]

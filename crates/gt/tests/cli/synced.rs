@@ -133,6 +133,69 @@ fn sync_honours_the_documented_variables() {
     assert_eq!(env.gt(&["sync"]).ok().stdout, "Everything agrees.\n");
     let made = fs::read(&database).unwrap();
     assert!(made.starts_with(b"SQLite format 3"));
+    // The table of the sync document: one row per slug, with its columns and defaults.
+    let db = rusqlite::Connection::open(&database).unwrap();
+    let mut statement = db
+        .prepare("SELECT name, pk, dflt_value FROM pragma_table_info('sessions') ORDER BY cid")
+        .unwrap();
+    let columns: Vec<(String, i64, Option<String>)> = statement
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    let names: Vec<&str> = columns.iter().map(|column| column.0.as_str()).collect();
+    let expected = [
+        "slug",
+        "harness_type",
+        "working_directory",
+        "status",
+        "initial_prompt",
+        "created_at",
+        "updated_at",
+        "id",
+    ];
+    assert_eq!(names, expected);
+    assert_eq!(columns[0].1, 1, "slug is the primary key");
+    assert_eq!(columns[1].2.as_deref(), Some("'claude-code'"));
+    let rows = |db: &rusqlite::Connection| -> Vec<(String, String, String, String, i64, String)> {
+        let mut rows = db
+            .prepare(
+                "SELECT slug, harness_type, working_directory, status, updated_at, id
+                 FROM sessions",
+            )
+            .unwrap();
+        rows.query_map([], |row| {
+            Ok((
+                row.get(0)?,
+                row.get(1)?,
+                row.get(2)?,
+                row.get(3)?,
+                row.get(4)?,
+                row.get(5)?,
+            ))
+        })
+        .unwrap()
+        .map(Result::unwrap)
+        .collect()
+    };
+    let [(slug, harness, folder, status, updated, id)] = &rows(&db)[..] else {
+        panic!("one row: {:?}", rows(&db));
+    };
+    let mayor = &lives(&env, &["--agent", "mayor"])[0];
+    assert_eq!((slug.as_str(), harness.as_str()), ("mayor", "demo"));
+    assert_eq!(
+        (folder.as_str(), status.as_str()),
+        (mayor["cwd"].as_str().unwrap(), "running")
+    );
+    assert_eq!(id.as_str(), mayor["id"]);
+    drop(statement);
+    drop(db);
+    env.gt(&["stop", "mayor"]).ok();
+    env.gt(&["sync"]).ok();
+    let after = rows(&rusqlite::Connection::open(&database).unwrap());
+    assert_eq!(after.len(), 1, "{after:?}");
+    assert_eq!(after[0].3, "stopped");
+    assert!(after[0].4 > *updated, "updated_at rises: {after:?}");
     // A file that is no index of gt's is left as it is.
     let own = env.path("own.sqlite");
     fs::write(&own, "SQLite format 3\0 of another program").unwrap();
