@@ -28,9 +28,11 @@ pub use notes::{elsewhere, home_of};
 use crate::containers::{self, Adopted, Container, tmux_problem};
 use crate::directory::{self, AgentFile};
 use crate::lock::FileLock;
-use crate::sessions::{self, Sessions};
+use crate::sessions::Sessions;
 use crate::start::{self, StartOptions};
-use crate::{Result, Town, harnesses, look, monitor, neighbours, processes, roles, usage};
+use crate::{
+    Result, Town, harnesses, look, neighbours, processes, roles, surroundings, usage, wake, when,
+};
 use gt_core::record::{Record, Status};
 use gt_core::session::SessionId;
 use gt_core::startup::tag;
@@ -172,7 +174,7 @@ pub fn adopt(town: &Town, candidate: &Candidate, options: &AdoptOptions) -> Resu
         Note::remove(town, &identity);
         return Err(problem);
     }
-    monitor::tell(home);
+    wake::monitors(home);
     let mut warnings = Vec::new();
     if identity.role() == Role::Agent && directory::agent_file(town, &identity)?.is_none() {
         let file = AgentFile {
@@ -236,14 +238,14 @@ fn begin(
         agent: Some(identity.address()),
         rig: identity.rig().map(str::to_owned),
         role: Some(identity.role().word().to_owned()),
-        started_at: Some(sessions::timestamp(None)),
+        started_at: Some(when::timestamp(None)),
         work_unit: start::hooked_work(town, identity).map(|id| id.to_string()),
         chain_id: Some(session.to_string()),
         harness: Some(candidate.harness.clone()),
         pane: Some(candidate.pane.to_string()),
         pid: Some(candidate.pid),
         status: Some(Status::Running),
-        host: Some(start::host()),
+        host: Some(surroundings::host()),
         ..Record::about(session.to_string())
     }
 }

@@ -9,7 +9,7 @@ use crate::events::{self, Events};
 use crate::inject::{Seen, Typist, press};
 use crate::lock::FileLock;
 use crate::queue::Queue;
-use crate::{Result, Town, harnesses, monitor, nudge, task};
+use crate::{Result, Town, containers, harnesses, nudge, wake};
 use gt_core::answer::{self, Choice};
 use gt_core::harness::Preset;
 use gt_core::screen::Asking;
@@ -64,8 +64,8 @@ impl<'a> Asker<'a> {
         container: &'a Container,
         window: &'a str,
     ) -> Result<Asker<'a>> {
-        if window != task::RESOLVER_WINDOW {
-            let known = task::RESOLVER_WINDOW;
+        if window != containers::RESOLVER_WINDOW {
+            let known = containers::RESOLVER_WINDOW;
             return Err(
                 Problem::usage(format!("nobody asks in the window {window}")).hint(format!(
                     "`--window {known}` is for the conflicts of a merge"
@@ -206,7 +206,7 @@ pub fn answer(
     }
     confirm(town, asker, &mut typist, &asking, chosen)?;
     // No hook tells of an approval, and a title is looked at only now and then.
-    monitor::tell(town);
+    wake::monitors(town);
     // Which option it was, and not what it says: that is between the two.
     let shown = asking.numbers.get(chosen).copied().flatten();
     let event = events::by_command(town, "answer")

@@ -5,48 +5,10 @@
 //! [`crate::target::own`] answers the other question, which agent a command without a
 //! target means.
 
-use crate::{Surroundings, Town, claim, directory, pidfile, processes, roles};
+use crate::{Town, claim, directory, pidfile, processes, roles};
 use gt_core::caller::{Caller, VARIABLE};
 use gt_core::event::Event;
 use gt_core::{Identity, Role, mail, shell};
-use std::sync::{Arc, OnceLock};
-
-/// The login name of the person, looked up when it is first needed.
-#[derive(Clone, Debug, Default)]
-pub struct Login(Arc<OnceLock<String>>);
-
-impl Login {
-    /// A known name, for tests.
-    pub fn named(name: &str) -> Self {
-        Login(Arc::new(OnceLock::from(name.to_owned())))
-    }
-}
-
-impl Surroundings {
-    /// The login name of the user that runs us: by user id, and by `USER` only where the
-    /// system's list of users does not have that id.
-    pub fn login_name(&self) -> &str {
-        self.login.0.get_or_init(|| {
-            let uid = rustix::process::getuid().as_raw();
-            let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-            let known = login_name_in(&users, uid).map(str::to_owned);
-            let variable = || self.var("USER").or_else(|| self.var("LOGNAME"));
-            known
-                .or_else(|| variable().map(str::to_owned))
-                .unwrap_or_else(|| uid.to_string())
-        })
-    }
-}
-
-fn login_name_in(passwd: &str, uid: u32) -> Option<&str> {
-    let uid = uid.to_string();
-    passwd.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        let is_it = fields.nth(1)? == uid && !name.is_empty() && !name.starts_with(['+', '-']);
-        is_it.then_some(name)
-    })
-}
 
 impl Town {
     /// Who calls this command: a person, an agent, or `gt` itself.
@@ -108,17 +70,7 @@ pub(crate) fn is_person(agent: &Identity) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn login_names_are_found_by_user_id() {
-        let passwd =
-            "root:x:0:0:root:/root:/bin/sh\n+nis\nbroken\nada:x:1000:1000::/home/ada:\n:x:7:7:::\n";
-        let check = |uid, name| assert_eq!(login_name_in(passwd, uid), name, "{uid}");
-        check(0, Some("root"));
-        check(1000, Some("ada"));
-        check(7, None);
-        check(100, None);
-    }
+    use crate::surroundings::{Login, Surroundings};
 
     fn town(root: &std::path::Path, dir: &str, env: &[(&str, &str)]) -> Town {
         let env = env

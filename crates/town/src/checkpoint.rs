@@ -11,7 +11,8 @@ pub use round::refresh_all;
 
 use crate::git::Status as Worktree;
 use crate::lock::FileLock;
-use crate::sessions::{Query, Sessions, timestamp};
+use crate::sessions::{Query, Sessions};
+use crate::when::timestamp;
 use crate::work::{Hooked, Work};
 use crate::{Result, Town, files, roles, workspace};
 use gt_core::checkpoint::Checkpoint;

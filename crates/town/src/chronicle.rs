@@ -19,7 +19,7 @@ pub use stats::{FileStats, KindStats};
 use crate::events::Events;
 use crate::lock::FileLock;
 use crate::settings::KrcSettings;
-use crate::{Result, Town, files};
+use crate::{Result, Town, files, when};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -113,7 +113,7 @@ impl Chronicle {
         let pruned = prune::both(&self.events, &self.settings, only_tell)?;
         if !only_tell {
             let last = LastPrune {
-                last_prune: crate::sessions::timestamp(None),
+                last_prune: when::timestamp(None),
                 removed: pruned.files.iter().map(|file| file.removed).sum(),
             };
             let text = serde_json::to_string(&last).unwrap_or_default();

@@ -5,7 +5,7 @@
 //! ever shown. A user's sessions are in the list too, so that nothing has to be
 //! asked twice.
 
-use crate::{Result, Town, adopt, processes, task};
+use crate::{Result, Town, adopt, processes};
 use gt_core::beside;
 use gt_core::harness::Preset;
 use gt_core::patterns::Patterns;
@@ -72,6 +72,9 @@ gt_tmux::query! {
         pub keys_version: String = "#{@gt_keys}",
     }
 }
+
+/// The name of the window in which a program resolves the conflicts of a merge.
+pub(crate) const RESOLVER_WINDOW: &str = "merge";
 
 /// A pane among those of all tmux servers: each server counts its panes from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -378,7 +381,7 @@ impl Container {
 
     /// The pane of whoever was given the conflicts of a merge, whatever became of it.
     pub fn resolver_pane(&self) -> Option<&PaneRow> {
-        let is_its = |row: &&PaneRow| row.tag_window == task::RESOLVER_WINDOW;
+        let is_its = |row: &&PaneRow| row.tag_window == RESOLVER_WINDOW;
         // One that lives, where there are several.
         self.own_windows()
             .filter(is_its)

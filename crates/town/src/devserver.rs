@@ -18,7 +18,7 @@ use crate::events::{self, Events};
 use crate::lock::FileLock;
 use crate::task::{self, TaskOptions};
 use crate::windows::{self, AfterEnd, Wish};
-use crate::{Result, Town, monitor, project, roles, workspace};
+use crate::{Result, Town, project, roles, wake, workspace};
 use gt_core::event::Event;
 use gt_core::project::{DevServer, Project};
 use gt_core::startup::tag;
@@ -192,7 +192,7 @@ pub fn start(
         })
         .collect();
     // tmux tells of its window, and nobody of its port.
-    monitor::tell(town);
+    wake::monitors(town);
     settled
 }
 
@@ -399,7 +399,7 @@ impl Site {
                     // One that has just gone needs no note.
                     let _ = town.server().run(note(row.pane, after));
                     // Whoever watches servers watches those that have answered.
-                    monitor::tell(town);
+                    wake::monitors(town);
                 }
                 (after.state(now), after.since())
             }

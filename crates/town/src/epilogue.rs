@@ -8,8 +8,8 @@
 
 use crate::commits::{self, Commit};
 use crate::events::{self, Events};
-use crate::sessions::{Sessions, timestamp};
-use crate::stop::Leaving;
+use crate::sessions::Sessions;
+use crate::when::timestamp;
 use crate::{Result, Town, callback, files, usage};
 use gt_core::event::Event;
 use gt_core::record::Record;
@@ -45,10 +45,9 @@ pub fn write(town: &Town, sessions: &Sessions, ids: &[String]) {
 
 /// Has the epilogue of a life written while whoever ended it goes on: it asks git, and
 /// nothing depends on it. What it has left running is ended before.
-pub(crate) fn write_apart(town: &Town, id: &str, leaving: Option<&Leaving>) {
-    let leaving = leaving.map(Leaving::to_word);
+pub(crate) fn write_apart(town: &Town, id: &str, leaving: Option<&str>) {
     let mut words = vec!["sync", "--settle", id];
-    words.extend(leaving.iter().flat_map(|word| ["--leaving", word]));
+    words.extend(leaving.iter().flat_map(|word| ["--leaving", *word]));
     callback::apart(town, &words);
 }
 

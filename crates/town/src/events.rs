@@ -8,7 +8,7 @@
 use crate::lines::{Backwards, Durability, Lines};
 use crate::lock::FileLock;
 use crate::surroundings::Patience;
-use crate::{Result, Town, files};
+use crate::{Result, Town, files, when};
 use gt_core::Problem;
 use gt_core::event::{Event, fits};
 use jiff::{SignedDuration, Timestamp};
@@ -99,7 +99,7 @@ impl Events {
     /// that the lines are in the order of their times.
     pub fn append(&self, mut events: Vec<Event>) -> Result<Vec<Event>> {
         let _lock = self.lock()?;
-        let now = crate::sessions::timestamp(None);
+        let now = when::timestamp(None);
         let (mut log, mut feed) = (Vec::new(), Vec::new());
         for event in &mut events {
             if event.ts.is_empty() {

@@ -289,6 +289,19 @@ pub fn without_password(text: &str) -> String {
         .join(" ")
 }
 
+/// Whether a merge was begun in a worktree and is not over.
+pub fn is_merging(dir: &Path) -> bool {
+    own_dir(dir).is_some_and(|own| own.join("MERGE_HEAD").exists())
+}
+
+/// Who commits: the person whose machine it is, or gt where git knows nobody.
+pub(crate) fn committer(git: Git<'_>) -> Vec<&'static str> {
+    match git.says(["config", "--get", "user.email"]) {
+        true => Vec::new(),
+        false => vec!["-c", "user.name=gt", "-c", "user.email=gt@localhost"],
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

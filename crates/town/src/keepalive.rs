@@ -3,7 +3,7 @@
 //! `<town>/.runtime/keepalive/<address>.json`, one small file for each agent. It is
 //! written in passing: nothing waits for it, nothing fails by it.
 
-use crate::{Town, files};
+use crate::{Town, files, when};
 use gt_core::Identity;
 use gt_core::keepalive::{Keepalive, age_seconds};
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub fn touch(root: &Path, address: &str, command: &str) {
     }
     let sign = Keepalive {
         last_command: command.to_owned(),
-        timestamp: crate::sessions::timestamp(None),
+        timestamp: when::timestamp(None),
     };
     if let Ok(text) = serde_json::to_vec(&sign) {
         let _ = files::write_passing(&path, &text);

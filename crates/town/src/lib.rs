@@ -83,6 +83,7 @@ pub mod tmux_conf;
 pub mod tmux_hooks;
 pub mod town;
 pub mod usage;
+pub mod wake;
 pub mod watch;
 pub mod when;
 pub mod windows;

@@ -20,7 +20,7 @@ mod sweep;
 mod validate;
 
 pub(crate) use base::Base;
-pub(crate) use combine::{BEADS, Combined, Conflict, Pair, combine, identity as committer};
+pub(crate) use combine::{BEADS, Combined, Conflict, Pair, combine};
 pub use consent::MergePlan;
 pub use pull::{Pulled, pull};
 pub(crate) use sweep::queued_ref;

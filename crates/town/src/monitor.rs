@@ -18,26 +18,21 @@
 //!
 //! `monitor/rounds.rs` is the thread, `monitor/eyes.rs` what the kernel tells,
 //! `monitor/files.rs` the files of others, `monitor/tmux.rs` the control client, `monitor/reading.rs` how agents are read, and
-//! `monitor/push.rs` the file by which others tell. It starts, stops and types nothing.
+//! `wake.rs` the file by which others tell. It starts, stops and types nothing.
 
 mod eyes;
 mod files;
-mod push;
 mod reading;
 mod rounds;
 mod tmux;
 
 pub use files::{Files, Written, seen};
-pub use push::tell;
 pub use reading::{Seen, agents};
 
 use crate::containers::PanePlace;
+pub use crate::states::{Moved, Window};
 use crate::{Result, Town};
 use eyes::{Eyes, Places};
-use gt_core::Identity;
-use gt_core::session::SessionId;
-use gt_core::state::{Report, State};
-use gt_tmux::PaneId;
 use rounds::Rounds;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -60,27 +55,6 @@ pub enum Change {
     Files,
     /// Something was added to the log of events, which somebody wants to hear of.
     Events,
-}
-
-/// One agent's way from one state to another.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Moved {
-    pub agent: Identity,
-    pub container: String,
-    pub life: Option<SessionId>,
-    /// It is the program in this window beside the agent, and not the agent.
-    pub window: Option<Window>,
-    /// `None` if it was not there.
-    pub before: Option<State>,
-    /// [`State::Stopped`] if it is gone.
-    pub now: Report,
-}
-
-/// A window beside an agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Window {
-    pub name: String,
-    pub pane: PaneId,
 }
 
 /// Open eyes and ears. They close when it is dropped.

@@ -15,8 +15,8 @@ mod bell;
 mod ways;
 
 use crate::events::Events;
-use crate::monitor::Moved;
 use crate::settings::NotifySettings;
+use crate::states::Moved;
 use crate::work::Work;
 use crate::{Result, Town, callback, hook_log};
 use gt_core::environment::belongs_to_an_agent;
@@ -228,7 +228,7 @@ pub fn with_work(town: &Town, event: Event, agent: &str, reason: &str) -> Notice
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::monitor::Window;
+    use crate::states::Window;
     use gt_core::state::{Report, Source, State};
 
     #[test]

@@ -20,6 +20,11 @@ use std::time::{Duration, Instant};
 
 pub use system::{Handle, birth_certificate, is_born_as, is_deaf_to_hangups};
 
+/// Between TERM and KILL: time to flush and to clean up.
+pub const GRACE: Duration = Duration::from_secs(2);
+/// How long the kernel may take to end what was killed.
+pub(crate) const KILL_PATIENCE: Duration = Duration::from_secs(2);
+
 /// All processes, in one pass.
 pub fn snapshot() -> Table {
     system::snapshot().into_iter().collect()
@@ -149,6 +154,14 @@ pub fn wait_all(mut handles: Vec<Handle>, patience: Duration) -> Vec<Handle> {
         }
         system::wait_any(&handles, left);
     }
+}
+
+/// Ends what was held: TERM, a grace period, KILL.
+pub(crate) fn end_all(handles: Vec<Handle>, grace: Duration) {
+    signal_all(&handles, Signal::TERM);
+    let left = wait_all(handles, grace);
+    signal_all(&left, Signal::KILL);
+    wait_all(left, KILL_PATIENCE);
 }
 
 /// When the machine was switched on, in seconds since the epoch, where it can be told.

@@ -13,7 +13,7 @@ use crate::restore::{self, Resumable};
 use crate::sessions::{Query, Sessions};
 use crate::start::{self, StartOptions, Started};
 use crate::work::Work;
-use crate::{Result, Town, callback, monitor, roles, save};
+use crate::{Result, Town, callback, roles, save, wake};
 use gt_core::Identity;
 use gt_core::record::{Outcome as Ended, Record};
 use gt_core::respawn::{self, Decision, OverItem};
@@ -227,7 +227,7 @@ fn over_item(town: &Town, identity: &Identity, container: &Container) -> Result<
 fn give_up(town: &Town, container: &Container, identity: &Identity, reason: &str) -> Result<()> {
     set(town, container, tag::AUTO_RESPAWN, "")?;
     set(town, container, tag::STATE_REASON, reason)?;
-    monitor::tell(town);
+    wake::monitors(town);
     let event = town
         .event_at("escalation_raised", &identity.address())
         .with("reason", reason)

@@ -16,7 +16,7 @@ use crate::lock::FileLock;
 use crate::save;
 use crate::sessions::{End, Sessions};
 use crate::start::{self, Restored, StartOptions, Started, restored};
-use crate::{Result, Town, fault, harnesses, nudge, roles, stop, task, workspace};
+use crate::{Result, Town, fault, harnesses, nudge, processes, roles, stop, task, workspace};
 use gt_core::record::{Outcome, Record};
 use gt_core::save::{self as core, Here, Saved, Verdict};
 use gt_core::startup::Conversation;
@@ -293,7 +293,7 @@ pub fn begin(town: &Town, intents: &[Intent]) -> Result<()> {
         let mut wanted = intents.iter().filter(|i| i.verdict == Verdict::Restore);
         wanted.any(|intent| intent.saved.name == container)
     };
-    stop::end_orphans_of(town, stop::GRACE, is_meant).map(drop)
+    stop::end_orphans_of(town, processes::GRACE, is_meant).map(drop)
 }
 
 /// Nobody wants this agent back any more. Where it was lost, nothing but this says so.

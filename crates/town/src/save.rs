@@ -20,8 +20,9 @@ pub use store::{Entry, Save, find, find_with, list};
 
 use crate::containers::tmux_problem;
 use crate::lock::FileLock;
-use crate::sessions::{Query, Sessions, timestamp};
-use crate::{Result, Town, adopt, callback, roles, tmux_hooks};
+use crate::sessions::{Query, Sessions};
+use crate::when::timestamp;
+use crate::{Result, Town, adopt, callback, roles, surroundings, tmux_hooks};
 use gt_core::record::{Record, Status};
 use gt_core::save::{self as core, Header, Saved, ServerId, VERSION};
 use gt_tmux::{Command, ErrorKind};
@@ -87,7 +88,7 @@ pub fn save(town: &Town, automatic: bool) -> Result<Option<Made>> {
     let header = Header {
         version: VERSION,
         town: town.root_text().to_owned(),
-        host: crate::start::host(),
+        host: surroundings::host(),
         saved_at: timestamp(None),
         automatic,
         containers: containers.len(),

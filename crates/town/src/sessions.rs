@@ -23,7 +23,7 @@ pub use retention::Archived;
 pub use stats::{By, Tally};
 
 use crate::events::{self, Events};
-use crate::{Result, Town};
+use crate::{Result, Town, when};
 use archive::Archive;
 use gt_core::Problem;
 use gt_core::record::{Outcome, Record, Status};
@@ -209,7 +209,7 @@ impl Sessions {
     /// The line that ends a life.
     pub fn ending(id: impl Into<String>, end: End) -> Record {
         Record {
-            ended_at: Some(timestamp(end.at)),
+            ended_at: Some(when::timestamp(end.at)),
             outcome: Some(end.outcome),
             exit_code: end.exit_code,
             status: Some(Status::Stopped),
@@ -376,14 +376,6 @@ pub fn lasted(life: &Record, now: jiff::Timestamp) -> Option<i64> {
 /// A number that stands for an id where a million of them are held in memory.
 fn hash(id: &str) -> u64 {
     BuildHasherDefault::<DefaultHasher>::default().hash_one(id)
-}
-
-/// A time as a record holds it.
-pub fn timestamp(seconds: Option<i64>) -> String {
-    let at = seconds.and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
-    let at = at.unwrap_or_else(jiff::Timestamp::now);
-    // Whole milliseconds, always as many digits: texts then sort like times.
-    format!("{at:.3}")
 }
 
 fn not_found(what: &str) -> Problem {

@@ -10,7 +10,7 @@ use crate::events::Events;
 use crate::harnesses::Presets;
 use crate::queue::{self, Queue};
 use crate::sessions::Sessions;
-use crate::{Result, Town, callback, monitor, save, task, usage};
+use crate::{Result, Town, callback, save, task, usage, wake};
 use gt_core::record::Record;
 use gt_core::session::SessionId as LifeId;
 use gt_core::signal::{self, Event, Said};
@@ -93,7 +93,7 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
             };
             before = rest.to_owned();
         }
-        monitor::tell(town);
+        wake::monitors(town);
     }
     if let Some(said) = tells {
         let (swapped, rest) = Swapped::read(&before);
@@ -373,7 +373,7 @@ fn living(town: &Town, identity: &Identity) -> Result<SessionId> {
 
 fn apply(town: &Town, batch: Batch) -> Result<String> {
     let done = town.server().run(batch);
-    monitor::tell(town);
+    wake::monitors(town);
     done.map_err(|error| tmux_problem("cannot tag the container", error))
 }
 

@@ -18,10 +18,10 @@ mod prepared;
 pub(crate) mod restored;
 
 pub(crate) use beside::beside;
-pub(crate) use container::{COLUMNS, ROWS, await_death, loses_deaths, with_history_limit};
+pub(crate) use container::{COLUMNS, ROWS, with_history_limit};
 pub use options::{StartOptions, TakeOver};
 pub(crate) use place::refuse_others;
-pub(crate) use prepared::{hooked_work, host};
+pub(crate) use prepared::hooked_work;
 pub use restored::Restored;
 
 use crate::containers::{self, Container, tmux_problem};
@@ -32,8 +32,8 @@ use crate::sessions::{End, Sessions};
 use crate::stop::Leaving;
 use crate::work::HandedOver;
 use crate::{
-    Result, Town, epilogue, fault, hooks, look, monitor, neighbours, pidfile, processes, respawn,
-    rig, roles, save, signal, stop, usage, workspace,
+    Result, Town, epilogue, fault, hooks, look, neighbours, pidfile, processes, respawn, rig,
+    roles, save, signal, stop, usage, wake, workspace,
 };
 use container::Made;
 use gt_core::problem::Kind;
@@ -169,7 +169,7 @@ fn begin(
         .and_then(|place| container::make(town, &prepared, &plan, place, &existing.dress_tag))
         .and_then(|made| {
             // tmux says nothing of a pane that has another process now.
-            monitor::tell(town);
+            wake::monitors(town);
             if is_recorded {
                 fault::point(town, "handoff.respawned");
                 is_settled = true;
@@ -265,7 +265,8 @@ fn note_process(town: &Town, prepared: &Prepared<'_>, made: &Made) -> Result<Opt
 /// asked. It begins as soon as the pane is another's, and goes on whatever becomes of us.
 fn settle_apart(town: &Town, previous: Option<&Previous>, leaving: Option<&Leaving>) {
     if let Some(lost) = previous {
-        epilogue::write_apart(town, &lost.id, leaving);
+        let leaving = leaving.map(Leaving::to_word);
+        epilogue::write_apart(town, &lost.id, leaving.as_deref());
     }
 }
 
@@ -467,7 +468,7 @@ fn finish(
         .server()
         .run(batch)
         .map_err(|error| tmux_problem(&format!("the container {name} was lost again"), error))?;
-    monitor::tell(town);
+    wake::monitors(town);
     let mut words = answer.split_whitespace();
     let (dead, source, tagged) = (words.next(), words.next(), words.next());
     if prepared.role.start.verify_survived && dead == Some("1") {

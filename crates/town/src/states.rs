@@ -8,10 +8,12 @@
 use crate::containers::{Container, PaneRow};
 use crate::harnesses::Presets;
 use crate::{Town, project, signal};
+use gt_core::Identity;
 use gt_core::card;
 use gt_core::patterns::{Patterns, Rules};
 use gt_core::screen::Looked;
-use gt_core::state::{self, Report, Source};
+use gt_core::session::SessionId;
+use gt_core::state::{self, Report, Source, State};
 use gt_tmux::{Batch, Command, PaneId};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -188,4 +190,25 @@ fn screens_of_server(town: &Town, panes: &[PaneId]) -> Vec<Option<Vec<String>>> 
             panes.iter().map(one).collect()
         }
     }
+}
+
+/// One agent's way from one state to another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Moved {
+    pub agent: Identity,
+    pub container: String,
+    pub life: Option<SessionId>,
+    /// It is the program in this window beside the agent, and not the agent.
+    pub window: Option<Window>,
+    /// `None` if it was not there.
+    pub before: Option<State>,
+    /// [`State::Stopped`] if it is gone.
+    pub now: Report,
+}
+
+/// A window beside an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Window {
+    pub name: String,
+    pub pane: PaneId,
 }

@@ -6,7 +6,8 @@
 use crate::events::Events;
 use crate::lines::{Durability, Lines};
 use crate::lock::FileLock;
-use crate::sessions::{Sessions, timestamp};
+use crate::sessions::Sessions;
+use crate::when::timestamp;
 use crate::{Result, Town};
 use gt_core::Problem;
 use gt_core::record::{Record, Step};

@@ -16,7 +16,7 @@ use crate::processes::{self, Handle};
 use crate::queue::Queue;
 use crate::sessions::{End, Sessions};
 use crate::{
-    Result, Town, adopt, epilogue, harnesses, inject, monitor, pidfile, roles, save, task, windows,
+    Result, Town, adopt, epilogue, harnesses, inject, pidfile, roles, save, task, wake, windows,
 };
 use gt_core::harness::Preset;
 use gt_core::process::Table;
@@ -31,10 +31,6 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Between TERM and KILL: time to flush and to clean up.
-pub const GRACE: Duration = Duration::from_secs(2);
-/// How long the kernel may take to end what was killed.
-const KILL_PATIENCE: Duration = Duration::from_secs(2);
 /// How long a start or stop of the same agent by somebody else may take.
 const LOCK_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -52,7 +48,7 @@ impl Default for StopOptions {
     fn default() -> Self {
         StopOptions {
             force: false,
-            grace: GRACE,
+            grace: processes::GRACE,
             outcome: None,
         }
     }
@@ -242,7 +238,7 @@ fn end(town: &Town, victims: &[Container], options: StopOptions) -> Result<Vec<S
     }
     remove_containers(town, victims)?;
     // One that stays for the user's panes has lost its tags.
-    monitor::tell(town);
+    wake::monitors(town);
     // Written only where it is not: whoever looked meanwhile may have taken it for one that lives.
     remember(town, victims, options.outcome)?;
     for container in victims {
@@ -324,14 +320,6 @@ fn ending(
 /// touching the containers.
 pub fn end_processes(town: &Town, victims: &[Container], grace: Duration) {
     end_members(town, victims, &processes::snapshot(), None, grace);
-}
-
-/// Ends what was held: TERM, a grace period, KILL.
-pub(crate) fn end_held(handles: Vec<Handle>, grace: Duration) {
-    processes::signal_all(&handles, Signal::TERM);
-    let left = processes::wait_all(handles, grace);
-    processes::signal_all(&left, Signal::KILL);
-    let _ = processes::wait_all(left, KILL_PATIENCE);
 }
 
 /// No death from here on may wake the respawn, and nobody is told of what an agent says
@@ -462,7 +450,7 @@ fn end_members(
         let left = processes::wait_all(handles, patience);
         processes::signal_all(&left, Signal::KILL);
         killed.extend(left.iter().map(Handle::pid));
-        let _ = processes::wait_all(left, KILL_PATIENCE);
+        let _ = processes::wait_all(left, processes::KILL_PATIENCE);
         later = Some(processes::snapshot());
     }
     killed
@@ -660,7 +648,7 @@ pub fn end_orphans_of(
     processes::signal_all(&handles, Signal::TERM);
     let left = processes::wait_all(handles, grace);
     processes::signal_all(&left, Signal::KILL);
-    let _ = processes::wait_all(left, KILL_PATIENCE);
+    let _ = processes::wait_all(left, processes::KILL_PATIENCE);
     // Looked at again: a start may have written a new one meanwhile.
     let now = pidfile::all(town);
     for tracked in &lost {

@@ -3,13 +3,22 @@
 //! Only the binary reads the environment; it hands over a copy here, so that
 //! everything below can be run in a test with surroundings of its own.
 
-use crate::caller::Login;
+mod login;
+
+pub use login::Login;
+
 use gt_core::Problem;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+/// The name of this machine.
+pub(crate) fn host() -> String {
+    let name = rustix::system::uname();
+    name.nodename().to_string_lossy().into_owned()
+}
 
 /// The caller's environment, folder and binary.
 #[derive(Clone, Debug, Default)]

@@ -27,7 +27,7 @@ mod update;
 mod view;
 mod wip;
 
-pub use branch::{BaseAt, base_of, branch_facts, branch_of, is_merging};
+pub use branch::{BaseAt, base_of, branch_facts, branch_of};
 pub use cleanup::{
     Action, Cleaned, CleanupOptions, CleanupPlan, CleanupStep,
     FAULT_POINTS as CLEANUP_FAULT_POINTS, cleanup, cleanup_plan,
@@ -39,7 +39,6 @@ pub use init::Ran;
 pub(crate) use pause::prompted;
 pub use pause::{FAULT_POINTS as PAUSE_FAULT_POINTS, Paused, pause};
 pub use pull_request::{PullRequest, PullRequestOptions, pull_request};
-pub(crate) use resolver::WINDOW as RESOLVER_WINDOW;
 pub use resume::{FAULT_POINTS as RESUME_FAULT_POINTS, ResumeOptions, Resumed, resume};
 pub use update::{FAULT_POINTS as UPDATE_FAULT_POINTS, UpdateResult, Updated, abort_merge, update};
 pub use view::{Task, Window, list, show};

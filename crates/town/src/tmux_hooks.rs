@@ -107,3 +107,19 @@ pub(crate) fn place(town: &Town) -> u32 {
     let number = u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]);
     FIRST + number % PLACES
 }
+
+/// The line for `run-shell` whose small process ends with that of a pane.
+pub(crate) fn await_death() -> String {
+    quiet("#{q:@gt_bin} await-death #{pane_pid}")
+}
+
+/// Whether this tmux may miss that a pane's process ended until another child of
+/// its own ends: so it was measured on 3.3a, and not on 3.5a. There a small
+/// process that ends with the agent makes it look.
+pub(crate) fn loses_deaths(town: &Town) -> bool {
+    const SURE_SINCE: (u16, u16) = (3, 5);
+    cfg!(target_os = "linux")
+        && town
+            .tmux_version()
+            .is_ok_and(|version| (version.major, version.minor) < SURE_SINCE)
+}

@@ -7,6 +7,14 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Zoned};
 
+/// A time as a record holds it.
+pub fn timestamp(seconds: Option<i64>) -> String {
+    let at = seconds.and_then(|seconds| Timestamp::from_second(seconds).ok());
+    let at = at.unwrap_or_else(Timestamp::now);
+    // Whole milliseconds, always as many digits: texts then sort like times.
+    format!("{at:.3}")
+}
+
 /// The time that is meant, seen from now.
 pub fn parse(text: &str, now: &Zoned) -> Result<Timestamp> {
     let midnight = |date: Date| date.to_zoned(now.time_zone().clone());

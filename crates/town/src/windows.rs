@@ -4,7 +4,7 @@
 //! with its agent, while panes of the user's own keep a container open.
 
 use crate::containers::{PaneRow, tmux_problem};
-use crate::{Result, Town, processes, start, stop};
+use crate::{Result, Town, processes, tmux_hooks};
 use gt_core::Problem;
 use gt_core::startup::tag;
 use gt_tmux::{Batch, Command, ErrorKind, PaneId, SessionName, format};
@@ -64,11 +64,11 @@ pub(crate) fn open(
     };
     // Some versions of tmux would not close it, or know how it ended, before another child
     // of theirs ends.
-    let await_death = start::loses_deaths(town).then(|| {
+    let await_death = tmux_hooks::loses_deaths(town).then(|| {
         Command::new("run-shell")
             .arg("-b")
             .option("-t", at.clone())
-            .arg(start::await_death())
+            .arg(tmux_hooks::await_death())
     });
     let batch = Batch::from(vec![
         make.args(["--", "sh", "-c", wish.command]),
@@ -158,5 +158,5 @@ pub(crate) fn end_processes(panes: &[&PaneRow]) {
             false => table.pane_members(row.pid),
         })
         .collect();
-    stop::end_held(processes::hold(&table, &members), stop::GRACE);
+    processes::end_all(processes::hold(&table, &members), processes::GRACE);
 }

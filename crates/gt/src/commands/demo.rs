@@ -212,7 +212,7 @@ fn clean(dir: &Path, context: &Context) -> Answer {
         .map(|agent| agent.identity)
         .collect();
     stop::stop_into(&town, &running, true, context, &mut Vec::new())?;
-    gt_town::stop::end_orphans(&town, gt_town::stop::GRACE)?;
+    gt_town::stop::end_orphans(&town, gt_town::processes::GRACE)?;
     // The server lies in the demo's own folder and ends with its last session,
     // unless the user's configuration keeps it.
     if town.server().socket_path().starts_with(dir) {

@@ -93,7 +93,7 @@ pub(crate) fn run(args: DownArgs, context: &Context) -> Answer {
             failed.get_or_insert(problem);
         }
     }
-    let orphans = engine::end_orphans(&town, engine::GRACE)?;
+    let orphans = engine::end_orphans(&town, gt_town::processes::GRACE)?;
     if context.json {
         output::json(&documents)?;
     } else {

@@ -5,7 +5,7 @@ use crate::containers::{Container, PaneRow};
 use crate::monitor::{self, Files};
 use crate::sessions::{Query, Sessions};
 use crate::task::{BaseAt, Elsewhere};
-use crate::{Town, devserver, git, project, roles, usage, workspace};
+use crate::{Town, containers, devserver, git, project, roles, usage, workspace};
 use gt_core::card::{Branch, Card, Server, ServerState, Session};
 use gt_core::project::Project;
 use gt_core::state::State;
@@ -147,7 +147,7 @@ fn servers(town: &Town, site: &Site, dir: &Path) -> Vec<Server> {
 fn has_resolver(container: Option<&Container>) -> bool {
     container.is_some_and(|container| {
         let mut windows = container.own_windows();
-        windows.any(|row| row.tag_window == task::RESOLVER_WINDOW && !row.dead)
+        windows.any(|row| row.tag_window == containers::RESOLVER_WINDOW && !row.dead)
     })
 }
 

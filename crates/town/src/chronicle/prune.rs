@@ -3,7 +3,7 @@
 use crate::events::{self, Events};
 use crate::lines::{Backwards, Lines, whole_length};
 use crate::settings::KrcSettings;
-use crate::{Result, files};
+use crate::{Result, files, when};
 use gt_core::Caller;
 use gt_core::Problem;
 use gt_core::event::{Event, Policy};
@@ -203,7 +203,7 @@ fn finish(
     copy(old, plan.end, whole, &mut new).map_err(cannot)?;
     if is_log {
         let told = Event {
-            ts: crate::sessions::timestamp(None),
+            ts: when::timestamp(None),
             ..Event::new(MARKER, Caller::Gt)
                 .with("removed", plan.removed)
                 .with("damaged", plan.damaged)

@@ -2,7 +2,7 @@
 
 use super::Finding;
 use crate::containers::{self, Owner};
-use crate::{Town, directory, pidfile, stop};
+use crate::{Town, directory, pidfile, processes, stop};
 use gt_core::Role;
 
 /// Folders whose names could not be given today.
@@ -107,7 +107,7 @@ pub(super) fn check_pids(town: &Town, fix: bool) -> Vec<Finding> {
         return vec![Finding::ok("pids", "no stray processes")];
     }
     if fix {
-        return match stop::end_orphans(town, stop::GRACE) {
+        return match stop::end_orphans(town, processes::GRACE) {
             Ok(ended) => vec![Finding::ok(
                 "pids",
                 format!(

@@ -2,7 +2,7 @@
 
 use super::Finding;
 use crate::containers;
-use crate::sessions::timestamp;
+use crate::when::timestamp;
 use crate::{Town, hook_log, save};
 use gt_core::state::State;
 use jiff::{SignedDuration, Timestamp};

@@ -5,7 +5,7 @@
 
 use crate::files::Passing;
 use crate::git::Git;
-use crate::{Result, Town};
+use crate::{Result, Town, git};
 use gt_core::merge::{Refusal, Status};
 
 /// Of these beads takes care.
@@ -95,7 +95,7 @@ pub(crate) fn combine(town: &Town, git: Git<'_>, pair: Pair<'_>) -> Result<Combi
     if !beads.is_empty() {
         tree = with_files_of(town, git, &tree, pair.beads_of, &beads)?;
     }
-    let mut args = identity(git);
+    let mut args = git::committer(git);
     args.extend(["commit-tree", &tree, "-p", onto, "-p", other]);
     args.extend(["-m", pair.message]);
     git.run(args).map(Combined::Commit)
@@ -193,14 +193,6 @@ fn with_files_of(
         }
     }
     git.run(["write-tree"])
-}
-
-/// Who commits: the person whose machine it is, or gt where git knows nobody.
-pub(crate) fn identity(git: Git<'_>) -> Vec<&'static str> {
-    match git.says(["config", "--get", "user.email"]) {
-        true => Vec::new(),
-        false => vec!["-c", "user.name=gt", "-c", "user.email=gt@localhost"],
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::{Moved, Window};
 use crate::containers::{self, Container, PanePlace, PaneRow};
 use crate::harnesses::Presets;
 use crate::states::{self, Resolver, States};
-use crate::{Result, Town, adopt, task};
+use crate::{Result, Town, adopt, git};
 use gt_core::Identity;
 use gt_core::beside;
 use gt_core::harness::Preset;
@@ -314,7 +314,7 @@ fn news(
     }
     let change = track(tracker, report, now).filter(beside::is_news)?;
     let has_failed = matches!(report.state, State::Error | State::Limited | State::Crashed);
-    if has_failed && !task::is_merging(Path::new(&row.start_path)) {
+    if has_failed && !git::is_merging(Path::new(&row.start_path)) {
         return None;
     }
     Some(Moved {

@@ -6,13 +6,13 @@
 
 use super::eyes::{Eyes, Places, Told};
 use super::files::{self, Files};
-use super::push::Listening;
 use super::reading::{Care, Reading, Seen};
 use super::tmux::Client;
 use super::{Change, Moved, Shared, lock};
 use crate::containers::{Container, PanePlace};
 use crate::devserver::Watched;
 use crate::events::Events;
+use crate::wake::Listening;
 use crate::work::Work;
 use crate::{Result, Town, adopt, background, devserver, notify};
 use gt_core::Problem;
@@ -431,7 +431,7 @@ impl<F: Fn(Change)> Rounds<F> {
             let town = self.town.clone();
             std::thread::spawn(move || {
                 adopt::settle(&town);
-                super::tell(&town);
+                crate::wake::monitors(&town);
             });
         }
         self.settles = is_any_over;

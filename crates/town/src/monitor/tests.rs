@@ -3,10 +3,14 @@
 use super::*;
 use crate::Surroundings;
 use crate::events::Events;
+use crate::processes;
+use crate::wake;
 use crate::work::{Draft, Work};
 use gt_core::event::Event;
 use gt_core::startup::tag;
 use gt_core::state::Source;
+use gt_core::state::State;
+use gt_tmux::PaneId;
 use gt_tmux::testing::{PATIENCE, TestServer, wait_until};
 use gt_tmux::{Command, SessionName};
 use rustix::process::{Pid, Signal};
@@ -160,7 +164,7 @@ fn a_screen_speaks_for_a_program_without_hooks() {
         hook.args([tag::STATE_SOURCE, "hook"]),
     ];
     stage.tmux.server().run(commands).unwrap();
-    tell(&stage.town);
+    wake::monitors(&stage.town);
     assert_eq!(expect_state(&changes, State::Busy).now.source, Source::Hook);
 }
 
@@ -177,7 +181,7 @@ fn window(stage: &Stage, beside: &SessionName, name: &str) -> (PaneId, String) {
         let set = Command::new("set-option").arg("-p").target(pane);
         stage.tmux.server().run(set.args([option, value])).unwrap();
     }
-    tell(&stage.town);
+    wake::monitors(&stage.town);
     (pane, tty.to_owned())
 }
 
@@ -233,7 +237,7 @@ fn what_is_asked_beside_an_agent_is_news_once_nobody_starts_it_any_more() {
         .arg("1000")
         .spawn()
         .unwrap();
-    let born = crate::processes::birth_certificate(starter.id()).unwrap();
+    let born = processes::birth_certificate(starter.id()).unwrap();
     let starting = format!("plain 1 {} {born}", starter.id());
     let (pane, tty) = window(&stage, &max, "merge");
     let set = Command::new("set-option").arg("-p").target(pane);
@@ -513,15 +517,15 @@ fn a_change_is_told_again_when_it_can_be_read() {
 #[test]
 fn the_file_that_is_touched_is_there_only_while_somebody_listens() {
     let stage = Stage::new();
-    let path = push::folder(&stage.town).join(push::FILE);
-    tell(&stage.town);
+    let path = wake::folder(&stage.town).join(wake::FILE);
+    wake::monitors(&stage.town);
     assert!(!path.exists());
     let (one, _changes) = stage.watch();
     let (two, heard) = stage.watch();
     assert!(path.exists());
     drop(one);
     assert!(path.exists(), "the other one still listens");
-    tell(&stage.town);
+    wake::monitors(&stage.town);
     expect(&heard, "agents", |change| *change == Change::Agents);
     drop(two);
     assert!(!path.exists());
@@ -567,7 +571,7 @@ fn where_the_kernel_tells_nothing_a_slow_look_does() {
         state.args([tag::STATE_SOURCE, "hook"]),
     ];
     stage.tmux.server().run(commands).unwrap();
-    tell(&stage.town);
+    wake::monitors(&stage.town);
     expect_state(&changes, State::Busy);
     stage
         .tmux

@@ -5,7 +5,8 @@
 //! the wishes of its start: it comes back without windows and scrollback.
 
 use crate::save;
-use crate::sessions::{Query, Sessions, timestamp};
+use crate::sessions::{Query, Sessions};
+use crate::when::timestamp;
 use crate::{Result, Town, sync};
 use gt_core::record::{Outcome, Record};
 use gt_core::save::Saved;

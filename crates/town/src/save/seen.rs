@@ -1,7 +1,7 @@
 //! What tmux shows of the town's containers: one listing, then what stands in the panes.
 
 use crate::containers::tmux_problem;
-use crate::sessions::timestamp;
+use crate::when::timestamp;
 use crate::{Result, Town};
 use gt_core::Identity;
 use gt_core::save::{Pane, Saved, ServerId, Window};

@@ -5,6 +5,7 @@ mod items;
 mod lost_journal;
 
 use super::*;
+use crate::when;
 
 /// A folder with a journal and an index, and no town around them.
 struct Place {
@@ -32,7 +33,7 @@ impl Place {
         let lines: Vec<Record> = numbers
             .map(|number| Record {
                 agent: Some(format!("agent/a{}", number % 7)),
-                started_at: Some(timestamp(Some(1_768_611_600 + number as i64))),
+                started_at: Some(when::timestamp(Some(1_768_611_600 + number as i64))),
                 status: Some(Status::Running),
                 initial_prompt: Some("x".repeat(200)),
                 ..Record::about(id(number))

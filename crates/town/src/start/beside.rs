@@ -11,7 +11,7 @@ use super::await_ready::bring_up;
 use super::container::parse_made;
 use super::prepared::Prepared;
 use crate::containers::tmux_problem;
-use crate::{Result, Town, hooks, monitor, processes};
+use crate::{Result, Town, hooks, processes, wake};
 use gt_core::session::SessionId;
 use gt_core::startup::tag;
 use gt_core::{Identity, Problem, shell};
@@ -90,6 +90,6 @@ pub(crate) fn beside(
         .args([tag::BESIDE, harness]);
     // One that has left already has nothing more to say.
     let _ = town.server().run(is_up);
-    monitor::tell(town);
+    wake::monitors(town);
     Ok(warnings)
 }

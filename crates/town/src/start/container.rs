@@ -5,7 +5,7 @@ use super::place::Place;
 use super::prepared::Prepared;
 use super::restored::Restored;
 use crate::containers::tmux_problem;
-use crate::{Result, Town, callback, recording, save, tmux_hooks};
+use crate::{Result, Town, recording, save, tmux_hooks};
 use gt_core::Problem;
 use gt_core::record::Record;
 use gt_core::startup::{Plan, tag};
@@ -82,12 +82,12 @@ pub(super) fn make(
         Place::New | Place::Window => None,
     };
     batch = batch.then_all(recording::commands(&prepared.role.record, &target, before));
-    if prepared.role.start.auto_respawn && loses_deaths(town) {
+    if prepared.role.start.auto_respawn && tmux_hooks::loses_deaths(town) {
         batch = batch.then(
             Command::new("run-shell")
                 .args(["-b", "-d", AWAITED_AFTER_SECONDS])
                 .target(target.clone())
-                .arg(await_death()),
+                .arg(tmux_hooks::await_death()),
         );
     }
     if !plan.is_awaited {
@@ -138,21 +138,6 @@ pub(crate) fn with_history_limit(town: &Town, making: Batch) -> Batch {
 /// Not at once: one more process in the very moment in which the agent's own begins would
 /// hold up both. tmux itself waits, whatever becomes of us.
 const AWAITED_AFTER_SECONDS: &str = "1";
-
-pub(crate) fn await_death() -> String {
-    callback::quiet("#{q:@gt_bin} await-death #{pane_pid}")
-}
-
-/// Whether this tmux may miss that a pane's process ended until another child of
-/// its own ends: so it was measured on 3.3a, and not on 3.5a. There a small
-/// process that ends with the agent makes it look.
-pub(crate) fn loses_deaths(town: &Town) -> bool {
-    const SURE_SINCE: (u16, u16) = (3, 5);
-    cfg!(target_os = "linux")
-        && town
-            .tmux_version()
-            .is_ok_and(|version| (version.major, version.minor) < SURE_SINCE)
-}
 
 /// The command that starts the process, in exactly this environment.
 fn process_commands(prepared: &Prepared<'_>, plan: &Plan, place: &Place) -> Vec<Command> {

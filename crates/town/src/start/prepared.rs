@@ -5,7 +5,8 @@ use super::lineage::Parent;
 use crate::hooks::{self, Wiring};
 use crate::work::{HandedOver, Work};
 use crate::{
-    Result, Town, account, directory, harnesses, rig, roles, seeds, sessions, task, workspace,
+    Result, Town, account, directory, harnesses, rig, roles, seeds, surroundings, task, when,
+    workspace,
 };
 use gt_core::beacon::Beacon;
 use gt_core::harness::Preset;
@@ -199,7 +200,7 @@ impl<'a> Prepared<'a> {
             agent: Some(identity.address()),
             rig: identity.rig().map(str::to_owned),
             role: Some(identity.role().word().to_owned()),
-            started_at: Some(sessions::timestamp(None)),
+            started_at: Some(when::timestamp(None)),
             work_unit: work_unit.map(|id| id.to_string()),
             molecule_id: molecule
                 .map(|id| id.to_string())
@@ -212,7 +213,7 @@ impl<'a> Prepared<'a> {
             initial_prompt: self.prompt.clone(),
             start: Some(self.start_tag()),
             status: Some(Status::Running),
-            host: Some(host()),
+            host: Some(surroundings::host()),
             ..Record::about(id)
         }
     }
@@ -322,12 +323,6 @@ pub(crate) fn hooked_work(town: &Town, identity: &Identity) -> Option<WorkId> {
 /// The molecule that is attached to the agent.
 fn molecule(town: &Town, identity: &Identity) -> Option<WorkId> {
     crate::molecule::id(town, identity).ok()?
-}
-
-/// The name of this machine.
-pub(crate) fn host() -> String {
-    let name = rustix::system::uname();
-    name.nodename().to_string_lossy().into_owned()
 }
 
 const GO_ON: &str =

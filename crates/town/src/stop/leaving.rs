@@ -5,7 +5,7 @@
 //! while these live, so they are noted before; and since they get time to leave, it is
 //! done by a process of its own, to which the note is given as a word.
 
-use super::{GRACE, end_held, marked, marks, of_pane, spare};
+use super::{marked, marks, of_pane, spare};
 use crate::containers::Container;
 use crate::{Town, processes};
 use gt_core::process::Table;
@@ -55,7 +55,7 @@ impl Leaving {
         left.extend(self.strays(town, &now));
         spare(&mut left, &now);
         self.spare_who_hands_over(&mut left, &now);
-        end_held(processes::hold(&now, &left), GRACE);
+        processes::end_all(processes::hold(&now, &left), processes::GRACE);
     }
 
     /// Takes out who still brings the next life up, with what it has started for that.

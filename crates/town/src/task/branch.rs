@@ -4,9 +4,9 @@
 //! whoever draws the board, so git is asked as seldom as can be.
 
 use super::site::Site;
-use crate::git::{Git, own_dir};
+use crate::git::Git;
 use crate::merge::Base;
-use crate::{Result, Town};
+use crate::{Result, Town, git};
 use gt_core::card::Branch;
 use gt_core::work::WorkId;
 use std::fs;
@@ -51,7 +51,7 @@ pub fn branch_facts(town: &Town, dir: &Path, base: &BaseAt) -> Result<Branch> {
         name: status.branch.unwrap_or_default(),
         base: base.branch.clone(),
         dirty: status.changed + count(status.untracked.len()),
-        merging: is_merging(dir),
+        merging: git::is_merging(dir),
         conflicts: status.conflicts,
         ..Branch::default()
     };
@@ -86,11 +86,6 @@ pub fn branch_facts(town: &Town, dir: &Path, base: &BaseAt) -> Result<Branch> {
 pub fn branch_of(town: &Town, id: &WorkId) -> Result<Branch> {
     let site = Site::of(town, id)?;
     branch_facts(town, &site.dir, &base_of(town, &site.rig)?)
-}
-
-/// Whether a merge was begun in a worktree and is not over.
-pub fn is_merging(dir: &Path) -> bool {
-    own_dir(dir).is_some_and(|own| own.join("MERGE_HEAD").exists())
 }
 
 /// What `git status` says of a worktree.

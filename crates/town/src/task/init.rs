@@ -10,7 +10,7 @@ use super::tags;
 use crate::containers::{Container, tmux_problem};
 use crate::events::Events;
 use crate::watch::{PaneWatch, Woke};
-use crate::{Result, Town, fault, inject, monitor, processes};
+use crate::{Result, Town, fault, inject, processes, wake};
 use gt_core::event::Event;
 use gt_core::project::Init;
 use gt_core::startup::tag;
@@ -250,7 +250,7 @@ impl Shell<'_> {
         });
         let batch = commands.fold(Batch::new(), Batch::then);
         let done = self.town.server().run(batch).map(drop);
-        monitor::tell(self.town);
+        wake::monitors(self.town);
         done.map_err(|error| tmux_problem("cannot mark the container", error))
     }
 

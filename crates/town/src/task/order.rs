@@ -10,7 +10,7 @@ use crate::stop;
 use crate::windows::{self, AfterEnd, Wish};
 use crate::work::Work;
 use crate::workspace::{self, Placed};
-use crate::{Result, Town, background, fault, hook, monitor, project, sling, start};
+use crate::{Result, Town, background, fault, hook, processes, project, sling, start, wake};
 use gt_core::mail::PERSON;
 use gt_core::project::{Label, Project};
 use gt_core::startup::{Conversation, tag};
@@ -257,7 +257,7 @@ impl Order<'_> {
         });
         let batch = commands.fold(Batch::new(), Batch::then);
         let done = self.town.server().run(batch).map(drop);
-        monitor::tell(self.town);
+        wake::monitors(self.town);
         done.map_err(|error| tmux_problem("cannot mark the container", error))
     }
 
@@ -305,7 +305,7 @@ impl Order<'_> {
         // A shell that the start did not get to is of no use to anybody.
         let left = own_container(town, self.agent, self.name).ok().flatten();
         if let Some(shell) = left.filter(|container| container.life().is_none()) {
-            stop::end_processes(town, std::slice::from_ref(&shell), stop::GRACE);
+            stop::end_processes(town, std::slice::from_ref(&shell), processes::GRACE);
             failures.extend(stop::remove_container(town, &shell).err());
         }
         if made.hooked {

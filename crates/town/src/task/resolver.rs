@@ -3,6 +3,7 @@
 
 use super::site::Site;
 use super::{tag_of, tags};
+use crate::containers::RESOLVER_WINDOW;
 use crate::containers::tmux_problem;
 use crate::start::{self, StartOptions};
 use crate::windows::{self, AfterEnd, Wish};
@@ -12,8 +13,6 @@ use gt_core::merge::all_of;
 use gt_core::project::Label;
 use gt_core::startup::tag;
 use gt_tmux::{Command, SessionName};
-
-pub(crate) const WINDOW: &str = "merge";
 
 /// How its program is to be run: as the task's agent is, or as the next one would be.
 pub(super) fn wishes(site: &Site<'_>) -> Result<StartOptions> {
@@ -97,17 +96,24 @@ pub(super) fn open(
         .args([tags::MERGE, &merge_head(site)?]);
     let mut ran = String::new();
     let prompt = prompt(files);
-    let warnings = start::beside(site.town, &site.agent, WINDOW, wishes, &prompt, |opening| {
-        opening.harness.clone_into(&mut ran);
-        let wish = Wish {
-            name: WINDOW,
-            command: opening.line,
-            dir: &site.dir,
-            env: opening.env,
-            after_end: AfterEnd::StayIfFailed,
-            tags: opening.tags,
-        };
-        windows::open(site.town, &name, &wish, vec![note])
-    })?;
+    let warnings = start::beside(
+        site.town,
+        &site.agent,
+        RESOLVER_WINDOW,
+        wishes,
+        &prompt,
+        |opening| {
+            opening.harness.clone_into(&mut ran);
+            let wish = Wish {
+                name: RESOLVER_WINDOW,
+                command: opening.line,
+                dir: &site.dir,
+                env: opening.env,
+                after_end: AfterEnd::StayIfFailed,
+                tags: opening.tags,
+            };
+            windows::open(site.town, &name, &wish, vec![note])
+        },
+    )?;
     Ok((ran, warnings))
 }

@@ -9,14 +9,14 @@
 //! What is under `.beads/` is beads' own, and `bd sync` brings it together: a conflict there
 //! does not count, and the branch keeps its own.
 
-use super::branch::is_merging;
 use super::site::Site;
 use super::{TaskOptions, event_of, is_initialized, resolver, wip};
 use crate::events::Events;
 use crate::git::Git;
-use crate::merge::{self, BEADS, Combined, Pair, committer};
+use crate::git::committer;
+use crate::merge::{self, BEADS, Combined, Pair};
 use crate::workspace::half_done;
-use crate::{Result, Town, fault, windows};
+use crate::{Result, Town, containers, fault, git, windows};
 use gt_core::Problem;
 use gt_core::work::WorkId;
 
@@ -153,7 +153,7 @@ fn bring_up_to_date(site: &Site<'_>, continue_on_failure: bool) -> Result<Update
 pub fn abort_merge(town: &Town, id: &WorkId) -> Result<Vec<String>> {
     let site = Site::of(town, id)?;
     let _lock = site.lock()?;
-    if !is_merging(&site.dir) {
+    if !git::is_merging(&site.dir) {
         return Err(
             Problem::conflict(format!("no merge is under way in {}", site.dir.display())).hint(
                 format!("`gt task update {id}` begins one, where it is behind"),
@@ -265,7 +265,7 @@ fn begin(site: &Site<'_>, tip: &str, base: &str) -> Result<bool> {
     args.extend(MERGE);
     args.extend(["--no-ff", "-m", &message, tip]);
     let begun = git.run(args);
-    if is_merging(&site.dir) {
+    if git::is_merging(&site.dir) {
         take_ours_in_beads(site)?;
         return Ok(true);
     }
@@ -340,7 +340,7 @@ fn close_window(site: &Site<'_>) -> Result<()> {
     };
     let own = container.own_windows();
     let panes: Vec<_> = own
-        .filter(|row| row.tag_window == resolver::WINDOW)
+        .filter(|row| row.tag_window == containers::RESOLVER_WINDOW)
         .collect();
     windows::close(site.town, &panes)
 }

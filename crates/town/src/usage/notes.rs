@@ -2,7 +2,7 @@
 //! line of JSON each.
 
 use super::{folder, program_folder};
-use crate::{Result, Town, files};
+use crate::{Result, Town, files, when};
 use gt_core::harness::Preset;
 use gt_core::session::SessionId;
 use gt_core::signal::Event;
@@ -114,7 +114,7 @@ pub fn note(town: &Town, event: Event, report: &Value) -> Result<()> {
     notes.add(&Note {
         path: Some(path),
         id: report["session_id"].as_str().map(str::to_owned),
-        since: is_old.then(|| crate::sessions::timestamp(None)),
+        since: is_old.then(|| when::timestamp(None)),
         folder: None,
     })
 }

@@ -7,7 +7,7 @@ use super::merges::{COLUMNS, find, merge};
 use super::store::problem;
 use super::{LetterDraft, Work, letters, mailbox};
 use crate::Result;
-use crate::sessions::timestamp;
+use crate::when::timestamp;
 use gt_core::mail::Letter;
 use gt_core::merge::Merge;
 use gt_core::work::{Status, WorkId};

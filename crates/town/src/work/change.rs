@@ -7,7 +7,7 @@ use super::merging::withdraw;
 use super::read::must_have;
 use super::store::problem;
 use crate::Result;
-use crate::sessions::timestamp;
+use crate::when::timestamp;
 use gt_core::merge::Merge;
 use gt_core::work::{Item, Status, WorkId, appended, check_priority, check_title, check_word};
 use gt_core::{Problem, mail};

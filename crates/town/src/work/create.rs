@@ -6,7 +6,7 @@ use super::change::{add_labels, check_no_letter};
 use super::read::{by_id, must_have};
 use super::store::problem;
 use crate::Result;
-use crate::sessions::timestamp;
+use crate::when::timestamp;
 use gt_core::work::{
     Item, LENGTH, Status, USUAL_KIND, USUAL_PRIORITY, WorkId, check_priority, check_title,
     check_word,

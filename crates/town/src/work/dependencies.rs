@@ -5,7 +5,7 @@ use super::bound::{self, Wish};
 use super::read::must_have;
 use super::store::problem;
 use crate::Result;
-use crate::sessions::timestamp;
+use crate::when::timestamp;
 use gt_core::Problem;
 use gt_core::work::{Item, WorkId};
 use rusqlite::{Connection, params};

@@ -4,7 +4,7 @@
 use super::store::problem;
 use super::{Query, Work, dependencies};
 use crate::Result;
-use crate::sessions::timestamp;
+use crate::when::timestamp;
 use gt_core::beads::Bead;
 use gt_core::work::{Item, Status, WorkId, check_priority, check_title};
 use gt_core::{Problem, mail};

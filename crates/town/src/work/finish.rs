@@ -8,7 +8,7 @@ use super::molecules::{self, Left, Molecule};
 use super::read::must_have;
 use super::store::problem;
 use crate::Result;
-use crate::sessions::timestamp;
+use crate::when::timestamp;
 use gt_core::Problem;
 use gt_core::merge::Leaving;
 use gt_core::work::{Item, WorkId, appended};

@@ -6,7 +6,7 @@ use super::merging::check_not_handed_in;
 use super::read::{by_id, must_have, not_found, stored};
 use super::store::problem;
 use crate::Result;
-use crate::sessions::timestamp;
+use crate::when::timestamp;
 use gt_core::Problem;
 use gt_core::work::{Item, Status, WorkId};
 use rusqlite::{Connection, OptionalExtension, params};

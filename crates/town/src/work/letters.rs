@@ -7,7 +7,7 @@ use super::mailbox;
 use super::read::must_have;
 use super::store::problem;
 use crate::Result;
-use crate::sessions::timestamp;
+use crate::when::timestamp;
 use gt_core::Problem;
 use gt_core::handoff::carrying;
 use gt_core::mail::{self, KIND, LABEL, Letter, PREFIX};

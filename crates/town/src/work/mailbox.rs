@@ -4,7 +4,7 @@ use super::Work;
 use super::read::can_search;
 use super::store::problem;
 use crate::Result;
-use crate::sessions::timestamp;
+use crate::when::timestamp;
 use gt_core::mail::{Letter, PERSON};
 use gt_core::work::WorkId;
 use gt_core::{Problem, Role};

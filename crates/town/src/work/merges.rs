@@ -6,7 +6,7 @@ use super::create::random_id;
 use super::read::must_have;
 use super::store::problem;
 use crate::Result;
-use crate::sessions::timestamp;
+use crate::when::timestamp;
 use gt_core::Problem;
 use gt_core::merge::{Merge, PREFIX};
 use gt_core::work::{self, Item, WorkId};

@@ -17,7 +17,7 @@ use super::read::{by_id, must_have, select};
 use super::store::problem;
 use super::{Draft, Work};
 use crate::Result;
-use crate::sessions::timestamp;
+use crate::when::timestamp;
 use gt_core::Problem;
 use gt_core::merge::{Merge, Refusal};
 use gt_core::work::{self, Item, WorkId, appended};

@@ -18,7 +18,7 @@ use super::read::must_have;
 use super::store::problem;
 use super::{Work, dependencies};
 use crate::Result;
-use crate::sessions::timestamp;
+use crate::when::timestamp;
 use found::{attached, is_open, last_done, must_be_attached};
 use gt_core::Problem;
 use gt_core::formula::Step;

@@ -7,7 +7,7 @@ use super::Work;
 use super::backup::{Backup, examine, remove_with_logs};
 use super::store::{LATEST, PATIENCE, problem, version};
 use crate::lock::FileLock;
-use crate::{Result, files};
+use crate::{Result, files, when};
 use gt_core::Problem;
 use jiff::Timestamp;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -118,7 +118,7 @@ impl Work {
         if all.iter().all(|path| path.symlink_metadata().is_err()) {
             return Ok(None);
         }
-        let now = crate::sessions::timestamp(None).replace([':', '.'], "-");
+        let now = when::timestamp(None).replace([':', '.'], "-");
         let aside = self.folder().join(format!("damaged-{now}"));
         files::make_dir(&aside)?;
         for path in all {

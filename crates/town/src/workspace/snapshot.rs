@@ -2,8 +2,8 @@
 //! any file is touched by it.
 
 use crate::files::Passing;
+use crate::git::committer;
 use crate::git::{Git, own_dir};
-use crate::merge::committer;
 use crate::{Result, Town};
 use gt_core::Problem;
 use std::path::Path;

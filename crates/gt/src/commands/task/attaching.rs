@@ -80,7 +80,7 @@ pub(super) fn run(town: &Town, args: &AttachArgs, context: &Context) -> Answer {
         }
     }
     let dir = task::worktree(town, &agent);
-    let is_merging = dir.is_some_and(|dir| task::is_merging(&dir));
+    let is_merging = dir.is_some_and(|dir| gt_town::git::is_merging(&dir));
     let resolver = container.resolver_pane().filter(|_| is_merging);
     if let Some(pane) = resolver.filter(|_| !args.read_only) {
         // What goes on there goes on in that window. Whoever has closed it meanwhile sees

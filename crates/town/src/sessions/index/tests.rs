@@ -2,6 +2,7 @@ mod rows;
 mod slugs;
 
 use super::*;
+use crate::when;
 use gt_core::record::{Outcome, Status};
 
 struct Lives {
@@ -126,7 +127,7 @@ fn times_are_read_as_they_are_written() {
         1_768_611_601,
         4_107_542_399,
     ] {
-        let time = crate::sessions::timestamp(Some(seconds));
+        let time = when::timestamp(Some(seconds));
         assert_eq!(own_milliseconds(&time), Some(seconds * 1_000), "{time}");
     }
     assert_eq!(

@@ -1,6 +1,7 @@
 //! A damaged index answers as if it were whole, at once, and is whole then.
 
 use super::*;
+use crate::when;
 use rusqlite::Connection;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
@@ -135,7 +136,10 @@ fn archiving_repairs_a_damaged_index() {
     place.listed();
     settle(&place);
     overwrite(&place, root_page(&place, "records"));
-    let archived = place.sessions.archive(&timestamp(None), false).unwrap();
+    let archived = place
+        .sessions
+        .archive(&when::timestamp(None), false)
+        .unwrap();
     assert_eq!(archived.lives, 100);
     assert_eq!(place.listed(), ids(300)[100..]);
     is_whole(&place);

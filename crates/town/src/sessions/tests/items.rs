@@ -1,6 +1,7 @@
 //! Sessions that worked on more than one item.
 
 use super::*;
+use crate::when;
 
 fn usage(output_tokens: u64) -> Usage {
     Usage {
@@ -63,7 +64,7 @@ fn session_is_found_by_each_of_its_items_also_from_the_archive() {
         check("in the journal");
         place.sessions.rebuild().unwrap();
         check("rebuilt");
-        let before = timestamp(Some(jiff::Timestamp::now().as_second() + 60));
+        let before = when::timestamp(Some(jiff::Timestamp::now().as_second() + 60));
         let archived = place.sessions.archive(&before, false).unwrap();
         assert_eq!(archived.lives, 1);
         check("archived");
@@ -85,7 +86,7 @@ fn session_is_found_by_each_of_its_items_also_from_the_archive() {
 #[test]
 fn archived_sessions_of_an_item_are_filtered_like_the_others() {
     let place = with_two_items(Some(30));
-    let before = timestamp(Some(jiff::Timestamp::now().as_second() + 60));
+    let before = when::timestamp(Some(jiff::Timestamp::now().as_second() + 60));
     place.sessions.archive(&before, false).unwrap();
     let of_item = Query {
         work: Some("gt-a".into()),

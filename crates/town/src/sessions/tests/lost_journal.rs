@@ -1,6 +1,7 @@
 //! A journal that is gone while its index is there.
 
 use super::*;
+use crate::when;
 use std::fs;
 
 fn without_journal(lose: impl Fn(&Path)) -> Place {
@@ -35,7 +36,7 @@ fn missing_or_empty_journal_is_an_error_and_its_index_stays() {
         let sessions = &place.sessions;
         let line = Record {
             agent: Some("agent/new".into()),
-            started_at: Some(timestamp(None)),
+            started_at: Some(when::timestamp(None)),
             ..Record::about("new")
         };
         let lines = std::slice::from_ref(&line);

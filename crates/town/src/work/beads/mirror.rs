@@ -8,7 +8,7 @@ use super::program::Session;
 use super::write::{as_told, read_seen, remember};
 use super::{Beads, BeadsRig, trace};
 use crate::Result;
-use crate::sessions::timestamp;
+use crate::when::timestamp;
 use crate::work::Work;
 use crate::work::exchange::{our_time, write as write_item};
 use crate::work::read::{by_id, must_have};

@@ -6,7 +6,7 @@
 
 use super::program::Session;
 use super::{Beads, BeadsRig, rig_of};
-use crate::sessions::timestamp;
+use crate::when::timestamp;
 use crate::work::exchange::{our_time, write as write_item};
 use crate::work::read::must_have;
 use crate::work::store::problem;

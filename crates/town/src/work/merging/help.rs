@@ -2,7 +2,7 @@
 //! tried again, and at last left to somebody who can help.
 
 use crate::Result;
-use crate::sessions::timestamp;
+use crate::when::timestamp;
 use crate::work::Work;
 use crate::work::change::add_labels;
 use crate::work::finish::ESCALATED;

@@ -4,7 +4,7 @@
 //! the item would be closed under whoever works on it.
 
 use crate::Result;
-use crate::sessions::timestamp;
+use crate::when::timestamp;
 use crate::work::change::close;
 use crate::work::hook::holder;
 use crate::work::merges::{find, of_item};

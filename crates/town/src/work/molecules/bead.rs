@@ -3,7 +3,7 @@
 
 use super::{set_notes, set_status};
 use crate::Result;
-use crate::sessions::timestamp;
+use crate::when::timestamp;
 use crate::work::create::{Draft, insert};
 use crate::work::read::{must_have, select};
 use crate::work::store::problem;

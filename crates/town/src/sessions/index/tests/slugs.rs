@@ -1,6 +1,7 @@
 //! The table `sessions`, as a program reads it that knows only the sync document.
 
 use super::*;
+use crate::when;
 
 const COLUMNS: &str =
     "slug, harness_type, working_directory, status, initial_prompt, created_at, updated_at";
@@ -39,7 +40,7 @@ fn of(agent: &str, id: &str, second: i64) -> Record {
         agent: Some(agent.into()),
         cwd: Some(format!("/srv/{id}")),
         initial_prompt: Some(format!("prompt of {id}")),
-        started_at: Some(crate::sessions::timestamp(Some(second))),
+        started_at: Some(when::timestamp(Some(second))),
         ..begin(id)
     }
 }
@@ -153,7 +154,7 @@ fn a_rebuild_makes_the_rows_that_reading_on_has_made() {
     }
     lines.push(Record {
         status: Some(Status::Stopped),
-        ended_at: Some(crate::sessions::timestamp(Some(500))),
+        ended_at: Some(when::timestamp(Some(500))),
         ..end("id3")
     });
     let place = Lives::with(&[]);

@@ -10,15 +10,15 @@ use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-pub(super) const FILE: &str = "changed";
+pub(crate) const FILE: &str = "changed";
 
-pub(super) fn folder(town: &Town) -> PathBuf {
+pub(crate) fn folder(town: &Town) -> PathBuf {
     town.runtime_dir().join("board")
 }
 
-/// Tells open monitors that something about agents may have changed. It costs one call
+/// Wakes open monitors: something about agents may have changed. It costs one call
 /// to the kernel, and cannot fail: where nobody listens there is nothing to tell.
-pub fn tell(town: &Town) {
+pub fn monitors(town: &Town) {
     let now = Timespec {
         tv_sec: 0,
         tv_nsec: UTIME_NOW,
@@ -33,13 +33,13 @@ pub fn tell(town: &Town) {
 /// The file, as long as somebody listens. All listeners share it; the last one takes it
 /// away. One that is killed leaves it behind, which costs the others next to nothing.
 #[derive(Debug)]
-pub(super) struct Listening {
+pub(crate) struct Listening {
     path: PathBuf,
     file: File,
 }
 
 impl Listening {
-    pub(super) fn begin(town: &Town) -> Result<Self> {
+    pub(crate) fn begin(town: &Town) -> Result<Self> {
         let folder = folder(town);
         files::make_dir(&folder)?;
         let path = folder.join(FILE);
@@ -60,7 +60,7 @@ impl Listening {
         }
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 }
