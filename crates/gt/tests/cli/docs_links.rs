@@ -1,11 +1,14 @@
 //! Tests that every relative link in README, ARCHITECTURE, CONTRIBUTING, CHANGELOG and docs/ leads to
-//! a file, and every anchor to a heading.
+//! a file, and every anchor to a heading, and that the book's table of contents lists every page.
 //!
 //! Headings get their ids as GitHub and mdBook make them; both agree on what is used here.
 
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
+
+/// Pages of docs/ that the table of contents does not list: itself.
+const UNLISTED: &[&str] = &["SUMMARY.md"];
 
 fn root() -> PathBuf {
     normalized(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
@@ -150,6 +153,21 @@ fn relative_links_lead_to_files_and_headings() {
     }
     assert!(checked > 200, "only {checked} links were found");
     assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+#[test]
+fn table_of_contents_lists_every_page() {
+    let docs = root().join("docs");
+    let summary = fs::read_to_string(docs.join("SUMMARY.md")).unwrap();
+    let listed: Vec<String> = summary.lines().flat_map(targets).collect();
+    let mut pages = Vec::new();
+    pages_below(&docs, &mut pages);
+    let missing: Vec<String> = pages
+        .iter()
+        .map(|page| page.strip_prefix(&docs).unwrap().display().to_string())
+        .filter(|page| !listed.contains(page) && !UNLISTED.contains(&page.as_str()))
+        .collect();
+    assert!(missing.is_empty(), "not in docs/SUMMARY.md: {missing:?}");
 }
 
 #[test]
