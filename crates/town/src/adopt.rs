@@ -4,7 +4,7 @@
 //! The person's pane, window and session stay as they are. The container is a session of
 //! our own on the same tmux server that shows the person's window as well (`link-window`),
 //! so that every command finds the agent by its tags as any other. On a server that is not
-//! the town's, a note in `.runtime/adopted/` remembers the socket ([`notes`]).
+//! the town's, a note in `.runtime/adopted/` remembers the socket ([`crate::adopted`]).
 //!
 //! A session named `agent_{slug}` without tags is an agent by its name alone: it is listed,
 //! read and talked to as it is ([`complete`]); `gt adopt` adds its conversation and hooks.
@@ -17,14 +17,13 @@ mod conversation;
 mod ending;
 mod follow;
 mod live_hooks;
-mod notes;
 mod orphans;
 
 pub use candidates::{Candidate, candidates};
 pub use conversation::Found as FoundConversation;
 pub use ending::{note_end, settle, settle_after};
-pub use notes::{elsewhere, home_of};
 
+use crate::adopted::{Note, agent_of_pane, home_of};
 use crate::containers::{self, Adopted, Container, tmux_problem};
 use crate::directory::{self, AgentFile};
 use crate::lock::FileLock;
@@ -39,11 +38,9 @@ use gt_core::startup::tag;
 use gt_core::state::{Source, State};
 use gt_core::{Identity, Problem, Role, adopt as core};
 use gt_tmux::{Batch, Command, ErrorKind, PaneId, SessionName};
-use notes::Note;
 use std::time::Duration;
 
 pub(crate) use follow::follow_moved;
-pub(crate) use notes::agent_of_pane;
 pub(crate) use orphans::{complete, id_of_untagged};
 
 /// Held while a container is made for an adopted program, or taken away again.

@@ -8,7 +8,7 @@
 use crate::containers::{Container, PaneRow};
 use crate::events::Events;
 use crate::lock::FileLock;
-use crate::{Town, devserver, windows};
+use crate::{Town, windows};
 use gt_core::beside::was_ended;
 use gt_core::card::{BackgroundState, BackgroundTask};
 use gt_core::event::Event;
@@ -50,18 +50,13 @@ fn signal(row: &PaneRow) -> Option<i32> {
     row.exit_signal.filter(|signal| *signal != 0)
 }
 
-/// Writes the events of all background tasks and servers that failed since the last call, of
-/// any process. Leaves out agents that another process starts or stops at this moment.
+/// Writes the events of all background tasks that failed since the last call, of any process. Leaves out agents that another process starts or stops at this moment.
 pub(crate) fn tell_of_failures(town: &Town, containers: &[Container]) {
     for container in containers {
         let Some(agent) = container.identity() else {
             continue;
         };
         for row in container.own_windows() {
-            if devserver::has_failed(row) {
-                devserver::tell_of_failure(town, agent, row);
-                continue;
-            }
             let is_task = row.dead && row.tag_window.starts_with(WINDOW) && !row.lost_its_status();
             if !is_task || FileLock::is_held(&town.lock_path(agent)) {
                 continue;

@@ -5,7 +5,7 @@
 //! ever shown. A user's sessions are in the list too, so that nothing has to be
 //! asked twice.
 
-use crate::{Result, Town, adopt, processes};
+use crate::{Result, Town, adopt, adopted, processes};
 use gt_core::beside;
 use gt_core::harness::Preset;
 use gt_core::patterns::Patterns;
@@ -228,7 +228,7 @@ pub fn list(town: &Town) -> Result<Vec<Container>> {
 /// server that does not answer holds none.
 pub fn list_everywhere(town: &Town) -> Result<Vec<Container>> {
     let mut containers = list(town)?;
-    let others = adopt::elsewhere(town).into_iter();
+    let others = adopted::elsewhere(town).into_iter();
     containers.extend(
         others
             .filter_map(|other| list_agents(&other).ok())

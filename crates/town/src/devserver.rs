@@ -251,6 +251,18 @@ pub(crate) fn has_failed(row: &PaneRow) -> bool {
         }
 }
 
+/// Writes the events of all servers that failed since the last call, of any process.
+pub(crate) fn tell_of_failures(town: &Town, containers: &[Container]) {
+    for container in containers {
+        let Some(agent) = container.identity() else {
+            continue;
+        };
+        for row in container.own_windows().filter(|row| has_failed(row)) {
+            tell_of_failure(town, agent, row);
+        }
+    }
+}
+
 /// Writes down that a server has failed. Several may see it: tmux swaps the tag in one go,
 /// so that one of them is the first. Gives whether that is settled; while somebody starts or
 /// stops servers, or the agent, it is theirs to say.

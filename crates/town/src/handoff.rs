@@ -22,7 +22,7 @@ use crate::sessions::Sessions;
 use crate::start::{self, Prepared, StartOptions, Started, TakeOver};
 use crate::when::timestamp;
 use crate::work::{HandedOver, LetterDraft, Work};
-use crate::{Result, Town, adopt, callback, checkpoint, fault, harnesses, hook, respawn, roles};
+use crate::{Result, Town, adopted, callback, checkpoint, fault, harnesses, hook, respawn, roles};
 use gt_core::handoff::{Collected, Marker, Mode, too_soon};
 use gt_core::record::Record;
 use gt_core::startup::Conversation;
@@ -82,7 +82,7 @@ pub fn hold(town: &Town, agent: &Identity) -> Result<FileLock> {
 pub fn intend(town: &Town, agent: &Identity, options: &HandoffOptions) -> Result<Intent> {
     // What is asked next is opened while tmux answers.
     let open_ahead = || Work::of(town).open_ahead();
-    let home = adopt::home_of(town, agent);
+    let home = adopted::home_of(town, agent);
     let container = containers::of_agent_while(&home, agent, open_ahead)?;
     // One that has died in its pane is dealt with as a crash, and told as that.
     let runs = |it: &Container| it.life().is_some() && !it.pane().dead && !it.lost_agent_pane();
@@ -142,7 +142,7 @@ pub fn intend(town: &Town, agent: &Identity, options: &HandoffOptions) -> Result
 
 /// How things stand for an agent that runs.
 pub fn state(town: &Town, agent: &Identity) -> Result<Collected> {
-    let home = adopt::home_of(town, agent);
+    let home = adopted::home_of(town, agent);
     let life = match containers::of_agent(&home, agent)? {
         Some(container) => life_of(town, agent, &container, Mode::Normal)?,
         None => Record::default(),
@@ -203,7 +203,7 @@ pub fn take_over(town: &Town, agent: &Identity) -> Result<Started> {
         Problem::not_found(format!("{agent} has not handed over"))
             .hint("`gt handoff` does it whole")
     })?;
-    let home = adopt::home_of(town, agent);
+    let home = adopted::home_of(town, agent);
     let container = containers::of_agent(&home, agent)?.ok_or_else(|| {
         Problem::not_found(format!("{agent} is not running any more"))
             .hint(format!("`gt start {agent}`: its work is still on its hook"))

@@ -9,6 +9,7 @@
 
 pub mod account;
 pub mod adopt;
+pub mod adopted;
 pub mod agents;
 pub mod answer;
 mod background;
@@ -62,6 +63,7 @@ pub mod recording;
 pub mod respawn;
 pub mod restore;
 pub mod rig;
+pub mod rig_removal;
 pub mod roles;
 pub mod save;
 pub mod seance;

@@ -8,7 +8,7 @@ use crate::containers::{self, Container};
 use crate::events::Events;
 use crate::nudge::{self, Mode, Order};
 use crate::work::{LetterDraft, LetterQuery, Work};
-use crate::{Result, Town, adopt, caller, directory, fault, target};
+use crate::{Result, Town, adopted, caller, directory, fault, target};
 use gt_core::event::Event;
 use gt_core::mail::{self, Group, Letter, PERSON};
 use gt_core::nudge::Priority;
@@ -128,7 +128,7 @@ pub fn present_life(town: &Town, reader: &str) -> Option<SessionId> {
     }
     let identity = Identity::from_address(reader, town.registry())?;
     // Whether a letter is stale is only a hint, and none where nobody can tell.
-    let home = adopt::home_of(town, &identity);
+    let home = adopted::home_of(town, &identity);
     containers::of_agent(&home, &identity).ok()??.life()
 }
 

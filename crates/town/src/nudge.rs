@@ -17,7 +17,7 @@ use crate::events::Events;
 use crate::inject::Typist;
 use crate::lock::FileLock;
 use crate::queue::{Phase, Queue, Receipt};
-use crate::{Result, Town, adopt, harnesses, processes, signal};
+use crate::{Result, Town, adopted, harnesses, processes, signal};
 use delivery::Delivery;
 use gt_core::event::Event;
 use gt_core::harness::Preset;
@@ -133,7 +133,7 @@ pub fn send_telling(
     order: &Order<'_>,
     on_wait: &(dyn Fn(NotNow) + Sync),
 ) -> Result<Sent> {
-    let town = &*adopt::home_of(town, identity);
+    let town = &*adopted::home_of(town, identity);
     let began = Instant::now();
     let container = running(town, identity)?;
     let message = message(town, order);
@@ -235,7 +235,7 @@ fn later(town: &Town, container: &Container, message: &Message, reason: Option<N
 
 /// Puts a message that was set aside back into the queue, and says who delivers it.
 pub fn again(town: &Town, identity: &Identity, id: &str) -> Result<Later> {
-    let town = &*adopt::home_of(town, identity);
+    let town = &*adopted::home_of(town, identity);
     let queue = Queue::of(town, identity);
     let mut aside = queue.set_aside_messages().into_iter();
     let Some(aside) = aside.find(|it| it.message.id == id) else {
@@ -267,7 +267,7 @@ pub fn again(town: &Town, identity: &Identity, id: &str) -> Result<Later> {
 /// taken back too, as long as nothing of it is in the input line, or what is there is
 /// recognised and can be removed.
 pub fn cancel(town: &Town, identity: &Identity, id: &str) -> Result<bool> {
-    let town = &*adopt::home_of(town, identity);
+    let town = &*adopted::home_of(town, identity);
     let queue = Queue::of(town, identity);
     if let Some(_lock) = FileLock::try_take(&queue.lock_path())?
         && let Some(taken) = queue.interrupted()

@@ -1,7 +1,7 @@
 //! An agent's screen.
 
 use crate::containers::{self, tmux_problem};
-use crate::{Result, Town, adopt, roles};
+use crate::{Result, Town, adopted, roles};
 use gt_core::{Identity, Problem};
 use gt_tmux::{Command, ErrorKind, PaneId, SessionName, Target};
 
@@ -18,7 +18,7 @@ pub struct Screen {
 /// The call captures the active pane and asks at the same time which pane is the
 /// agent's. Only if the user has another one active is a second call needed.
 pub fn peek(town: &Town, identity: &Identity, lines: Option<u32>, ansi: bool) -> Result<Screen> {
-    let town = &*adopt::home_of(town, identity);
+    let town = &*adopted::home_of(town, identity);
     let not_running = || {
         Problem::not_found(format!("{identity} is not running"))
             .hint("`gt agents` lists those that do")

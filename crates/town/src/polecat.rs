@@ -13,7 +13,6 @@ pub(crate) use removal::refuse_oneself;
 pub use removal::{FAULT_POINTS, Nuked, gc, nuke};
 
 use crate::git::Git;
-use crate::work::Work;
 use crate::{Result, Town, directory, rig, roles, workspace};
 use gt_core::session::SessionId;
 use gt_core::work::WorkId;
@@ -124,15 +123,6 @@ pub fn named(town: &Town, name: &str) -> Result<Vec<Identity>> {
     let rigs = town.registry().rigs.keys();
     let all = rigs.flat_map(|rig| all_of(town, &house, rig));
     Ok(all.filter(|agent| agent.name() == Some(name)).collect())
-}
-
-/// Whether somebody still needs a branch of this agent, so that it must stay when the
-/// agent goes: one that waits to be merged.
-pub(crate) fn is_wanted(town: &Town, identity: &Identity, branch: &str) -> Result<bool> {
-    match identity.rig() {
-        Some(rig) => Work::of(town).is_waiting_to_merge(rig, branch),
-        None => Ok(false),
-    }
 }
 
 /// The folder of a polecat.

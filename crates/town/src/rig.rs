@@ -3,10 +3,6 @@
 //! A rig has a bare copy of its repository (`<rig>/.repo.git`), from which the
 //! worktrees of its agents are made. The user's own checkout is never touched.
 
-mod removal;
-
-pub use removal::{FAULT_POINTS, RigRemoval, remove};
-
 use crate::git::{Git, without_password};
 use crate::{Result, Town, files, merge};
 use gt_core::Problem;

@@ -22,7 +22,7 @@ use crate::containers::tmux_problem;
 use crate::lock::FileLock;
 use crate::sessions::{Query, Sessions};
 use crate::when::timestamp;
-use crate::{Result, Town, adopt, callback, roles, surroundings, tmux_hooks};
+use crate::{Result, Town, adopted, callback, roles, surroundings, tmux_hooks};
 use gt_core::record::{Record, Status};
 use gt_core::save::{self as core, Header, Saved, ServerId, VERSION};
 use gt_tmux::{Command, ErrorKind};
@@ -59,7 +59,7 @@ pub fn save(town: &Town, automatic: bool) -> Result<Option<Made>> {
     let now = jiff::Timestamp::now().as_second();
     let mut looks = Vec::from_iter(seen::look(town, now)?);
     // A server that does not answer is missing: its agents are taken over from the save before.
-    let others = adopt::elsewhere(town).into_iter();
+    let others = adopted::elsewhere(town).into_iter();
     looks.extend(others.filter_map(|other| seen::look(&other, now).ok()?));
     let servers: Vec<ServerId> = looks.iter().map(|(server, _)| *server).collect();
     let mut containers: Vec<Saved> = looks.into_iter().flat_map(|(_, found)| found).collect();

@@ -16,7 +16,8 @@ use crate::processes::{self, Handle};
 use crate::queue::Queue;
 use crate::sessions::{End, Sessions};
 use crate::{
-    Result, Town, adopt, epilogue, harnesses, inject, pidfile, roles, save, task, wake, windows,
+    Result, Town, adopt, adopted, epilogue, harnesses, inject, pidfile, roles, save, task, wake,
+    windows,
 };
 use gt_core::harness::Preset;
 use gt_core::process::Table;
@@ -88,7 +89,7 @@ pub fn stop_all(
 ) -> Vec<(Identity, Result<Stopped>)> {
     let (elsewhere, here): (Vec<_>, Vec<_>) = identities
         .iter()
-        .map(|identity| (identity, adopt::home_of(town, identity)))
+        .map(|identity| (identity, adopted::home_of(town, identity)))
         .partition(|(_, home)| matches!(home, Cow::Owned(_)));
     let here: Vec<Identity> = here.into_iter().map(|(it, _)| it.clone()).collect();
     let mut answers = stop_on_server(town, &here, options);

@@ -14,7 +14,9 @@ use crate::lock::FileLock;
 use crate::recording::Recordings;
 use crate::sessions::{Query, Sessions};
 use crate::when::timestamp;
-use crate::{Result, Town, adopt, background, epilogue, processes, queue, save, usage};
+use crate::{
+    Result, Town, adopt, adopted, background, devserver, epilogue, processes, queue, save, usage,
+};
 use gt_core::Identity;
 use gt_core::notify;
 use gt_core::record::{Record, Status};
@@ -42,7 +44,7 @@ pub struct Synced {
 /// which it has adopted agents.
 pub fn sync(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Synced> {
     let mut synced = sync_server(town, sessions, only_tell)?;
-    for other in adopt::elsewhere(town) {
+    for other in adopted::elsewhere(town) {
         let more = match sync_server(&other, sessions, only_tell) {
             Ok(more) => more,
             // A server of the person's own must not hold up the town.
@@ -79,6 +81,7 @@ fn sync_server(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Sync
     let containers = settled(town, &running)?;
     if !only_tell {
         background::tell_of_failures(town, &containers);
+        devserver::tell_of_failures(town, &containers);
     }
     let shown: Vec<Shown> = containers
         .iter()

@@ -3,7 +3,7 @@
 use crate::containers::{self, Container};
 use crate::sessions::{Query, Sessions};
 use crate::work::Work;
-use crate::{Result, Town, adopt, caller, directory, task};
+use crate::{Result, Town, adopted, caller, directory, task};
 use gt_core::identity::unknown_rig;
 use gt_core::record::Status;
 use gt_core::role::Scope;
@@ -77,7 +77,7 @@ fn by_pane(town: &Town) -> Option<Identity> {
     let pane: PaneId = around.var("TMUX_PANE")?.parse().ok()?;
     let is_own = Path::new(socket) == town.server().socket_path();
     if !is_own {
-        return adopt::agent_of_pane(town, Path::new(socket), pane);
+        return adopted::agent_of_pane(town, Path::new(socket), pane);
     }
     let ask = Command::new("display-message").arg("-p").target(pane);
     let answer = town
@@ -87,7 +87,7 @@ fn by_pane(town: &Town) -> Option<Identity> {
     let (agent, root) = answer.trim_end_matches('\n').split_once(' ')?;
     if root.is_empty() {
         // The pane of a person's may be an adopted agent's.
-        return adopt::agent_of_pane(town, Path::new(socket), pane);
+        return adopted::agent_of_pane(town, Path::new(socket), pane);
     }
     Identity::from_address(agent, town.registry()).filter(|_| root == town.root_text())
 }
@@ -129,7 +129,7 @@ pub fn check_known(town: &Town, agent: &Identity) -> Result<()> {
         || Work::of(town).hooked(&agent.address())?.is_some()
         || Work::of(town).molecule(&agent.address())?.is_some()
         || !Sessions::of(town).find(&query)?.is_empty()
-        || containers::of_agent(&adopt::home_of(town, agent), agent)?.is_some();
+        || containers::of_agent(&adopted::home_of(town, agent), agent)?.is_some();
     match is_known {
         true => Ok(()),
         false => Err(Problem::not_found(format!("there is no agent {agent}"))

@@ -95,7 +95,7 @@ fn choose<'a>(
         [one] => Ok(one),
         [] => {
             let running = target::resolve(town, wanted).ok().filter(|identity| {
-                let home = adopt::home_of(town, identity);
+                let home = gt_town::adopted::home_of(town, identity);
                 gt_town::containers::of_agent(&home, identity).is_ok_and(|it| it.is_some())
             });
             if let Some(identity) = running {

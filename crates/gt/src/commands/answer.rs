@@ -6,7 +6,7 @@ use gt_core::Identity;
 use gt_core::answer::{Choice, fingerprint, listed, number};
 use gt_core::screen::Asking;
 use gt_town::answer::{self, Asker};
-use gt_town::{adopt, nudge, signal, target};
+use gt_town::{adopted, nudge, signal, target};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -34,7 +34,7 @@ pub(crate) struct AnswerArgs {
 pub(crate) fn run(args: AnswerArgs, context: &Context) -> Answer {
     let town = context.town()?;
     let identity = target::resolve(&town, &args.target)?;
-    let town = adopt::home_of(&town, &identity).into_owned();
+    let town = adopted::home_of(&town, &identity).into_owned();
     let window = args.window.as_deref();
     let container = match window {
         Some(_) => nudge::container_of(&town, &identity)?,

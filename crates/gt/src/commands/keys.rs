@@ -2,7 +2,7 @@ use super::Answer;
 use crate::context::Context;
 use crate::output;
 use clap::Args;
-use gt_town::{adopt, inject, nudge, signal, target};
+use gt_town::{adopted, inject, nudge, signal, target};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -19,7 +19,7 @@ pub(crate) struct KeysArgs {
 pub(crate) fn run(args: KeysArgs, context: &Context) -> Answer {
     let town = context.town()?;
     let identity = target::resolve(&town, &args.target)?;
-    let town = adopt::home_of(&town, &identity).into_owned();
+    let town = adopted::home_of(&town, &identity).into_owned();
     let container = nudge::living(&town, &identity)?;
     let pane = container.pane().pane;
     inject::press(&town, pane, &args.keys)?;

@@ -8,7 +8,7 @@ use gt_core::nudge::{Message, NotNow, Priority};
 use gt_core::{Identity, Kind, Problem};
 use gt_town::nudge::{self, Deliverer, Later, Mode, Order, Outcome, Sent};
 use gt_town::queue::Queue;
-use gt_town::{Town, adopt, containers, target};
+use gt_town::{Town, adopted, containers, target};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -86,7 +86,7 @@ const FRESH_SECONDS: i64 = 60;
 pub(crate) fn run(args: NudgeArgs, context: &Context) -> Answer {
     let town = context.town()?;
     let identity = target::resolve(&town, &args.target)?;
-    let town = adopt::home_of(&town, &identity).into_owned();
+    let town = adopted::home_of(&town, &identity).into_owned();
     if args.list {
         return list(&town, &identity, context);
     }

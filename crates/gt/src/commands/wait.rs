@@ -6,7 +6,7 @@ use gt_core::Problem;
 use gt_core::state::State;
 use gt_town::inject::Typist;
 use gt_town::nudge;
-use gt_town::{adopt, containers, target};
+use gt_town::{adopted, containers, target};
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -39,7 +39,7 @@ enum Until {
 pub(crate) fn run(args: WaitArgs, context: &Context) -> Answer {
     let town = context.town()?;
     let identity = target::resolve(&town, &args.target)?;
-    let town = adopt::home_of(&town, &identity).into_owned();
+    let town = adopted::home_of(&town, &identity).into_owned();
     let began = Instant::now();
     let deadline = args
         .timeout

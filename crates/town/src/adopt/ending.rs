@@ -5,7 +5,7 @@
 //! leaves a tag, and what some programs print when they leave. Without either it is a crash, as
 //! for every process whose exit status is unknown.
 
-use super::notes::Note;
+use crate::adopted::Note;
 use crate::containers::{Container, tmux_problem};
 use crate::sessions::Sessions;
 use crate::{Result, Town, callback, harnesses, processes, sync};

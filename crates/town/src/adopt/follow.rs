@@ -5,8 +5,8 @@
 //! The note of the adoption has what is needed to show the pane's new window, or to make the
 //! container again.
 
-use super::notes::Note;
 use super::{LOCK_PATH, make_container};
+use crate::adopted::Note;
 use crate::containers::{Adopted, Container, tmux_problem};
 use crate::lock::FileLock;
 use crate::sessions::Sessions;

@@ -5,7 +5,7 @@ use super::{Moved, Window};
 use crate::containers::{self, Container, PanePlace, PaneRow};
 use crate::harnesses::Presets;
 use crate::states::{self, Resolver, States};
-use crate::{Result, Town, adopt, git};
+use crate::{Result, Town, adopted, git};
 use gt_core::Identity;
 use gt_core::beside;
 use gt_core::harness::Preset;
@@ -131,7 +131,7 @@ impl Reading {
     /// asked again after a pause.
     fn list_elsewhere(&mut self, town: &Town) -> Vec<Container> {
         let mut found = Vec::new();
-        for other in adopt::elsewhere(town) {
+        for other in adopted::elsewhere(town) {
             let socket = other.server().socket_path();
             let asked = self.silent.get(&socket);
             let listed = match asked.is_some_and(|at| at.elapsed() < SILENT_SERVER_PAUSE) {

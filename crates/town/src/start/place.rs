@@ -3,7 +3,7 @@
 use super::prepared::Prepared;
 use super::restored::Restored;
 use crate::containers::{self, Container, Owner};
-use crate::{Result, Town, adopt, pidfile, processes, stop};
+use crate::{Result, Town, adopt, adopted, pidfile, processes, stop};
 use gt_core::health::{self, Health, Vitals};
 use gt_core::problem::Kind;
 use gt_core::record::Outcome;
@@ -247,7 +247,7 @@ fn keys_tag(container: Option<&Container>) -> String {
 
 /// Refuses an agent that was adopted on another tmux server and still runs there.
 fn refuse_adopted_elsewhere(town: &Town, identity: &Identity) -> Result<()> {
-    let Cow::Owned(home) = adopt::home_of(town, identity) else {
+    let Cow::Owned(home) = adopted::home_of(town, identity) else {
         return Ok(());
     };
     match containers::of_agent(&home, identity)? {

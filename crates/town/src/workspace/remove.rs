@@ -9,7 +9,8 @@ use super::condition::{
 use super::place::relink;
 use super::{lock_repository, snapshot, submodules};
 use crate::git::Git;
-use crate::{Result, Town, files, polecat, rig};
+use crate::work::Work;
+use crate::{Result, Town, files, rig};
 use gt_core::{Identity, Problem};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -175,7 +176,7 @@ pub fn staying(town: &Town, identity: &Identity, dir: &Path) -> Result<Vec<Strin
     let elsewhere = checked_out_elsewhere(town, identity, dir)?;
     let mut staying = Vec::new();
     for (branch, _) in branches(town, identity)? {
-        if elsewhere.contains(&branch) || polecat::is_wanted(town, identity, &branch)? {
+        if elsewhere.contains(&branch) || is_waiting_to_merge(town, identity, &branch)? {
             staying.push(branch);
         }
     }
@@ -362,4 +363,12 @@ fn save_changes(
     let git = Git::at(dir, town.around()).to_the_end();
     git.run(["update-ref", name, &commit])?;
     Ok(Some(name.to_owned()))
+}
+
+/// Whether a branch of this agent waits to be merged, so that it must stay when the agent goes.
+fn is_waiting_to_merge(town: &Town, identity: &Identity, branch: &str) -> Result<bool> {
+    match identity.rig() {
+        Some(rig) => Work::of(town).is_waiting_to_merge(rig, branch),
+        None => Ok(false),
+    }
 }

@@ -7,7 +7,7 @@ use crate::error;
 use crate::output;
 use clap::Args;
 use gt_core::{Identity, Problem};
-use gt_town::rig::{self, RigRemoval};
+use gt_town::rig_removal::{self, RigRemoval};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -29,7 +29,7 @@ pub(crate) struct RemoveArgs {
 
 pub(super) fn run(args: &RemoveArgs, context: &Context) -> Answer {
     let mut town = context.town()?;
-    let removal = rig::remove(&mut town, &args.rig, args.force, args.dry_run)?;
+    let removal = rig_removal::remove(&mut town, &args.rig, args.force, args.dry_run)?;
     if context.json {
         let refused = removal.refusal.as_ref().map(error::as_json);
         output::json(&output::without_nulls(json!({

@@ -9,10 +9,10 @@
 //! Every step is idempotent: a removal that was killed is finished by the next one. The rig is
 //! docked first, so that nothing starts in it meanwhile.
 
-use super::{entry, repository, set_docked};
 use crate::containers::{self, Container};
 use crate::git::Git;
 use crate::polecat::{claim, refuse_oneself};
+use crate::rig::{entry, repository, set_docked};
 use crate::stop::{self, StopOptions};
 use crate::work::Work;
 use crate::workspace::{self, Unsaved};

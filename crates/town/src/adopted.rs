@@ -12,28 +12,28 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Note {
-    pub(super) agent: String,
-    pub(super) socket: PathBuf,
-    pub(super) container: String,
-    pub(super) session: String,
+pub(crate) struct Note {
+    pub(crate) agent: String,
+    pub(crate) socket: PathBuf,
+    pub(crate) container: String,
+    pub(crate) session: String,
     /// The program's process, and what tells it from a later one with the same id.
     #[serde(default)]
-    pub(super) pid: u32,
+    pub(crate) pid: u32,
     #[serde(default)]
-    pub(super) birth: String,
+    pub(crate) birth: String,
     /// The person's pane, and the window that the container shows for it.
     #[serde(default)]
-    pub(super) pane: String,
+    pub(crate) pane: String,
     #[serde(default)]
-    pub(super) window: String,
+    pub(crate) window: String,
     /// The container's tags, by which it can be made again.
     #[serde(default)]
-    pub(super) tags: Vec<(String, String)>,
+    pub(crate) tags: Vec<(String, String)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) hooks: Option<PathBuf>,
+    pub(crate) hooks: Option<PathBuf>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) hook_command: Option<String>,
+    pub(crate) hook_command: Option<String>,
 }
 
 const FOLDER: &str = "adopted";
@@ -42,30 +42,30 @@ const FOLDER: &str = "adopted";
 const SERVER_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Note {
-    pub(super) fn write(&self, town: &Town, identity: &Identity) -> Result<()> {
+    pub(crate) fn write(&self, town: &Town, identity: &Identity) -> Result<()> {
         let text = serde_json::to_vec(self).unwrap_or_default();
         files::write_whole(&town.file_about(identity, FOLDER), &text)
     }
 
-    pub(super) fn pane(&self) -> Option<PaneId> {
+    pub(crate) fn pane(&self) -> Option<PaneId> {
         self.pane.parse().ok()
     }
 
     /// Whether the program runs. A note of an earlier version does not say.
-    pub(super) fn program_lives(&self) -> bool {
+    pub(crate) fn program_lives(&self) -> bool {
         self.pid == 0 || processes::lives(self.pid, &self.birth)
     }
 
-    pub(super) fn read(town: &Town, identity: &Identity) -> Option<Self> {
+    pub(crate) fn read(town: &Town, identity: &Identity) -> Option<Self> {
         read(&town.file_about(identity, FOLDER))
     }
 
-    pub(super) fn remove(town: &Town, identity: &Identity) {
+    pub(crate) fn remove(town: &Town, identity: &Identity) {
         // One that stays only makes the next look ask a server more.
         let _ = files::remove_if_there(&town.file_about(identity, FOLDER));
     }
 
-    pub(super) fn all(town: &Town) -> Vec<Self> {
+    pub(crate) fn all(town: &Town) -> Vec<Self> {
         let entries = std::fs::read_dir(town.runtime_dir().join(FOLDER));
         let entries = entries.into_iter().flatten().flatten();
         entries.filter_map(|entry| read(&entry.path())).collect()
