@@ -141,7 +141,11 @@ fn a_busy_agent_that_is_stopped_is_not_told_as_done() {
     // Whatever it said on its way out was said by now.
     env.gt(&["start", "mayor", "--no-prompt"]).ok();
     hook(&env, "permission", &bash("x"));
-    assert_eq!(notes(&env), ["waiting mayor: asks: Bash(x) [] []"]);
+    let told = wait_until("it is told", PATIENCE, || {
+        let told = notes(&env);
+        (!told.is_empty()).then_some(told)
+    });
+    assert_eq!(told, ["waiting mayor: asks: Bash(x) [] []"]);
 }
 
 #[test]

@@ -131,11 +131,11 @@ fn children_are_left_to_the_caller() {
     let children = list();
     stage.signal("-TERM");
     assert_eq!(stage.status(), "143");
-    for (pid, _) in children {
-        let killed = Command::new("kill").arg(&pid).status();
-        assert!(
-            killed.is_ok_and(|status| status.success()),
-            "{pid} outlived the agent"
-        );
+    for (pid, session) in children {
+        // The end of the session's leader hangs up on the child that is in its session.
+        let is_alone = pid == session;
+        let killed = Command::new("kill").arg(&pid).output();
+        let was_there = killed.is_ok_and(|output| output.status.success());
+        assert!(was_there || !is_alone, "{pid} ended with the agent");
     }
 }
