@@ -4,9 +4,10 @@
 //! names of commands and options, and the number of arguments, are checked. A command that is
 //! named without its required arguments is fine.
 
-use crate::args::Cli;
+use crate::args::{Cli, table};
 use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -123,6 +124,28 @@ fn commands_in_hints_can_be_typed() {
     }
     assert!(checked > 200, "only {checked} commands were found");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn commands_beside_each_other_have_help_texts_of_their_own() {
+    let mut tables = vec![table()];
+    while let Some(table) = tables.pop() {
+        let mut texts = BTreeMap::new();
+        // `gt sessions find` is the documents' name of `list`.
+        let is_shown = |it: &&clap::Command| !it.is_hide_set() && it.get_name() != "find";
+        for command in table.get_subcommands().filter(is_shown) {
+            let about = command.get_about().map(ToString::to_string);
+            let about = about.unwrap_or_else(|| panic!("{} has no help text", command.get_name()));
+            if let Some(other) = texts.insert(about.clone(), command.get_name().to_owned()) {
+                panic!(
+                    "{other} and {} of {}: {about}",
+                    command.get_name(),
+                    table.get_name()
+                );
+            }
+        }
+        tables.extend(table.get_subcommands().cloned());
+    }
 }
 
 #[test]

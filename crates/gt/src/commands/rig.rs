@@ -23,6 +23,7 @@ pub(crate) enum RigCommand {
     Add(AddArgs),
     /// List the rigs
     List,
+    /// Start a rig's witness and refinery
     Start(RigStartArgs),
     Stop(RigStopArgs),
     /// Keep a rig as it is, but start nothing in it
@@ -32,6 +33,7 @@ pub(crate) enum RigCommand {
     Dock(RigDockArgs),
     /// Take a docked rig back into service; its agents are started with `gt rig start`
     Undock(RigNameArgs),
+    /// Stop a rig's witness and refinery if they run, and start them
     Restart(RigStartArgs),
     /// Show one rig and its agents
     Status(RigNameArgs),
@@ -68,7 +70,6 @@ pub(crate) struct RigDockArgs {
     force: bool,
 }
 
-/// Start a rig's witness and refinery
 #[derive(Debug, Args)]
 pub(crate) struct RigStartArgs {
     #[arg(required = true, value_name = "RIG")]

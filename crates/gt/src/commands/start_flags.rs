@@ -93,7 +93,8 @@ pub(crate) struct StartFlags {
     no_verify: bool,
 }
 
-/// The option of every command that starts an agent.
+// The option of every command that starts an agent. No doc comment: clap would take it for the
+// help text of each command that flattens these flags.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct PermissionFlags {
     /// Let the agent program ask before it changes anything, whatever its role says
