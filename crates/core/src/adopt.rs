@@ -1,16 +1,17 @@
-//! Agent programs that a person has started: which one it is, which conversation it has,
-//! and how our hooks come into a settings file of the person's own.
+//! Recognises agent programs that a person started: the program, its conversation, and how our
+//! hooks are added to the person's settings file.
 //!
-//! Pure functions over what the engine has read of a process. Nothing here decides where a
-//! program is looked for.
+//! Pure functions over data that the engine has read about a process. The engine decides where to
+//! look for programs.
 
 use crate::harness::Preset;
 use serde_json::{Map, Value, json};
 
-/// Interpreters whose first argument says what they run.
+/// Interpreters whose first argument is the script that they run.
 const INTERPRETERS: [&str; 6] = ["node", "bun", "deno", "python", "python3", "MainThread"];
 
-/// Whether a process is this program, by the kernel's name for it and its words.
+/// Returns whether a process runs the program of this preset, by its kernel name and its
+/// arguments.
 pub fn is_program(preset: &Preset, name: &str, words: &[String]) -> bool {
     let program = preset.command.program.as_str();
     let first = words.first().map(|word| base(word)).unwrap_or_default();
@@ -33,7 +34,7 @@ pub fn is_program(preset: &Preset, name: &str, words: &[String]) -> bool {
     INTERPRETERS.contains(&first) && script.split('/').any(is_part)
 }
 
-/// Whether it was started to answer once and end.
+/// Returns whether the process was started for a single answer (`--print`) and then exits.
 fn is_one_shot(preset: &Preset, words: &[String]) -> bool {
     let flag = preset.command.print.first();
     flag.is_some_and(|flag| {
@@ -49,7 +50,8 @@ fn base(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// The conversation that a program was told on its command line: to go on with, or to begin.
+/// Returns the conversation id on the command line of a program, given to resume or to start a
+/// conversation.
 pub fn conversation_in(preset: &Preset, words: &[String]) -> Option<String> {
     let command = &preset.command;
     [&command.session_id, &command.resume]
@@ -68,7 +70,8 @@ pub fn conversation_in(preset: &Preset, words: &[String]) -> Option<String> {
         })
 }
 
-/// Whether a word can be a conversation's id, and a part of a path.
+/// Returns whether a word can be the id of a conversation. Such a word is also safe as a path
+/// component.
 pub fn is_id(word: &str) -> bool {
     word.len() >= 8
         && !word.starts_with('-')
@@ -78,22 +81,22 @@ pub fn is_id(word: &str) -> bool {
         && word.bytes().any(|byte| byte.is_ascii_digit())
 }
 
-/// Whether the program runs without asking for permission, by its command line.
+/// Returns whether the command line tells the program not to ask for permissions.
 pub fn never_asks(preset: &Preset, words: &[String]) -> bool {
     let flags = &preset.command.skip_permissions;
     !flags.is_empty() && flags.iter().all(|flag| words.contains(flag))
 }
 
-/// Whether a report of the end of a conversation is that of the program, too. Another
-/// conversation begins in the same program after `/clear` and `/resume`.
+/// Returns whether a report that a conversation ended also means that the program ends. After
+/// `/clear` and `/resume` another conversation starts in the same program.
 pub fn ends_program(report: &Value) -> bool {
     let reason = report["reason"].as_str().unwrap_or_default();
     !["clear", "resume", "compact"].contains(&reason)
 }
 
-/// Whether the end of a screen shows that the program left by itself, with what it says then of
-/// this conversation. A farewell further up may be that of an earlier process in the same
-/// conversation. Line breaks and indentation do not count.
+/// Returns whether the last lines of a screen show the program's exit message for this
+/// conversation. Only the last lines count: a message further up may come from an earlier process
+/// in the same conversation. Line breaks and indentation are ignored.
 pub fn shows_farewell(preset: &Preset, screen: &str, conversation: &str) -> bool {
     const LAST_LINES: usize = 12;
     let lines = screen.lines().filter(|line| !line.trim().is_empty());
@@ -106,7 +109,7 @@ pub fn shows_farewell(preset: &Preset, screen: &str, conversation: &str) -> bool
     texts.any(|text| words.contains(&text))
 }
 
-/// A slug after a folder's name; `agent` where nothing of it can be used.
+/// Makes a slug from the name of a folder. Falls back to `agent` if no character is usable.
 pub fn slug(folder: &str) -> String {
     let mut slug = String::new();
     for letter in base(folder.trim_end_matches('/')).chars() {
@@ -124,8 +127,9 @@ pub fn slug(folder: &str) -> String {
     }
 }
 
-/// Adds a hook for these events to a settings file in Claude Code's format. Everything that
-/// stands there stays; a hook of ours that is there is not added again.
+/// Adds a hook for these events to settings in Claude Code's format. Keeps everything else.
+/// Idempotent: a hook that is already there is not added again. Returns `None` if the settings
+/// have an unexpected structure.
 pub fn with_hooks(settings: &Value, events: &[&str], command: &str, seconds: u32) -> Option<Value> {
     let mut settings = settings.clone();
     if settings.is_null() {
@@ -149,7 +153,7 @@ pub fn with_hooks(settings: &Value, events: &[&str], command: &str, seconds: u32
     Some(settings)
 }
 
-/// Takes our hook out again, and what was empty without it. `None` where nothing is left.
+/// Removes our hook, and the entries that it leaves empty. Returns `None` if nothing remains.
 pub fn without_hooks(settings: &Value, command: &str) -> Option<Value> {
     let mut settings = settings.clone();
     let Some(fields) = settings.as_object_mut() else {
@@ -162,7 +166,7 @@ pub fn without_hooks(settings: &Value, command: &str) -> Option<Value> {
                 groups.retain(|group| !is_only(group, command));
             }
         }
-        // What the person had left empty stays so.
+        // Lists that were empty before stay: the person wrote them.
         let is_emptied = |event: &str, groups: &Value| {
             groups == &json!([]) && before.get(event) != Some(&json!([]))
         };
@@ -177,7 +181,7 @@ pub fn without_hooks(settings: &Value, command: &str) -> Option<Value> {
     (!fields.is_empty()).then_some(settings)
 }
 
-/// Whether a group of hooks holds this one command and nothing else.
+/// Returns whether a group of hooks holds this command and nothing else.
 fn is_only(group: &Value, command: &str) -> bool {
     let hooks = group["hooks"].as_array();
     hooks.is_some_and(|hooks| matches!(hooks.as_slice(), [hook] if hook["command"] == command))
@@ -314,7 +318,7 @@ mod tests {
         assert_eq!(without_hooks(&own, "gt signal"), Some(own));
         let alone = with_hooks(&Value::Null, &["Stop"], "gt signal", 5).unwrap();
         assert_eq!(without_hooks(&alone, "gt signal"), None, "nothing is left");
-        // What cannot be understood is not touched.
+        // Settings with an unexpected structure are not changed.
         assert_eq!(with_hooks(&json!([]), &["Stop"], "x", 5), None);
         assert_eq!(with_hooks(&json!({"hooks": 1}), &["Stop"], "x", 5), None);
     }

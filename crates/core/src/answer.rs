@@ -1,17 +1,17 @@
-//! Which option of a dialog somebody means, and which dialog.
+//! Maps an answer to an option of a dialog, and identifies the dialog.
 
 use crate::Problem;
 use crate::nudge;
 use crate::screen::Asking;
 
-/// What a person answers.
+/// An answer to a dialog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// The option of that place, from one on.
+    /// The option with this number, counted from 1.
     Number(usize),
-    /// Approve it, this once.
+    /// Approve, once only.
     Yes,
-    /// Refuse it.
+    /// Refuse.
     No,
     /// The option that begins with or contains this text.
     Text(String),
@@ -30,13 +30,13 @@ impl From<&str> for Choice {
     }
 }
 
-/// How options that approve begin, in the four programs that were looked at.
+/// First words of options that approve, collected from four agent programs.
 const APPROVING: &[&str] = &[
     "yes", "allow", "approve", "accept", "proceed", "trust", "confirm",
 ];
-/// How options that refuse begin.
+/// First words of options that refuse.
 const REFUSING: &[&str] = &["no", "reject", "deny", "refuse", "cancel"];
-/// Words of an approval that holds for more than this once.
+/// Words of an approval that lasts beyond the present question.
 const LASTING: &[&str] = &[
     "all",
     "always",
@@ -51,8 +51,8 @@ const LASTING: &[&str] = &[
     "switch to",
 ];
 
-/// The place of the option that is meant. Several that fit are as bad as none: an
-/// answer that is not meant may run a command.
+/// Returns the index of the option that the choice means. Fails if no option matches, or if
+/// several match a text: a wrong answer may run a command.
 pub fn pick(asking: &Asking, choice: &Choice) -> Result<usize, Problem> {
     let plain = |option: &String| option.to_lowercase().replace('’', "'");
     let options: Vec<String> = asking.options.iter().map(plain).collect();
@@ -66,14 +66,15 @@ pub fn pick(asking: &Asking, choice: &Choice) -> Result<usize, Problem> {
     };
     match (choice, fitting.as_slice()) {
         (_, [one]) => Ok(*one),
-        // The first of several is the plain one: "No", then "No, and tell it why".
+        // The first match is the plain option: "No" comes before "No, and tell it why".
         (Choice::Yes | Choice::No, [first, ..]) => Ok(*first),
         (_, []) => Err(Problem::usage("no option is like that").hint(listed(asking))),
         (_, _) => Err(Problem::usage("several options are like that").hint(listed(asking))),
     }
 }
 
-/// The option with that number before it, or in that place where none has one.
+/// Returns the index of the option that is shown with this number. If no option shows a number,
+/// counts from 1.
 fn by_number(asking: &Asking, number: usize) -> Option<usize> {
     if asking.numbers.iter().any(Option::is_some) {
         return asking.numbers.iter().position(|n| *n == Some(number));
@@ -89,19 +90,19 @@ fn places(options: &[String], fits: impl Fn(&String) -> bool) -> Vec<usize> {
         .collect()
 }
 
-/// Whether an option begins with one of the words, as a whole word.
+/// Returns whether an option begins with one of the words, as a whole word.
 fn begins(option: &str, words: &[&str]) -> bool {
     words
         .iter()
         .any(|word| has_words(option, word) && option.trim_start().starts_with(word))
 }
 
-/// Whether an option approves more than this once.
+/// Returns whether an option approves more than the present question.
 fn lasts(option: &str) -> bool {
     LASTING.iter().any(|words| has_words(option, words))
 }
 
-/// Whether a text has these words in a row, as whole words.
+/// Returns whether a text contains these words in sequence, as whole words.
 fn has_words(text: &str, words: &str) -> bool {
     let is_edge = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
     text.match_indices(words).any(|(at, found)| {
@@ -109,8 +110,8 @@ fn has_words(text: &str, words: &str) -> bool {
     })
 }
 
-/// Exact, or as a beginning, or as words anywhere: the first of these ways that finds
-/// any. A word somewhere in an option is not enough to approve more than this once.
+/// Returns the options that match a text: exactly, else by their beginning, else anywhere. A
+/// lasting approval matches only an exact text or a text that contains a lasting word itself.
 fn by_text(options: &[String], text: &str) -> Vec<usize> {
     if text.is_empty() {
         return Vec::new();
@@ -131,8 +132,8 @@ fn by_text(options: &[String], text: &str) -> Vec<usize> {
     found
 }
 
-/// What a question is recognised by, wherever its mark is and however wide its screen. An
-/// answer that names it is for no other.
+/// Returns the fingerprint of a question. It does not depend on the marked option or on line
+/// breaks, so that an answer with a fingerprint applies to this question only.
 pub fn fingerprint(asking: &Asking) -> String {
     let squeezed = |text: &String| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let parts = std::iter::once(&asking.text).chain(&asking.options);
@@ -140,7 +141,8 @@ pub fn fingerprint(asking: &Asking) -> String {
     nudge::fingerprint(&parts.join("\n"))
 }
 
-/// What to call the option in that place: its number, or `-` where it has none.
+/// Returns the label of the option at this index: its number, or `-` if only other options have
+/// numbers.
 pub fn number(asking: &Asking, at: usize) -> String {
     match asking.numbers.get(at) {
         Some(Some(number)) => format!("{number}."),
@@ -149,7 +151,7 @@ pub fn number(asking: &Asking, at: usize) -> String {
     }
 }
 
-/// The options, numbered.
+/// Lists the options with their numbers, as a hint.
 pub fn listed(asking: &Asking) -> String {
     let lines: Vec<String> = (0..asking.options.len())
         .map(|at| format!("{} {}", number(asking, at), asking.options[at]))
@@ -206,7 +208,7 @@ mod tests {
         assert_eq!(pick_of(&trust, "NO"), Some(0));
         assert_eq!(pick_of(&opencode, "allow always"), Some(1));
         assert_eq!(pick_of(&opencode, "always"), Some(1));
-        // Nobody allows more than he says.
+        // A text does not select an option that approves more than the text says.
         let access = [
             "Yes",
             "Yes, and always allow access to /x from this project",

@@ -1,32 +1,32 @@
-//! The beacon: the first prompt of a life.
+//! The beacon: the first prompt of a session.
 //!
-//! It tells the agent who it is, who woke it and why, and makes the
-//! conversation findable later. Times come in as text, as everything here is pure.
+//! It tells the agent its identity, who started it and why, and makes the conversation easy to
+//! find later. Times are passed in as text: this module reads no clock.
 
 use crate::identity::Identity;
 use crate::role::Role;
 
-/// What the first line of a beacon says.
+/// The parts of a beacon's first line.
 #[derive(Clone, Debug)]
 pub struct Beacon<'a> {
     pub recipient: &'a Identity,
-    /// Who started it: an address, or `self` for a handoff.
+    /// The starter: an address, or `self` for a handoff.
     pub sender: &'a str,
     /// `2025-12-30T15:42`
     pub time: &'a str,
     /// `cold-start`, `handoff`, `assigned`, `patrol`, `ready`, `attach`…
     pub topic: &'a str,
-    /// The molecule that the topic is about.
+    /// The molecule that the topic refers to.
     pub molecule: Option<&'a str>,
-    /// Nobody else tells it how things stand.
+    /// The agent has to run `gt prime` itself, because no hook does it.
     pub must_ask: bool,
 }
 
-/// What a beacon begins with.
+/// The first words of a beacon.
 const MARK: &str = "[GAS TOWN]";
 const ASK: &str = "Begin with `gt prime`: it says who you are and what there is to do.";
 
-/// Topics after which the agent looks for its work by itself.
+/// Topics after which the agent looks for its work itself.
 const PROPELLING: &[&str] = &["attach", "cold-start", "handoff"];
 
 const FIND_WORK: &str = "\
@@ -37,7 +37,7 @@ Check your hook and mail, then act on the hook if present:
 4. If nothing hooked → wait for instructions";
 
 impl Beacon<'_> {
-    /// The whole first prompt: the beacon, what its topic asks for, and the instructions.
+    /// Returns the whole first prompt: the beacon, the steps for its topic, and the instructions.
     pub fn prompt(&self, instructions: Option<&str>) -> String {
         let mut prompt = self.line();
         if self.must_ask {
@@ -69,7 +69,7 @@ impl Beacon<'_> {
     }
 }
 
-/// What the first line of a prompt is about: the topic of a beacon, and of any other all.
+/// Returns the topic of a beacon's first line. Returns any other line unchanged.
 pub fn topic(line: &str) -> &str {
     match line.starts_with(MARK) {
         true => line.splitn(3, " • ").nth(2).unwrap_or(line),

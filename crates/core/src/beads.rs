@@ -1,12 +1,12 @@
-//! Beads, the issue tracker of a repository: what its programs print, and what has to be
-//! said to them.
+//! Beads, the issue tracker of a repository: parses the output of its programs and builds their
+//! command lines.
 //!
-//! There are two, `bd` and `br`, with nearly the same commands. Here their JSON becomes
-//! work items, and the difference between two states of an item becomes words for a
-//! command line. Nothing is run here; the engine does that (`town::work`).
+//! There are two programs, `bd` and `br`, with nearly the same commands. This module converts
+//! their JSON to work items, and the difference between two versions of an item to command lines.
+//! It runs nothing; the engine does (`town::work`).
 //!
-//! Every value stands in one word with its option (`--title=…`), so that no title can be
-//! taken for an option.
+//! Every value is in one argument with its option (`--title=…`), so that no title is parsed as an
+//! option.
 
 mod commands;
 #[cfg(test)]
@@ -18,7 +18,7 @@ use crate::problem::Problem;
 use crate::work::{Item, Status, USUAL_KIND, WorkId, appended, as_word, one_line};
 use serde_json::{Value, json};
 
-/// Which of the two programs.
+/// One of the two programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     Bd,
@@ -26,7 +26,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// By the name of the program.
+    /// Returns the dialect of a program, by its file name.
     pub fn of(program: &str) -> Self {
         match program.rsplit('/').next() {
             Some("br") => Dialect::Br,
@@ -35,28 +35,28 @@ impl Dialect {
     }
 }
 
-/// The programs, the first that is found counts.
+/// The programs, in order of preference.
 pub const PROGRAMS: [&str; 2] = ["bd", "br"];
 
-/// Labels of ours that say what an item cannot say otherwise. They are never written to
+/// Prefix of our labels for properties that an item has no field for. They are never written to
 /// beads.
 const OWN_LABEL: &str = "beads:";
 
-/// An item as beads has it.
+/// An item as beads reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bead {
     pub item: Item,
-    /// Its status in beads' own word.
+    /// The status as beads spells it.
     pub word: String,
-    /// It waits for others, but was listed without saying for which.
+    /// The item has dependencies, but the listing does not name them.
     pub is_short: bool,
-    /// What was said about it, each with who and when. Listings leave it out.
+    /// Comments, each with time and author. Listings omit them.
     pub comments: Vec<String>,
 }
 
 impl Bead {
-    /// Reads a JSON object; `None` for one that only says that it is gone. `time` brings
-    /// a time into our form, and what has none gets `now`.
+    /// Reads a JSON object. Returns `None` for a tombstone. `time` converts a timestamp to our
+    /// format; missing timestamps become `now`.
     pub fn read(
         mut value: Value,
         now: &str,
@@ -71,7 +71,7 @@ impl Bead {
             return Ok(None);
         }
         let known = word.parse::<Status>().ok();
-        // Words that are not ours are never ready in beads either.
+        // Beads treats statuses that we do not know as not ready.
         let status = match known {
             _ if value["pinned"] == true => Status::Pinned,
             known => known.unwrap_or(Status::Blocked),
@@ -104,7 +104,7 @@ impl Bead {
             fields.retain(|name, value| name == "title" || !empty(value));
         }
         let mut item: Item = serde_json::from_value(value).map_err(bad)?;
-        // They stand in lists and headings.
+        // Lists and headings show them on one line.
         for word in [&mut item.title, &mut item.kind]
             .into_iter()
             .chain(&mut item.labels)
@@ -122,7 +122,7 @@ impl Bead {
             match kind {
                 Some("parent-child") => item.parent = Some(on),
                 Some("blocks") | None => item.deps.push(on),
-                // Others say nothing about the order.
+                // Other types of dependencies do not affect the order.
                 Some(_) => {}
             }
         }
@@ -138,8 +138,8 @@ impl Bead {
         }))
     }
 
-    /// The same for a town that does not share it: an unknown status says nothing there,
-    /// types and labels are words, and comments become notes.
+    /// Converts the bead to an item of a town that does not share the tracker. An unknown status
+    /// becomes open, types and labels become single words, and comments become notes.
     #[must_use]
     pub fn imported(self) -> Item {
         let mut item = self.item;
@@ -156,7 +156,7 @@ impl Bead {
         item.labels.dedup();
         item.kind = as_word(&item.kind).unwrap_or_else(|| USUAL_KIND.to_owned());
         for comment in self.comments {
-            // A file of ours that came back has it there already.
+            // An item that we exported earlier already has the comment in its notes.
             if !item.notes.contains(&comment) {
                 item.notes = appended(&item.notes, &comment);
             }
@@ -164,7 +164,8 @@ impl Bead {
         item
     }
 
-    /// As it is here while it is on nobody's hook here: a hook of elsewhere holds nobody.
+    /// Reopens an item that is hooked outside this town, and labels it as hooked. Such a hook
+    /// assigns the item to no agent here.
     pub fn unhook(&mut self) {
         if self.item.status == Status::Hooked {
             self.item.status = Status::Open;
@@ -177,7 +178,7 @@ impl Bead {
     }
 }
 
-/// What somebody said, and who and when.
+/// Formats a comment with its time and author.
 fn comment(said: &Value, time: impl Fn(&str) -> Option<String>) -> Option<String> {
     let text = said["text"].as_str()?.trim();
     let when = said["created_at"].as_str().and_then(time);
@@ -190,8 +191,8 @@ fn comment(said: &Value, time: impl Fn(&str) -> Option<String>) -> Option<String
     }
 }
 
-/// An item as a line of a file of beads, which its programs can import. What it is a part of
-/// stands among what it waits for, and must have a time there.
+/// Converts an item to a line of a beads file that the programs can import. The parent is written
+/// as a dependency, and a dependency needs a timestamp.
 pub fn exported(item: &Item) -> Value {
     let edge = |on: &WorkId, kind: &str| {
         json!({
@@ -216,7 +217,7 @@ pub fn exported(item: &Item) -> Value {
     value
 }
 
-/// What an item waits for, and how: as an edge, or as the other item itself.
+/// Returns the id and the type of a dependency, which is either an edge or the other item itself.
 fn edge(dependency: &Value) -> (Option<&str>, Option<&str>) {
     let word = |name: &str| dependency[name].as_str();
     match word("depends_on_id").or(dependency.as_str()) {
@@ -225,10 +226,10 @@ fn edge(dependency: &Value) -> (Option<&str>, Option<&str>) {
     }
 }
 
-/// The objects of an answer: a list, one object, or either of them in a wrapper.
+/// Parses the objects of a response: a list, one object, or a wrapper around either.
 pub fn objects(stdout: &str) -> Result<Vec<Value>, Problem> {
     let bad = || Problem::failed("beads did not answer with JSON");
-    // Warnings of the program may stand before it.
+    // The program may print warnings first.
     let start = stdout.find(['[', '{']).ok_or_else(bad)?;
     let mut documents = serde_json::Deserializer::from_str(&stdout[start..]).into_iter::<Value>();
     let mut value = match documents.next() {
@@ -248,7 +249,7 @@ pub fn objects(stdout: &str) -> Result<Vec<Value>, Problem> {
     }
 }
 
-/// What a program that failed says of it.
+/// Extracts the error message of a program that failed.
 pub fn reason(stdout: &str, stderr: &str) -> String {
     let told = |text: &str| {
         let start = text.find('{')?;
@@ -275,8 +276,8 @@ pub fn reason(stdout: &str, stderr: &str) -> String {
         })
 }
 
-/// What an item is after both sides went on from what was last seen: where only we
-/// changed something it is ours, and otherwise what beads says.
+/// Merges the changes of both sides since the last common version. Fields that beads has not
+/// changed are ours; for all others beads wins.
 pub fn merged(seen: &Item, bead: &Item, ours: &Item) -> Item {
     fn pick<T: Clone + PartialEq>(seen: &T, bead: &T, ours: &T) -> T {
         match bead == seen {
@@ -284,7 +285,7 @@ pub fn merged(seen: &Item, bead: &Item, ours: &Item) -> Item {
             false => bead.clone(),
         }
     }
-    // A status, whose it is and why it was closed belong together.
+    // Status, assignee and close reason belong together.
     let state = |item: &Item| (item.status, item.assignee.clone());
     let source = match state(bead) == state(seen) {
         true => ours,

@@ -1,8 +1,8 @@
-//! What a program is doing that runs in a window beside an agent, such as the one that is
-//! given the conflicts of a merge.
+//! The state of a program that runs in a window beside an agent, such as the one that resolves the
+//! conflicts of a merge.
 //!
-//! It has no hooks and speaks for nobody, so only its process and its screen tell; and only
-//! what needs a person is told in words, with the name of its window before them.
+//! It has no hooks and no identity, so its state follows only from its process and its screen. A
+//! report has a reason only if a person is needed; the reason begins with the name of the window.
 
 use crate::harness::Preset;
 use crate::notify::Event;
@@ -10,7 +10,7 @@ use crate::patterns::Patterns;
 use crate::screen;
 use crate::state::{self, Change, Observed, Report, Source, State};
 
-/// Decides what its process and its screen add up to.
+/// Derives the state from the process and the screen.
 pub fn judge(
     window: &str,
     seen: &Observed<'_>,
@@ -21,7 +21,7 @@ pub fn judge(
         return death(window, seen);
     }
     if seen.tag == Some(State::Starting) {
-        // Whoever starts it answers what it asks first.
+        // The process that starts the program also answers its first dialogs.
         return Report {
             since: seen.tag_since,
             ..Report::new(State::Starting, Source::Start)
@@ -44,7 +44,8 @@ fn unknown() -> Report {
     Report::new(State::Running, Source::Process)
 }
 
-/// One that somebody has ended has not failed. How it ended is known a moment after it has.
+/// Reports the end of the program. A program that was stopped on purpose has not failed. tmux
+/// reports the exit status shortly after the death; until then the state is unknown.
 fn death(window: &str, seen: &Observed<'_>) -> Report {
     if seen.exit_status.is_none() && seen.exit_signal.is_none() {
         return unknown();
@@ -61,7 +62,7 @@ fn death(window: &str, seen: &Observed<'_>) -> Report {
     }
 }
 
-/// Whether somebody has ended it, by the way it ended.
+/// Returns whether the program was stopped on purpose, by its exit status or signal.
 pub fn was_ended(exit_status: Option<i32>, exit_signal: Option<i32>) -> bool {
     /// HUP, INT and TERM.
     const BY_SOMEBODY: [i32; 3] = [1, 2, 15];
@@ -70,26 +71,27 @@ pub fn was_ended(exit_status: Option<i32>, exit_signal: Option<i32>) -> bool {
     BY_SOMEBODY.iter().any(by_signal)
 }
 
-/// Why it needs a person. What it says while it works changes all the time, and nobody
-/// has to read it here.
+/// Returns the reason why a person is needed. While the program works there is none: its screen
+/// changes too often to be useful here.
 fn words(window: &str, state: State, reason: &str) -> Option<String> {
     match state {
         State::Waiting if state::names_a_question(reason) => Some(format!("{window} {reason}")),
         State::Waiting => Some(format!("{window} waits: {reason}")),
         State::Error | State::Crashed => Some(format!("{window} failed: {reason}")),
         State::Limited => Some(format!("{window} is limited: {reason}")),
-        // That needs one only if there is something left to do.
+        // A person is needed only if work is left; the caller decides that.
         State::Idle | State::Done => Some(format!("{window} stands at its prompt")),
         _ => None,
     }
 }
 
-/// Whether nothing was said: a screen may just be drawn anew, and what was known stands.
+/// Returns whether the report carries no information. The screen may be in the middle of a redraw,
+/// so the last known state stays valid.
 pub fn is_unknown(report: &Report) -> bool {
     matches!(report.state, State::Starting | State::Running)
 }
 
-/// Whether a change is news: another state, or another question in place of the last one.
+/// Returns whether a change is news: another state, or a different question.
 pub fn is_news(change: &Change) -> bool {
     let names_a_question = |report: &Report| {
         let reason = report.reason.as_deref().unwrap_or_default();
@@ -105,11 +107,11 @@ pub fn is_news(change: &Change) -> bool {
         || names_a_question(&change.now) && change.before.as_ref().is_some_and(is_another)
 }
 
-/// A reason without what the width of its window decides: where its lines are broken, and
-/// that its end is left off. It has no blanks.
+/// Normalises a reason so that it does not depend on the width of the window: removes white space,
+/// separators and a truncated end.
 pub fn gist(reason: &str) -> String {
     let shown = match reason.rsplit_once('…') {
-        // Left off by us, or by the program on its last line.
+        // Truncated by `gt`, or by the program on its last line.
         Some((shown, "" | ")")) => shown,
         _ => reason,
     };
@@ -117,12 +119,13 @@ pub fn gist(reason: &str) -> String {
     shown.chars().filter(is_kept).collect()
 }
 
-/// Whether two of these may be the same, of which less shows in one window than in another.
+/// Returns whether two normalised reasons may be the same, with one of them truncated.
 pub fn is_same(one: &str, other: &str) -> bool {
     one.starts_with(other) || other.starts_with(one)
 }
 
-/// What people are told of such news: that it needs one of them, and nothing else.
+/// Returns the notification for a change: only that a person is needed. A second failure in a row
+/// is not reported again.
 pub fn event(before: Option<State>, now: State) -> Option<Event> {
     match now {
         State::Waiting => Some(Event::Waiting),
@@ -173,7 +176,8 @@ mod tests {
         let at_prompt = format!("> go\n\n● Done.\n\n{RULE}\n❯ \n{RULE}");
         let idle = "idle merge stands at its prompt";
         assert_eq!(words(&read(&at_prompt, Observed::default())), idle);
-        // Its title may say otherwise, and its agent's tags are not its own.
+        // The title may contradict the screen, and the tags belong to the agent, not to this
+        // window.
         let tagged = Observed {
             title: "✳ demo",
             tag: Some(State::Idle),
@@ -269,7 +273,7 @@ mod tests {
         assert_eq!(events(State::Busy, None), None);
         assert_eq!(events(State::Waiting, Some("merge asks: y?")), told);
         assert_eq!(events(State::Idle, None), None);
-        // The same question, of which more is known a moment later.
+        // More of the text of the same question is known a moment later.
         assert_eq!(events(State::Waiting, Some("merge waits: soon")), told);
         assert_eq!(events(State::Waiting, Some("merge asks: x?")), None);
         assert_eq!(events(State::Error, Some("merge failed: 500")), told);

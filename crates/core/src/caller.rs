@@ -9,8 +9,8 @@ use crate::identity::Identity;
 use crate::registry::Registry;
 use std::fmt;
 
-/// The environment variable by which one call of `gt` tells another who asked for it.
-/// `gt` marks an automatic call; any other value is the caller on whose behalf it runs.
+/// Environment variable by which one call of `gt` tells another its caller. `gt` marks an
+/// automatic call; any other value is the caller on whose behalf it runs.
 pub const VARIABLE: &str = "GT_CALLER";
 
 /// The actor of automatic actions.
@@ -28,12 +28,12 @@ pub enum Caller {
 }
 
 impl Caller {
-    /// An agent whose address is at hand as text.
+    /// Creates an agent caller from an address in text form.
     pub fn agent(address: impl Into<String>) -> Self {
         Caller::Agent(address.into())
     }
 
-    /// Reads the text form. Returns `None` for text that cannot name an actor.
+    /// Parses the text form. Returns `None` for text that cannot name an actor.
     pub fn parse(text: &str, registry: &Registry) -> Option<Self> {
         if text.is_empty() || text.chars().any(char::is_control) {
             return None;
@@ -47,7 +47,7 @@ impl Caller {
         })
     }
 
-    /// The name that events carry.
+    /// Returns the name that events carry.
     pub fn as_str(&self) -> &str {
         match self {
             Caller::Person(name) => name,
@@ -56,7 +56,7 @@ impl Caller {
         }
     }
 
-    /// Returns whether this is that agent.
+    /// Returns whether the caller is this agent.
     pub fn is_agent(&self, agent: &str) -> bool {
         matches!(self, Caller::Agent(own) if own == agent)
     }

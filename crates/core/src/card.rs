@@ -1,7 +1,7 @@
-//! A card of the board: one work item, and all that is known about the work on it.
+//! A card of the board: one work item, and all facts about the work on it.
 //!
-//! What an item's status is and what its agent does are separate facts. From both
-//! together comes the column that a card stands in.
+//! The status of an item and the state of its agent are separate facts. The column of a card
+//! follows from both.
 
 use crate::merge;
 use crate::state::{Source, State};
@@ -17,7 +17,7 @@ pub struct Card {
     pub kind: String,
     pub priority: u8,
     pub status: Status,
-    /// The project that it belongs to.
+    /// The project of the item.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rig: Option<String>,
     pub labels: Vec<String>,
@@ -25,16 +25,16 @@ pub struct Card {
     pub assignee: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<WorkId>,
-    /// What it waits for: only what is not closed.
+    /// The open items that it depends on.
     pub blocked_by: Vec<WorkId>,
-    /// Of an item that has parts: how many, and how many are closed.
+    /// The number of parts, and how many of them are closed, if the item has parts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parts: Option<Parts>,
     /// Seconds since the epoch.
     pub created_at: i64,
     pub updated_at: i64,
-    /// Who has it on its hook, where that is not the agent of its own task: what is done to
-    /// a task cannot be done to that one.
+    /// The agent that has the item on its hook, if that is not the agent of the item's own task.
+    /// Task commands do not apply to that agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,18 +45,18 @@ pub struct Card {
     /// The project's background tasks that run beside the agent or have failed there.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub background: Vec<BackgroundTask>,
-    /// What all lives that worked on it took.
+    /// Tokens and cost of all sessions that worked on it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// Where its branch stands in the merge queue.
+    /// The state of its branch in the merge queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub merge: Option<merge::Status>,
-    /// Who was given the conflicts of a merge, beside its agent.
+    /// The program that resolves the conflicts of a merge, beside the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolver: Option<Resolver>,
-    /// Its agent is gone, and nobody has ended it.
+    /// The agent is gone, and it was not stopped on purpose.
     pub lost: bool,
-    /// When its session ended, in seconds since the epoch, where the journal knows it.
+    /// End of its session, in seconds since the epoch, if the journal has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_since: Option<i64>,
 }
@@ -70,7 +70,7 @@ pub struct Parts {
 /// The agent that works on an item.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Session {
-    /// Its address.
+    /// The agent's address.
     pub agent: String,
     pub container: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,24 +81,24 @@ pub struct Session {
     pub since: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// How many tasks run on in the background although its turn is over.
+    /// The number of background tasks that still run although the turn is over.
     #[serde(skip_serializing_if = "is_zero")]
     pub background: u32,
-    /// When the usage limit ends that it has reached.
+    /// The end of the usage limit that it has reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resets_at: Option<i64>,
-    /// It goes on by itself after that limit.
+    /// It continues by itself after that limit.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub continues: bool,
-    /// Somebody looks at it.
+    /// A client is attached to the container.
     pub attached: bool,
-    /// No agent program was started here: the container holds a shell, for servers.
+    /// The container holds only a shell, for servers; no agent program was started.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub only_shell: bool,
 }
 
 impl Session {
-    /// Whether it is a shell without an agent that waits for nothing.
+    /// Returns whether it is an idle shell without an agent.
     fn is_resting_shell(&self) -> bool {
         self.only_shell && self.state == State::Idle
     }
@@ -109,10 +109,10 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// The program that was given the conflicts of a merge, in a window beside the agent's.
+/// The program that resolves the conflicts of a merge, in a window beside the agent's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Resolver {
-    /// The name of that window.
+    /// The name of its window.
     pub window: String,
     pub state: State,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -122,37 +122,37 @@ pub struct Resolver {
     pub reason: Option<String>,
 }
 
-/// Whose screen is the one to look at.
+/// The program whose screen a person needs to see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speaker<'a> {
     Agent,
     Resolver(&'a Resolver),
 }
 
-/// Who asks something.
+/// The program that asks a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asks<'a> {
     Agent,
-    /// The program in that window beside it.
+    /// The program in this window beside the agent.
     Window(&'a str),
 }
 
-/// The branch of an item's worktree, against the base of its project.
+/// The branch of an item's worktree, compared with the base of its project.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Branch {
     pub name: String,
     pub base: String,
     pub ahead: u32,
     pub behind: u32,
-    /// How many files are not committed.
+    /// The number of files with uncommitted changes.
     pub dirty: u32,
-    /// Lines, against the point where it left the base; committed or not.
+    /// Changed lines since the branch left the base, committed or not.
     pub added: u32,
     pub removed: u32,
-    /// A merge is under way in the worktree, and these files are in conflict.
+    /// A merge is in progress in the worktree. `conflicts` lists the files in conflict.
     pub merging: bool,
     pub conflicts: Vec<String>,
-    /// An agent beside the task's own is at those, in the window `merge`.
+    /// An agent in the window `merge` resolves these conflicts.
     pub resolver: bool,
 }
 
@@ -163,10 +163,10 @@ pub struct Server {
     pub state: ServerState,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// Since when, in seconds since the epoch, where that is known.
+    /// Start of its state, in seconds since the epoch, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<i64>,
-    /// Why it is in error.
+    /// Why it is in the state `error`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -230,7 +230,8 @@ impl Column {
 }
 
 impl Card {
-    /// Where it stands. Closed is closed; otherwise what waits for a person goes first.
+    /// Returns the column. A closed item is done; otherwise the need for a person takes
+    /// precedence.
     pub fn column(&self) -> Column {
         if self.status == Status::Closed {
             return Column::Done;
@@ -257,9 +258,10 @@ impl Card {
         }
     }
 
-    /// Whether nothing goes on without a person: its agent asks, has failed, is lost, or stands
-    /// at its prompt with nothing done; or a merge cannot be made by itself, and nobody is at
-    /// its conflicts, or whoever is asks or has failed.
+    /// Returns whether work cannot continue without a person: the agent asks, has failed, is lost,
+    /// has reached a limit after which it does not continue, or is idle without a result; a merge
+    /// has conflicts that no program resolves; the merge queue could not merge the branch; or the
+    /// resolver needs a person.
     pub fn needs_you(&self) -> bool {
         let has_result = self.branch.as_ref().is_some_and(Branch::has_result);
         let of_agent = self.session.as_ref().is_some_and(|session| {
@@ -269,7 +271,7 @@ impl Card {
             ) || session.state == State::Limited && !session.continues
                 || session.state == State::Idle && !session.only_shell && !has_result
         });
-        // One that works may be at them itself.
+        // A busy agent may be resolving them itself.
         let works = self.session.as_ref().map(|session| session.state) == Some(State::Busy);
         let is_stuck = !works && self.branch.as_ref().is_some_and(Branch::has_open_conflicts);
         let is_broken = self.merge.is_some_and(merge::Status::is_broken);
@@ -277,20 +279,19 @@ impl Card {
         of_agent || self.lost || is_stuck || is_broken || of_resolver
     }
 
-    /// Whether somebody has it.
+    /// Returns whether the item is hooked or in progress.
     pub fn is_worked_on(&self) -> bool {
         matches!(self.status, Status::Hooked | Status::InProgress)
     }
 
-    /// What its agent does; one that is lost has crashed.
+    /// Returns the state of the agent. A lost agent counts as crashed.
     pub fn state(&self) -> Option<State> {
         let of_session = self.session.as_ref().map(|session| session.state);
         of_session.or(self.lost.then_some(State::Crashed))
     }
 
-    /// The one that was given the conflicts of a merge, if nothing goes on there without a
-    /// person. That it failed says nothing any more once the merge is made, and it may well
-    /// stand at its prompt once no conflict is left.
+    /// Returns the resolver if it needs a person. Its failure no longer matters once the merge is
+    /// committed, and it may be idle once no conflict is left.
     pub fn resolver_needs_you(&self) -> Option<&Resolver> {
         let branch = self.branch.as_ref().filter(|branch| branch.merging);
         let has_conflicts = branch.is_some_and(|branch| !branch.conflicts.is_empty());
@@ -302,8 +303,8 @@ impl Card {
         })
     }
 
-    /// Whose screen says what a person has to know. Its agent goes first: the other one
-    /// works for it.
+    /// Returns the program whose screen a person needs to see. The agent takes precedence over the
+    /// resolver, which works for it.
     pub fn speaker(&self) -> Speaker<'_> {
         match self.resolver_needs_you() {
             Some(resolver) if self.asks() != Some(Asks::Agent) => Speaker::Resolver(resolver),
@@ -311,7 +312,7 @@ impl Card {
         }
     }
 
-    /// Who asks something here. Its agent goes first, as well.
+    /// Returns the program that asks a question. The agent takes precedence over the resolver.
     pub fn asks(&self) -> Option<Asks<'_>> {
         let asks = |state| state == State::Waiting;
         let session = self.session.as_ref();
@@ -322,7 +323,7 @@ impl Card {
         resolver.map(|it| Asks::Window(&it.window))
     }
 
-    /// Since when its agent is in its state, or else the item as it is.
+    /// Returns when the agent entered its state, else when the item last changed.
     pub fn since(&self) -> i64 {
         let session = self.session.as_ref().and_then(|session| session.since);
         session.or(self.lost_since).unwrap_or(self.updated_at)
@@ -330,12 +331,12 @@ impl Card {
 }
 
 impl Branch {
-    /// Whether something was done on it that the base does not have.
+    /// Returns whether the branch has changes that the base does not have.
     pub fn has_result(&self) -> bool {
         self.ahead > 0 || self.dirty > 0
     }
 
-    /// Whether a merge is under way in the worktree whose conflicts nobody was given.
+    /// Returns whether a merge in the worktree has conflicts that no program resolves.
     pub fn has_open_conflicts(&self) -> bool {
         self.merging && !self.conflicts.is_empty() && !self.resolver
     }
@@ -452,7 +453,7 @@ mod tests {
             ..conflicts.clone()
         });
         assert_eq!(card.column(), Column::Review);
-        // Its own agent may have begun that merge.
+        // Its own agent may have started that merge.
         card.branch = Some(conflicts);
         card.session.as_mut().expect("a session").state = State::Busy;
         assert_eq!(card.column(), Column::InProgress);
@@ -498,7 +499,7 @@ mod tests {
         );
         card.resolver = resolver(State::Crashed);
         assert_eq!(card.asks(), None);
-        // Once that is committed a question is still one, and a failure is nobody's.
+        // After the commit a question still needs a person; a failure does not.
         card.branch.as_mut().expect("a branch").merging = false;
         assert_eq!(card.column(), Column::Review);
         card.resolver = resolver(State::Waiting);

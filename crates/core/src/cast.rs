@@ -1,9 +1,9 @@
 //! Recordings of a terminal, as lines of asciicast v2.
 //!
-//! The first line is a [`Header`], each other one an [`Event`]. A recording that has
-//! become too long lies in several parts (see [`Part`]); times go on from part to part,
-//! so that joining them is putting their events one after the other. What of a recording
-//! may be shown on somebody's terminal is decided in [`view`].
+//! The first line is a [`Header`], every other line an [`Event`]. A long recording is split into
+//! several parts (see [`Part`]). Times continue from part to part, so parts are joined by
+//! concatenating their events. [`view`] decides which output of a recording is safe to show on a
+//! terminal.
 
 mod decode;
 pub mod view;
@@ -13,10 +13,10 @@ pub use decode::Decoder;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// How many parts a recording has at most: the first, and the newest of the others.
+/// Maximum number of parts of a recording: the first, and the newest of the others.
 pub const PARTS: u32 = 8;
 
-/// The most text that one event has, so that no line is long against a part.
+/// Maximum text of one event in bytes, so that a line is short compared to a part.
 const LONGEST: usize = 8 << 10;
 
 /// The first line of a recording.
@@ -25,29 +25,29 @@ pub struct Header {
     pub version: u8,
     pub width: u16,
     pub height: u16,
-    /// When it began, in seconds since the epoch.
+    /// Start time, in seconds since the epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// Which part it is. Other readers of the format pass over it.
+    /// The number of the part. Other readers of the format ignore it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
 }
 
-/// The place of a part in its recording.
+/// The position of a part in its recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     pub number: u32,
-    /// How many bytes of output came before it, by which a reader knows what is missing.
+    /// Bytes of output before this part, from which a reader computes how much is missing.
     pub bytes_before: u64,
 }
 
 impl Header {
     pub fn line(&self) -> String {
-        // A structure of plain fields always has a spelling.
+        // Cannot fail: all fields are plain values.
         let json = serde_json::to_string(self).unwrap_or_default();
         format!("{json}\n")
     }
@@ -59,7 +59,7 @@ impl Header {
     }
 }
 
-/// What happened, and how many seconds after the beginning.
+/// An event, with its time in seconds since the start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     pub at: f64,
@@ -73,14 +73,14 @@ pub enum What {
         columns: u16,
         rows: u16,
     },
-    /// A remark of the recorder's.
+    /// A remark by the recorder.
     Remark(String),
-    /// So many bytes of output were dropped, because the recording became too long.
+    /// This many bytes of output were dropped, because the recording became too long.
     Missing(u64),
 }
 
 impl What {
-    /// What is written there for people, where it is a remark.
+    /// Returns the text of a remark for people.
     pub fn remark(&self) -> Option<String> {
         match self {
             What::Remark(text) => Some(text.clone()),
@@ -100,7 +100,7 @@ impl Event {
         format!("[{:.3}, \"{code}\", {text}]\n", self.at)
     }
 
-    /// The event of a line; none where it is torn, or of a kind that is not ours.
+    /// Parses the event of a line. Returns `None` for a truncated line or an unknown kind.
     pub fn from_line(line: &[u8]) -> Option<Self> {
         let (at, code, text): (f64, String, String) = serde_json::from_slice(line).ok()?;
         let what = match code.as_str() {
@@ -119,7 +119,7 @@ impl Event {
     }
 }
 
-/// Output in pieces of which each fits one event.
+/// Splits output into pieces that each fit one event.
 pub fn pieces(mut text: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
         let (piece, rest) = text.split_at(boundary(text, LONGEST));
@@ -128,29 +128,29 @@ pub fn pieces(mut text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Where the text may be cut, at that byte or before it.
+/// Returns the last character boundary at or before this byte.
 fn boundary(text: &str, at: usize) -> usize {
     let mut places = (0..=at.min(text.len())).rev();
     places.find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
-/// How long a part may become, of a recording that may take so many bytes in all.
+/// Returns the maximum size of a part, given the maximum size of the whole recording.
 pub fn part_length(most: u64) -> u64 {
     most / u64::from(PARTS)
 }
 
-/// The part that has to go before that one may be written: never the first, because how
-/// it began is worth keeping, and so is how it ended.
+/// Returns the part to delete before part `next` is written. It is never the first: the start of a
+/// session is worth keeping.
 pub fn part_to_drop(next: u32) -> Option<u32> {
     next.checked_sub(PARTS - 1).filter(|number| *number > 0)
 }
 
 fn quoted(text: &str) -> String {
-    // A text always has a spelling.
+    // Cannot fail for a string.
     serde_json::to_string(text).unwrap_or_default()
 }
 
-/// So many bytes, as people say it.
+/// Formats a number of bytes for people.
 pub fn size(bytes: u64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "it is rounded anyway")]
     let number = bytes as f64;

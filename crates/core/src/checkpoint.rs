@@ -1,13 +1,14 @@
-//! What an agent was at when it last said so, for the one that comes after a crash.
+//! A checkpoint: the work in progress that an agent last reported, for its next session after a
+//! crash.
 
 use crate::record::Outcome;
 use serde::{Deserialize, Serialize};
 
-/// After so long a checkpoint says nothing about the work any more.
+/// Maximum age of a checkpoint. An older one says nothing about the work any more.
 pub const STALE_AFTER_SECONDS: i64 = 24 * 60 * 60;
 
-/// The state of an agent's work. The names are those of the documents; times are RFC
-/// 3339, in UTC.
+/// The state of an agent's work. Times are RFC 3339, in UTC. The field names are part of the
+/// documented format.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -16,24 +17,24 @@ pub struct Checkpoint {
     pub current_step: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_title: Option<String>,
-    /// What git calls changed, at most so many that a person reads them.
+    /// Changed files as git reports them, limited to a readable number.
     #[serde(default)]
     pub modified_files: Vec<String>,
-    /// How many there are, where not all are named.
+    /// The number of all changed files, even if not all are listed.
     #[serde(default)]
     pub modified_count: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_commit: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// What is on the agent's hook.
+    /// The item on the agent's hook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hooked_bead: Option<String>,
     pub timestamp: String,
-    /// The life that wrote it.
+    /// The session that wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// The life after that one, once it has been told.
+    /// The later session that was told of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told_to: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,22 +42,23 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Whether it is too old to be believed, by its age in seconds; or too young, by a clock
-    /// that was set back.
+    /// Returns whether a checkpoint of this age is too old to use. A large negative age means that
+    /// the clock was set back, and counts as well.
     pub fn is_stale(age_seconds: i64) -> bool {
         !(-STALE_AFTER_SECONDS..=STALE_AFTER_SECONDS).contains(&age_seconds)
     }
 
-    /// Whether a life needs it no more: it wrote it itself, or was told of it.
+    /// Returns whether a session already knows the checkpoint: it wrote it or was told of it.
     pub fn is_known_to(&self, life: &str) -> bool {
         [&self.session_id, &self.told_to]
             .iter()
             .any(|knows| knows.as_deref() == Some(life))
     }
 
-    /// Whether it says what was in flight when this life began, by how lives ended: that of
-    /// `before`, which was the last, and those that it names. What a life has noted for itself
-    /// is no crash; and where one that knew of it, or that came later, ended well, it is over.
+    /// Returns whether the checkpoint describes work that was in progress when the session `life`
+    /// began. `before` is the previous session, and `outcome` returns how a session ended. A
+    /// session's own checkpoint does not count. Nor does one whose writer, reader or successor
+    /// ended well: that work is over.
     pub fn is_left_to(
         &self,
         life: Option<&str>,
@@ -64,14 +66,15 @@ impl Checkpoint {
         outcome: impl Fn(&str) -> Option<Outcome>,
     ) -> bool {
         let writer = self.session_id.as_deref();
-        // By nobody that is known: then it may be younger than the life before.
+        // Without a known writer the checkpoint may be newer than the previous session, so the
+        // outcome of that session says nothing about it.
         let before = before.filter(|_| writer.is_some());
         let ends = [writer, self.told_to.as_deref(), before];
         let mut ends = ends.into_iter().flatten().filter_map(outcome);
         (writer.is_none() || writer != life) && !ends.any(Outcome::is_well)
     }
 
-    /// What it says, in one line.
+    /// Summarises the checkpoint in one line.
     pub fn summary(&self, age: &str) -> String {
         let mut parts = Vec::new();
         let mut add = |what: &str, value: &Option<String>| {
@@ -131,7 +134,7 @@ mod tests {
         assert!(by_nobody.is_left_to(Some("now"), Some("done-2"), outcome));
     }
 
-    /// Lives are called by how they ended.
+    /// The ids of the test sessions begin with their outcome.
     fn outcome(life: &str) -> Option<Outcome> {
         Outcome::from_word(life.split('-').next()?)
     }

@@ -1,7 +1,7 @@
 //! The environment of an agent.
 //!
-//! It must stand before the process starts: what is set on a tmux session later
-//! does not reach it. Some of it is secret, so the engine never puts it on a
+//! It must be complete before the process starts: variables that are set on a tmux session later
+//! do not reach a running process. Some values are secret, so the engine never puts them on a
 //! command line; see [`crate::startup`].
 
 use crate::harness::Preset;
@@ -10,7 +10,7 @@ use crate::role::Role;
 use crate::session::SessionId;
 use std::collections::BTreeMap;
 
-/// What the standard variables are made from.
+/// The input for the standard variables.
 #[derive(Clone, Debug)]
 pub struct Facts<'a> {
     pub identity: &'a Identity,
@@ -24,8 +24,8 @@ pub struct Facts<'a> {
     pub process_names: &'a [String],
 }
 
-/// Variables of one agent that must not leak into another: a `gt` called by one
-/// agent may be what starts the next, or what starts the tmux server.
+/// Returns whether a variable belongs to one agent and must not leak into another. A `gt` that an
+/// agent calls may start the next agent, or the tmux server.
 pub fn belongs_to_an_agent(variable: &str) -> bool {
     const OWN: &[&str] = &[
         "BD_ACTOR",
@@ -37,8 +37,8 @@ pub fn belongs_to_an_agent(variable: &str) -> bool {
     variable.starts_with("GT_") || OWN.contains(&variable)
 }
 
-/// The standard variables, the preset's, the role's and the caller's, in this
-/// order of strength, the last one winning.
+/// Returns the environment of an agent. Later sources override earlier ones: preset, passed
+/// variables, role, caller. The identity overrides all.
 pub fn agent_environment(
     facts: &Facts<'_>,
     passed: &[(String, String)],
@@ -51,7 +51,7 @@ pub fn agent_environment(
     for name in &facts.preset.env.clear {
         env.insert(name.clone(), String::new());
     }
-    // Cleared for every program: each would change how a nested one behaves.
+    // Cleared for every program, because each changes how a nested program behaves.
     for name in ["CLAUDECODE", "NODE_OPTIONS"] {
         env.insert(name.to_owned(), String::new());
     }
@@ -60,7 +60,7 @@ pub fn agent_environment(
     env.extend(role_env.clone());
     env.extend(extra.iter().cloned());
 
-    // Who the agent is cannot be overridden: everything else is looked up by it.
+    // The identity cannot be overridden: everything else is looked up by it.
     let mut set = |name: &str, value: &str| {
         env.insert(name.to_owned(), value.to_owned());
     };

@@ -1,9 +1,9 @@
-//! What happened in a town, as one line each.
+//! Events: what happened in a town, one line each.
 //!
-//! Events are operational data: they are for watching and for looking back a few days,
-//! and they decay ([`Decay`]). What must be known for ever stands in the records of
-//! lives. The table of types ([`KINDS`]) says of each who sees it, how long it is
-//! kept and how it reads; a type that is not in it is as good as one that is.
+//! Events are operational data: they serve live monitoring and a history of a few days, and they
+//! decay ([`Decay`]). Permanent data is in the session records. The table of types ([`KINDS`])
+//! holds the visibility, the retention and the text of each type. Types that are not in the table
+//! are valid too.
 
 mod state;
 mod table;
@@ -18,19 +18,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// The longest event that is taken, in bytes of its payload.
+/// Maximum size of a payload, in bytes.
 pub const LARGEST_PAYLOAD: usize = 64 * 1024;
 const LONGEST_TYPE: usize = 64;
 
-/// The field that says how it is known, and what it says of a command.
+/// Payload field that names the source of an event. Its value is `COMMAND` if the actor ran a
+/// command.
 const VIA: &str = "via";
 const COMMAND: &str = "command";
 
-/// Who an event is for. All of them are in the log.
+/// The audience of an event. The log holds all events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Visibility {
-    /// The log alone.
+    /// Only the log.
     Audit,
     /// The feed.
     Feed,
@@ -55,13 +56,13 @@ impl Visibility {
 /// One event, as a line of the log holds it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// RFC 3339, in UTC, with milliseconds. Empty until it is written.
+    /// RFC 3339, in UTC, with milliseconds. Empty until the event is written.
     pub ts: String,
     pub source: String,
     #[serde(rename = "type")]
     pub kind: String,
-    /// Who caused it: a person by login name, an agent by address, or `gt` for an automatic
-    /// action. Of what an agent does by itself (its sessions and turns), that agent.
+    /// The actor: a person by login name, an agent by address, or `gt` for an automatic action.
+    /// For what an agent does by itself (its sessions and turns), that agent.
     pub actor: String,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub payload: Map<String, Value>,
@@ -70,12 +71,12 @@ pub struct Event {
 }
 
 impl Event {
-    /// Creates an event of this type, caused by this caller. Its visibility is the table's.
+    /// Creates an event of this type, caused by this caller. The table sets its visibility.
     pub fn new(kind: &str, actor: impl Into<Caller>) -> Self {
         Self::emitted(kind, actor.into().as_str())
     }
 
-    /// Creates an event whose actor is given from outside (`gt events emit`).
+    /// Creates an event with an actor that is given from outside (`gt events emit`).
     pub fn emitted(kind: &str, actor: &str) -> Self {
         Event {
             ts: String::new(),
@@ -87,7 +88,7 @@ impl Event {
         }
     }
 
-    /// Adds a field; what is not known is left out.
+    /// Adds a field. A null value is omitted.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         let value = value.into();
@@ -97,25 +98,25 @@ impl Event {
         self
     }
 
-    /// Says which witness has told it.
+    /// Sets the source from which the event is known.
     #[must_use]
     pub fn known_by(self, source: Source) -> Self {
         self.with(VIA, source.word())
     }
 
-    /// Says that its actor has done it, by a command.
+    /// Marks the event as caused by a command of its actor.
     #[must_use]
     pub fn by_command(self) -> Self {
         self.with(VIA, COMMAND)
     }
 
-    /// Says that it was done on the way of something else.
+    /// Marks the event as a side effect of another action of `gt`.
     #[must_use]
     pub fn by_gt(self) -> Self {
         self.known_by(Source::Gt)
     }
 
-    /// Adds names, as many as are worth it, and how many more there are.
+    /// Adds the names of files, up to a limit, and the number of the others.
     #[must_use]
     pub fn with_files(self, files: &[String]) -> Self {
         const MOST: usize = 20;
@@ -128,7 +129,7 @@ impl Event {
             .with("more", (more > 0).then_some(more))
     }
 
-    /// Whether it is about that agent or work item: it did it, or is named.
+    /// Returns whether the event is about this agent or work item: as its actor or in its payload.
     pub fn is_about(&self, name: &str) -> bool {
         let is_it = |value: &Value| value.as_str() == Some(name);
         let names =
@@ -136,7 +137,7 @@ impl Event {
         self.actor == name || self.payload.values().any(names)
     }
 
-    /// How it is known, in words: by a witness, or by whose command.
+    /// Describes how the event is known: the source, or the caller of the command.
     pub fn source_words(&self) -> String {
         let via = self.payload.get(VIA).and_then(Value::as_str);
         match via.filter(|via| *via != COMMAND) {
@@ -149,7 +150,7 @@ impl Event {
         }
     }
 
-    /// Whether it may be written: for events that come from outside.
+    /// Validates an event that comes from outside.
     pub fn check(&self) -> Result<(), Problem> {
         let is_word = |text: &str| {
             text.starts_with(|c: char| c.is_ascii_lowercase())
@@ -177,12 +178,12 @@ impl Event {
         Ok(())
     }
 
-    /// How it reads in the feed.
+    /// Returns the line for the feed.
     pub fn line(&self) -> String {
         text::render(kind_of(&self.kind).line, self, None)
     }
 
-    /// The same for who knows by whom it was done, beside what else is told of that agent.
+    /// Returns the line without its actor, for a list of events about `agent`, which becomes `it`.
     pub fn line_about(&self, agent: &str) -> String {
         let line = kind_of(&self.kind).line;
         let deed = line.strip_prefix("{actor}").unwrap_or(line);
@@ -191,21 +192,21 @@ impl Event {
     }
 }
 
-/// How the value of an event falls, from 1 when it is new to 0 at the end of its time.
+/// How the value of an event falls, from 1 when it is new to 0 when it expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Decay {
-    /// Heartbeats and the noise of patrols.
+    /// Heartbeats and routine events of patrols.
     Rapid,
     Steady,
     /// Work, errors, escalations.
     Slow,
-    /// Full value until nine tenths of its time: for audits.
+    /// Full value for nine tenths of its lifetime: for audits.
     Flat,
 }
 
 impl Decay {
-    /// The value at this part of the event's time; what is over is worth nothing.
+    /// Returns the value at this fraction of the event's lifetime, and 0 after its end.
     pub fn value(self, part: f64) -> f64 {
         let part = part.max(0.0);
         if part >= 1.0 {
@@ -215,7 +216,7 @@ impl Decay {
             Decay::Rapid => (-4.0 * part).exp2(),
             Decay::Steady => 1.0 - part,
             Decay::Slow => (-part / 0.75).exp2(),
-            // The cliff: straight down within the last tenth.
+            // Falls linearly to 0 within the last tenth.
             Decay::Flat if part < 0.9 => 1.0,
             Decay::Flat => (1.0 - part) / 0.1,
         }
@@ -231,14 +232,14 @@ impl Decay {
     }
 }
 
-/// How long events are kept: the table, and what a town has set over it.
+/// How long events are kept: the table, and the overrides of a town.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     /// Seconds by type, or by `prefix_*`.
     pub ttl: BTreeMap<String, u64>,
 }
 
-/// One row of a policy as it applies.
+/// One row of the effective policy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Rule {
     #[serde(rename = "type")]
@@ -246,17 +247,17 @@ pub struct Rule {
     pub ttl_seconds: u64,
     pub decay: Decay,
     pub visibility: Visibility,
-    /// Whether the town has set it.
+    /// The town overrides the table.
     pub overridden: bool,
 }
 
 impl Policy {
-    /// Seconds that events of this type are kept.
+    /// Returns the retention of this type, in seconds.
     pub fn ttl_of(&self, kind: &str) -> u64 {
         self.set_for(kind).unwrap_or(kind_of(kind).ttl_seconds)
     }
 
-    /// What the town says of a type. Its `*` is for those that have no row.
+    /// Returns the town's override for a type. Its `*` applies only to types without a row.
     fn set_for(&self, kind: &str) -> Option<u64> {
         let has_row = kind_of(kind).pattern != OTHER.pattern;
         let patterns = self.ttl.keys().map(String::as_str);
@@ -264,7 +265,7 @@ impl Policy {
         self.ttl.get(pattern).copied()
     }
 
-    /// What an event of this age is still worth.
+    /// Returns the value of an event of this age.
     pub fn value(&self, kind: &str, age_seconds: i64) -> f64 {
         let (age, ttl) = (age_seconds.max(0), self.ttl_of(kind));
         if self.is_expired(kind, age_seconds) {
@@ -281,7 +282,7 @@ impl Policy {
         u64::try_from(age_seconds).is_ok_and(|age| age >= self.ttl_of(kind))
     }
 
-    /// All rows: the table's, then those that only the town has.
+    /// Returns all rows: those of the table, then those that only the town has.
     pub fn rules(&self) -> Vec<Rule> {
         let rows = KINDS.iter().chain([&OTHER]);
         let known: Vec<Rule> = rows.map(|row| self.rule(row.pattern, row)).collect();
@@ -307,7 +308,7 @@ impl Policy {
     }
 }
 
-/// Whether a type is one that `session_*` or the like means.
+/// Returns whether a type matches a pattern such as `session_*`.
 pub fn fits(pattern: &str, kind: &str) -> bool {
     match pattern.split_once('*') {
         Some((before, after)) => {
@@ -319,7 +320,7 @@ pub fn fits(pattern: &str, kind: &str) -> bool {
     }
 }
 
-/// The pattern that says most about a type: itself, or the longest that fits.
+/// Returns the most specific pattern for a type: the type itself, or the longest match.
 fn best<'a>(patterns: impl Iterator<Item = &'a str>, kind: &str) -> Option<&'a str> {
     patterns
         .filter(|pattern| fits(pattern, kind))

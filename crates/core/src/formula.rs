@@ -1,8 +1,8 @@
-//! Formulas: how a kind of work is done, as steps that need each other.
+//! Formulas: how a kind of work is done, as steps that depend on each other.
 //!
-//! A formula is a TOML file with variables and steps; some are embedded, and a town or a
-//! rig puts its own in their place. Here it is read, checked, ordered and filled in. What
-//! becomes of it for one agent, a molecule, is the engine's (`town::molecule`).
+//! A formula is a TOML file with variables and steps. Some are embedded; a town or a rig can
+//! replace them. This module reads, validates, orders and fills in formulas. The engine
+//! (`town::molecule`) makes a molecule of one, for one agent.
 
 use crate::name;
 use crate::overlay::{Layer, broken_toml};
@@ -19,12 +19,12 @@ macro_rules! builtin {
 
 const BUILTIN: &[(&str, &str)] = builtin!["shiny", "patrol", "review"];
 
-/// The names of the embedded formulas.
+/// Returns the names of the embedded formulas.
 pub fn builtin_names() -> impl Iterator<Item = &'static str> {
     BUILTIN.iter().map(|(name, _)| *name)
 }
 
-/// The text of an embedded formula.
+/// Returns the text of an embedded formula.
 pub fn builtin(name: &str) -> Option<Layer<'static>> {
     let (_, text) = BUILTIN.iter().find(|(known, _)| *known == name)?;
     Some(Layer {
@@ -33,11 +33,11 @@ pub fn builtin(name: &str) -> Option<Layer<'static>> {
     })
 }
 
-/// How a kind of work is done.
+/// A formula: variables and steps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Formula {
-    /// Its name, which is also its file's.
+    /// The name, which is also the name of its file.
     #[serde(rename = "formula")]
     pub name: String,
     #[serde(default)]
@@ -47,14 +47,14 @@ pub struct Formula {
     pub steps: Vec<Step>,
 }
 
-/// What is filled in for `{{name}}`.
+/// A variable, which replaces `{{name}}`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Variable {
     pub description: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
-    /// Somebody must give it; otherwise it is empty where it has no default.
+    /// The caller must give a value. An optional variable without a default is empty.
     pub required: bool,
 }
 
@@ -65,13 +65,13 @@ pub struct Step {
     pub title: String,
     #[serde(default)]
     pub description: String,
-    /// The steps that must be done before it.
+    /// The steps that must be done before this one.
     #[serde(default)]
     pub needs: Vec<String>,
 }
 
 impl Formula {
-    /// Reads and checks a formula of this name.
+    /// Reads and validates the formula of this name.
     pub fn read(name: &str, layer: Layer<'_>) -> Result<Formula, Problem> {
         let formula: Formula = toml::from_str(layer.text)
             .map_err(|error| broken_toml(layer.source, layer.text, &error))?;
@@ -145,9 +145,8 @@ impl Formula {
         }
     }
 
-    /// The steps in an order in which they can be done: as they are written, as far as
-    /// their needs let them. Those of a circle are left out; a formula that was read has
-    /// none.
+    /// Returns the steps in an order that satisfies their dependencies, otherwise as written.
+    /// Steps of a cycle are omitted; a formula that passed [`Formula::read`] has none.
     pub fn order(&self) -> Vec<&Step> {
         let mut ordered: Vec<&Step> = Vec::new();
         let is_in = |ordered: &[&Step], id: &str| ordered.iter().any(|step| step.id == id);
@@ -159,8 +158,8 @@ impl Formula {
         ordered
     }
 
-    /// Itself with the variables filled in, and its steps in order. What is filled in is not
-    /// looked through for variables again.
+    /// Returns a copy with the variables filled in and the steps in order. Filled-in values are
+    /// not searched for variables again.
     pub fn fill(&self, given: &BTreeMap<String, String>) -> Result<Formula, Problem> {
         if let Some(unknown) = given.keys().find(|name| !self.vars.contains_key(*name)) {
             let known: Vec<&str> = self.vars.keys().map(String::as_str).collect();
@@ -223,8 +222,8 @@ enum Piece<'t> {
     Variable(&'t str),
 }
 
-/// A text as what stands in it and where variables are. Braces around anything else are
-/// text: instructions may speak of other templates.
+/// Splits a text into plain text and variables. Braces around anything else are plain text:
+/// instructions may mention other templates.
 fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -245,7 +244,7 @@ fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
     })
 }
 
-/// The variable that a text begins with, and what comes after it.
+/// Returns the variable at the start of a text, and the rest.
 fn variable_at(text: &str) -> Option<(&str, &str)> {
     let (name, after) = text.strip_prefix("{{")?.split_once("}}")?;
     let name = name.trim();

@@ -1,47 +1,47 @@
-//! Handing over from one life to the next, as values.
+//! Handoffs from one session to the next, as values.
 //!
-//! What a life leaves to the one after it: a letter with the state of things, and a
-//! marker that says that the handoff is done. The marker is there because the words that
-//! asked for a handoff may still stand in a conversation that goes on.
+//! A session leaves two things to the next one: a message with the state of the work, and a marker
+//! that says that the handoff is done. The marker is needed because the request for a handoff may
+//! still be part of a conversation that continues.
 
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
-/// How a life ends its turn of the work.
+/// How a session hands off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// A new life with a new conversation.
+    /// A new session with a new conversation.
     #[default]
     Normal,
-    /// Only the state is saved: the same life goes on, after its context was compacted.
+    /// Saves the state only: the same session continues, after its context was compacted.
     Auto,
-    /// A new life that goes on with the same conversation.
+    /// A new session that continues the same conversation.
     Cycle,
 }
 
-/// The reason that stands for a context that became too full.
+/// The reason for a handoff because the context is full.
 pub const COMPACTION: &str = "compaction";
 
-/// Left for the life that comes next.
+/// The marker for the next session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Marker {
-    /// The life that handed over.
+    /// The session that handed off.
     pub session: String,
     pub container: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     #[serde(default)]
     pub mode: Mode,
-    /// The letter with the state of things.
+    /// The message with the state of the work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub letter: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// What its worktree is on.
+    /// The branch of the worktree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// The harness of the next session, if it is not the one before.
+    /// The harness of the next session, if it differs from the present one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub harness: Option<String>,
     /// RFC 3339, in UTC.
@@ -49,8 +49,8 @@ pub struct Marker {
 }
 
 impl Marker {
-    /// Whether another life than this one left it to end: where that one ended as handed over,
-    /// the handoff has happened.
+    /// Returns whether a different session left the marker, in order to end. If that session ended
+    /// as handed off, the handoff is complete.
     pub fn is_from_before(&self, life: Option<&str>) -> bool {
         self.mode != Mode::Auto && life != Some(self.session.as_str())
     }
@@ -60,29 +60,29 @@ impl Marker {
     }
 }
 
-/// How long a life must have lasted before it may hand over: one that would do so at
-/// once would do so for ever. Gives the seconds that are missing. A life that begins in the
-/// future began before the clock was set back; nobody knows how long ago that is.
+/// Returns the seconds that are left until a session may hand off, if any. The cooldown prevents
+/// an endless chain of handoffs. A negative age means that the clock was set back: the real age is
+/// unknown, so the handoff is allowed.
 pub fn too_soon(age_seconds: i64, cooldown_seconds: i64) -> Option<i64> {
     (0..cooldown_seconds)
         .contains(&age_seconds)
         .then(|| cooldown_seconds - age_seconds)
 }
 
-/// What was found when a life handed over.
+/// The state that was found at a handoff.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Collected {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// What git calls changed.
+    /// Changed files as git reports them.
     pub changed_files: Vec<String>,
-    /// Commits that no remote has, as one line each. Of these and of all below there is one
-    /// more than is shown where there are more.
+    /// Commits that no remote has, one line each. This list and the lists below hold one entry
+    /// more than is shown if there are more.
     pub unpushed: Vec<String>,
-    /// Why nobody can say how the worktree stands.
+    /// Why the state of the worktree is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unknown: Option<String>,
-    /// What it has on its hook, as one line.
+    /// The item on the agent's hook, as one line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hooked: Option<String>,
     pub in_progress: Vec<String>,
@@ -92,15 +92,15 @@ pub struct Collected {
     pub molecule: Option<String>,
 }
 
-/// Above the items that nobody has taken up.
+/// Heading of the items that are not assigned.
 const READY: &str =
     "Ready for anybody, and not yours unless you are given one (`gt hook ITEM` takes one up)";
 
-/// More lines of a kind than this only cost the reader's context.
+/// Maximum number of lines of one kind. More would only use up the reader's context.
 pub const MOST_LINES: usize = 20;
 
 impl Collected {
-    /// What a person should hear before it is handed over: work that is only here.
+    /// Returns warnings for a person before the handoff, about work that exists only here.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         match self.changed_files.len() {
@@ -124,7 +124,7 @@ impl Collected {
         warnings
     }
 
-    /// The same as a part of a letter.
+    /// Formats the state as a section of the handoff message.
     pub fn text(&self) -> String {
         let mut text = String::from("## State at the handoff\n");
         let one = |text: &mut String, what: &str, value: &Option<String>| {
@@ -168,17 +168,19 @@ fn list(text: &mut String, what: &str, lines: &[String], more: &str) {
     }
 }
 
-/// Above what an earlier life had to say, in a letter that takes the place of its own.
+/// Heading of the earlier message that a new message carries along.
 const CARRIED: &str = "## The letter before this one";
 
-/// The body of a letter that takes another's place while the life goes on for which that one
-/// was written: what that says still holds. Of one that was carried already the same stays.
+/// Returns the body of a handoff message by a session that continues. The message replaces
+/// `before`, which is either the message that was left to this session and still applies, or the
+/// session's own earlier message (`is_own`). Of an own message only the carried part is kept; the
+/// rest is outdated.
 pub fn carrying(body: &str, before: &str, is_own: bool) -> String {
     let body = body.trim_end();
     let earlier = match (before.split_once(CARRIED), is_own) {
         (Some((_, carried)), true) => carried.trim(),
         (None, true) => "",
-        // One letter back is enough: what the one before it carried is older than a life.
+        // One message back is enough: the part that it carried is more than a session old.
         (Some((own, _)), false) => own.trim(),
         (None, false) => before.trim(),
     };
@@ -223,7 +225,7 @@ mod tests {
         assert_eq!(first, format!("State 1\n\n{CARRIED}\n\nThe roof is open."));
         let second = carrying("State 2", &first, true);
         assert_eq!(second, first.replace("State 1", "State 2"));
-        // The next life is told of the one before it, and not of all.
+        // The next session gets the message of the session before it, and no older one.
         let third = carrying("State 3", &second, false);
         assert_eq!(third, format!("State 3\n\n{CARRIED}\n\nState 2"));
         assert_eq!(carrying("State", "Old state", true), "State");

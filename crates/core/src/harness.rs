@@ -1,9 +1,8 @@
 //! Harness presets: one row per agent program.
 //!
-//! A preset says how a program is started, recognised, read and asked to leave.
-//! The built-in ones are embedded TOML files; a town overrides single fields or
-//! adds programs in `harnesses/<name>.toml`. `docs/harnesses.md` explains every
-//! key.
+//! A preset describes how a program is started, recognised, read and asked to exit. The built-in
+//! presets are embedded TOML files; a town overrides single fields or adds programs in
+//! `harnesses/<name>.toml`. `docs/harnesses.md` explains every key.
 
 mod transcripts;
 
@@ -35,12 +34,12 @@ const BUILTIN: &[(&str, &str)] = builtin![
     "demo",
 ];
 
-/// The names of the built-in presets, in the order of the table.
+/// Returns the names of the built-in presets, in the order of the table.
 pub fn builtin_names() -> impl Iterator<Item = &'static str> {
     BUILTIN.iter().map(|(name, _)| *name)
 }
 
-/// The text of a built-in preset.
+/// Returns the text of a built-in preset.
 pub fn builtin(name: &str) -> Option<Layer<'static>> {
     let (_, text) = BUILTIN.iter().find(|(known, _)| *known == name)?;
     Some(Layer {
@@ -72,7 +71,7 @@ pub fn resolve(name: &str, town: Option<Layer<'_>>) -> Result<Overlaid<Preset>, 
     Ok(resolved)
 }
 
-/// An agent program.
+/// The preset of an agent program.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Preset {
@@ -98,17 +97,17 @@ pub struct Preset {
     pub states: Rules,
 }
 
-/// Why the program may end at once, and what helps.
+/// A reason why the program may exit at once, with a hint.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Failure {
-    /// It is this failure when any of these marks is in its last lines.
+    /// Marks of this failure: any of them in the last lines is enough.
     pub shows: Vec<String>,
     pub hint: String,
 }
 
 impl Preset {
-    /// What helps against the failure that these lines show.
+    /// Returns the hint for the failure that these lines show.
     pub fn hint_for(&self, lines: &[impl AsRef<str>]) -> Option<&str> {
         let shows = |mark: &String| {
             let mut lines = lines.iter();
@@ -119,8 +118,8 @@ impl Preset {
         found.map(|failure| failure.hint.as_str())
     }
 
-    /// Whether its screen can show that a turn is held up: a request is sent again, or a
-    /// dialog is open of which no hook tells.
+    /// Returns whether the screen can show that a turn is delayed: by a retry, or by an open
+    /// dialog that no hook reports.
     pub fn shows_delays(&self) -> bool {
         let is_untold = |dialog: &Dialog| matches!(dialog.name.as_str(), LIMIT | RETRY);
         let screen = &self.screen;
@@ -128,26 +127,26 @@ impl Preset {
     }
 }
 
-/// The name of a dialog that asks what to do at a usage limit.
+/// The name of the dialog that a program opens at a usage limit.
 pub(crate) const LIMIT: &str = "limit";
-/// The name of a dialog that asks whether a request that failed is sent again.
+/// The name of the dialog that offers to retry a failed request.
 pub(crate) const RETRY: &str = "retry";
 
-/// How the program is called. `{id}` and `{file}` are filled in.
+/// The command line of the program. `{id}` and `{file}` are filled in.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Command {
     /// Looked up on `PATH`; `{gt}` is our own binary.
     pub program: String,
     pub args: Vec<String>,
-    /// Given as well when the role runs without asking for permission.
+    /// Added when the role runs without asking for permission.
     pub skip_permissions: Vec<String>,
-    /// Given instead when it is to ask for permission, where it would not by itself.
+    /// Added when the agent is to ask for permission, for programs that do not ask by default.
     pub ask_permissions: Vec<String>,
     /// The program has no mode that asks for permission: a start that demands it fails.
     pub cannot_ask: bool,
-    /// Given as well when the role's dialogs at the start are answered: trust in the
-    /// agent's folder, which is `{folder}` in quotes.
+    /// Added when the role answers the dialogs at the start: trust in the agent's folder, which is
+    /// `{folder}` in quotes.
     pub trust_folder: Vec<String>,
     pub version: Vec<String>,
     pub prompt: PromptStyle,
@@ -157,7 +156,7 @@ pub struct Command {
     pub resume: Vec<String>,
     pub r#continue: Vec<String>,
     pub fork: Vec<String>,
-    /// Given after `fork` to answer one prompt, `{prompt}`, and end.
+    /// Added after `fork` to answer one prompt, `{prompt}`, and exit.
     pub print: Vec<String>,
 }
 
@@ -175,7 +174,7 @@ pub enum PromptStyle {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Process {
-    /// Names by which a live agent is known in the pane's process tree.
+    /// Names of a live agent in the pane's process tree.
     pub names: Vec<String>,
     /// It re-executes itself as a child.
     pub relaunches: bool,
@@ -185,11 +184,11 @@ pub struct Process {
 #[serde(default, deny_unknown_fields)]
 pub struct Env {
     pub set: BTreeMap<String, String>,
-    /// Set as well when it is to ask for permission.
+    /// Also set when the agent is to ask for permission.
     pub ask_permissions: BTreeMap<String, String>,
-    /// Set to empty, so that a nested program does not think itself inside another.
+    /// Set to empty, so that the program does not behave as nested in another.
     pub clear: Vec<String>,
-    /// Taken over from the environment of `gt` where set. May be secret.
+    /// Copied from the environment of `gt` if set. May be secret.
     pub pass: Vec<String>,
     /// The variable that names the program's configuration folder.
     pub config_dir: Option<String>,
@@ -203,54 +202,54 @@ pub struct Screen {
     pub busy: Vec<String>,
     pub waiting: Vec<String>,
     pub error: Vec<String>,
-    /// Lines that end a failed turn, where the error is a framed block above them.
+    /// Lines that end a failed turn, if the error is a framed block above them.
     pub error_above: Vec<String>,
-    /// The last turn was stopped by a person.
+    /// A person interrupted the last turn.
     pub interrupted: Vec<String>,
-    /// The turn is over, and something it started goes on.
+    /// The turn is over, but a task that it started still runs.
     pub background: Vec<String>,
     /// The last turn ended at a usage limit.
     pub limited: Vec<String>,
-    /// Beneath the input line: it goes on by itself after the limit.
+    /// Below the input line: the program continues by itself after the limit.
     pub continues: Vec<String>,
-    /// Beneath the input line: a request failed, and is sent again.
+    /// Below the input line: a request failed and is retried.
     pub retrying: Vec<String>,
     /// Directly above the input line: a dialog is about to open.
     pub about_to_ask: Vec<String>,
-    /// What begins a message of the conversation, the person's or the agent's.
+    /// Start of a message in the conversation, by the person or the agent.
     pub messages: Vec<String>,
-    /// A window over the conversation, which has the keys.
+    /// An overlay over the conversation, which receives the keys.
     pub overlay: Vec<String>,
-    /// What the program prints when it leaves by itself; `{id}` is its conversation.
+    /// Text that the program prints when it exits by itself; `{id}` is its conversation.
     pub farewell: Vec<String>,
     pub spinner: Spinner,
     pub input: Option<InputLine>,
 }
 
-/// The line above the input line that says what a busy program does.
+/// The line above the input line that shows the activity of a busy program.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Spinner {
-    /// One of these signs begins it.
+    /// The characters that it can begin with.
     pub signs: String,
-    /// And it contains one of these.
+    /// Texts of which it must contain one.
     pub says: Vec<String>,
-    /// It also says when a request failed and is sent again.
+    /// It also shows retries of a failed request.
     pub retries: bool,
 }
 
-/// Where a person types, and how it is told from the conversation above it.
+/// The input line, and how it is told apart from the conversation above it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InputLine {
     pub frame: Frame,
-    /// What stands before the text, with the blanks before and after it.
+    /// Prompts before the text, including the blanks before and after them.
     #[serde(default)]
     pub prompts: Vec<String>,
-    /// Marks of texts that the program shows in an empty line.
+    /// Marks of placeholders that the program shows in an empty line.
     #[serde(default)]
     pub placeholders: Vec<String>,
-    /// Marks of texts that stand for a long paste.
+    /// Marks of labels that stand for a long paste.
     #[serde(default)]
     pub pastes: Vec<String>,
 }
@@ -261,9 +260,9 @@ pub struct InputLine {
 pub enum Frame {
     /// Between two horizontal rules.
     Rules,
-    /// A horizontal rule above it, with at most one line in between.
+    /// Below a horizontal rule, with at most one line in between.
     RuleAbove,
-    /// A paragraph of its own, with one more beneath it: the footer.
+    /// A separate paragraph, with one more below it: the footer.
     Paragraph,
     /// A bar at the left of each of its lines, and a foot under the bar.
     Bar,
@@ -276,12 +275,12 @@ pub struct TitleMarks {
     pub ready: Vec<String>,
     pub busy: Vec<String>,
     pub waiting: Vec<String>,
-    /// A title without any of them says that it is neither busy nor waiting.
+    /// A title without any mark means neither busy nor waiting.
     pub always: bool,
 }
 
 impl TitleMarks {
-    /// Whether the program says its state in the title at all.
+    /// Returns whether the program shows its state in the title at all.
     pub fn says_anything(&self) -> bool {
         self.always
             || ![&self.ready, &self.busy, &self.waiting]
@@ -289,7 +288,7 @@ impl TitleMarks {
                 .all(|m| m.is_empty())
     }
 
-    /// The first of these marks that a title begins with.
+    /// Returns the first of these marks that the title begins with.
     pub fn first<'m>(marks: &'m [String], title: &str) -> Option<&'m str> {
         let title = title.trim_start();
         let found = marks.iter().find(|mark| title.starts_with(mark.as_str()));
@@ -300,13 +299,13 @@ impl TitleMarks {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Ready {
-    /// How long the first prompt may take, at worst.
+    /// Timeout for the first prompt.
     pub timeout_seconds: u64,
-    /// A wait instead of a mark, for programs without any.
+    /// A fixed delay, for programs without a mark.
     pub settle_ms: u64,
-    /// How long the prompt must stay, for programs that show it before they ask something.
+    /// How long the prompt must stay visible, for programs that show it before a dialog.
     pub confirm_ms: u64,
-    /// Marks that make a prompt sure, so that it need not be watched for so long.
+    /// Marks that confirm the prompt at once, so that `confirm_ms` does not apply.
     pub sure: Vec<String>,
 }
 
@@ -321,22 +320,22 @@ impl Default for Ready {
     }
 }
 
-/// What the program needs between a paste and Enter.
+/// Delays that the program needs between a paste and Enter.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Typing {
     pub settle_ms: u64,
-    /// The same for texts above 4 KB.
+    /// The delay for texts above 4 KB.
     pub settle_long_ms: u64,
 }
 
-/// How a turn of the program is stopped, and nothing else: the program stays.
+/// How to stop a turn of the program without ending the program.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Interrupt {
-    /// Pressed one after another, as long as it works.
+    /// Pressed one after another, as long as the agent is busy.
     pub keys: Vec<String>,
-    /// It forgets a message whose turn is stopped before its answer began.
+    /// The program drops a message whose turn is stopped before the answer began.
     pub forgets: bool,
 }
 
@@ -349,14 +348,14 @@ impl Default for Interrupt {
     }
 }
 
-/// How the program is asked to leave by itself.
+/// How the program is asked to exit.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Quit {
     pub keys: Vec<String>,
-    /// Typed instead of the keys, where that works better.
+    /// Typed instead of the keys, if that is more reliable.
     pub command: Option<String>,
-    /// How long it gets before it is sent TERM.
+    /// Timeout before TERM is sent.
     pub seconds: f64,
 }
 
@@ -373,44 +372,44 @@ impl Default for Quit {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Hooks {
-    /// Which installer writes our hooks into the program's settings.
+    /// The installer that writes our hooks into the program's settings.
     pub installer: Option<String>,
-    /// A turn that failed ends with the hook of one that did not.
+    /// A failed turn ends with the same hook as a successful one.
     pub hides_failures: bool,
-    /// What our hook says when a session begins, the model is told. Where it is not, the
-    /// first prompt sends the agent to `gt prime`.
+    /// The model gets the output of our hook at the start of a session. Otherwise the first prompt
+    /// tells the agent to run `gt prime`.
     pub primes: bool,
-    /// A settings file in the folder of a running program that it reads again when it
-    /// changes, so that our hooks reach a program that we did not start.
+    /// A settings file in the folder of a running program that it reloads after a change, so that
+    /// our hooks reach a program that we did not start.
     pub live: Option<String>,
 }
 
-/// An answer that is written into one of the program's JSON files before it asks, if
-/// nothing stands there yet.
+/// A value that is written to one of the program's JSON files before it asks, unless a value is
+/// there already.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Seed {
-    /// Under the program's own folder (`env.config_dir`), or the home folder.
+    /// Relative to the program's own folder (`env.config_dir`), or the home folder.
     pub file: String,
-    /// The keys that lead to it. `{folder}` is the agent's.
+    /// The keys that lead to the value. `{folder}` is the agent's folder.
     pub path: Vec<String>,
     pub value: SeedValue,
     /// Only if one of these variables reaches the agent.
     #[serde(default)]
     pub when_env: Vec<String>,
-    /// And only if somebody gave it to this agent, not if it was merely there.
+    /// And only if the variable was given to this agent, not merely inherited.
     #[serde(default)]
     pub when_given: bool,
-    /// Only if it runs without asking for permission.
+    /// Only if the agent runs without asking for permission.
     #[serde(default)]
     pub when_never_asks: bool,
-    /// It is one of a list.
+    /// Append the value to a list.
     #[serde(default)]
     pub append: bool,
-    /// Not if that list has it.
+    /// Skip if this list contains the value.
     #[serde(default)]
     pub unless_in: Option<Vec<String>>,
-    /// Also where `false` stands, because the program writes that by itself.
+    /// Also replace `false`, because the program writes that itself.
     #[serde(default)]
     pub over_false: bool,
 }
@@ -426,17 +425,16 @@ pub enum SeedValue {
     },
 }
 
-/// A dialog that is known by what it shows.
+/// A dialog that is recognised by its text.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Dialog {
     pub name: String,
-    /// It is this dialog when any of these shows.
+    /// Marks of this dialog: any of them is enough.
     pub shows: Vec<String>,
-    /// The row to choose at the start: the first of these that is there. Without
-    /// any the answer is left to a person.
+    /// The rows to choose at the start, in order of preference. Without any a person must answer.
     pub choose: Vec<String>,
-    /// The texts of its choices, where their form does not tell them from the rest.
+    /// The texts of its options, if their layout does not identify them.
     pub options: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Whether an agent is well.
+//! The health of an agent.
 
 use crate::process::Table;
 use crate::state::State;
@@ -10,26 +10,26 @@ pub enum Health {
     Healthy,
     /// There is no container.
     SessionDead,
-    /// The container is there, the agent in it is not.
+    /// The container exists, but no agent runs in it.
     AgentDead,
-    /// The container is there, and its program has left by itself with exit status 0.
+    /// The container exists, and its program ended by itself with exit status 0.
     Exited,
-    /// The agent says it is busy but has printed nothing for too long.
+    /// The agent reports busy but has printed nothing for too long.
     AgentHung,
-    /// The agent lives, and its last turn failed.
+    /// The agent is alive, and its last turn failed.
     TurnFailed,
-    /// The agent lives, and a usage limit keeps it from working.
+    /// The agent is alive, and a usage limit prevents it from working.
     Limited,
 }
 
 impl Health {
-    /// Whether the agent's process is there and does not hang.
+    /// Returns whether the agent's process is alive and not hung.
     pub fn is_alive(self) -> bool {
         matches!(self, Health::Healthy | Health::TurnFailed | Health::Limited)
     }
 
-    /// Whether something is wrong with the agent. A program that has left cleanly is not alive,
-    /// and nothing is wrong with it.
+    /// Returns whether the agent has a problem. A program that exited cleanly is not alive, but
+    /// has no problem.
     pub fn is_ill(self) -> bool {
         !matches!(self, Health::Healthy | Health::Exited)
     }
@@ -47,22 +47,22 @@ impl Health {
     }
 }
 
-/// What is known about the agent's own pane; other panes do not count.
+/// Facts about the agent's own pane; other panes are ignored.
 #[derive(Clone, Copy, Debug)]
 pub struct Vitals<'a> {
     pub pane_dead: bool,
     pub pane_pid: u32,
-    /// Names by which the agent is known; none means that any process will do.
+    /// Process names of the agent. If empty, any process counts.
     pub process_names: &'a [String],
     pub state: State,
     pub silent_seconds: u64,
     pub hung_after_seconds: u64,
 }
 
-/// Examines a container that exists.
+/// Determines the health of an agent whose container exists.
 ///
-/// Silence alone is no illness: an idle agent prints nothing for hours. Only one
-/// that claims to be busy and has gone silent counts as hung.
+/// Silence alone is normal: an idle agent prints nothing for hours. Only a silent agent that
+/// reports busy counts as hung.
 pub fn examine(vitals: &Vitals<'_>, processes: &Table) -> Health {
     if vitals.pane_dead && vitals.state == State::Exited {
         return Health::Exited;

@@ -1,10 +1,9 @@
-//! Who an agent is, and its names both ways.
+//! The identity of an agent, its address and its container name.
 //!
-//! An [`Identity`] is a role with a rig and a name where the role has them. It
-//! has an address (`gastown/crew/max`), and its container has a tmux name
-//! (`gt-crew-max`). This module is the only one that makes and reads either.
-//! Reading a container's name is the fallback for containers without tags; see
-//! the tag `@gt_agent`.
+//! An [`Identity`] is a role, with a rig and a name if the role has them. It has an address
+//! (`gastown/crew/max`), and its container has a tmux name (`gt-crew-max`). Only this module
+//! formats and parses either of them. Parsing a container's name is the fallback for containers
+//! without tags; see the tag `@gt_agent`.
 
 use crate::name;
 use crate::problem::Problem;
@@ -22,7 +21,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// One of the town's own agents that has no name: mayor, deacon, boot, overseer.
+    /// Creates a town agent without a name: mayor, deacon, boot, overseer.
     pub fn town(role: Role) -> Self {
         Identity {
             role,
@@ -31,7 +30,7 @@ impl Identity {
         }
     }
 
-    /// A rig's witness or refinery.
+    /// Creates a rig's witness or refinery.
     pub fn of_rig(role: Role, rig: impl Into<String>) -> Self {
         Identity {
             role,
@@ -72,7 +71,7 @@ impl Identity {
         }
     }
 
-    /// The worker of one item of the board. The rig follows from the item's prefix.
+    /// Creates the worker of one item of the board. The rig follows from the item's prefix.
     pub fn task(id: impl Into<String>, registry: &Registry) -> Self {
         let id = id.into();
         Identity {
@@ -94,12 +93,12 @@ impl Identity {
         self.name.as_deref()
     }
 
-    /// The word for people: the name, or the role where there is none.
+    /// Returns the display name: the name, or the role if there is none.
     pub fn short_name(&self) -> &str {
         self.name.as_deref().unwrap_or(self.role.word())
     }
 
-    /// The address used for mail, `GT_ROLE` and the command line.
+    /// Returns the address, as used for mail, `GT_ROLE` and the command line.
     pub fn address(&self) -> String {
         let rig = self.rig.as_deref().unwrap_or_default();
         let name = self.name.as_deref().unwrap_or_default();
@@ -114,8 +113,8 @@ impl Identity {
         }
     }
 
-    /// Reads an address. `None` for anything else, also for short forms such as
-    /// `gastown/max`, which [`crate::target`] resolves against what exists.
+    /// Parses an address. Returns `None` for anything else, including short forms such as
+    /// `gastown/max`, which [`crate::target`] resolves against existing agents.
     pub fn from_address(address: &str, registry: &Registry) -> Option<Self> {
         let address = address.strip_suffix('/').unwrap_or(address);
         let parts: Vec<&str> = address.split('/').collect();
@@ -143,8 +142,8 @@ impl Identity {
         }
     }
 
-    /// The container's name by the built-in naming scheme; `None` for an agent of
-    /// a rig that is not registered.
+    /// Returns the container's name by the built-in naming scheme, or `None` if the agent's rig is
+    /// not registered.
     pub fn container_name(&self, registry: &Registry) -> Option<String> {
         let pattern = match self.role {
             Role::Mayor | Role::Deacon | Role::Boot | Role::Overseer => "hq-{role}",
@@ -158,7 +157,7 @@ impl Identity {
         self.container_by(pattern, registry)
     }
 
-    /// The container's name by a pattern, which a role's settings may override.
+    /// Returns the container's name by a pattern, which a role's settings may override.
     pub fn container_by(&self, pattern: &str, registry: &Registry) -> Option<String> {
         let prefix = match (self.role.scope(), self.rig.as_deref()) {
             (Scope::Rig, Some(rig)) => registry.prefix_of(rig)?,
@@ -170,12 +169,12 @@ impl Identity {
             .replace("{rig}", self.rig.as_deref().unwrap_or_default())
             .replace("{role}", self.role.word())
             .replace("{name}", self.name.as_deref().unwrap_or_default());
-        // tmux turns dots into underscores by itself; do it first, so that the
-        // name we ask for is the name it gets. The tag keeps the dotted id.
+        // tmux replaces dots with underscores. We do it first, so that the session gets exactly
+        // the name that we ask for. The tag keeps the dotted id.
         Some(name.replace('.', "_"))
     }
 
-    /// Reads a container's name. `None` when it is nobody's of ours.
+    /// Parses a container's name. Returns `None` if no naming rule matches.
     pub fn from_container(container: &str, registry: &Registry) -> Option<Self> {
         if !name::is_well_formed(container) {
             return None;
@@ -213,8 +212,8 @@ impl Identity {
         })
     }
 
-    /// Whether an agent may be created under this identity: its names are well
-    /// formed, and its container's name cannot be read as somebody else's.
+    /// Fails if no agent may be created under this identity: a name is malformed, or the
+    /// container's name would be parsed as another agent.
     pub fn check_new(&self, registry: &Registry) -> Result<(), Problem> {
         match (self.role, self.name.as_deref()) {
             (Role::Agent, Some(slug)) => name::check_slug(slug)?,
@@ -226,15 +225,15 @@ impl Identity {
             let rig = self.rig.as_deref().unwrap_or("?");
             return Err(unknown_rig(rig, registry));
         };
-        // The name of the container is longer than the agent's.
+        // The container's name is longer than the agent's.
         name::check_container(&container)?;
         self.check_reading(&container, registry)
     }
 
-    /// Whether a container's name, once made, reads back as this agent or as nobody.
+    /// Fails if the container's name would be parsed as another agent.
     pub fn check_reading(&self, container: &str, registry: &Registry) -> Result<(), Problem> {
         match Identity::from_container(container, registry) {
-            // A dotted id comes back with underscores; its tag tells the rest.
+            // A dotted id is parsed back with underscores; its tag has the exact id.
             Some(other) if other != *self && other.role != Role::Task => {
                 Err(self.claimed_by(container, &other))
             }
@@ -253,7 +252,7 @@ impl Identity {
     }
 }
 
-/// The problem of naming a rig that does not exist.
+/// Returns the error for a rig that does not exist.
 pub fn unknown_rig(rig: &str, registry: &Registry) -> Problem {
     let problem = Problem::not_found(format!("there is no rig called {rig:?}"));
     if registry.rigs.is_empty() {
@@ -283,7 +282,7 @@ mod tests {
         Registry::of([("gastown", "gt"), ("beads", "bd"), ("web", "gt-web")])
     }
 
-    /// Every row of the naming tables, both ways.
+    /// Every row of the naming tables, in both directions.
     #[test]
     fn names_and_addresses_both_ways() {
         let registry = registry();

@@ -1,11 +1,11 @@
-//! When an agent last ran a `gt` command: a sign of life that costs nobody anything.
+//! Keepalives: the time of an agent's last `gt` command, a health signal without extra cost.
 
 use serde::{Deserialize, Serialize};
 
-/// The age of a sign that was never given: nothing is staler.
+/// The age of a missing keepalive, in seconds: older than any real one.
 pub const NEVER: i64 = 365 * 86_400;
 
-/// The last sign of life of an agent.
+/// The last keepalive of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Keepalive {
     /// `gt` and the names of the command, without its arguments.
@@ -14,8 +14,8 @@ pub struct Keepalive {
     pub timestamp: String,
 }
 
-/// Seconds since the sign was given; none is as stale as can be, so that nobody has to
-/// ask first whether there is one.
+/// Returns the age of a keepalive in seconds. A missing keepalive is [`NEVER`] old, so that
+/// callers need no special case.
 pub fn age_seconds(given_at: Option<i64>, now: i64) -> i64 {
     given_at.map_or(NEVER, |at| (now - at).max(0))
 }

@@ -1,12 +1,11 @@
 //! The domain of `gt` as values and pure functions.
 //!
-//! Nothing here reads a file, a clock or the environment: what a function needs
-//! comes in as an argument, and what should happen comes out as a value. The
-//! engine (`gt-town`) does the I/O on both sides.
+//! Nothing here reads a file, a clock or the environment: functions take all input as arguments
+//! and return decisions as values. The engine (`gt-town`) does the I/O on both sides.
 //!
-//! Start with [`identity`] (who an agent is, and its names both ways), then
-//! [`role`] and [`harness`] (the two tables that describe agents), then
-//! [`startup`] (what a start needs, as data).
+//! Start with [`identity`] (agents, their addresses and container names), then [`role`] and
+//! [`harness`] (the two tables that describe agents), then [`startup`] (the requirements of a
+//! start, as data).
 
 pub mod adopt;
 pub mod answer;

@@ -1,22 +1,22 @@
-//! Usage limits and retries, in the words of the agent programs.
+//! Usage limits and retries, parsed from the messages of the agent programs.
 //!
-//! A program that reached a usage limit says in words when the limit ends. [`Reset`] is that
-//! time as far as the words tell; the engine turns it into a timestamp, because that needs a
-//! time zone. [`Retry`] is a request that failed and that the program sends again by itself.
+//! A program that reached a usage limit says in words when the limit ends. [`Reset`] is that time
+//! as far as the words tell; the engine converts it to a timestamp, because that needs a time
+//! zone. [`Retry`] is a failed request that the program retries by itself.
 
 /// A usage limit that an agent has reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limit {
     pub reset: Option<Reset>,
-    /// The program goes on by itself once the limit has ended.
+    /// The program continues by itself once the limit has ended.
     pub continues: bool,
 }
 
-/// Appended to the reason of a limit after which the program goes on by itself.
+/// Appended to the reason of a limit after which the program continues by itself.
 const CONTINUES: &str = " · continues by itself";
 
 impl Limit {
-    /// The limit that a program tells of in this text.
+    /// Parses the limit in the message of a program.
     pub fn from_text(text: &str) -> Self {
         Limit {
             reset: Reset::parse(text),
@@ -24,7 +24,7 @@ impl Limit {
         }
     }
 
-    /// The text, and whether the program goes on by itself.
+    /// Returns the text, with a suffix if the program continues by itself.
     pub fn describe(&self, text: &str) -> String {
         match self.continues && !text.ends_with(CONTINUES) {
             true => format!("{text}{CONTINUES}"),
@@ -33,8 +33,8 @@ impl Limit {
     }
 }
 
-/// Whether a program's own message says that a usage limit was reached. A request that was
-/// refused because of too many requests is not one: its message names no quota.
+/// Returns whether a program's message says that a usage limit was reached. A request that was
+/// refused because of too many requests does not count: its message names no quota.
 pub fn is_usage_limit(message: &str) -> bool {
     let message = message.to_lowercase().replace('’', "'");
     let hit = message
@@ -43,24 +43,24 @@ pub fn is_usage_limit(message: &str) -> bool {
     hit || message.contains("usage limit")
 }
 
-/// When a limit ends.
+/// The end of a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reset {
-    /// So many seconds after the message.
+    /// Seconds after the message.
     In(i64),
-    /// In so many seconds from now: the program counts them.
+    /// Seconds from now: the program counts them down.
     Left(i64),
-    /// At that time of the day: on the date, or the next time that the clock shows it.
+    /// At this time of day: on the date, or else the next time that the clock shows it.
     At {
         date: Option<Date>,
         hour: i8,
         minute: i8,
-        /// The name of a time zone; absent for the program's own.
+        /// The name of a time zone. `None` means the program's own.
         zone: Option<String>,
     },
 }
 
-/// A day of a year, which is the next one where it is not said.
+/// A date. Without a year it is the next such date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Date {
     pub year: Option<i16>,
@@ -69,11 +69,11 @@ pub struct Date {
 }
 
 impl Reset {
-    /// Reads `resets 6:22am (UTC)`, `try again at Nov 20th, 2026 4:31 AM`, `reset in 2 hours`.
+    /// Parses `resets 6:22am (UTC)`, `try again at Nov 20th, 2026 4:31 AM`, `reset in 2 hours`.
     pub fn parse(text: &str) -> Option<Self> {
         const ANCHORS: &[&str] = &["resets ", "reset ", "try again "];
         let lower = text.to_lowercase();
-        // The last one: what the message says first is often another time.
+        // The last match wins: a message often mentions another time first.
         let mut found: Vec<(usize, &str)> = ANCHORS
             .iter()
             .flat_map(|anchor| lower.match_indices(anchor))
@@ -138,7 +138,7 @@ fn leading_number(word: &str) -> Option<i16> {
     word[..end].parse().ok()
 }
 
-/// `6:22am`, `6am`, `6:31` with `AM.` as the next word, or `06:43`.
+/// Parses `6:22am`, `6am`, `6:31` with `AM.` as the next word, or `06:43`.
 fn clock(word: &str, next: Option<&str>) -> Option<(i8, i8)> {
     let word = word.to_lowercase();
     let end = word
@@ -160,7 +160,7 @@ fn clock(word: &str, next: Option<&str>) -> Option<(i8, i8)> {
     ((0..24).contains(&hour) && (0..60).contains(&minute)).then_some((hour, minute))
 }
 
-/// The seconds of `59m 57s`, `2 hours`, `3.5s`.
+/// Parses `59m 57s`, `2 hours` or `3.5s` into seconds.
 fn duration(text: &str) -> Option<i64> {
     let mut seconds = 0.0;
     let mut rest = text.trim_start();
@@ -192,21 +192,21 @@ fn duration(text: &str) -> Option<i64> {
     (any && seconds <= LONGEST).then_some(seconds as i64)
 }
 
-/// A request that failed and that the program sends again by itself.
+/// A failed request that the program retries by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retry {
     pub cause: String,
-    /// `3`, or `3/10` where the program says how often it tries.
+    /// `3`, or `3/10` if the program shows its maximum number of attempts.
     pub attempt: Option<String>,
     pub wait_seconds: Option<i64>,
 }
 
-/// A wait of more than this between two attempts is a limit, not a retry.
+/// Maximum wait between two attempts. A longer wait is a limit, not a retry.
 const LONGEST_RETRY_SECONDS: i64 = 300;
 
 impl Retry {
-    /// Reads the line of a busy program, and what hangs below it:
-    /// `500 … · Retrying in 2s · attempt 3/10`, `Rate limited [retrying in 2s attempt #1]`,
+    /// Parses the line of a busy program and the text below it. The forms are
+    /// `500 … · Retrying in 2s · attempt 3/10`, `Rate limited [retrying in 2s attempt #1]`, and
     /// `Reconnecting... 3/5 (1s • esc to interrupt)` with the cause in the next line.
     pub fn parse(line: &str, below: &str) -> Option<Self> {
         let whole = format!("{line} {below}");
@@ -229,7 +229,7 @@ impl Retry {
         })
     }
 
-    /// The limit that it waits for, if it does not try again soon.
+    /// Returns the limit that the retry waits for, if the wait is long or the cause is a limit.
     pub fn limit(&self) -> Option<Limit> {
         let waits_long = self.wait_seconds > Some(LONGEST_RETRY_SECONDS);
         (waits_long || is_usage_limit(&self.cause)).then(|| Limit {
@@ -238,7 +238,7 @@ impl Retry {
         })
     }
 
-    /// `retrying: Overloaded, attempt 3/10`. The wait is left out: it changes every second.
+    /// Returns `retrying: Overloaded, attempt 3/10`. Omits the wait, which changes every second.
     pub fn describe(&self) -> String {
         let cause = match self.cause.is_empty() {
             true => "the request failed",
@@ -260,7 +260,7 @@ fn attempt(text: &str) -> Option<String> {
     (!attempt.is_empty()).then(|| attempt.to_owned())
 }
 
-/// What failed, without the signs around it, without addresses, and out of its JSON.
+/// Extracts the cause of a failure: without decorations and URLs, and the message of a JSON body.
 fn cause(text: &str) -> String {
     const LONGEST: usize = 120;
     let text = text.split(", url: ").next().unwrap_or_default();

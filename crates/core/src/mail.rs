@@ -1,8 +1,8 @@
-//! Mail: letters between agents, and people.
+//! Mail: messages between agents and people.
 //!
-//! A letter is a work item of its own type, in the town's own name, with a sender, a
-//! recipient and a thread beside it. Here are its shape and its words; the engine
-//! keeps and delivers letters (`town::mail`).
+//! A message is a work item of the type [`KIND`] that belongs to the town, with a sender, a
+//! recipient and a thread. This module holds its type and its validation; the engine stores and
+//! delivers mail (`town::mail`).
 
 use crate::identity::{Identity, unknown_rig};
 use crate::problem::Problem;
@@ -11,20 +11,21 @@ use crate::role::Role;
 use crate::work::{LONGEST_TITLE, Status, WorkId, check_priority};
 use serde::Serialize;
 
-/// The type of a work item that is a letter.
+/// The type of a work item that is a message.
 pub const KIND: &str = "message";
-/// The label of all letters.
+/// The label of all messages.
 pub const LABEL: &str = "gt:message";
-/// Letters belong to the town, whatever rig they are about.
+/// Messages belong to the town, whatever rig they are about.
 pub const PREFIX: &str = "hq";
 
-/// The address of whoever sits before the terminal and is no agent.
+/// The address of a person at the terminal, who is no agent.
 pub const PERSON: &str = "human";
 
-/// Priorities as people say them, from 0 on.
+/// Names of the priorities, from 0 on.
 pub const PRIORITY_WORDS: [&str; 5] = ["urgent", "high", "normal", "low", "lowest"];
 
-/// Groups by role. Everybody is `@all` or `@town`, and `gastown/*` who is below an address.
+/// Groups by role. `@all` and `@town` mean all agents, and `gastown/*` all agents below an
+/// address.
 const GROUPS: &[(&str, Role)] = &[
     ("@crew", Role::Crew),
     ("@polecats", Role::Polecat),
@@ -35,14 +36,14 @@ const GROUPS: &[(&str, Role)] = &[
     ("@tasks", Role::Task),
 ];
 
-/// What addresses may begin with that is no rig.
+/// First parts of addresses that are not rigs.
 const NO_RIGS: &[&str] = &["agent", "deacon", "task"];
 
-/// More than this is no letter but a file, which can be named in one.
+/// Maximum size of a body in bytes. Longer texts belong in a file that the message names.
 pub const LONGEST_BODY: usize = 1_000_000;
 const LONGEST_SUBJECT: usize = LONGEST_TITLE;
 
-/// A letter. Times are RFC 3339, in UTC.
+/// A message. Times are RFC 3339, in UTC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Letter {
     pub id: WorkId,
@@ -53,7 +54,7 @@ pub struct Letter {
     pub priority: u8,
     /// Open, hooked, or closed once it is archived.
     pub status: Status,
-    /// The first letter of those that answer each other.
+    /// The first message of the thread.
     pub thread: WorkId,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<WorkId>,
@@ -63,24 +64,24 @@ pub struct Letter {
 }
 
 impl Letter {
-    /// Whether its reader is told of it, if it runs: people look by themselves, and who
-    /// writes to itself knows.
+    /// Returns whether a running recipient is notified. People check their mail themselves, and
+    /// mail to oneself needs no notification.
     pub fn is_told(&self) -> bool {
         self.recipient != PERSON && self.recipient != self.sender
     }
 }
 
-/// Many that are written to at once.
+/// A group of recipients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Group {
     Everybody,
     Role(Role),
-    /// Those of a rig, or those whose address begins so.
+    /// The agents of a rig, or those whose address begins with this text.
     Below(String),
 }
 
 impl Group {
-    /// Reads a group; `None` for what must be one agent.
+    /// Parses a group. Returns `None` if the text must be a single agent.
     pub fn read(text: &str, registry: &Registry) -> Result<Option<Self>, Problem> {
         if matches!(text, "@all" | "@town") {
             return Ok(Some(Group::Everybody));
@@ -117,7 +118,7 @@ impl Group {
     }
 }
 
-/// A priority by its number or its word.
+/// Parses a priority by its number or its name.
 pub fn priority(text: &str) -> Result<u8, Problem> {
     if let Some(place) = PRIORITY_WORDS.iter().position(|word| *word == text) {
         return Ok(u8::try_from(place).unwrap_or(u8::MAX));
@@ -134,7 +135,7 @@ pub fn priority_word(priority: u8) -> &'static str {
     word.unwrap_or(&PRIORITY_WORDS[PRIORITY_WORDS.len() - 1])
 }
 
-/// The subject of an answer.
+/// Returns the subject of a reply.
 pub fn answer_to(subject: &str) -> String {
     let start: String = subject.chars().take(3).collect();
     if start.eq_ignore_ascii_case("re:") {
@@ -144,7 +145,7 @@ pub fn answer_to(subject: &str) -> String {
     answer.chars().take(LONGEST_SUBJECT).collect()
 }
 
-/// What a reader is told of a new letter.
+/// Returns the notification for the recipient of a new message.
 pub fn news(letter: &Letter) -> String {
     format!(
         "You have mail from {}: {}. Read it: gt mail read {}",
@@ -154,7 +155,7 @@ pub fn news(letter: &Letter) -> String {
     )
 }
 
-/// A subject in one line, whatever somebody wrote.
+/// Normalises a subject to one line. Fails if it is empty or too long.
 pub fn subject(text: &str) -> Result<String, Problem> {
     let line: String = text
         .chars()

@@ -1,8 +1,8 @@
-//! What waits to be merged, and what is said of it.
+//! The merge queue: its entries and its messages.
 //!
-//! A worker that is done leaves a branch; the merge queue of its rig takes the branches
-//! one after the other. Here are its values and its words; the engine merges
-//! (`town::merge`) and keeps the queue (`town::work`).
+//! A worker that is done leaves a branch; the merge queue of its rig merges the branches one after
+//! the other. This module holds the values and texts; the engine merges (`town::merge`) and stores
+//! the queue (`town::work`).
 
 mod report;
 
@@ -14,23 +14,23 @@ use serde::Serialize;
 use std::fmt::Write;
 use std::str::FromStr;
 
-/// The prefix of the ids of merges, which otherwise look like those of work items.
+/// Prefix of the ids of merges, which otherwise look like those of work items.
 pub const PREFIX: &str = "mr";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     Queued,
-    /// Somebody is at it, or was killed while at it.
+    /// A process merges it, or was killed while it did.
     Merging,
     Merged,
-    /// It and the base change the same places.
+    /// It and the base change the same lines.
     Conflict,
-    /// A command that must succeed did not.
+    /// A command that must succeed failed.
     Failed,
-    /// Somebody does not want it.
+    /// A person or an agent rejected it.
     Rejected,
-    /// Its item was taken up again before it was merged.
+    /// Work on its item was resumed before it was merged.
     Withdrawn,
 }
 
@@ -57,17 +57,17 @@ impl Status {
         }
     }
 
-    /// Whether nothing more will come of it.
+    /// Returns whether the status is final.
     pub fn is_settled(self) -> bool {
         matches!(self, Status::Merged | Status::Rejected | Status::Withdrawn)
     }
 
-    /// Whether it is to be merged as it is.
+    /// Returns whether it is queued or being merged.
     pub fn is_waiting(self) -> bool {
         matches!(self, Status::Queued | Status::Merging)
     }
 
-    /// Whether it waits for a repair.
+    /// Returns whether it waits for a repair.
     pub fn is_broken(self) -> bool {
         matches!(self, Status::Conflict | Status::Failed)
     }
@@ -87,10 +87,10 @@ impl FromStr for Status {
 pub struct Merge {
     pub id: WorkId,
     pub rig: String,
-    /// What the branch was made for.
+    /// The item that the branch was made for.
     pub item: WorkId,
     pub branch: String,
-    /// What is merged: the branch as it was when its worker was done.
+    /// The commit to merge: the head of the branch when its worker was done.
     pub commit: String,
     /// The branch that it is merged into.
     pub base: String,
@@ -100,16 +100,16 @@ pub struct Merge {
     /// Why it is not merged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The files in conflict, or those that it changes, where a command has failed.
+    /// The files in conflict, or the files that the branch changes if a command failed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
-    /// What the commands said that failed.
+    /// The output of the commands that failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
-    /// The item by which somebody repairs it.
+    /// The item for its repair.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repair: Option<WorkId>,
-    /// The commit that brought it into the base; while it is merging, the one that would.
+    /// The commit that merged it into the base; during a merge, the prepared commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub merged_as: Option<String>,
     pub created_at: String,
@@ -117,7 +117,7 @@ pub struct Merge {
 }
 
 impl Merge {
-    /// What the merge commit says.
+    /// Returns the message of the merge commit.
     pub fn message(&self, title: &str) -> String {
         format!(
             "Merge {}: {title}\n\nItem: {}\nWorker: {}\nMerge: {}\n",
@@ -125,12 +125,12 @@ impl Merge {
         )
     }
 
-    /// Who has its item while it waits.
+    /// Returns the address of the refinery, which holds the item while it waits.
     pub fn refinery(&self) -> String {
         format!("{}/refinery", self.rig)
     }
 
-    /// What is said of one that was withdrawn, or waits for its repair again.
+    /// Returns the message about a merge that was withdrawn, or that waits for its repair again.
     pub fn withdrawal(&self) -> String {
         let (id, branch) = (&self.id, &self.branch);
         let reason = self
@@ -146,19 +146,19 @@ impl Merge {
         }
     }
 
-    /// Why its item is closed.
+    /// Returns the reason with which its item is closed.
     pub fn close_reason(&self, merged_as: &str) -> String {
         format!("merged into {} as {}", self.base, short(merged_as))
     }
 }
 
-/// The names of these files, in one line.
+/// Lists the names of these files in one line.
 pub fn all_of(files: &[String]) -> String {
     let names: Vec<String> = files.iter().map(|file| quoted(file)).collect();
     names.join(", ")
 }
 
-/// The first of these files, in one line, and how many more there are.
+/// Lists the first of these files in one line, with the number of the others.
 pub fn some_of(files: &[String]) -> String {
     let named = &files[..files.len().min(MOST_FILES)];
     let mut text = all_of(named);
@@ -168,10 +168,10 @@ pub fn some_of(files: &[String]) -> String {
     text
 }
 
-/// A file's name where others read it, as git writes it: one that could be taken for more than
-/// a name, by a line of its own for instance, is in quotes and escaped.
+/// Quotes a file name for display, as git does. A name that could be mistaken for something else,
+/// such as a name with a line break, is put in quotes and escaped.
 pub fn quoted(name: &str) -> String {
-    // Those beside the control characters end a line, or turn its direction.
+    // Besides control characters: line separators and direction overrides.
     let is_plain = |c: char| {
         !c.is_control() && !matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
@@ -197,10 +197,10 @@ pub fn quoted(name: &str) -> String {
     text
 }
 
-/// So many files are named where people read it.
+/// Maximum number of files that a text names.
 const MOST_FILES: usize = 20;
 
-/// The first digits of a commit's id.
+/// Returns the first 12 digits of a commit's id.
 pub fn short(commit: &str) -> &str {
     commit.get(..12).unwrap_or(commit)
 }
@@ -209,11 +209,11 @@ pub fn short(commit: &str) -> &str {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Leaving {
-    /// It is done.
+    /// The work is complete.
     Completed,
-    /// It cannot be done without somebody's help.
+    /// The work needs help.
     Escalated,
-    /// Somebody else, or the same later, goes on with it.
+    /// Another worker, or the same one later, continues it.
     Deferred,
 }
 
@@ -228,7 +228,7 @@ impl Leaving {
         }
     }
 
-    /// The note for those who come after, where the item is not finished.
+    /// Returns the note for the next worker, or the worker's own remark if the item is complete.
     pub fn note(self, worker: &str, branch: Option<&str>, said: Option<&str>) -> Option<String> {
         let verb = match self {
             Leaving::Completed => return said.map(|said| format!("{worker}: {said}")),
@@ -265,21 +265,21 @@ impl FromStr for Leaving {
 pub struct Refusal {
     pub status: Status,
     pub reason: String,
-    /// Those in conflict, or those that the branch changes, where a command has failed.
+    /// The files in conflict, or the files that the branch changes if a command failed.
     pub files: Vec<String>,
-    /// The file with what the commands said, and its end.
+    /// The path of the log, and its last lines.
     pub log: Option<(String, String)>,
 }
 
 impl Refusal {
-    /// The title of the item by which somebody repairs it.
+    /// Returns the title of the item for the repair.
     pub fn title(&self, item: &Item) -> String {
         const LONGEST: usize = 200;
         let title: String = item.title.chars().take(LONGEST).collect();
         format!("Repair the merge of {}: {title}", item.id)
     }
 
-    /// What whoever repairs it has to know.
+    /// Returns the description of the item for the repair.
     pub fn description(&self, merge: &Merge, base_commit: &str) -> String {
         let Merge {
             branch, base, item, ..

@@ -1,15 +1,14 @@
-//! What may be called what.
+//! Validation of names.
 //!
-//! Names end up in tmux targets, folders, branches and shell lines, so only
-//! `[a-zA-Z0-9_-]` is let in, at the moment a thing is created. Whether a name
-//! could be *read* in two ways is decided in [`crate::identity`], which knows
-//! the naming scheme.
+//! Names end up in tmux targets, folders, branches and shell lines, so only `[a-zA-Z0-9_-]` is
+//! allowed when something is created. Whether a name could be *parsed* in two ways is decided in
+//! [`crate::identity`], which knows the naming scheme.
 
 use crate::problem::Problem;
 use thiserror::Error;
 
-/// The longest name we create: container names stay readable in a status line,
-/// and branch and folder names stay far from any file system's limit.
+/// Maximum length of a name that we create: container names stay readable in a status line, and
+/// branch and folder names stay far below any file system's limit.
 const LONGEST: usize = 64;
 
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -44,14 +43,14 @@ impl From<NameError> for Problem {
     }
 }
 
-/// Words that stand for roles or folders, and so cannot name an agent: an
-/// address such as `gastown/witness` must have one meaning.
+/// Words for roles or folders, which cannot name an agent: an address such as `gastown/witness`
+/// must have one meaning.
 const AGENT_WORDS: &[&str] = &[
     "agent", "agents", "all", "boot", "crew", "deacon", "dog", "dogs", "hq", "mayor", "overseer",
     "polecat", "polecats", "refinery", "task", "witness",
 ];
 
-/// Words that cannot name a rig: roles, and the folders of a town itself.
+/// Words that cannot name a rig: roles, and the town's own folders.
 const RIG_WORDS: &[&str] = &[
     "agent",
     "agents",
@@ -90,8 +89,8 @@ pub fn check_rig(name: &str) -> Result<(), NameError> {
     reserved("rig name", name, RIG_WORDS)
 }
 
-/// Makes a rig's name from that of a folder or repository: characters that a name cannot have
-/// become dashes.
+/// Derives a rig's name from the name of a folder or repository: characters that a name cannot
+/// have become dashes.
 pub fn derive_rig(folder: &str) -> Result<String, NameError> {
     let folder = folder.strip_suffix(".git").unwrap_or(folder);
     let dashed: String = folder
@@ -123,7 +122,7 @@ pub fn check_prefix(prefix: &str) -> Result<(), NameError> {
     reserved("prefix", prefix, &["hq", "agent"])
 }
 
-/// Checks the slug of an `agent_{slug}`. It stands alone, so nothing is reserved.
+/// Checks the slug of an `agent_{slug}`. No word is reserved, because a slug has its own prefix.
 pub fn check_slug(slug: &str) -> Result<(), NameError> {
     check("slug", slug)
 }
@@ -133,8 +132,8 @@ pub fn check_account(name: &str) -> Result<(), NameError> {
     check("account's name", name)
 }
 
-/// Checks a work item's id. Child items have dotted ids, which tmux cannot carry
-/// in a name; the container maps the dots and a tag keeps the id as it is.
+/// Checks a work item's id. Child items have dotted ids, which tmux does not allow in a name; the
+/// container's name replaces the dots and a tag keeps the exact id.
 pub fn check_work_id(id: &str) -> Result<(), NameError> {
     check("work item id", &id.replace('.', "_"))
 }
@@ -144,7 +143,7 @@ pub fn check_container(name: &str) -> Result<(), NameError> {
     check("container's name", name)
 }
 
-/// Whether a text is a well-formed name, by its characters alone.
+/// Returns whether a text is a well-formed name, by its characters and length alone.
 pub fn is_well_formed(name: &str) -> bool {
     check("name", name).is_ok()
 }
@@ -163,7 +162,7 @@ fn check(what: &'static str, name: &str) -> Result<(), NameError> {
             bad,
         });
     }
-    // A leading dash reads as an option wherever the name is an argument.
+    // A leading dash is parsed as an option wherever the name is an argument.
     if !first.is_ascii_alphanumeric() {
         return Err(NameError::Beginning {
             what,
@@ -180,7 +179,7 @@ fn check(what: &'static str, name: &str) -> Result<(), NameError> {
     Ok(())
 }
 
-/// Reserved words are compared without case: folders may not tell it apart.
+/// Fails if the name is a reserved word. Ignores case, because some file systems do.
 fn reserved(what: &'static str, name: &str, words: &[&str]) -> Result<(), NameError> {
     if words.iter().any(|word| word.eq_ignore_ascii_case(name)) {
         return Err(NameError::Reserved {

@@ -1,21 +1,21 @@
-//! What people are told of without looking: an agent that begins to wait, finishes or dies.
+//! Notifications for people: an agent that begins to wait, finishes or dies.
 //!
-//! [`begins`] says whether a change of state is such an event. Who hears of it, and how, is
-//! up to the engine.
+//! [`begins`] returns the notification for a change of state, if there is one. The engine decides
+//! who is notified, and how.
 
 use crate::state::{self, Report, Source, State};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What may be told.
+/// A kind of notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Event {
-    /// It asks something, or its turn failed: nothing goes on without a person.
+    /// The agent asks a question, or its turn failed: a person is needed.
     Waiting,
-    /// Its turn is over, it says that its work is complete, or it left by itself.
+    /// The turn is over, the agent reports that its work is complete, or it exited by itself.
     Done,
-    /// Its process ended otherwise, and nobody had stopped it.
+    /// The process ended in any other way, and was not stopped on purpose.
     Died,
 }
 
@@ -34,7 +34,7 @@ impl Event {
         Event::ALL.into_iter().find(|event| event.word() == word)
     }
 
-    /// What became of an agent, for a sentence that begins with its name.
+    /// Returns the verb for a sentence that begins with the agent's name.
     fn verb(self) -> &'static str {
         match self {
             Event::Waiting => "waits for you",
@@ -44,12 +44,12 @@ impl Event {
     }
 }
 
-/// The event that a change of state is the beginning of.
+/// Returns the notification for a change of state.
 pub fn begins(before: Option<State>, now: &Report) -> Option<Event> {
     let needs_a_person = |state| matches!(state, State::Waiting | State::Error | State::Limited);
     let was_alive = !before.is_none_or(State::is_dead);
     match now.state {
-        // Who was interrupted has not finished, and who did it knows.
+        // An interrupted agent has not finished, and the person who interrupted it knows.
         State::Idle if !may_have_finished(now) => None,
         State::Waiting | State::Error | State::Limited => {
             (!before.is_some_and(needs_a_person)).then_some(Event::Waiting)
@@ -64,8 +64,8 @@ pub fn begins(before: Option<State>, now: &Report) -> Option<Event> {
     }
 }
 
-/// Whether an agent may have come to its prompt by the end of its turn. Where hooks speak, one
-/// of them says so; others only say that it stands there.
+/// Returns whether the agent may be idle because its turn ended. If the state comes from hooks,
+/// one hook reports the end of a turn; the others only report that the agent is idle.
 fn may_have_finished(now: &Report) -> bool {
     let reason = now.reason.as_deref();
     match now.source {
@@ -74,25 +74,25 @@ fn may_have_finished(now: &Report) -> bool {
     }
 }
 
-/// One thing to tell. Everything in it but the event comes from outside.
+/// A notification. Everything in it but the event comes from outside.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Notice {
     pub event: Event,
     /// The agent's address.
     pub agent: String,
     pub reason: String,
-    /// The work item that it is about, and its title, where there is one.
+    /// The work item and its title, if there is one.
     pub item: Option<String>,
     pub title: Option<String>,
 }
 
 impl Notice {
-    /// `mayor waits for you`
+    /// Returns `mayor waits for you`.
     pub fn headline(&self) -> String {
         format!("{} {}", self.agent, self.event.verb())
     }
 
-    /// What more there is to say.
+    /// Returns the details: item, title and reason.
     pub fn body(&self) -> String {
         let about = match (&self.item, &self.title) {
             (Some(item), Some(title)) => format!("{item}: {title}"),
@@ -105,17 +105,17 @@ impl Notice {
     }
 }
 
-/// A part of the day in which nothing is told: `22:00-07:00`.
+/// A time of day without notifications: `22:00-07:00`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct QuietHours {
-    /// In minutes since midnight; the end is not part of it.
+    /// In minutes since midnight; the end is exclusive.
     from: u16,
     to: u16,
 }
 
 impl QuietHours {
-    /// Whether that minute of the day is one of them. They may go over midnight.
+    /// Returns whether they contain this minute of the day. They may span midnight.
     pub fn contain(self, minute: u16) -> bool {
         if self.from <= self.to {
             (self.from..self.to).contains(&minute)
@@ -189,7 +189,7 @@ mod tests {
         check(Some(State::Waiting), State::Idle, Some(done));
         check(Some(State::Busy), State::Done, Some(done));
         check(Some(State::Idle), State::Idle, None);
-        // It has just come up.
+        // The agent has just started.
         check(Some(State::Starting), State::Idle, None);
         check(Some(State::Running), State::Idle, None);
         check(None, State::Idle, None);
@@ -221,7 +221,8 @@ mod tests {
             assert_eq!(told(hook, state::FINISHED), Some(Event::Done));
             assert_eq!(told(screen, "at its prompt"), Some(Event::Done));
             assert_eq!(told(title, "waits at its prompt"), Some(Event::Done));
-            // A reminder that it stands there, and the start of a conversation, end no turn.
+            // A reminder that the agent is idle does not end a turn, nor does the start of a
+            // conversation.
             for reason in [
                 state::INTERRUPTED,
                 "Claude is waiting for your input",

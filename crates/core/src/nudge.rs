@@ -1,4 +1,4 @@
-//! Messages for agents: their order, their fingerprint, and when one may be typed.
+//! Messages for agents: their order, their fingerprint, and when they may be typed.
 
 mod recognise;
 
@@ -7,12 +7,12 @@ pub use recognise::{ends_with, is_added, is_in_input, is_showable, squeeze};
 use crate::state::State;
 use serde::{Deserialize, Serialize};
 
-/// A message on its way to an agent.
+/// A message for an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     /// UUIDv7: sorts by the time it was sent.
     pub id: String,
-    /// The sender that the agent gets to read, in front of the text.
+    /// The sender that the agent sees, in front of the text.
     pub sender: Option<String>,
     /// The caller that sent it: the actor of its events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -21,18 +21,18 @@ pub struct Message {
     pub priority: Priority,
     /// Seconds since the epoch.
     pub created_at: i64,
-    /// After this it is not delivered any more; absent means never.
+    /// When it expires, in seconds since the epoch. `None` means never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<i64>,
-    /// How long the machine had been on when it was sent.
+    /// The uptime of the machine when it was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uptime: Option<Uptime>,
 }
 
-/// How long a machine has been on: a clock that nobody sets.
+/// The uptime of a machine: a monotonic clock that cannot be set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Uptime {
-    /// The boot that it counts from.
+    /// The id of the boot that it counts from.
     pub boot: String,
     pub seconds: i64,
 }
@@ -46,7 +46,7 @@ pub enum Priority {
 }
 
 impl Message {
-    /// What the agent gets to read.
+    /// Returns the text that the agent sees.
     pub fn shown(&self) -> String {
         let text = clean(&self.text);
         match &self.sender {
@@ -55,7 +55,7 @@ impl Message {
         }
     }
 
-    /// A name that sorts in the order of delivery: urgent ones first, then by age.
+    /// Returns a key that sorts in the order of delivery: urgent messages first, then by age.
     pub fn key(&self) -> String {
         let rank = match self.priority {
             Priority::Urgent => 0,
@@ -64,15 +64,16 @@ impl Message {
         format!("{rank}-{}", self.id)
     }
 
-    /// When it was sent, in milliseconds since the epoch: its id knows it best.
+    /// Returns when it was sent, in milliseconds since the epoch. The id is more precise than
+    /// `created_at`.
     pub fn sent_at_millis(&self) -> i64 {
         let id: Option<crate::session::SessionId> = self.id.parse().ok();
         id.and_then(|id| id.began_at_millis())
             .unwrap_or(self.created_at * 1_000)
     }
 
-    /// Returns whether its time is over. Within one boot of the machine the uptime decides, so
-    /// that a clock that is set ahead expires nothing.
+    /// Returns whether the message has expired. Within one boot of the machine the uptime decides,
+    /// so that a clock that is set ahead expires nothing.
     pub fn is_expired(&self, now: i64, uptime: Option<&Uptime>) -> bool {
         let Some(end) = self.expires_at else {
             return false;
@@ -86,9 +87,9 @@ impl Message {
     }
 }
 
-/// Removes what a terminal would act on: control characters and the sequence
-/// that ends a bracketed paste. Line ends become plain ones, and tabs blanks,
-/// because that is how programs show them.
+/// Removes everything that a terminal would act on: control characters and the sequence that ends
+/// a bracketed paste. Line endings become `\n`, and tabs become blanks, because programs show them
+/// so.
 pub fn clean(text: &str) -> String {
     let text = text
         .replace("\r\n", "\n")
@@ -99,21 +100,21 @@ pub fn clean(text: &str) -> String {
         .filter(|c| !c.is_control() || *c == '\n')
         .collect::<String>();
     let text = text.trim_end();
-    // At the beginning it makes Claude Code and Codex run the rest in a shell. They do not see
-    // it behind a zero-width space; a blank Codex takes off.
+    // A leading `!` makes Claude Code and Codex run the rest in a shell. A zero-width space in
+    // front prevents that; a blank does not, because Codex strips it.
     let text = match text.trim_start().starts_with('!') {
         true => format!("\u{200b}{text}"),
         false => text.to_owned(),
     };
-    // Before Enter some programs take it for a line that goes on.
+    // Some programs treat a backslash before Enter as a line continuation.
     match text.ends_with('\\') {
         true => format!("{text} "),
         false => text,
     }
 }
 
-/// What a prompt is recognised by when the agent's hook reports it. White space
-/// at the end does not count: some programs add it.
+/// Returns the fingerprint by which a prompt is recognised when the agent's hook reports it. White
+/// space at both ends is ignored: some programs add it.
 pub fn fingerprint(prompt: &str) -> String {
     let text = prompt.trim();
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -122,36 +123,36 @@ pub fn fingerprint(prompt: &str) -> String {
     format!("{hash:016x}-{}", text.len())
 }
 
-/// What is seen of an agent right before something would be typed.
+/// A snapshot of an agent, taken right before a message is typed.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment<'a> {
     pub state: Option<State>,
     /// A question or a menu is open.
     pub dialog: bool,
-    /// What stands in the input line; `None` if there is no input line.
+    /// The text in the input line; `None` if there is no input line.
     pub input: Option<&'a str>,
     /// The program never asks for permission.
     pub never_asks: bool,
-    /// Somebody has stopped it, to go on later.
+    /// A person paused it, to resume later.
     pub paused: bool,
 }
 
 /// Why a message is not typed now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotNow {
-    /// It asks something: Enter could be the answer.
+    /// The agent asks a question: Enter could answer it.
     Dialog,
-    /// It may ask at any moment: the Enter that follows a look could be the answer.
+    /// The agent may open a dialog at any moment: the Enter after a check could answer it.
     Busy,
     /// Another process types to the same agent.
     Locked,
-    /// Somebody else's half-typed line is in the way.
+    /// The input line holds text that was not sent yet.
     Occupied,
-    /// No prompt is to be seen.
+    /// No prompt is visible.
     NoPrompt,
-    /// Somebody has stopped it: a message would set it going again.
+    /// The agent is paused: a message would resume it.
     Paused,
-    /// Its process has ended, or is another one.
+    /// Its process has ended, or was replaced.
     Ended,
 }
 
@@ -169,9 +170,8 @@ impl NotNow {
     }
 }
 
-/// Whether a message may be typed at this moment. `while_busy` wants it even in
-/// the middle of a turn, which only a program that never asks may get, and whether or
-/// not it is paused.
+/// Returns whether a message may be typed at this moment. `while_busy` also allows it during a
+/// turn, if the program never asks for permission, and while the agent is paused.
 pub fn may_type(moment: &Moment<'_>, while_busy: bool) -> Result<(), NotNow> {
     if moment.dialog || moment.state == Some(State::Waiting) {
         return Err(NotNow::Dialog);
@@ -252,7 +252,7 @@ mod tests {
         check(1_010, Some(uptime("x", 510)), false);
         check(1_000 + years, Some(uptime("x", 510)), false);
         check(1_000 - years, Some(uptime("x", 560)), true);
-        // After a reboot, and where no uptime is known, there is only the clock.
+        // After a reboot, or without a known uptime, only the clock counts.
         check(1_060, Some(uptime("y", 10)), true);
         check(1_059, None, false);
     }

@@ -1,15 +1,15 @@
-//! What is said to `bd` and `br`, as the words of a command line.
+//! The command lines for `bd` and `br`.
 
 use super::{Dialect, OWN_LABEL};
 use crate::problem::Problem;
 use crate::work::{Item, Status, WorkId};
 
-/// Words that give all items.
+/// Returns the arguments that list all items.
 pub fn list() -> Vec<String> {
     words(["list", "--all", "--limit=0", "--json"])
 }
 
-/// Words that give these items with what they wait for.
+/// Returns the arguments that show these items with their dependencies.
 pub fn show<'a>(ids: impl IntoIterator<Item = &'a WorkId>) -> Vec<String> {
     let mut command = words(["show"]);
     command.extend(ids.into_iter().map(WorkId::to_string));
@@ -17,8 +17,8 @@ pub fn show<'a>(ids: impl IntoIterator<Item = &'a WorkId>) -> Vec<String> {
     command
 }
 
-/// Words that make an item. What it waits for comes after ([`changes`]): the programs do
-/// not agree on how that is said here.
+/// Returns the arguments that create an item. Dependencies follow in a second step ([`changes`]):
+/// the two programs disagree on how `create` takes them.
 pub fn create(item: &Item) -> Vec<String> {
     let mut command = words(["create", "--json"]);
     let mut say = |option: &str, value: &str| {
@@ -39,7 +39,7 @@ pub fn create(item: &Item) -> Vec<String> {
     command
 }
 
-/// The commands that bring an item from what beads has to what we have, in their order.
+/// Returns the commands that change an item in beads to our version, in order.
 pub fn changes(dialect: Dialect, seen: &Item, now: &Item) -> Vec<Vec<String>> {
     let id = now.id.as_str();
     let closed = |item: &Item| item.status == Status::Closed;
@@ -78,7 +78,7 @@ pub fn changes(dialect: Dialect, seen: &Item, now: &Item) -> Vec<Vec<String>> {
     if !options.is_empty() {
         let mut command = words(["update", id, "--json"]);
         if dialect == Dialect::Br {
-            // It would keep texts from becoming much shorter.
+            // Without it `br` refuses to make a text much shorter.
             command.push("--force".to_owned());
         }
         command.extend(options);
@@ -100,14 +100,14 @@ pub fn changes(dialect: Dialect, seen: &Item, now: &Item) -> Vec<Vec<String>> {
     }
     if closed(now) && !closed(seen) {
         let reason = now.close_reason.as_deref().unwrap_or("done");
-        // Closed is closed, also if something that it waited for is not.
+        // `--force`: the item is closed even if it still depends on open items.
         let reason = format!("--reason={reason}");
         commands.push(words(["close", id, &reason, "--force", "--json"]));
     }
     commands
 }
 
-/// Refuses words that no program can be called with.
+/// Fails if an argument is too long for the kernel or contains a NUL byte.
 pub fn check_words(words: &[String]) -> Result<(), Problem> {
     for word in words {
         let name = word.split_once('=').map_or("a word", |(option, _)| option);
@@ -124,10 +124,10 @@ pub fn check_words(words: &[String]) -> Result<(), Problem> {
     Ok(())
 }
 
-/// What Linux takes for one argument, whose end is marked by a byte more.
+/// Maximum length of one argument on Linux, without its terminating NUL byte.
 const LONGEST_WORD: usize = 128 * 1024 - 1;
 
-/// The labels that beads is told.
+/// Returns the labels that are written to beads.
 pub(super) fn written(labels: &[String]) -> Vec<&str> {
     let labels = labels.iter().map(String::as_str);
     labels

@@ -1,13 +1,13 @@
-//! From the bytes of a terminal to text, however they were cut into pieces.
+//! Decodes the bytes of a terminal to text, however they were split into chunks.
 
-/// Keeps the beginning of a character whose end has not come yet.
+/// An incremental UTF-8 decoder. It keeps an incomplete character until its other bytes arrive.
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
     begun: Vec<u8>,
 }
 
 impl Decoder {
-    /// The text of these bytes, after those before. What is no UTF-8 is replaced.
+    /// Decodes the next bytes. Invalid UTF-8 is replaced.
     pub fn push(&mut self, bytes: &[u8]) -> String {
         let joined;
         let mut rest = bytes;
@@ -35,7 +35,7 @@ impl Decoder {
         }
     }
 
-    /// What is left when nothing more comes.
+    /// Returns a replacement character if the input ended within a character.
     pub fn finish(&mut self) -> &'static str {
         match std::mem::take(&mut self.begun).is_empty() {
             true => "",
@@ -65,7 +65,7 @@ mod tests {
     }
 
     proptest! {
-        /// Wherever it is cut, the text is that of the whole.
+        /// The text does not depend on how the input is split.
         #[test]
         fn cuts_make_no_difference(
             bytes in proptest::collection::vec(prop_oneof![any::<u8>(), Just(0xf0), Just(0x9f), Just(0x8e), Just(0xc3), Just(b'a')], 0..40),

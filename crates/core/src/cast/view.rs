@@ -1,11 +1,10 @@
-//! What of a recording may be shown on somebody's terminal.
+//! Filters a recording so that it is safe to show on a terminal.
 //!
-//! A recording holds whatever a program has printed, and that program was told what to
-//! print by a model and by files from anywhere. So nothing is passed on as it is:
-//! [`Screen`] writes text, and of the sequences only those that draw, each spelled anew.
-//! Clipboard, titles, links, colours of the terminal itself, questions that it would
-//! answer into its input, printers, the mouse, the scrollback and the window's size are
-//! out of reach. [`Plain`] leaves only text, for files and pipes.
+//! A recording holds all output of a program, which a model and files from anywhere can control.
+//! So no sequence is passed through unchecked: [`Screen`] writes text, and only those sequences
+//! that draw, each re-encoded. Clipboard, titles, links, the palette of the terminal, queries that
+//! it would answer on its input, printers, the mouse, the scrollback and the window's size are out
+//! of reach. [`Plain`] keeps only text, for files and pipes.
 
 mod parse;
 mod plain;
@@ -15,40 +14,41 @@ pub use plain::Plain;
 use parse::{Parser, Token};
 use std::collections::BTreeSet;
 
-/// Controls that move the cursor, and the two alphabets.
+/// Control characters that move the cursor or switch the character set.
 const CONTROLS: &str = "\n\r\t\x08\x0b\x0c\x0e\x0f";
 
-/// Sequences that draw, by their last letter: moving, erasing, inserting, scrolling.
+/// Final characters of sequences that draw: move, erase, insert, scroll.
 const DRAWING: &str = "@ABCDEFGHIJKLMPSTXZ`abdefmrsu";
 
-/// Modes that a recording may switch, with what they are before it does.
+/// Modes that a recording may switch, with their initial values.
 const MODES: &[(u16, bool)] = &[
-    // Drawn at once or bit by bit; upside down; where lines begin and end.
+    // Synchronized output, reverse video, origin mode, autowrap, cursor visibility.
     (2026, false),
     (5, false),
     (6, false),
     (7, true),
     (25, true),
-    // The alternate screen, which is left last.
+    // The alternate screen. It is restored last.
     (47, false),
     (1047, false),
     (1049, false),
 ];
 
-/// No terminal has more rows or columns; a larger number only keeps one busy.
+/// Maximum numeric parameter. No terminal has more rows or columns, and a larger repeat count only
+/// keeps it busy.
 const LARGEST: u32 = 65_535;
 
-/// Lets through what draws, and remembers what has to be put back.
+/// A filter that passes on text and drawing sequences, and tracks the modes to restore.
 #[derive(Clone, Debug, Default)]
 pub struct Screen {
     parser: Parser,
-    /// Modes that are not what they were.
+    /// Modes that differ from their initial values.
     changed: BTreeSet<u16>,
     has_margins: bool,
 }
 
 impl Screen {
-    /// What may be shown of this text. A sequence may go on in the next one.
+    /// Returns the safe part of this text. A sequence may continue in the next call.
     pub fn push(&mut self, text: &str) -> String {
         let mut shown = String::with_capacity(text.len());
         for c in text.chars() {
@@ -59,12 +59,12 @@ impl Screen {
         shown
     }
 
-    /// Forgets a sequence that was begun: what comes now belongs to something else.
+    /// Discards an incomplete sequence, because the next text belongs to something else.
     pub fn interrupt(&mut self) {
         self.parser = Parser::default();
     }
 
-    /// What makes the terminal usable again, wherever the recording was left.
+    /// Returns the sequences that make the terminal usable again, wherever playback stopped.
     pub fn restore(&mut self) -> String {
         self.interrupt();
         let mut back = String::new();
@@ -76,7 +76,7 @@ impl Screen {
         // Insert mode, line drawing, colours.
         back.push_str("\x1b[4l\x1b(B\x0f\x1b[0m");
         if std::mem::take(&mut self.has_margins) {
-            // It moves the cursor as well.
+            // Resetting the margins also moves the cursor, so it is saved and restored.
             back.push_str("\x1b7\x1b[r\x1b8");
         }
         back
@@ -89,7 +89,7 @@ impl Screen {
             Token::Control(_) => {}
             Token::Escape(between, last) => match (between.as_str(), last) {
                 ("", '7' | '8' | 'D' | 'E' | 'M') => shown.extend(['\x1b', *last]),
-                // A whole reset would take the scrollback with it.
+                // A full reset would also clear the scrollback.
                 ("", 'c') => {
                     shown.push_str(&self.restore());
                     shown.push_str("\x1b[H\x1b[2J");
@@ -119,7 +119,7 @@ impl Screen {
         }
         let mut numbers = parameters.split([';', ':']).map(|number| match number {
             "" => Some(0),
-            // `parse` would take a sign as well.
+            // `parse` also accepts a sign.
             digits if !digits.chars().all(|c| c.is_ascii_digit()) => None,
             digits => digits.parse().ok().filter(|number| *number <= LARGEST),
         });
@@ -127,12 +127,12 @@ impl Screen {
             return;
         }
         let is_harmless = match last {
-            // Only colours have parts of parts.
+            // Only colours have subparameters.
             'm' => true,
             _ if parameters.contains(':') => false,
-            // The scrollback is the viewer's.
+            // The scrollback belongs to the viewer.
             'J' => parameters != "3",
-            // With more numbers these are something else: margins at the sides, the mouse.
+            // With parameters these set side margins or mouse tracking.
             's' | 'u' => parameters.is_empty(),
             'T' => !parameters.contains(';'),
             'h' | 'l' => parameters == "4",
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn what_reaches_beyond_the_screen_goes() {
         let check = |text: &str, expected: &str| assert_eq!(shown(text), expected, "{text:?}");
-        // Titles, clipboard, links, colours; by either end, and without one.
+        // Titles, clipboard, links, colours; with either terminator, and without one.
         check("a\x1b]0;title\x07b\x1b]52;c;AAAA\x1b\\c", "abc");
         check(
             "\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\\x1b]11;?\x07",
@@ -200,13 +200,13 @@ mod tests {
             "abcde",
         );
         check("a\x1bPtmux;\x1b\x1b]52;c;AAAA\x07\x1b\\b", "ab");
-        // Questions.
+        // Queries.
         check(
             "\x1b[6n\x1b[?6n\x1b[5n\x1b[c\x1b[>c\x1b[=c\x1b[>q\x1b[?1$p\x1b[x\x05\x1bZ",
             "",
         );
         check("\x1b[21t\x1b[18t\x1b[8;1;1t\x1b[?996n\x1b[?u", "");
-        // Printers, scrollback, keyboards, mice, pastes, other alphabets.
+        // Printers, scrollback, keyboards, mice, pastes, other character sets.
         check(
             "\x1b[5i\x1b[4i\x1b[?5i\x1b[3J\x1b[>4;2m\x1b[>1u\x1b[<u\x1b=\x1b>\x1b%@",
             "",
@@ -216,10 +216,10 @@ mod tests {
             "",
         );
         check("\x1b[?1000;25;1006l", "\x1b[?25l");
-        // The same in one character, and what only keeps a terminal busy.
+        // C1 control characters, and parameters that only keep a terminal busy.
         check("a\u{9b}6nb\u{9d}52;c;AAAA\u{9c}c\u{90}q", "a6nb52;c;AAAAcq");
         check("\x1b[99999999999b\x1b[65536Cx\x1b[1:2H\x07\x00\x7f", "x");
-        // Broken ones.
+        // Malformed sequences.
         check("\x1b[3\x1b[1mx", "\x1b[1mx");
         check("\x1b[3\x18mx\x1b[3éx\x1b[1\n0mz", "mxéx\n\x1b[10mz");
         check("\x1bcx", "\x1b[4l\x1b(B\x0f\x1b[0m\x1b[H\x1b[2Jx");
@@ -248,7 +248,7 @@ mod tests {
     }
 
     proptest! {
-        /// What comes out would be let through again as it is: it is spelled plainly.
+        /// The filter is idempotent: its output passes through unchanged.
         #[test]
         fn once_is_enough(text in "[\\x00-\\x1f\\[\\]?;:$>!P_0-9A-Za-z\u{80}-\u{9f}é]{0,60}") {
             let once = shown(&text);

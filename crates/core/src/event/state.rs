@@ -1,16 +1,17 @@
-//! The events of what agents do, made from their states.
+//! Events about the activity of agents, made from their states.
 //!
-//! That a life has ended is told by the journal, and not here.
+//! The journal reports the end of a session; this module does not.
 
 use super::Event;
 use crate::caller::Caller;
 use crate::state::{FINISHED, INTERRUPTED, Report, Source, State, names_a_question};
 use crate::{beside, notify};
 
-/// What is known of a question that nobody has put into words.
+/// The reason of a question whose text is unknown.
 const ASKS_SOMETHING: &str = "asks something";
 
-/// What an agent has begun: to ask, or to rest. `told` is what people are told of it.
+/// Returns the event for an agent that began to wait, failed, reached a limit or ended its turn.
+/// `told` is the notification for the same change.
 pub fn begun(told: notify::Event, agent: &str, now: &Report) -> Option<Event> {
     let kind = match (told, now.state) {
         (notify::Event::Waiting, State::Waiting) => "question",
@@ -21,7 +22,7 @@ pub fn begun(told: notify::Event, agent: &str, now: &Report) -> Option<Event> {
     };
     let reason = now.reason.as_deref().filter(|it| !it.is_empty());
     let reason = match kind {
-        // A mark of a title or of a screen says no more than the type, and neither do usual words.
+        // A mark in a title or on a screen adds nothing to the type, nor does the default text.
         "turn_end" if reason == Some(INTERRUPTED) => Some("interrupted"),
         "turn_end" => reason.filter(|it| *it != FINISHED && now.source == Source::Hook),
         "question" if now.source == Source::Title => Some(ASKS_SOMETHING),
@@ -32,14 +33,14 @@ pub fn begun(told: notify::Event, agent: &str, now: &Report) -> Option<Event> {
     Some(event.known_by(now.source))
 }
 
-/// Whether an agent that waits asks something else than before. It is no news to people, who
-/// know that it waits.
+/// Returns whether a waiting agent now asks a different question. People are not notified again:
+/// they already know that it waits.
 pub fn asks_another(before: &str, now: &str) -> bool {
     let are_questions = [before, now].into_iter().all(names_a_question);
     are_questions && !beside::is_same(&beside::gist(before), &beside::gist(now))
 }
 
-/// That an agent goes on after a pause: by itself, or by somebody's command.
+/// Creates the event that an agent resumes after a pause, by itself or by a caller's command.
 pub fn resumed(agent: &str, by: Option<&str>) -> Event {
     match by {
         Some(by) => Event::emitted("resumed", by)

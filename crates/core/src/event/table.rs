@@ -1,17 +1,17 @@
-//! The table of types: a row says all that is known of one.
+//! The table of event types. Each row holds all properties of one type.
 
 use super::{Decay, Visibility};
 
-/// A type of events, or all that begin alike.
+/// A type of events, or all types with a common prefix.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
-    /// The type itself, or `prefix_*`.
+    /// The type, or `prefix_*`.
     pub pattern: &'static str,
     pub visibility: Visibility,
     pub ttl_seconds: u64,
     pub decay: Decay,
-    /// How one reads in the feed. `{name}` stands for a field of the payload, or for
-    /// `actor` or `type`; a part in brackets is left out where one of its fields is.
+    /// The template of its line in the feed. `{name}` is a field of the payload, or `actor` or
+    /// `type`. A part in brackets is omitted if one of its fields is missing.
     pub line: &'static str,
 }
 
@@ -36,7 +36,7 @@ const fn row(
 use Decay::{Flat, Rapid, Slow, Steady};
 use Visibility::{Audit, Both};
 
-/// What is known of types, one row each.
+/// All known types, one row each.
 #[rustfmt::skip]
 pub const KINDS: &[Kind] = &[
     row("session_start", Both, 3, Steady, "{actor} began[ with {harness}][, after {parent_id}]"),
@@ -93,10 +93,10 @@ pub const KINDS: &[Kind] = &[
     row("krc_prune", Audit, 1, Rapid, "{removed} old events were dropped"),
 ];
 
-/// Everything else.
+/// The row for all other types.
 pub const OTHER: Kind = row("*", Both, 7, Steady, "{actor}: {type}[: {message}]");
 
-/// The row of a type.
+/// Returns the row of a type.
 pub fn kind_of(kind: &str) -> &'static Kind {
     let pattern = super::best(KINDS.iter().map(|row| row.pattern), kind);
     KINDS
@@ -142,7 +142,8 @@ mod tests {
                 assert_eq!((row[1], row[2]), (&*kept, kind.decay.word()), "{name}");
             }
         }
-        // What is written by a pattern of the table has a row as well, and the same times.
+        // Every documented type has the retention of the table, including a type that only matches
+        // a pattern.
         for row in &rows {
             for name in row[0].split('`').skip(1).step_by(2) {
                 let days = kind_of(name).ttl_seconds / DAY;

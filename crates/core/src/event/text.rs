@@ -1,11 +1,10 @@
-//! An event as one line for people.
+//! Formats an event as one line for people.
 
 use super::Event;
 use serde_json::Value;
 
-/// Fills a row's line: `{name}` becomes a field, `[…]` is left out where one of the
-/// fields in it is not known. A field that is nothing but the name of whom it is about
-/// becomes `it`.
+/// Fills in the template of a row: `{name}` becomes a field, and `[…]` is omitted if one of its
+/// fields is missing. A field that equals `about` becomes `it`.
 pub(super) fn render(line: &str, event: &Event, about: Option<&str>) -> String {
     let fill = |part: &str| fill(part, event, about);
     let mut text = String::new();
@@ -22,7 +21,7 @@ pub(super) fn render(line: &str, event: &Event, about: Option<&str>) -> String {
     text
 }
 
-/// The text with its fields, and whether all were known.
+/// Fills in the fields of a text. Also returns whether all of them are known.
 fn fill(part: &str, event: &Event, about: Option<&str>) -> (String, bool) {
     let mut text = String::new();
     let mut all_known = true;

@@ -1,28 +1,28 @@
-//! The message about a result of the merge queue, for the worker and for the person, or the
-//! agent, that gave it the item.
+//! The message about a result of the merge queue, for the worker and for the person or agent that
+//! assigned the item.
 
 use super::{MOST_FILES, Merge, Status, quoted, short};
 use std::fmt::Write;
 
-/// What is known of a result.
+/// The facts about a result.
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'a> {
     pub merge: &'a Merge,
     /// The title of the item.
     pub title: &'a str,
-    /// How merged work gets into the checkout of a person.
+    /// How to get the merged work into a person's checkout.
     pub delivery: Option<&'a str>,
-    /// The end of the log of the command that failed.
+    /// The last lines of the log of the command that failed.
     pub tail: Option<&'a str>,
-    /// Who repairs it, where it has a repair.
+    /// The agent for the repair, if there is a repair.
     pub repair: Option<Repairer<'a>>,
 }
 
-/// Who repairs a branch that could not be merged.
+/// The agent that repairs a branch that could not be merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repairer<'a> {
     Agent(&'a str),
-    /// No agent has it; the setting says whether one is started for it.
+    /// No agent is assigned; the setting says whether one is started.
     None {
         repair_agents: bool,
     },
@@ -138,7 +138,7 @@ impl Report<'_> {
     }
 }
 
-/// The last lines of a text, at most so many, and at most so many characters.
+/// Returns the last lines of a text, limited in lines and in characters.
 pub fn last_lines(text: &str, lines: usize, characters: usize) -> String {
     let text = text.trim_end();
     let skipped = text.lines().count().saturating_sub(lines);

@@ -1,23 +1,23 @@
-//! Recognising a message on a screen.
+//! Recognises a message on a screen.
 //!
-//! A terminal does not show every character that a program prints. tmux 3.3a keeps 21 bytes
-//! of a cell, so it cuts long grapheme clusters (a family emoji, a flag of tags, 30 combining
-//! marks), and it drops noncharacters and unassigned code points. It never adds a character.
-//! So a screen and a message are compared by their *solid* characters, each of which has a
-//! cell of its own in every terminal. All others only count where a message has no solid one,
-//! and then the screen must show a subsequence of them.
+//! A terminal does not show every character that a program prints. tmux 3.3a keeps 21 bytes of a
+//! cell, so it cuts long grapheme clusters (a family emoji, a flag of tags, 30 combining marks),
+//! and it drops noncharacters and unassigned code points. It never adds a character. So a screen
+//! and a message are compared by their *solid* characters, each of which has its own cell in every
+//! terminal. The other characters count only if a message has no solid one; then the screen must
+//! show a subsequence of them.
 //!
-//! Claude Code also composes what it gets: a letter and its combining mark become one character.
-//! So a message with marks is compared a second time, without the letters that may have
-//! been composed.
+//! Claude Code also composes its input: a letter and its combining mark become one character. So a
+//! message with marks is compared a second time, without the letters that may have been composed.
 
 use unicode_width::UnicodeWidthChar;
 
-/// So many solid characters at the beginning or at the end are enough to know a message by.
+/// Number of solid characters at the beginning or the end that identify a message.
 const ENOUGH: usize = 24;
 
-/// Whether a terminal shows this character, in a cell of its own. Letters and digits of every
-/// script, and punctuation and symbols of the blocks that no emoji and no combining mark is in.
+/// Returns whether every terminal shows this character in its own cell. This holds for letters and
+/// digits of every script, and for punctuation and symbols of the blocks without emoji and
+/// combining marks.
 fn is_solid(c: char) -> bool {
     const SYMBOLS: &[std::ops::RangeInclusive<char>] = &[
         '!'..='~',
@@ -43,12 +43,12 @@ fn is_solid(c: char) -> bool {
 enum Form {
     /// As they are.
     Plain,
-    /// Without letters that a program may have composed with the marks behind them.
+    /// Without letters that a program may have composed with the marks after them.
     Composed,
 }
 
 impl Form {
-    /// The forms in which a message may be shown.
+    /// Returns the forms in which a program may show a message.
     fn of(message: &str) -> &'static [Form] {
         match message.chars().any(is_mark) {
             true => &[Form::Plain, Form::Composed],
@@ -61,20 +61,20 @@ fn is_mark(c: char) -> bool {
     c.width() == Some(0)
 }
 
-/// Whether the character may stand for a letter and its marks.
+/// Returns whether the character may stand for a letter and its marks.
 fn is_composed(c: char) -> bool {
     matches!(c, '\u{c0}'..='\u{24f}' | '\u{370}'..='\u{4ff}' | '\u{1e00}'..='\u{1fff}'
         | '\u{3041}'..='\u{30ff}' | '\u{ac00}'..='\u{d7a3}')
 }
 
-/// The letters of a text that may have been composed, or may be.
+/// Counts the letters of a text that are composed or may become so.
 fn composable(text: &str) -> usize {
     let next = text.chars().skip(1).map(is_mark).chain([false]);
     let is_it = |(c, is_marked): &(char, bool)| is_composed(*c) || (*is_marked && is_solid(*c));
     text.chars().zip(next).filter(is_it).count()
 }
 
-/// The solid characters of a text, in this form.
+/// Returns the solid characters of a text, in this form.
 fn skeleton(text: &str, form: Form) -> String {
     let next = text.chars().skip(1).map(is_mark).chain([false]);
     let counts = |(c, is_marked): &(char, bool)| {
@@ -84,16 +84,17 @@ fn skeleton(text: &str, form: Form) -> String {
     counting.map(|(c, _)| c).collect()
 }
 
-/// The other characters of a text, which a terminal may drop. A replacement character stands
-/// for one that the program itself could not show.
+/// Returns the other characters of a text, which a terminal may drop. Skips replacement
+/// characters: they stand for characters that the program itself could not show.
 fn soft(text: &str) -> impl Iterator<Item = char> {
     let is_soft = |c: &char| !is_solid(*c) && !c.is_whitespace() && *c != '\u{fffd}';
     text.chars().filter(is_soft)
 }
 
-/// Whether a terminal shows anything of this text.
+/// Returns whether a terminal shows any part of this text.
 pub fn is_showable(text: &str) -> bool {
-    // A blank has a width as well, and noncharacters are only half assigned: by the table one.
+    // Blanks and noncharacters have to be excluded explicitly: blanks have a width, and the width
+    // table contains some noncharacters.
     let is_noncharacter =
         |c: char| (c as u32 & 0xfffe) == 0xfffe || ('\u{fdd0}'..='\u{fdef}').contains(&c);
     let shows = |c: char| {
@@ -105,16 +106,16 @@ pub fn is_showable(text: &str) -> bool {
     text.chars().any(shows)
 }
 
-/// Whether the first text is the second without some of its characters.
+/// Returns whether the first text is a subsequence of the second.
 fn is_subsequence(shown: impl Iterator<Item = char>, of: impl Iterator<Item = char>) -> bool {
     let mut rest = of;
     let mut shown = shown;
     shown.all(|c| rest.any(|other| other == c))
 }
 
-/// Whether the text in an input line is this message, whole or as the program
-/// shows a long one. Programs wrap and scroll, so blanks do not count and the
-/// beginning or the end is enough.
+/// Returns whether the text in an input line is this message, in full or as the program shows a
+/// long one. Programs wrap and scroll, so blanks are ignored and the beginning or the end is
+/// enough.
 pub fn is_in_input(input: &str, message: &str) -> bool {
     is_paste_of(input, message)
         || Form::of(message)
@@ -126,7 +127,7 @@ fn is_shown_as(input: &str, message: &str, form: Form) -> bool {
     let (shown, wanted) = (skeleton(input, form), skeleton(message, form));
     let count = wanted.chars().count();
     if count <= ENOUGH {
-        // Too little to know it by a part: "ok" begins many a line.
+        // Too short to be recognised by a part: "ok" begins many lines.
         return !squeeze(input).is_empty()
             && shown == wanted
             && (form == Form::Plain || composable(input) <= composable(message))
@@ -137,8 +138,8 @@ fn is_shown_as(input: &str, message: &str, form: Form) -> bool {
     shown.starts_with(&beginning) || shown.ends_with(&end)
 }
 
-/// Whether this was added to what stood in the line before. A line that is higher than
-/// its window shows no more than its end.
+/// Returns whether `added` was appended to the previous text of the line. A line that is higher
+/// than its window shows only its end.
 pub fn is_added(input: &str, before: &str, added: &str) -> bool {
     let (shown, stood) = (squeeze(input), squeeze(before));
     match shown.strip_prefix(&stood) {
@@ -150,13 +151,13 @@ pub fn is_added(input: &str, before: &str, added: &str) -> bool {
     }
 }
 
-/// A text without its blanks, which differ wherever it is wrapped.
+/// Removes blanks from a text, because they depend on where it is wrapped.
 pub fn squeeze(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
-/// Whether a screen ends with this message at the cursor, where nothing more is
-/// known about the program. Blanks do not count, and the end is enough.
+/// Returns whether a screen ends with this message at the cursor, if nothing else is known about
+/// the program. Blanks are ignored, and the end is enough.
 pub fn ends_with(before_cursor: &str, message: &str) -> bool {
     let ends_in = |form: &Form| {
         let last = |text: &str| -> String {
@@ -173,15 +174,16 @@ pub fn ends_with(before_cursor: &str, message: &str) -> bool {
     Form::of(message).iter().any(ends_in)
 }
 
-/// How what a program shows for a long paste begins.
+/// Start of the label that a program shows for a long paste.
 const PASTED: &str = "[Pasted";
 
-/// Whether all that stands in the line is what a program shows for a long paste, such
-/// as `[Pasted text #1 +29 lines]`, and it is that of this message: the lines or the
-/// characters that it counts must be the message's. A number after `#` only tells
-/// pastes apart. Blanks do not count: behind other words it may be wrapped.
+/// Returns whether the line holds only the label of a long paste of this message, such as
+/// `[Pasted text #1 +29 lines]`. One of the counts in the label must equal the number of lines or
+/// characters of the message. A number after `#` only tells pastes apart. Blanks are ignored: after
+/// other words the label may be wrapped.
 fn is_paste_of(input: &str, message: &str) -> bool {
-    /// Without any count: programs show it from some 800 characters on.
+    /// Minimum length of a message for a label without counts. Programs show one from about 800
+    /// characters.
     const LONG: usize = 700;
     let input = squeeze(input);
     let inside = input.strip_prefix(PASTED);
@@ -212,7 +214,7 @@ fn is_paste_of(input: &str, message: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Long grapheme clusters, and what tmux 3.3a shows of them in a cell.
+    /// Long grapheme clusters, and the part of them that tmux 3.3a shows in a cell.
     const CUT: &[(&str, &str)] = &[
         (
             "👨\u{200d}👩\u{200d}👧\u{200d}👦",
@@ -337,7 +339,7 @@ mod tests {
         check("think about the moon[Pasted text #1 +7 lines]", false);
         check("think about the moon", false);
         check("think about the moon, and be brief", false);
-        // Of a line that is too high only the end is to be seen.
+        // Only the end of a line that is too high is visible.
         check("the moon\n\nand be brief\nand quick", true);
         check("the moon[Pasted text #2 +3 lines]", true);
         check("the moon[Pasted text #1 +7 lines]", false);

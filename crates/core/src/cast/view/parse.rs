@@ -1,23 +1,23 @@
-//! What a terminal is told, piece by piece.
+//! Parses terminal output into tokens.
 
-/// Something that is complete.
+/// A complete token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     Text(char),
     Control(char),
-    /// `ESC`, what stands between, and the last character.
+    /// `ESC`, the intermediate characters, and the final character.
     Escape(String, char),
-    /// `ESC [`, the parameters with all that stands between, and the last character.
+    /// `ESC [`, the parameters and intermediate characters, and the final character.
     Sequence(String, char),
 }
 
-/// Parameters that are longer belong to no sequence that anybody uses.
+/// Maximum length of parameters. No sequence in use has longer ones.
 const LONGEST: usize = 256;
-/// A string that goes on for longer has no end any more.
+/// Maximum length of a string sequence. A longer one is treated as unterminated.
 const LONGEST_STRING: usize = 4 << 20;
 
-/// Takes text apart, a character at a time. Strings (titles, private messages) are
-/// passed over.
+/// Splits text into tokens, one character at a time. String sequences (titles, private messages)
+/// are dropped.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Parser {
     state: State,
@@ -33,7 +33,7 @@ enum State {
         ends_with_bell: bool,
         length: usize,
     },
-    /// An escape inside a string, which may be its end.
+    /// An escape inside a string, which may be its terminator.
     StringEscape,
 }
 
@@ -61,7 +61,7 @@ impl Parser {
                 self.state = State::Ground;
                 return None;
             }
-            // It was cut off by another sequence.
+            // Another sequence interrupted the string.
             State::StringEscape => self.state = State::Escape(String::new()),
             _ => {}
         }
@@ -70,7 +70,7 @@ impl Parser {
                 self.state = State::Escape(String::new());
                 None
             }
-            // They work inside of sequences too.
+            // Control characters also take effect inside sequences.
             c if c.is_ascii_control() => Some(Token::Control(c)),
             c if !c.is_ascii() => {
                 self.state = State::Ground;

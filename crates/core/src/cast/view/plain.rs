@@ -1,7 +1,7 @@
-//! A recording as text alone.
+//! A recording as plain text.
 //!
-//! Where the cursor went is not reckoned: a move to another line is a line's end, and
-//! one within a line a space, so that no two words run together.
+//! The position of the cursor is not tracked. A move to another line becomes a line break, and a
+//! move within a line becomes a space, so that no two words run together.
 
 use super::parse::{Parser, Token};
 use crate::save::text::LINES;
@@ -10,12 +10,12 @@ use crate::save::text::LINES;
 pub struct Plain {
     parser: Parser,
     draws_lines: bool,
-    /// Something stands in the line already.
+    /// The present line is not empty.
     is_within: bool,
     gap: Gap,
 }
 
-/// What comes before the next character.
+/// The separator before the next character.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Gap {
     #[default]
@@ -25,7 +25,7 @@ enum Gap {
 }
 
 impl Plain {
-    /// The text of this. A sequence may go on in the next one.
+    /// Returns the plain text of this output. A sequence may continue in the next call.
     pub fn push(&mut self, text: &str) -> String {
         let mut shown = String::with_capacity(text.len());
         for c in text.chars() {
@@ -36,7 +36,7 @@ impl Plain {
         shown
     }
 
-    /// Ends the line, and forgets a sequence that was begun.
+    /// Ends the line and discards an incomplete sequence.
     pub fn interrupt(&mut self) -> &'static str {
         self.parser = Parser::default();
         self.gap = Gap::None;
