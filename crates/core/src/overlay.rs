@@ -1,16 +1,15 @@
 //! Layered TOML: built-in text, then the town's, then the rig's.
 //!
-//! Only the fields that a layer sets override those below it, tables field by
-//! field. The result remembers which layer each field came from, so that
-//! `gt role show` can say so. Each layer is first read by itself, because only
-//! then does an error still know its file and line.
+//! Only the fields that a layer sets override those below it; tables merge field by field. The
+//! result records which layer set each field, for `gt role show`. Each layer is first parsed
+//! separately, because an error in the merged table has no file and line.
 
 use crate::problem::Problem;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use toml::{Table, Value};
 
-/// One layer: where it came from, and its text.
+/// One layer: its source and its text.
 #[derive(Clone, Copy, Debug)]
 pub struct Layer<'a> {
     /// `built-in`, or the path of the file.
@@ -18,11 +17,11 @@ pub struct Layer<'a> {
     pub text: &'a str,
 }
 
-/// The layers laid over each other.
+/// Result of merging the layers.
 #[derive(Clone, Debug)]
 pub struct Overlaid<T> {
     pub value: T,
-    /// Dotted field names, each with its value as TOML and the source that set it.
+    /// Dotted field names, each with its TOML value and the source that set it.
     pub fields: BTreeMap<String, Field>,
 }
 
@@ -32,7 +31,7 @@ pub struct Field {
     pub source: String,
 }
 
-/// Lays the layers over each other, the last one on top.
+/// Merges the layers; later layers override earlier ones.
 pub fn overlay<T: DeserializeOwned>(layers: &[Layer<'_>]) -> Result<Overlaid<T>, Problem> {
     let mut merged = Table::new();
     let mut fields = BTreeMap::new();
@@ -51,13 +50,13 @@ pub fn overlay<T: DeserializeOwned>(layers: &[Layer<'_>]) -> Result<Overlaid<T>,
 }
 
 fn read<T: DeserializeOwned>(layer: &Layer<'_>) -> Result<Table, Problem> {
-    // `T` has a default for every field, so a layer that sets only some reads as one.
+    // `T` has a default for every field, so a layer that sets only some of them parses as `T`.
     toml::from_str::<T>(layer.text)
         .and_then(|_| toml::from_str::<Table>(layer.text))
         .map_err(|error| broken_toml(layer.source, layer.text, &error))
 }
 
-/// A broken TOML file as a problem: file, line and column, and what was expected.
+/// Returns the problem for a broken TOML file: file, line and column, and the expected input.
 pub fn broken_toml(source: &str, text: &str, error: &toml::de::Error) -> Problem {
     let message = error.message().trim().to_owned();
     match error.span() {
@@ -66,7 +65,7 @@ pub fn broken_toml(source: &str, text: &str, error: &toml::de::Error) -> Problem
     }
 }
 
-/// The same for what only a reader of the whole can tell; `at` is where it begins.
+/// Returns the problem for an error that the TOML parser does not find; `at` is its byte offset.
 pub fn broken_at(source: &str, text: &str, at: usize, message: String) -> Problem {
     let before = &text.get(..at).unwrap_or(text);
     let line = before.matches('\n').count() + 1;

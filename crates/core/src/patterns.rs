@@ -1,21 +1,21 @@
-//! The table of patterns: what the last lines of a screen say about a state.
+//! Table of patterns that map the last lines of a screen to a state.
 //!
-//! It is the weakest of all witnesses and made for programs that nobody has described: it
-//! cannot tell what a program draws from what an agent says. So it counts only where a
-//! preset describes no live area. What a harness or a project adds to it is meant for their
-//! own programs, and counts for all of them; see [`crate::screen::witness`]. The table is
-//! `patterns.toml`, and `docs/states.md` explains its keys.
+//! It is the least trusted source, for programs without a described live area: it cannot
+//! distinguish a program's drawing from an agent's text. So the built-in table applies only if a
+//! preset describes no live area. Patterns that a harness or a project adds are written for their
+//! programs, and apply even if the preset describes one; see [`crate::screen::witness`]. The table
+//! is `patterns.toml`, and `docs/states.md` explains its keys.
 
 use crate::screen;
 use crate::state::State;
 use serde::Deserialize;
 use std::sync::LazyLock;
 
-/// What a harness's preset or a project's file says about states, under `[states]`.
+/// Patterns of a harness's preset or a project's file, under `[states]`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Rules {
-    /// The table that is part of gt counts as well.
+    /// Whether the built-in table applies too.
     pub builtin: bool,
     pub patterns: Vec<Pattern>,
 }
@@ -29,21 +29,20 @@ impl Default for Rules {
     }
 }
 
-/// A line that shows this says that the agent is in that state.
+/// A mark on a line, and the state of the agent that it indicates.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pattern {
     state: Told,
     shows: Shows,
-    /// Capitals and small letters are the same.
+    /// Whether to ignore case.
     #[serde(default)]
     any_case: bool,
-    /// Where several patterns fit, the highest counts. Absent means the usual one of its
-    /// state.
+    /// If several patterns match, the highest priority wins. Absent means the default of its state.
     priority: Option<u16>,
 }
 
-/// The states that a pattern can tell.
+/// States that a pattern can indicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Told {
@@ -53,7 +52,7 @@ enum Told {
     Busy,
 }
 
-/// A mark that says something; see [`screen::matches`].
+/// A mark with at least one significant character; see [`screen::matches`].
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 struct Shows(String);
@@ -108,17 +107,17 @@ impl Pattern {
     }
 }
 
-/// The table that is part of gt.
+/// Returns the built-in table.
 pub fn builtin() -> &'static [Pattern] {
     static TABLE: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
         let rules: Result<Rules, _> = toml::from_str(include_str!("patterns.toml"));
-        // Held by a test; without it a screen says less, and nothing worse.
+        // A test parses the table. Without it fewer states are recognised, and nothing breaks.
         rules.map(|rules| rules.patterns).unwrap_or_default()
     });
     &TABLE
 }
 
-/// The patterns that count for one agent.
+/// Patterns that apply to one agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Patterns {
     own: Vec<Pattern>,
@@ -134,21 +133,21 @@ impl Default for Patterns {
     }
 }
 
-/// A pattern that fits, and the line that it fits.
+/// A pattern that matches, and the line that it matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fit<'a> {
     pub pattern: &'a Pattern,
     pub line: &'a str,
 }
 
-/// So many of the last written lines are looked at.
+/// Number of the last non-blank lines to search.
 const LAST_LINES: usize = 8;
-/// A question is soon answered: further up it is an earlier one.
+/// Number of lines to search for a question. It is soon answered: further up it is an earlier one.
 const LAST_LINES_OF_A_QUESTION: usize = 5;
 
 impl Patterns {
-    /// The table with these rules laid over it, those that count first at the front: the
-    /// project's, then the harness's. Any of them may do without the table.
+    /// Returns the built-in table with these rules over it, in the order of precedence: the
+    /// project's, then the harness's. Any of them may turn off the table.
     pub fn of<'r>(rules: impl IntoIterator<Item = &'r Rules>) -> Self {
         let mut patterns = Patterns::default();
         for rules in rules {
@@ -158,24 +157,24 @@ impl Patterns {
         patterns
     }
 
-    /// Whether somebody has added one.
+    /// Returns whether a harness or project has added patterns.
     pub fn has_own(&self) -> bool {
         !self.own.is_empty()
     }
 
-    /// What lines say by the patterns that somebody has added.
+    /// Matches lines against the added patterns only.
     pub fn find_own<'a>(&'a self, lines: &[&'a str]) -> Option<Fit<'a>> {
         find(self.own.iter(), lines)
     }
 
-    /// What the last lines say by those and by the table.
+    /// Matches the last lines against the added patterns and the built-in table.
     pub fn find<'a>(&'a self, lines: &[&'a str]) -> Option<Fit<'a>> {
         let table = if self.builtin { builtin() } else { &[] };
         find(self.own.iter().chain(table), lines)
     }
 }
 
-/// The fit with the highest priority; of equal ones that of the first pattern, and of its
+/// Returns the match with the highest priority. Of equal ones the first pattern wins, and of its
 /// lines the last.
 fn find<'a>(patterns: impl Iterator<Item = &'a Pattern>, lines: &[&'a str]) -> Option<Fit<'a>> {
     let mut best: Option<Fit<'a>> = None;
@@ -234,7 +233,7 @@ mod tests {
 
     #[test]
     fn every_row_is_needed_for_a_line_that_shows_it() {
-        // What a row shows no other one finds: so each has a test that fails without it.
+        // No other row matches the text of a row, so each row has a test that fails without it.
         for (at, row) in builtin().iter().enumerate() {
             let bare = row.shows().trim_start_matches('^').trim_end_matches('$');
             let line = bare.replace('*', " of x");
@@ -258,7 +257,7 @@ mod tests {
         assert_eq!(state(&[ends, fails]), Some(State::Error));
         assert_eq!(state(&[fails, ends]), Some(State::Error));
         assert_eq!(state(&[ends]), Some(State::Done));
-        // Further up is over, a question first of all.
+        // Lines further up are outdated, questions first.
         let beneath = ["x"; 8];
         assert_eq!(state(&[&[asks], &beneath[..5]].concat()), None);
         assert_eq!(
@@ -279,7 +278,7 @@ mod tests {
         let alone = Patterns::of([&own, &rules("builtin = false")]);
         assert_eq!(state(&alone, "Error: x"), None);
         assert_eq!(state(&alone, "fertig"), Some(State::Done));
-        // A priority of its own puts it before the table's.
+        // An explicit priority puts it before the table's.
         let quiet =
             rules("[[patterns]]\nstate = 'busy'\nshows = 'Error: retrying'\npriority = 95\n");
         let patterns = Patterns::of([&quiet]);

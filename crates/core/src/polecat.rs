@@ -1,9 +1,9 @@
-//! What polecats are called.
+//! Names of polecats.
 //!
-//! They come and go with their work, so nobody thinks of a name for each: it is taken from
-//! a pool. A town may have a pool of its own; this is the built-in one.
+//! Polecats come and go with their work, so their names are taken from a pool. A town may define
+//! another pool; this is the built-in one.
 
-/// The built-in pool.
+/// Built-in pool.
 #[rustfmt::skip]
 pub const NAMES: &[&str] = &[
     "Toast", "Nux", "Furiosa", "Slit", "Rictus", "Capable", "Dag", "Cheedo", "Angharad", "Valkyrie",
@@ -14,10 +14,10 @@ pub const NAMES: &[&str] = &[
     "Gastrix", "Tenderloin", "Pinkeye", "Griffa", "Deepdog", "Scrotus", "Jeet", "Hope", "Quickie", "Mari",
 ];
 
-/// How often the pool is gone through: `Toast`, then `Toast-2`, and so on.
+/// Maximum number of passes through the pool: `Toast`, then `Toast-2`, and so on.
 const ROUNDS: usize = 1_000;
 
-/// The first name of a pool that is free.
+/// Returns the first free name of a pool.
 pub fn free_name(pool: &[&str], is_free: impl Fn(&str) -> bool) -> Option<String> {
     let names = (1..=ROUNDS).flat_map(|round| {
         pool.iter().map(move |name| match round {

@@ -1,8 +1,8 @@
-//! What tokens cost: a table of models, which a town can change.
+//! Prices of tokens: a table of models, which a town can change.
 //!
-//! The built-in table is `prices.toml`; `<town>/prices.toml` overrides single fields of
-//! it or adds models. A model that is in neither has no price, and nobody guesses one:
-//! a name that merely looks like a known one is another model.
+//! The built-in table is `prices.toml`; `<town>/prices.toml` overrides single fields of it or adds
+//! models. A model in neither table has no price. There is no fallback to a similar name: a name
+//! that merely looks like a known one is another model.
 
 use crate::overlay::{Layer, overlay};
 use crate::problem::Problem;
@@ -15,11 +15,11 @@ const BUILTIN: Layer<'static> = Layer {
     text: include_str!("prices.toml"),
 };
 
-/// Prices by the names of models.
+/// Prices by model name.
 #[derive(Clone, Debug, Default)]
 pub struct Prices(BTreeMap<String, Price>);
 
-/// US dollars for a million tokens.
+/// US dollars per million tokens.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 pub struct Price {
@@ -27,7 +27,7 @@ pub struct Price {
     pub output: Option<f64>,
     pub cache_read: Option<f64>,
     pub cache_write: Option<f64>,
-    /// What is to stay in the cache for an hour; as any other, where absent.
+    /// Price of a cache write that stays for an hour; absent means the price of any other write.
     pub cache_write_1h: Option<f64>,
     /// Other prices for a long prompt.
     pub long: Option<Long>,
@@ -36,7 +36,7 @@ pub struct Price {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 pub struct Long {
-    /// So many tokens are not long yet.
+    /// Number of prompt tokens above which a prompt is long.
     pub above: u64,
     pub input: Option<f64>,
     pub output: Option<f64>,
@@ -46,19 +46,19 @@ pub struct Long {
 }
 
 impl Prices {
-    /// The built-in table, and the town's over it.
+    /// Returns the built-in table with the town's over it.
     pub fn resolve(town: Option<Layer<'_>>) -> Result<Prices, Problem> {
         let layers: Vec<Layer<'_>> = [BUILTIN].into_iter().chain(town).collect();
         let table = overlay::<BTreeMap<String, Price>>(&layers)?.value;
         Ok(Prices(table))
     }
 
-    /// The built-in table alone. It is part of the program, and a test reads it.
+    /// Returns the built-in table. It is embedded in the program, and a test parses it.
     pub fn builtin() -> Prices {
         Prices::resolve(None).unwrap_or_default()
     }
 
-    /// What an answer costs; `None` if any of its tokens have no price.
+    /// Returns the cost of an answer; `None` if any of its tokens have no price.
     pub fn cost(&self, model: &str, tokens: &Tokens) -> Option<f64> {
         let price = self.find(model)?;
         let prompt = [tokens.cache_read, tokens.cache_write]
@@ -85,8 +85,8 @@ impl Prices {
         Some(sum)
     }
 
-    /// The row of a model: of its own name, or of the longest name with a `*` at its end
-    /// that fits.
+    /// Returns the row of a model: the row with its exact name, or else the longest name with a `*`
+    /// at its end that matches.
     fn find(&self, model: &str) -> Option<&Price> {
         let model = model.to_ascii_lowercase();
         // Providers and their gateways put a path before the name.
@@ -117,7 +117,7 @@ impl Long {
     }
 }
 
-/// A name without the date of its release: `-20251001`, `@20251001`, `-2025-10-01`.
+/// Strips the release date from a name: `-20251001`, `@20251001`, `-2025-10-01`.
 fn without_date(name: &str) -> &str {
     let is_date =
         |text: &str| text.starts_with("20") && text.bytes().filter(u8::is_ascii_digit).count() == 8;

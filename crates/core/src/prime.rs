@@ -1,8 +1,8 @@
-//! What an agent is told when a life begins: who it is, what it has to do, and what was
-//! left to it.
+//! Text that an agent receives when a session begins: its identity, its work, and the state that an
+//! earlier session left.
 //!
-//! The engine gathers the parts; here is which state they amount to ([`state`]), how a
-//! role's text is filled in ([`fill`]), and how much of it an agent gets ([`compose`]).
+//! The engine collects the parts. This module derives the state that they amount to ([`state`]),
+//! fills in a role's template ([`fill`]), and limits the length ([`compose`]).
 
 mod compose;
 
@@ -13,15 +13,15 @@ use crate::record::Outcome;
 use crate::role::Role;
 use serde::Serialize;
 
-/// How a life begins.
+/// State in which a session begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// With nothing to do yet.
+    /// Without work.
     Normal,
-    /// Another life handed its work over.
+    /// Another session handed its work over.
     PostHandoff,
-    /// The life before it ended in the middle of its work.
+    /// The previous session ended in the middle of its work.
     CrashRecovery,
     /// With work on its hook.
     Autonomous,
@@ -38,26 +38,26 @@ impl State {
     }
 }
 
-/// What the state is told from.
+/// Facts from which the state is derived.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Situation<'a> {
-    /// The life that asks.
+    /// Session that asks.
     pub life: Option<&'a str>,
     pub marker: Option<&'a Marker>,
-    /// How the life ended that left the marker.
+    /// Outcome of the session that left the marker.
     pub marked: Option<Outcome>,
-    /// A checkpoint says what another life was at.
+    /// Whether a checkpoint describes the work of another session.
     pub is_left: bool,
-    /// How the life before this one ended.
+    /// Outcome of the previous session.
     pub before: Option<Outcome>,
-    /// The life before this one had the same work.
+    /// Whether the previous session had the same work.
     pub same_work: bool,
-    /// The life before this one had the same conversation.
+    /// Whether the previous session had the same conversation.
     pub same_conversation: bool,
     pub has_work: bool,
 }
 
-/// How this life begins.
+/// Returns the state in which this session begins.
 pub fn state(situation: &Situation<'_>) -> State {
     let Situation {
         life,
@@ -69,13 +69,13 @@ pub fn state(situation: &Situation<'_>) -> State {
         same_conversation,
         has_work,
     } = *situation;
-    // A handoff may have come no further than its marker, and its life gone on and crashed.
+    // A handoff may have stopped after its marker, and its session continued and crashed.
     let is_done = marked == Some(Outcome::Handoff);
     if is_done && marker.is_some_and(|marker| marker.is_from_before(life)) {
         return State::PostHandoff;
     }
     let died_at_work = has_work && same_work && before == Some(Outcome::Crash);
-    // A conversation that goes on after a clean exit knows what it was about.
+    // A conversation that continues after a clean exit still has its context.
     let goes_on = same_conversation && before == Some(Outcome::Exited);
     if (is_left && !goes_on) || died_at_work {
         State::CrashRecovery
@@ -86,23 +86,24 @@ pub fn state(situation: &Situation<'_>) -> State {
     }
 }
 
-/// How an agent program says that a session of it begins.
+/// Kind of session start that an agent program reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Source {
     #[default]
     Startup,
-    /// The same conversation goes on in a new process.
+    /// The conversation continues in a new process.
     Resume,
-    /// Its context was emptied: it knows nothing any more.
+    /// Its context was cleared: it knows nothing any more.
     Clear,
-    /// Its context was compacted: it knows what it was about.
+    /// Its context was compacted: it has a summary of its work.
     Compact,
-    /// A copy of the conversation goes on.
+    /// A copy of the conversation continues.
     Fork,
 }
 
 impl Source {
-    /// An unknown word is a beginning: it is better told too much than nothing.
+    /// Parses the program's word. The default for an unknown word is a start-up: too much text is
+    /// better than none.
     pub fn from_word(word: &str) -> Self {
         match word {
             "resume" => Source::Resume,
@@ -113,9 +114,9 @@ impl Source {
         }
     }
 
-    /// Whether the agent still knows who it is, and why it is only reminded. It may have been
-    /// compacted without its program saying so, as its life has noted; but who was emptied or
-    /// copied since knows nothing of that.
+    /// Returns why a reminder is enough for the agent; `None` if it needs the full text. The
+    /// program may compact without reporting it; `compacted` is what the session has noted. After a
+    /// clear or a fork that note does not apply.
     pub fn reminder(self, compacted: bool) -> Option<Reminder> {
         match self {
             Source::Compact => Some(Reminder::Compacted),
@@ -126,7 +127,7 @@ impl Source {
     }
 }
 
-/// Why an agent is told only what it has on its hook.
+/// Reason why an agent receives only the work on its hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reminder {
     Compacted,
@@ -134,7 +135,7 @@ pub enum Reminder {
 }
 
 impl Reminder {
-    /// What it does now.
+    /// Returns the instruction for the agent.
     pub fn directive(self) -> &'static str {
         match self {
             Reminder::Compacted => "Context compacted. Continue your previous task.",
@@ -143,7 +144,7 @@ impl Reminder {
     }
 }
 
-/// What the agents of a role are told about it, unless a town says otherwise.
+/// Returns the built-in template of a role's text, which a town may override.
 pub fn template(role: Role) -> &'static str {
     match role {
         Role::Mayor => include_str!("prime/mayor.md"),
@@ -160,8 +161,8 @@ pub fn template(role: Role) -> &'static str {
     }
 }
 
-/// Fills in `{{name}}`. What is not known stays as it is, so that it is seen; what is
-/// filled in is not looked at again.
+/// Fills in `{{name}}`. Unknown names stay as they are, so that they are noticed. Inserted values
+/// are not expanded again.
 pub fn fill(template: &str, values: &[(&str, &str)]) -> String {
     let mut text = String::with_capacity(template.len());
     let mut rest = template;
@@ -219,12 +220,12 @@ mod tests {
         check(|it| it.is_left = true, State::CrashRecovery);
         for (marker, marked, expected) in [
             (&marker, Some(Outcome::Handoff), State::PostHandoff),
-            // One that did not get further than its marker has handed nothing over.
+            // A handoff that stopped after its marker has handed nothing over.
             (&marker, Some(Outcome::Crash), State::CrashRecovery),
             (&marker, Some(Outcome::Killed), State::CrashRecovery),
             (&marker, None, State::CrashRecovery),
             (&of_mine, None, State::CrashRecovery),
-            // The life went on after it.
+            // The session continued after it.
             (&saved, Some(Outcome::Handoff), State::CrashRecovery),
         ] {
             check(

@@ -1,41 +1,40 @@
-//! The one shape in which every surface shows a failure.
+//! Common form of all failures, for every surface.
 //!
-//! A [`Problem`] says what happened, what caused it and what to do next. Its
-//! [`Kind`] alone fixes the exit code, so that scripts can branch on it without
-//! reading texts. Modules with a closed set of failures keep their own error
-//! enums and convert into a `Problem` at their edge.
+//! A [`Problem`] has a message, causes and hints. Its [`Kind`] alone determines the exit code, so
+//! that scripts can branch on it without reading texts. Modules with a closed set of failures have
+//! separate error enums and convert them into a `Problem` at their edge.
 
 use std::error::Error;
 use std::fmt;
 
-/// What sort of failure it is; fixes the exit code.
+/// Kind of a failure; determines the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Something went wrong on the way.
+    /// A failure without a more specific kind.
     Failed,
-    /// The agent program ended by itself while it came up: a failure of its own, and not
-    /// of what is around it.
+    /// The agent program exited by itself during its start: the program failed, not its
+    /// environment.
     Ended,
-    /// An init command of a project failed; the start can go on without it.
+    /// An init command of a project failed; the start can continue without it.
     InitFailed,
-    /// A person has to confirm it first, and cannot be asked here.
+    /// A person must confirm it first, and there is no terminal to ask on.
     Unconfirmed,
-    /// The command line or a given value is not well formed.
+    /// The command line or a given value is malformed.
     Usage,
-    /// What was named does not exist.
+    /// The named thing does not exist.
     NotFound,
-    /// It exists already, or belongs to somebody else.
+    /// It exists already, or has another owner.
     Conflict,
-    /// It runs already: a conflict that many callers do not mind.
+    /// It runs already: a conflict that many callers ignore.
     Running,
-    /// The machine lacks something: tmux, git, the agent program.
+    /// The machine lacks a program: tmux, git, the agent program.
     Environment,
-    /// Delivered to the queue where immediate delivery was asked for.
+    /// Queued, although immediate delivery was requested.
     Queued,
 }
 
 impl Kind {
-    /// The exit code that scripts may rely on.
+    /// Returns the exit code that scripts may rely on.
     pub fn exit_code(self) -> u8 {
         match self {
             Kind::Failed | Kind::Ended | Kind::InitFailed => 1,
@@ -47,7 +46,7 @@ impl Kind {
         }
     }
 
-    /// The word used in JSON errors.
+    /// Returns the word for JSON errors.
     pub fn word(self) -> &'static str {
         match self {
             Kind::Failed | Kind::Ended => "failed",
@@ -105,7 +104,7 @@ impl Problem {
         Self::new(Kind::Environment, message)
     }
 
-    /// Adds what to do about it.
+    /// Adds a hint: what to do next.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hints.push(hint.into());
@@ -119,7 +118,7 @@ impl Problem {
         self
     }
 
-    /// Adds an error and everything that it says caused it.
+    /// Adds an error and the chain of its sources as causes.
     #[must_use]
     pub fn caused_by(mut self, error: impl Error) -> Self {
         self.0.causes.push(error.to_string());
@@ -131,7 +130,7 @@ impl Problem {
         self
     }
 
-    /// Adds the other problem as the cause of this one, and its hints.
+    /// Adds another problem as the cause of this one, and its hints.
     #[must_use]
     pub fn caused_by_problem(mut self, other: &Problem) -> Self {
         self.0.causes.push(other.message().to_owned());
@@ -152,7 +151,7 @@ impl Problem {
         &self.0.causes
     }
 
-    /// What went wrong with all that caused it, in one line.
+    /// Returns the message and its causes, joined by colons.
     pub fn whole(&self) -> String {
         let causes = self.causes().iter().map(String::as_str);
         let words: Vec<&str> = [self.message()].into_iter().chain(causes).collect();
@@ -163,7 +162,7 @@ impl Problem {
         &self.0.hints
     }
 
-    /// The message and its causes, in one line.
+    /// Returns the message and its causes in one line, with control characters replaced by blanks.
     pub fn line(&self) -> String {
         let causes = self.causes().iter().map(String::as_str);
         let words: Vec<&str> = [self.message()].into_iter().chain(causes).collect();

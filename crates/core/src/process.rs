@@ -1,6 +1,6 @@
-//! The processes of the machine as a value, and which of them are a pane's.
+//! The processes of the machine as a value, and the ones that belong to a pane.
 //!
-//! The engine takes one snapshot; everything else is decided here.
+//! The engine takes one snapshot; this module decides everything else.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,18 +10,18 @@ pub struct Process {
     pub pid: u32,
     pub parent: u32,
     pub group: u32,
-    /// The terminal session. A pane's first process leads one of its own.
+    /// Terminal session. The first process of a pane leads one.
     pub session: u32,
-    /// Start time in the system's own ticks: with the pid it names a process for good.
+    /// Start time in the system's ticks. Together with the pid it identifies a process permanently.
     pub started: u64,
     pub name: String,
-    /// Other names it goes by (its executable, its script), where they were looked up.
+    /// Other names (executable, script), if they were looked up.
     pub aliases: Vec<String>,
-    /// Dead, and not yet collected by its parent.
+    /// Dead, and not yet reaped by its parent.
     pub zombie: bool,
 }
 
-/// All processes at one moment.
+/// Snapshot of all processes.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     by_pid: BTreeMap<u32, Process>,
@@ -58,7 +58,7 @@ impl Table {
         self.by_pid.values()
     }
 
-    /// The process and all its descendants.
+    /// Returns the process and all its descendants.
     pub fn descendants(&self, root: u32) -> BTreeSet<u32> {
         let mut found = BTreeSet::new();
         self.collect(root, &mut found);
@@ -66,13 +66,12 @@ impl Table {
         found
     }
 
-    /// Everything that belongs to a pane whose first process is `root` and lives:
-    /// its descendants; whatever is in its terminal session, wherever it was
-    /// re-parented to; re-parented members of the process groups of these; and
-    /// the descendants of all of them.
+    /// Returns all processes of a pane whose first process is `root` and alive: its descendants;
+    /// the members of its terminal session, even if re-parented; re-parented members of the process
+    /// groups of these; and the descendants of all of them.
     pub fn pane_members(&self, root: u32) -> BTreeSet<u32> {
         if root <= 1 {
-            // A pane without a process has the pid 0, whose "descendants" are everybody.
+            // A pane without a process has the pid 0, whose descendants are all processes.
             return BTreeSet::new();
         }
         let mut members = self.descendants(root);
@@ -80,10 +79,10 @@ impl Table {
         members
     }
 
-    /// What a pane's first process left behind when it died.
+    /// Returns the processes that a pane's first process left behind when it died.
     ///
-    /// The kernel gives a pid out again only when no session bears it any more:
-    /// if somebody lives under it now, it is somebody else, and nothing is left.
+    /// The kernel reuses a pid only when no session has it as its id any more. If a process with
+    /// this pid is alive, it is a different one, and nothing is left.
     pub fn left_by(&self, root: u32) -> BTreeSet<u32> {
         let taken = self
             .by_pid
@@ -115,7 +114,7 @@ impl Table {
         members.retain(|pid| self.by_pid.contains_key(pid));
     }
 
-    /// Whether the parent has gone and init, or a process that stands in for it, took over.
+    /// Returns whether the parent is gone and init, or a subreaper, has taken over.
     pub fn is_orphan(&self, process: &Process) -> bool {
         process.parent <= 1
             || self
@@ -124,7 +123,7 @@ impl Table {
                 .is_none_or(|parent| parent.session != process.session && parent.parent <= 1)
     }
 
-    /// Whether any living process among these bears one of the names.
+    /// Returns whether a live process among these has one of the names.
     pub fn any_named(&self, pids: &BTreeSet<u32>, names: &[String]) -> bool {
         pids.iter()
             .filter_map(|pid| self.by_pid.get(pid))
@@ -152,10 +151,10 @@ impl Table {
     }
 }
 
-/// The kernel keeps 15 bytes of a process's name.
+/// Number of bytes that the kernel keeps of a process's name.
 const KEPT: usize = 15;
 
-/// Whether a process's name, perhaps cut short by the kernel, is the wanted one.
+/// Returns whether a process's name, perhaps truncated by the kernel, is the wanted one.
 pub fn same_name(seen: &str, wanted: &str) -> bool {
     seen == wanted || (seen.len() == KEPT && wanted.len() > KEPT && wanted.starts_with(seen))
 }
@@ -214,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_pid_that_was_given_out_again_has_left_nothing() {
-        // Somebody else, leader of a session of his own, under the dead agent's pid.
+        // An unrelated session leader with the dead agent's pid.
         let again: Table = [process(1, 0, 1, 1, "init"), process(20, 1, 20, 20, "sleep")]
             .into_iter()
             .collect();

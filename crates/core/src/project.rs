@@ -1,9 +1,9 @@
-//! `.gt.toml`: what a project says about how it is worked on.
+//! `.gt.toml`: a project's settings for its worktrees and tasks.
 //!
-//! The file lies at the root of a repository, so whoever may write there may change it.
-//! Here it is only read and checked: a path that could lead out of its place, a name that
-//! tmux would take for something else or a key that nobody knows is refused, with the line
-//! it stands in. Who runs what is in it, and where, is the engine's to decide.
+//! The file lies at the root of a repository, so anyone with write access there may change it. This
+//! module only parses and checks it: it rejects a path that could lead outside its folder, a name
+//! that tmux would misread and an unknown key, and reports the line. The engine decides what runs,
+//! and where.
 
 mod values;
 
@@ -16,7 +16,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use toml::Spanned;
 
-/// The name of the file, at a repository's root.
+/// Name of the file, at a repository's root.
 pub const FILE: &str = ".gt.toml";
 
 /// A project's settings. Every key is optional.
@@ -28,55 +28,55 @@ pub struct Project {
     pub background: Vec<Background>,
     pub dev_servers: Vec<DevServer>,
     pub harness: Harness,
-    /// What the last lines of its agents' screens say about their states.
+    /// Patterns that map the last lines of an agent's screen to states.
     pub states: Rules,
 }
 
-/// Where a task's worktree is, and what is put into it.
+/// Location of a task's worktree, and the files to copy into it.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Worktree {
     pub path_template: PathTemplate,
-    /// Files and folders of the project that git does not have.
+    /// Files and folders of the project that git does not track.
     pub copy: Each<InsidePath>,
 }
 
-/// What is run in a new container before the agent program is.
+/// Commands to run in a new container before the agent program.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Init {
     pub commands: Each<Line>,
-    /// A command that fails does not stop the start.
+    /// Whether the start continues after a command fails.
     pub continue_on_failure: bool,
 }
 
-/// A command that runs in a window of its own, beside the agent.
+/// A command that runs in a separate window, beside the agent.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Background {
-    /// Absent means its number, from 1.
+    /// Name of the window; absent means its number, from 1.
     name: Option<Spanned<Label>>,
     pub command: Line,
 }
 
-/// A server for the time of development, in a window of its own.
+/// A development server in a separate window.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DevServer {
     name: Spanned<Label>,
     pub command: Line,
-    /// The first port to try.
+    /// First port to try.
     #[serde(default = "DevServer::usual_port")]
     port: u16,
-    /// The variable that tells it its port.
+    /// Environment variable that holds the port.
     #[serde(default)]
     port_variable: Variable,
-    /// Further ports that it needs: the variable of each, and the first to try.
+    /// Additional ports: the variable of each, and the first port to try.
     #[serde(default)]
     ports: BTreeMap<Variable, u16>,
 }
 
-/// The agent program for this project's tasks.
+/// Agent program for this project's tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Harness {
@@ -84,7 +84,7 @@ pub struct Harness {
 }
 
 impl Project {
-    /// Reads the text of a file; `source` is what it is called in a problem.
+    /// Parses the text of a file. Errors refer to it as `source`.
     pub fn read(source: &str, text: &str) -> Result<Self, Problem> {
         let project: Project =
             toml::from_str(text).map_err(|error| broken_toml(source, text, &error))?;
@@ -92,8 +92,8 @@ impl Project {
         Ok(project)
     }
 
-    /// What the reader left open: values in lists, names that stand twice, ports that are
-    /// none.
+    /// Checks what the deserializer does not: values in lists, duplicate names and variables, and
+    /// port 0.
     fn check(&self, source: &str, text: &str) -> Result<(), Problem> {
         let broken = |at: usize, message: String| Err(broken_at(source, text, at, message));
         let wrong = self.worktree.copy.wrong();
@@ -127,7 +127,7 @@ impl Project {
         Ok(())
     }
 
-    /// The background tasks with their names.
+    /// Returns the background tasks with their names.
     pub fn background(&self) -> impl Iterator<Item = (String, &Line)> {
         self.background.iter().enumerate().map(|(index, task)| {
             let given = task.name.as_ref().map(|name| name.as_ref().as_str());
@@ -146,12 +146,12 @@ impl DevServer {
         self.name.as_ref().as_str()
     }
 
-    /// The variable of the port that it is reached at.
+    /// Returns the variable of the main port.
     pub fn port_variable(&self) -> &str {
         self.port_variable.as_str()
     }
 
-    /// Its variables, each with the first port to try: the one that it is reached at first.
+    /// Returns the variables, each with the first port to try, beginning with the main port.
     pub fn ports(&self) -> impl Iterator<Item = (&str, u16)> {
         let first = (self.port_variable.as_str(), self.port);
         let others = self.ports.iter().map(|(name, port)| (name.as_str(), *port));

@@ -1,25 +1,25 @@
-//! One life of an agent, as it is remembered.
+//! Record of one session of an agent.
 //!
-//! A [`Record`] is also what a line of the journal holds: all of it when a life
-//! begins, and later only what has changed. [`Record::merge`] adds them up.
+//! A line of the journal is a [`Record`] too: the first line of a session has all fields, and later
+//! ones only those that changed. [`Record::merge`] combines them.
 
 use crate::usage::Usage;
 use serde::{Deserialize, Serialize};
 
-/// How a life ended.
+/// End of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// Another life went on with its work.
+    /// Another session continued its work.
     Handoff,
     /// Its work was finished.
     Done,
-    /// Its process failed: a signal, an exit status other than 0, or one that is unknown.
+    /// Its process failed: a signal, an exit status other than 0, or an unknown one.
     Crash,
-    /// Its container was closed from outside of `gt`. Journals of earlier versions also say
-    /// this of sessions that `gt stop` ended.
+    /// Its container was closed from outside of `gt`. Journals of earlier versions also have this
+    /// outcome for sessions that `gt stop` ended.
     Killed,
-    /// Its program left by itself, with exit status 0.
+    /// Its program exited by itself, with status 0.
     Exited,
     /// `gt` stopped it, on behalf of the caller in `ended_by`.
     Stopped,
@@ -35,7 +35,7 @@ impl Outcome {
         Outcome::Stopped,
     ];
 
-    /// The outcome of a process that ended by itself. tmux may have lost its exit status:
+    /// Returns the outcome of a process that ended by itself. tmux may have lost its exit status:
     /// without proof of a clean exit it is a crash.
     pub fn of_process(exit_status: Option<i32>, exit_signal: Option<i32>) -> Outcome {
         match (exit_status, exit_signal.filter(|signal| *signal != 0)) {
@@ -59,13 +59,14 @@ impl Outcome {
         Self::ALL.into_iter().find(|outcome| outcome.word() == word)
     }
 
-    /// Whether it left nothing in the middle: another went on with it, or it was finished.
+    /// Returns whether the session left nothing unfinished: another continued its work, or it was
+    /// done.
     pub fn is_well(self) -> bool {
         matches!(self, Outcome::Handoff | Outcome::Done)
     }
 }
 
-/// Whether a life goes on.
+/// Whether a session is running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
@@ -82,11 +83,11 @@ impl Status {
     }
 }
 
-/// A step of an agent's work, as it told it (`gt step`).
+/// A step of an agent's work, as it reported it (`gt step`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     pub name: String,
-    /// What it is a step of: a molecule's, a work item's.
+    /// Molecule or work item that the step belongs to.
     #[serde(rename = "ref", default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
     pub started_at: String,
@@ -98,27 +99,26 @@ pub struct Step {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EarlierWork {
     pub work_unit: String,
-    /// What the session took while it had the item; absent if it is not known.
+    /// Usage of the session while it had the item; absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
 }
 
-/// What a session took for one of its items.
+/// Usage of a session for one of its items.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Share {
     pub usage: Option<Usage>,
-    /// The session had other items, and how much it took for each is not known: this is all
-    /// of it.
+    /// The session had other items, and the usage of each is not known: this is the total.
     pub is_undivided: bool,
 }
 
-/// The fields of a record: each may be absent, in a line of the journal and in a life.
+/// Defines the fields of a record. Each may be absent, in a line of the journal and in a session.
 macro_rules! record {
     ($( $(#[$doc:meta])* $field:ident: $type:ty, )*) => {
-        /// A life, or what has changed in one. Times are RFC 3339, in UTC.
+        /// A session, or the changes of one. Times are RFC 3339, in UTC.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
         pub struct Record {
-            /// The id of the life, a UUIDv7.
+            /// Id of the session, a UUIDv7.
             pub id: String,
             $(
                 $(#[$doc])*
@@ -128,8 +128,7 @@ macro_rules! record {
         }
 
         impl Record {
-            /// Takes over whatever a later line says. One that says that the life goes on
-            /// takes back its end.
+            /// Applies a later line. A line with the status running clears the end of the session.
             pub fn merge(&mut self, mut later: Record) {
                 later.earlier_work = self.merged_earlier_work(&mut later);
                 if later.status == Some(Status::Running) {
@@ -151,11 +150,11 @@ macro_rules! record {
 }
 
 record! {
-    /// The container: the name of its tmux session.
+    /// Container: the name of its tmux session.
     tmux_session: String,
-    /// The server that it is on, by the path of its socket.
+    /// Socket path of its tmux server.
     tmux_socket: String,
-    /// The process of that server.
+    /// Pid of that server.
     tmux_pid: u32,
     agent: String,
     rig: String,
@@ -163,26 +162,26 @@ record! {
     started_at: String,
     ended_at: String,
     outcome: Outcome,
-    /// The caller who had it stopped: a person's login name, or an agent's address.
+    /// Caller who had it stopped: a person's login name, or an agent's address.
     ended_by: String,
-    /// The bead that was hooked last.
+    /// Bead that was hooked last.
     work_unit: String,
-    /// Those that it had before, each once.
+    /// Beads that it had before, each once.
     earlier_work: Vec<EarlierWork>,
     molecule_id: String,
-    /// The step that it is at; empty in the line of one that has ended.
+    /// Current step; empty in a line that clears it.
     step_ref: String,
-    /// The life before it in its chain.
+    /// Previous session of its chain.
     parent_id: String,
-    /// The life after it.
+    /// Next session of its chain.
     child_id: String,
-    /// The first life of its chain.
+    /// First session of its chain.
     chain_id: String,
     cwd: String,
     branch: String,
     commits: Vec<String>,
     harness: String,
-    /// The program's own name for the conversation.
+    /// Id of the conversation in the agent program.
     harness_session_id: String,
     pane: String,
     pid: u32,
@@ -190,20 +189,20 @@ record! {
     status: Status,
     exit_code: i32,
     host: String,
-    /// The wishes of its start, as its container's tag holds them.
+    /// Start options, as its container's tag holds them.
     start: String,
-    /// Its start failed: it never had a conversation worth going on with.
+    /// Its start failed: it never had a conversation worth resuming.
     failed_start: bool,
     /// It went down with its tmux server.
     lost: bool,
-    /// What it has told of its work, the oldest first.
+    /// Steps that it has reported, the oldest first.
     steps: Vec<Step>,
-    /// What it took, as far as it has been read.
+    /// Usage, as far as it has been read.
     usage: Usage,
 }
 
 impl Record {
-    /// A line about a life that is known already.
+    /// Returns an empty line about a session that is known already.
     pub fn about(id: impl Into<String>) -> Self {
         Record {
             id: id.into(),
@@ -211,15 +210,15 @@ impl Record {
         }
     }
 
-    /// The record without fields that a line has cleared. A line cannot say that a field has
-    /// no value; an empty `step_ref` does.
+    /// Returns the record without fields that a line has cleared. A line cannot unset a field; an
+    /// empty `step_ref` means that it has no value.
     pub fn without_cleared(mut self) -> Self {
         self.step_ref = self.step_ref.filter(|reference| !reference.is_empty());
         self
     }
 
-    /// The earlier items of both. A line that only names another item says nothing of what the
-    /// one before took.
+    /// Merges the earlier items of both. A line that only names another item leaves the usage of
+    /// the previous item unknown.
     fn merged_earlier_work(&mut self, later: &mut Record) -> Option<Vec<EarlierWork>> {
         let known = self.earlier_work.take();
         let told = later.earlier_work.take();
@@ -244,8 +243,8 @@ impl Record {
         Some(all)
     }
 
-    /// The line that says that this session goes on with another item. `so_far` is what the
-    /// session took until now, if that is known.
+    /// Returns the line with which this session switches to another item. `so_far` is the usage of
+    /// the session until now, if that is known.
     pub fn going_on_with(&self, item: &str, so_far: Option<Usage>) -> Record {
         let mut line = Record {
             work_unit: Some(item.to_owned()),
@@ -263,7 +262,7 @@ impl Record {
         line
     }
 
-    /// The items that the session worked on, the present one last.
+    /// Returns the items that the session worked on, the present one last.
     pub fn work_units(&self) -> impl Iterator<Item = &str> {
         let earlier = self.earlier_work.iter().flatten();
         let earlier = earlier.map(|entry| entry.work_unit.as_str());
@@ -273,8 +272,8 @@ impl Record {
             .chain(present)
     }
 
-    /// What the session took for an item that it worked on: for an earlier one what it took
-    /// until it went on with another, for the present one the rest.
+    /// Returns the usage of the session for an item that it worked on: for an earlier item the
+    /// usage until the session switched to another, for the present item the rest.
     pub fn share_of(&self, item: &str) -> Share {
         let is_present = |entry: &&EarlierWork| Some(&entry.work_unit) == self.work_unit.as_ref();
         let entries = || self.earlier_work.iter().flatten();
@@ -302,7 +301,7 @@ impl Record {
         }
     }
 
-    /// Whether this line begins a life.
+    /// Returns whether this line begins a session.
     pub fn begins(&self) -> bool {
         self.started_at.is_some() && self.agent.is_some()
     }
@@ -401,7 +400,7 @@ mod tests {
             let share = session.share_of(item);
             assert_eq!((share.usage, share.is_undivided), (Some(tokens(5)), true));
         }
-        // A sum of later lines is merged like each of them.
+        // Later lines that are merged first give the same result.
         let (mut first, mut rest) = (of("A"), of("B"));
         rest.merge(of("C"));
         first.merge(rest);

@@ -1,7 +1,7 @@
 //! The rigs of a town and their prefixes, in the format of `mayor/rigs.json`.
 //!
-//! The file is shared with other tools, so fields that we do not know are kept
-//! as they are. Reading and writing the file is the engine's business.
+//! Other tools share the file, so unknown fields are kept as they are. The engine reads and writes
+//! the file.
 
 use crate::problem::Problem;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub struct Registry {
     other: Map<String, Value>,
 }
 
-/// One rig: a git repository with a short prefix.
+/// A rig: a git repository with a short prefix.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RigEntry {
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -60,7 +60,7 @@ impl Default for Registry {
 }
 
 impl Registry {
-    /// Reads `rigs.json`. The error names line and column, and the caller the file.
+    /// Parses `rigs.json`. The error has line and column; the caller adds the file.
     pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
     }
@@ -71,7 +71,7 @@ impl Registry {
         text
     }
 
-    /// A registry of `(rig, prefix)` pairs.
+    /// Returns a registry of `(rig, prefix)` pairs.
     pub fn of<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let mut registry = Registry::default();
         for (rig, prefix) in pairs {
@@ -93,8 +93,8 @@ impl Registry {
             .map(|(rig, _)| rig.as_str())
     }
 
-    /// Splits `<prefix>-<rest>` into the rig and the rest, longest prefix first,
-    /// so that the rig `gt-web` is not taken for an agent `web-…` of the rig `gt`.
+    /// Splits `<prefix>-<rest>` into the rig and the rest, longest prefix first, so that the rig
+    /// `gt-web` is not taken for an agent `web-…` of the rig `gt`.
     pub fn split<'a>(&self, container: &'a str) -> Option<(&str, &'a str)> {
         self.rigs
             .iter()
@@ -107,7 +107,7 @@ impl Registry {
             .min_by_key(|(_, rest)| rest.len())
     }
 
-    /// Whether a new rig can be told from all others by its name and its prefix.
+    /// Fails if the name or the prefix of a new rig conflicts with an existing rig.
     pub fn check_new(&self, rig: &str, prefix: &str) -> Result<(), Problem> {
         crate::name::check_rig(rig)?;
         crate::name::check_prefix(prefix)?;
@@ -137,7 +137,7 @@ impl Registry {
         Ok(())
     }
 
-    /// A free prefix for a rig: its initials or first letters, lower case.
+    /// Returns a free prefix for a rig: its initials or first letters, lower case.
     pub fn suggest_prefix(&self, rig: &str) -> Option<String> {
         let lower = rig.to_ascii_lowercase();
         let words: Vec<&str> = lower
@@ -159,7 +159,7 @@ impl Registry {
 }
 
 impl RigEntry {
-    /// Why the rig starts nothing: `docked` or `parked`. `None` if it is in service.
+    /// Returns why the rig starts nothing: `docked` or `parked`. `None` if it is in service.
     pub fn service(&self) -> Option<&'static str> {
         match (self.docked, self.parked) {
             (true, _) => Some("docked"),

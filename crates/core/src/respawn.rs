@@ -1,31 +1,31 @@
-//! When an agent that keeps dying is started again, in which conversation and with which
-//! prompt, and when it is given up.
+//! Decides when to restart an agent that keeps dying, in which conversation and with which prompt,
+//! and when to give up.
 
 use crate::record::{Outcome, Record};
 
-/// After this long without a death an agent counts as well again.
+/// Time without a death after which an agent counts as healthy again.
 pub const WELL_AFTER_SECONDS: u64 = 600;
-/// The first wait leaves somebody who is awake the time to act first.
+/// Delay before the first respawn. It gives a person the time to act first.
 const FIRST_WAIT_SECONDS: u64 = 3;
 const LONGEST_WAIT_SECONDS: u64 = 300;
-/// More deaths than this, each within [`WELL_AFTER_SECONDS`] of the last, and it is given up.
+/// Maximum number of deaths, each within [`WELL_AFTER_SECONDS`] of the last, before giving up.
 const MOST_DEATHS: usize = 8;
-/// A session that was resumed after a crash and crashes again sooner than this did not
-/// survive its conversation.
+/// Minimum run time of a session that was resumed after a crash. If it crashes sooner, its
+/// conversation is taken for the cause.
 const RESUMED_WELL_AFTER_SECONDS: i64 = 60;
 
-/// What to do after a death.
+/// Action after a death.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Start it again this long after the death.
+    /// Restart the agent this long after the death.
     After { seconds: u64 },
-    /// Leave it dead, and its last screen to be read.
+    /// Leave it dead, with its last screen for inspection.
     GiveUp { deaths: usize },
-    /// The same, because of the work that it died over so often.
+    /// Leave it dead, because it died too often over its work item.
     LeaveItem { deaths: usize },
 }
 
-/// The deaths that still count: an agent that lived long enough starts afresh.
+/// Returns the deaths that still count: a long enough run without a death resets them.
 pub fn recent_deaths(deaths: &[u64], now: u64) -> Vec<u64> {
     let mut recent: Vec<u64> = Vec::new();
     for death in deaths.iter().copied().chain([now]) {
@@ -40,26 +40,26 @@ pub fn recent_deaths(deaths: &[u64], now: u64) -> Vec<u64> {
     recent
 }
 
-/// What the deaths over one work item are: how many, and how many it may be.
+/// Number of deaths over one work item, and the maximum.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OverItem {
     pub deaths: usize,
-    /// 0 means any number.
+    /// 0 means no maximum.
     pub most: usize,
 }
 
-/// Counts the deaths over one work item: of the crashed sessions that had it, those that came
-/// up. A failed start, such as a resume that the program refuses, says nothing of the item.
-/// The session that died just now counts also if its end is not among `crashes` yet.
+/// Counts the deaths over one work item: the crashed sessions that had it and came up. A failed
+/// start, such as a resume that the program refuses, is not evidence against the item. The session
+/// that died just now counts even if `crashes` does not contain it yet.
 pub fn deaths_over_item(crashes: &[Record], current: &str) -> usize {
     let came_up = |session: &&Record| session.failed_start != Some(true);
     let is_listed = crashes.iter().any(|session| session.id == current);
     crashes.iter().filter(came_up).count() + usize::from(!is_listed)
 }
 
-/// Decides from the recent deaths, the one just now included, and from those over the
-/// work that the agent holds: an item that kills whoever takes it up would do so for ever,
-/// however long each of them lives.
+/// Decides from the recent deaths, including the present one, and from the deaths over the agent's
+/// work item. An item that crashes every agent would do so for ever, however long each of them
+/// runs.
 pub fn decide(recent: &[u64], over_item: OverItem) -> Decision {
     let deaths = recent.len();
     if deaths > MOST_DEATHS {
@@ -78,8 +78,8 @@ pub fn decide(recent: &[u64], over_item: OverItem) -> Decision {
     }
 }
 
-/// Whether the next session resumes the conversation of `ended`, which ended so after so many
-/// seconds. `parent` is the session before it.
+/// Returns whether the next session resumes the conversation of `ended`, which ended with `outcome`
+/// after `seconds`. `parent` is the session before it.
 pub fn resumes(
     ended: &Record,
     outcome: Outcome,
@@ -95,8 +95,8 @@ pub fn resumes(
     outcome != Outcome::Crash || !was_resumed || !died_young
 }
 
-/// The next prompt of a conversation that is resumed after its program has ended. `how` says
-/// how it ended.
+/// Returns the next prompt of a conversation that is resumed after its program has ended. `how`
+/// describes the end.
 pub fn prompt(outcome: Outcome, how: &str) -> String {
     match outcome {
         Outcome::Crash => format!(

@@ -1,8 +1,8 @@
-//! The roles: what an agent is for, as rows of one table.
+//! Roles of agents, as rows of one table.
 //!
-//! Each role has an embedded TOML file that a town, and then a rig, may
-//! override field by field. [`RoleConfig`] is the resolved result; how names
-//! are made and read back stands in [`crate::identity`].
+//! Each role has an embedded TOML file that a town, and then a rig, may override field by field.
+//! [`RoleConfig`] is the resolved result. [`crate::identity`] builds and parses the names of
+//! agents.
 
 use crate::overlay::{Layer, Overlaid, overlay};
 use crate::problem::Problem;
@@ -26,14 +26,14 @@ pub enum Role {
     Task,
 }
 
-/// What an agent of a role belongs to.
+/// Owner of the agents of a role: the town, a rig, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// One of the whole town: `hq-…`.
+    /// Belongs to the whole town: `hq-…`.
     Town,
-    /// One of a rig: `{prefix}-…`.
+    /// Belongs to a rig: `{prefix}-…`.
     Rig,
-    /// Stands alone: `agent_{slug}`, `{bead-id}-az`.
+    /// Belongs to neither: `agent_{slug}`, `{bead-id}-az`.
     Free,
 }
 
@@ -57,7 +57,7 @@ macro_rules! row {
     };
 }
 
-/// The table. Its order is the order in which agents are listed.
+/// Table of the roles. Its order is the order in which agents are listed.
 const ROLES: &[Row] = &[
     row!(Mayor, "mayor", Town, false),
     row!(Deacon, "deacon", Town, false),
@@ -77,7 +77,7 @@ impl Role {
         ROLES.iter().map(|row| row.role)
     }
 
-    /// The role of that word; `polecats` and `dogs` are understood too.
+    /// Returns the role with this word. Accepts the plurals `polecats` and `dogs` too.
     pub fn from_word(word: &str) -> Option<Role> {
         let word = match word {
             "polecats" => "polecat",
@@ -103,18 +103,18 @@ impl Role {
         self.row().scope
     }
 
-    /// Whether agents of this role have names of their own.
+    /// Returns whether each agent of this role has an individual name.
     pub fn is_named(self) -> bool {
         self.row().named
     }
 
-    /// Whether agents of this role look for work in their rig by themselves: a crew worker
-    /// for itself, the mayor for others. All other roles do what they are given.
+    /// Returns whether agents of this role look for work in their rig by themselves: a crew worker
+    /// for itself, the mayor for others. Agents of all other roles only do assigned work.
     pub fn looks_for_work(self) -> bool {
         matches!(self, Role::Crew | Role::Mayor)
     }
 
-    /// The built-in definition.
+    /// Returns the built-in definition.
     pub fn builtin(self) -> Layer<'static> {
         Layer {
             source: "built-in",
@@ -122,7 +122,7 @@ impl Role {
         }
     }
 
-    /// The definition with the given layers (town, then rig) over the built-in one.
+    /// Returns the built-in definition with the given layers (town, then rig) over it.
     pub fn resolve(self, above: &[Layer<'_>]) -> Result<Overlaid<RoleConfig>, Problem> {
         let layers: Vec<Layer<'_>> = std::iter::once(self.builtin())
             .chain(above.iter().copied())
@@ -137,7 +137,7 @@ impl fmt::Display for Role {
     }
 }
 
-/// A role as resolved from its layers.
+/// Definition of a role, resolved from its layers.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RoleConfig {
@@ -148,75 +148,75 @@ pub struct RoleConfig {
     pub look: LookConfig,
     pub record: RecordConfig,
     pub handoff: HandoffConfig,
-    /// Variables for every agent of the role, beside the standard ones.
+    /// Environment variables for every agent of the role, besides the standard ones.
     pub env: BTreeMap<String, String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SessionConfig {
-    /// The container's name: `{prefix}`, `{rig}` and `{name}` are filled in.
+    /// Name of the container. `{prefix}`, `{rig}` and `{name}` are filled in.
     pub pattern: String,
-    /// The folder it starts in: `{town}`, `{rig}` and `{name}` are filled in.
+    /// Working directory. `{town}`, `{rig}` and `{name}` are filled in.
     pub work_dir: String,
-    /// Fetch from the remote before the start.
+    /// Whether to fetch from the remote before the start.
     pub needs_pre_sync: bool,
-    /// A shell line to run instead of the harness's own command.
+    /// Shell command to run instead of the harness's own command.
     pub start_command: Option<String>,
-    /// Process names by which a live agent is known; absent means the harness's,
-    /// and an empty list that any living process will do.
+    /// Process names that identify a live agent. Absent means the harness's names; an empty list
+    /// accepts any live process.
     pub process_names: Option<Vec<String>>,
-    /// The harness; absent means the town's default.
+    /// Harness; absent means the town's default.
     pub harness: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StartConfig {
-    /// Give the harness its arguments for running without asking.
+    /// Whether to give the harness its arguments for running without permission prompts.
     pub skip_permissions: bool,
-    /// Wait until the agent's process is seen in the pane.
+    /// Whether to wait until the agent's process is seen in the pane.
     pub wait_for_agent: bool,
-    /// Answer the start-up dialogs that the harness preset knows.
+    /// Whether to answer the start-up dialogs that the harness preset knows.
     pub accept_dialogs: bool,
-    /// Wait until the agent shows its prompt.
+    /// Whether to wait until the agent shows its prompt.
     pub wait_ready: bool,
-    /// Start it again when it dies.
+    /// Whether to restart the agent when it dies.
     pub auto_respawn: bool,
-    /// What follows when its program leaves by itself with exit status 0.
+    /// Action after the program exits by itself with status 0.
     pub on_exit: OnExit,
-    /// After so many deaths over one work item it is not started again; 0 means any number.
+    /// Maximum number of deaths over one work item before respawns stop; 0 means no maximum.
     pub deaths_per_item: usize,
-    /// Keep the pane of a dead agent, with its last lines.
+    /// Whether to keep the pane of a dead agent, with its last lines.
     pub remain_on_exit: bool,
-    /// Write a PID file.
+    /// Whether to write a PID file.
     pub track_pid: bool,
-    /// Look once more at the end whether it is still alive.
+    /// Whether to check at the end of the start that the agent is still alive.
     pub verify_survived: bool,
-    /// Give the beacon as the first prompt.
+    /// Whether to give the beacon as the first prompt.
     pub prompt: bool,
-    /// The beacon's topic when none is given.
+    /// Topic of the beacon when the caller gives none.
     pub topic: String,
-    /// Appended to the beacon.
+    /// Text appended to the beacon.
     pub instructions: Option<String>,
 }
 
-/// What follows a clean exit of an agent that is respawned after a crash.
+/// Action after a clean exit of an agent that is respawned after a crash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnExit {
-    /// It stays ended.
+    /// Leaves the agent exited.
     #[default]
     Stop,
-    /// It is started again, in the conversation that it had.
+    /// Restarts the agent in the conversation that it had.
     Restart,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LookConfig {
-    /// `rig` (chosen by the rig's name), `mayor`, `deacon`, the name of a
-    /// palette, or `none` to leave the status line alone.
+    /// `rig` (chosen by the rig's name), `mayor`, `deacon`, the name of a palette, or `none` to
+    /// leave the status line alone.
     pub theme: String,
     pub icon: String,
 }
@@ -227,14 +227,14 @@ pub struct HandoffConfig {
     pub on_compact: OnCompact,
 }
 
-/// What happens before a program compacts its context.
+/// Action before a program compacts its context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnCompact {
-    /// The state is saved, and the session goes on.
+    /// Saves the state; the session continues.
     #[default]
     Auto,
-    /// Another life goes on with the conversation.
+    /// Starts another session, which continues the conversation.
     Cycle,
     Nothing,
 }
@@ -242,14 +242,15 @@ pub enum OnCompact {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RecordConfig {
-    /// Keep what the agent's pane shows, to be played again.
+    /// Whether to record the output of the agent's pane for replay.
     pub enabled: bool,
-    /// The most that the recording of one life may take on the disk.
+    /// Maximum size of the recording of one session on disk, in megabytes.
     pub max_mb: u32,
 }
 
 impl RecordConfig {
-    /// The same in bytes; less than a megabyte would hold nothing.
+    /// Returns the maximum size in bytes. The minimum is 1 MB: a smaller recording would hold
+    /// nothing.
     pub fn max_bytes(&self) -> u64 {
         u64::from(self.max_mb.max(1)) << 20
     }

@@ -1,11 +1,9 @@
-//! What is kept of containers, so that they can be made again when their tmux server
-//! is gone.
+//! Snapshot of the containers, from which they can be restored after their tmux server is gone.
 //!
-//! A save is a [`Header`] and a [`Saved`] for each container. It holds what tmux shows,
-//! and nothing of an agent's environment, which may be secret. Here are its shape and
-//! the decisions: who is wanted back ([`judge`]), in which conversation
-//! ([`conversation`]), and what the next save must not forget ([`carried`]). Writing and
-//! reading is the engine's.
+//! A save is a [`Header`] and a [`Saved`] for each container. It holds what tmux shows, and nothing
+//! of an agent's environment, which may contain secrets. This module has the format and the
+//! decisions: which agents to restore ([`judge`]), in which conversation ([`conversation`]), and
+//! which entries the next save must keep ([`carried`]). The engine writes and reads the file.
 
 pub(crate) mod text;
 
@@ -17,26 +15,26 @@ use crate::role::OnExit;
 use crate::startup::Conversation;
 use serde::{Deserialize, Serialize};
 
-/// Raised when an older `gt` could no longer read what is written.
+/// Format version. It is raised when an older `gt` could no longer read the file.
 pub const VERSION: u32 = 1;
 
-/// A machine that goes down takes no longer than this from the first process to the last.
+/// Maximum duration of a machine's shutdown, from the first process to the last.
 const SHUTDOWN_SECONDS: i64 = 120;
 
-/// What a save says of itself. Times are RFC 3339, in UTC.
+/// Metadata of a save. Times are RFC 3339, in UTC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
     pub version: u32,
     pub town: String,
     pub host: String,
     pub saved_at: String,
-    /// Nobody asked for it.
+    /// Whether `gt` made the save without a request.
     pub automatic: bool,
-    /// How many containers follow.
+    /// Number of containers that follow.
     pub containers: usize,
 }
 
-/// One tmux server among all that ever were.
+/// Unique identity of a tmux server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerId {
     pub pid: u32,
@@ -44,28 +42,28 @@ pub struct ServerId {
     pub started: i64,
 }
 
-/// One container of an agent's.
+/// One container of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Saved {
     pub name: String,
-    /// The agent's address.
+    /// Address of the agent.
     pub agent: String,
-    /// The life in it, and the chain that this life belongs to.
+    /// Session in the container, and the chain that it belongs to.
     pub life: String,
     pub chain: String,
     pub harness: String,
-    /// The program's own name for the conversation.
+    /// Id of the conversation in the agent program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub harness_session: Option<String>,
-    /// The wishes of its start, as the tag holds them.
+    /// Start options, as the tag holds them.
     #[serde(default)]
     pub start: String,
     #[serde(default)]
     pub auto_respawn: bool,
     #[serde(default)]
     pub state: String,
-    /// When it was seen, and on which server. Older than the save where it was taken
-    /// over from the one before.
+    /// Time and server of the observation. Older than the save if the entry was carried over from
+    /// the previous one.
     pub seen_at: String,
     pub server: ServerId,
     pub windows: Vec<Window>,
@@ -91,14 +89,14 @@ pub struct Pane {
     pub id: String,
     pub index: u32,
     pub folder: String,
-    /// The name of what ran in the foreground.
+    /// Name of the foreground process.
     pub command: String,
     pub title: String,
-    /// The agent's own, whatever else the user has opened.
+    /// Whether it is the agent's pane, and not one that the user has opened.
     pub is_agents: bool,
     pub active: bool,
     pub dead: bool,
-    /// How long it had been dead then.
+    /// Time since its death, at the time of the save.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dead_for_seconds: Option<i64>,
     pub columns: u32,
@@ -108,7 +106,7 @@ pub struct Pane {
 }
 
 impl Saved {
-    /// The window and the pane of the agent itself.
+    /// Returns the window and the pane of the agent itself.
     pub fn agents_pane(&self) -> Option<(&Window, &Pane)> {
         self.windows.iter().find_map(|window| {
             let pane = window.panes.iter().find(|pane| pane.is_agents)?;
@@ -116,12 +114,12 @@ impl Saved {
         })
     }
 
-    /// Whether its agent had ended, and nothing would have brought it back. A machine that
-    /// goes down in good order ends the agents a moment before their server, and a save
-    /// may still see that: who had only just died is taken for lost with the server.
+    /// Returns whether the agent had ended and would not have been respawned. An orderly shutdown
+    /// of the machine ends the agents a moment before their server, and a save may still record
+    /// that: an agent that had only just died counts as lost with the server.
     fn was_over(&self) -> bool {
         if self.windows.is_empty() {
-            // No save has seen it: only the journal knows of it, as of one that was lost.
+            // No save has recorded it: only the journal lists it, as a lost session.
             return false;
         }
         let long_dead = self.agents_pane().is_none_or(|(_, pane)| {
@@ -132,36 +130,36 @@ impl Saved {
     }
 }
 
-/// What stands today under the name of a saved container.
+/// Present state of a saved container's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Here {
     Nothing,
-    /// The agent, in whatever state.
+    /// The agent, in any state.
     Itself,
-    /// Something else; the words say what.
+    /// Something else; the text describes it.
     Another(String),
-    /// Nothing, and its folder is gone as well, which a start does not make again.
+    /// No container, and its folder is gone too; a start does not create the folder.
     NoFolder,
 }
 
-/// What a restore does with a saved container.
+/// Action of a restore for a saved container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Restore,
-    /// It is there.
+    /// It is running.
     Runs,
     Taken(String),
-    /// Its life was ended by somebody's wish after the save.
+    /// Its session was ended on purpose after the save.
     Ended(Outcome),
-    /// Its agent was dead already, and nobody wanted it back.
+    /// Its agent was dead already, and was not to be respawned.
     WasOver,
-    /// Somebody has removed it.
+    /// The agent was removed.
     Removed,
 }
 
-/// Judges one saved container. `last` is the agent's newest life in the journal, which
-/// knows more than the save does; `named` says that somebody asked for this very agent, and
-/// `on_exit` what its role says of clean exits.
+/// Decides on one saved container. `last` is the agent's newest session in the journal, which is
+/// more current than the save; `named` means that the caller asked for this agent by name, and
+/// `on_exit` is its role's setting for clean exits.
 pub fn judge(
     saved: &Saved,
     here: Here,
@@ -186,8 +184,9 @@ pub fn judge(
     }
 }
 
-/// The outcome of a session that was ended on purpose. Any other was lost, whether or not that
-/// is written yet; so was one that would have been started again after its clean exit.
+/// Returns the outcome of a session that was ended on purpose. Any other session was lost, even if
+/// the journal does not have its end yet; so was a session that would have been restarted after its
+/// clean exit.
 fn ended_by_wish(saved: &Saved, last: Option<&Record>, on_exit: OnExit) -> Option<Outcome> {
     let restarts = saved.auto_respawn && on_exit == OnExit::Restart;
     last?.outcome.filter(|outcome| match outcome {
@@ -197,11 +196,11 @@ fn ended_by_wish(saved: &Saved, last: Option<&Record>, on_exit: OnExit) -> Optio
     })
 }
 
-/// The containers of the save before that the next one takes over, so that the newest
-/// save alone always has everybody who is to come back: agents that are not there now,
-/// and were lost with another server than those that run. One that is missing from
-/// its own server was closed by somebody. The first of `servers` runs since `server_since`, `last` gives an
-/// agent's newest life, and `on_exit` what its role says of clean exits.
+/// Returns the containers of the previous save that the next one carries over, so that the newest
+/// save alone lists every agent to restore: agents without a container that were lost with a server
+/// other than the running ones. A container that is missing from its own server was closed on
+/// purpose. The first of `servers` runs since `server_since`; `last` returns an agent's newest
+/// session, and `on_exit` its role's setting for clean exits.
 pub fn carried(
     before: Vec<Saved>,
     now: &[Saved],
@@ -220,8 +219,8 @@ pub fn carried(
             return false;
         }
         let last = last(&saved.agent);
-        // It was here again since, whether or not a save has seen it. A try that failed
-        // has its end written.
+        // It has run again since, even if no save has recorded it. A failed attempt has its end in
+        // the journal.
         let was_back = last.as_ref().is_some_and(|life| {
             life.id != saved.life
                 && life.outcome.is_none()
@@ -232,11 +231,12 @@ pub fn carried(
     before.into_iter().filter(is_lost).collect()
 }
 
-/// The conversation that an agent goes on with: the very same, if its id is known.
+/// Returns the conversation that an agent continues: the one with this id, if it is known.
 ///
-/// Without an id the newest one of its folder has to do, but only for programs that
-/// never tell theirs: of the others it means that none had begun. And only where the
-/// folder is the agent's alone, or two would go on with one conversation.
+/// Without an id the fallback is the newest conversation of its folder, but only for programs that
+/// never report theirs: for the others a missing id means that no conversation had begun. The
+/// fallback also requires that no other agent uses the folder, or two agents would continue one
+/// conversation.
 pub fn conversation(preset: &Preset, id: Option<&str>, alone_in_folder: bool) -> Conversation {
     let command = &preset.command;
     let tells_its_id = !command.session_id.is_empty() || preset.hooks.installer.is_some();
@@ -248,7 +248,7 @@ pub fn conversation(preset: &Preset, id: Option<&str>, alone_in_folder: bool) ->
     }
 }
 
-/// Whether a text can be a layout of tmux's, and nothing else.
+/// Returns whether a text is made only of characters of a tmux layout.
 pub fn is_layout(text: &str) -> bool {
     !text.is_empty()
         && text
@@ -299,7 +299,7 @@ mod tests {
         check(Here::Nothing, crashed, false, Verdict::Restore);
         check(Here::Itself, None, true, Verdict::Runs);
         check(Here::NoFolder, None, false, Verdict::Removed);
-        // Whoever names it gets to know what is missing.
+        // A restore by name fails with an error about the missing folder.
         check(Here::NoFolder, None, true, Verdict::Restore);
         let killed = Some(ended(Some(Outcome::Killed)));
         let by_wish = Verdict::Ended(Outcome::Killed);

@@ -1,14 +1,14 @@
-//! What a program's screen says, read by its preset.
+//! Reads the state of a program from its screen, as its preset describes.
 //!
-//! Agents talk about errors, prompts and permissions all day, so a mark somewhere
-//! on the screen proves little. What counts is the *live area*: the input line and
-//! what is directly around it, which the program draws and nobody talks into. The
-//! preset says how that line is set off (`screen.input`); [`classify`] finds it and
-//! reads outwards. Where the line is missing, a dialog has taken its place.
+//! Agents write about errors, prompts and permissions all day, so a mark somewhere on the screen
+//! proves little. Only the *live area* counts: the input line and the lines directly around it,
+//! which the program draws and which never contain the agent's text. The preset describes how that
+//! line is set off (`screen.input`); [`classify`] finds it and reads outwards. If the line is
+//! missing, a dialog has taken its place.
 //!
-//! Programs whose live area nobody has described yet are read by marks in the last
-//! lines alone. A screen is the weakest witness of all; [`crate::state`] has the
-//! others. `docs/harnesses.md` explains the keys of a preset.
+//! For programs without a described live area, only marks in the last lines are read. The screen is
+//! the least trusted source of all; [`crate::state`] has the others. `docs/harnesses.md` explains
+//! the keys of a preset.
 
 mod dialog;
 mod input;
@@ -30,25 +30,25 @@ use line::Line;
 use outcome::Ending;
 use serde::Serialize;
 
-/// What a screen says.
+/// Result of reading a screen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Classification {
-    /// [`State::Starting`] where nothing of a conversation shows yet, and
-    /// [`State::Running`] where nothing is known about what shows.
+    /// [`State::Starting`] if no part of a conversation shows yet, and [`State::Running`] if
+    /// nothing on the screen is recognised.
     pub state: State,
-    /// Why, for people.
+    /// Reason, for people.
     pub reason: String,
-    /// What decided, by a name that stays.
+    /// Stable name of the rule that decided.
     pub rule: String,
-    /// The mark of the preset that decided, if one did.
+    /// Mark of the preset that decided, if one did.
     pub mark: Option<String>,
     pub dialog: Option<Asking>,
-    /// `None` where no input line is to be seen.
+    /// `None` if no input line shows.
     pub input: Option<Input>,
-    /// How many tasks run on in the background of a turn that is over.
+    /// Number of tasks that still run in the background of a finished turn.
     #[serde(skip_serializing_if = "is_zero")]
     pub background: u32,
-    /// The usage limit, where one was reached.
+    /// Usage limit, if one was reached.
     #[serde(skip)]
     pub limit: Option<Limit>,
 }
@@ -59,32 +59,32 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl Classification {
-    /// Whether the program waits for a message: its turn is over, however it ended,
-    /// and nothing is open that would take the keys. One that tries again by itself is in
-    /// the middle of its turn, limit or not.
+    /// Returns whether the program waits for a message: its turn is over, however it ended, and no
+    /// dialog is open that would take the keys. A program that retries by itself is in the middle
+    /// of its turn, even at a limit.
     pub fn is_at_prompt(&self) -> bool {
         let is_over = matches!(self.state, State::Idle | State::Error | State::Limited);
         is_over && self.dialog.is_none() && self.rule != RETRYING_RULE
     }
 }
 
-/// The rule for a turn that is over while something it started goes on.
+/// Rule for a finished turn with tasks that still run.
 const BACKGROUND: &str = "background";
-/// The rule by which a turn was cut short.
+/// Rule for an interrupted turn.
 pub(crate) const INTERRUPTED_RULE: &str = "interrupted";
-/// The rule by which a request failed and is sent again.
+/// Rule for a failed request that is retried.
 pub(crate) const RETRYING_RULE: &str = "retrying";
-/// The rule by which a turn ended at a usage limit.
+/// Rule for a turn that ended at a usage limit.
 const LIMITED: &str = "limited";
 
-/// What a screen and the terminal's title say. The lines are those that the
-/// terminal shows, with colours or without; see `line`.
+/// Classifies a screen and the terminal's title. The lines are those that the terminal shows, with
+/// colours or without; see `line`.
 pub fn classify(lines: &[impl AsRef<str>], title: &str, preset: &Preset) -> Classification {
     decide(lines, title, preset).classification()
 }
 
-/// What the screen says, and the mark that said so; `None` where it says nothing.
-/// An agent whose last turn failed is idle here: it waits for a message.
+/// Returns the state that the screen shows, and the mark that decided; `None` if it shows none. An
+/// agent whose last turn failed is idle here: it waits for a message.
 pub fn read<'p>(lines: &[impl AsRef<str>], preset: &'p Preset) -> Option<(State, &'p str)> {
     let verdict = decide(lines, "", preset);
     let mark = verdict.mark.unwrap_or_default();
@@ -97,7 +97,7 @@ pub fn read<'p>(lines: &[impl AsRef<str>], preset: &'p Preset) -> Option<(State,
     }
 }
 
-/// A decision on its way.
+/// A classification under construction, with the mark borrowed from the preset.
 #[derive(Clone, Debug)]
 struct Verdict<'p> {
     state: State,
@@ -124,7 +124,7 @@ impl<'p> Verdict<'p> {
         }
     }
 
-    /// One that reached a usage limit, by the program's words.
+    /// Returns the verdict for a usage limit that the program's text reports.
     fn limited(rule: impl Into<String>, mark: Option<&'p str>, limit: Limit, text: &str) -> Self {
         let reason = limit.describe(text);
         Verdict {
@@ -133,7 +133,7 @@ impl<'p> Verdict<'p> {
         }
     }
 
-    /// A request that is sent again: soon, or only when a limit has ended.
+    /// Returns the verdict for a request that is retried, soon or only after a limit has ended.
     fn retrying(retry: &Retry, mark: &'p str) -> Self {
         match retry.limit() {
             Some(limit) => Verdict::limited(RETRYING_RULE, Some(mark), limit, &retry.cause),
@@ -150,7 +150,7 @@ impl<'p> Verdict<'p> {
         }
     }
 
-    /// A dialog that a program opens because a usage limit was reached.
+    /// Returns the verdict for a dialog that a program opens because a usage limit was reached.
     fn asking_at_a_limit(found: dialog::Found<'p>, text: &str) -> Self {
         let rule = format!("dialog.{}", found.asking.kind);
         let limit = Limit::from_text(text);
@@ -189,7 +189,7 @@ fn decide<'p>(lines: &[impl AsRef<str>], title: &str, preset: &'p Preset) -> Ver
         return by_marks(&lines, &titled, preset);
     };
     let found = input::find(&lines, &preset.screen).filter(|found| {
-        // A paragraph may as well be the first choice of a dialog.
+        // A paragraph may also be the first choice of a dialog.
         form.frame != Frame::Paragraph || !dialog::asks(&lines, &found.lines, preset)
     });
     match found {
@@ -198,7 +198,7 @@ fn decide<'p>(lines: &[impl AsRef<str>], title: &str, preset: &'p Preset) -> Ver
     }
 }
 
-/// Reads what is around an input line.
+/// Reads the lines around an input line.
 fn around<'p>(
     lines: &[Line],
     found: input::Found,
@@ -297,7 +297,7 @@ fn nothing_known<'p>(lines: &[Line], preset: &'p Preset) -> Verdict<'p> {
     Verdict::new(state, "none", None, reason)
 }
 
-/// What the beginning of the terminal's title says.
+/// Marks found at the beginning of the terminal's title.
 #[derive(Clone, Copy, Debug)]
 struct Titled<'p> {
     waiting: Option<&'p str>,
@@ -316,8 +316,8 @@ impl<'p> Titled<'p> {
         }
     }
 
-    /// What it says of a screen that says nothing. "Ready" is not enough there: it
-    /// was seen during dialogs.
+    /// Returns the state for a screen that shows none. The ready mark does not count: programs show
+    /// it during dialogs too.
     fn says(&self) -> Option<(State, &'p str)> {
         let waiting = self.waiting.map(|mark| (State::Waiting, mark));
         waiting.or(self.busy.map(|mark| (State::Busy, mark)))
@@ -334,7 +334,7 @@ impl<'p> Titled<'p> {
     }
 }
 
-/// The end of what stands before the cursor, whose place is given as `column row`.
+/// Returns the text just before the cursor, whose position is given as `column row`.
 pub fn before_cursor(lines: &[impl AsRef<str>], cursor: &str) -> String {
     const ROWS: usize = 6;
     let (column, row) = cursor.split_once(' ').unwrap_or_default();
@@ -353,11 +353,11 @@ pub fn before_cursor(lines: &[impl AsRef<str>], cursor: &str) -> String {
     text
 }
 
-/// How many of the last written lines are looked at where no input line is described.
+/// Number of the last non-blank lines to read if no input line is described.
 const LAST_LINES: usize = 24;
 
-/// Reads a program whose live area is not described. An open question outweighs
-/// everything, a busy line the prompt beneath it.
+/// Reads a program whose live area is not described. An open question outweighs everything; a busy
+/// line outweighs the prompt beneath it.
 fn by_marks<'p>(lines: &[Line], titled: &Titled<'p>, preset: &'p Preset) -> Verdict<'p> {
     let screen = &preset.screen;
     let last = last_lines(lines);
@@ -392,7 +392,7 @@ fn by_marks<'p>(lines: &[Line], titled: &Titled<'p>, preset: &'p Preset) -> Verd
     nothing_known(lines, preset)
 }
 
-/// The end of the screen, from the first of the last written lines on. Blank ones
+/// Returns the end of the screen, beginning with the first of the last non-blank lines. Blank lines
 /// do not count: some programs draw a tall empty screen above their footer.
 fn last_lines(lines: &[Line]) -> &[Line] {
     let written = (0..lines.len()).rev().filter(|at| !lines[*at].is_blank());
@@ -405,18 +405,18 @@ fn last_lines(lines: &[Line]) -> &[Line] {
 pub struct OpenDialog {
     pub name: String,
     pub menu: Menu,
-    /// The row that the preset wants, if it is there.
+    /// Row that the preset wants, if the menu has it.
     pub wanted: Option<usize>,
 }
 
-/// The rows of a menu, and the marked one.
+/// Rows of a menu, and the marked one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Menu {
     pub options: Vec<String>,
     pub marked: usize,
 }
 
-/// The dialog with a known answer that the screen shows, if its rows can be read.
+/// Returns the dialog with a known answer that the screen shows, if its rows can be read.
 pub fn open_dialog(lines: &[impl AsRef<str>], dialogs: &[Dialog]) -> Option<OpenDialog> {
     let lines = line::parse(lines);
     let last = last_lines(&lines);

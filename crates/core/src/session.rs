@@ -1,12 +1,11 @@
-//! The id of one life of an agent.
+//! Id of one session of an agent.
 
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 use uuid::Uuid;
 
-/// The shortest prefix of an id that is taken for one: shorter ones would be
-/// mistaken for names.
+/// Minimum length of an id prefix: shorter ones would be mistaken for names.
 pub const SHORTEST_PREFIX: usize = 6;
 
 /// A UUIDv7: sorts by the time of the start.
@@ -18,26 +17,26 @@ impl SessionId {
         SessionId(uuid)
     }
 
-    /// When this life began, in seconds since the epoch.
+    /// Returns the start of this session, in seconds since the epoch.
     pub fn began_at(&self) -> Option<i64> {
         let (seconds, _) = self.0.get_timestamp()?.to_unix();
         i64::try_from(seconds).ok()
     }
 
-    /// The same, in milliseconds.
+    /// Returns the start of this session, in milliseconds since the epoch.
     pub fn began_at_millis(&self) -> Option<i64> {
         let (seconds, nanos) = self.0.get_timestamp()?.to_unix();
         Some(i64::try_from(seconds).ok()? * 1_000 + i64::from(nanos / 1_000_000))
     }
 
-    /// Whether the id begins with this text, with or without its dashes.
+    /// Returns whether the id begins with this text, with or without its dashes.
     pub fn has_prefix(&self, prefix: &str) -> bool {
         let wanted: String = prefix.chars().filter(|c| *c != '-').collect();
         let whole = self.0.simple().to_string();
         wanted.len() >= SHORTEST_PREFIX && whole.starts_with(&wanted.to_ascii_lowercase())
     }
 
-    /// Whether a text could be the beginning of an id.
+    /// Returns whether a text could be the beginning of an id.
     pub fn could_be_prefix(text: &str) -> bool {
         let digits = text.chars().filter(char::is_ascii_hexdigit).count();
         digits >= SHORTEST_PREFIX

@@ -1,6 +1,6 @@
-//! Text for a POSIX shell.
+//! Quoting for a POSIX shell.
 
-/// One word, as the shell reads it back.
+/// Quotes a text so that the shell reads it back as one word.
 pub fn quote(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }

@@ -1,7 +1,7 @@
-//! What the hooks of agent programs mean.
+//! Meaning of the hooks of agent programs.
 //!
-//! The names are those of the programs; each is a row of one table. What a hook
-//! says about the state stands in [`state_of`].
+//! Each hook is a row of one table, with the names that the programs use. [`state_of`] derives the
+//! state of the agent from a hook.
 
 use crate::limit;
 use crate::state::{self, State};
@@ -19,12 +19,12 @@ pub enum Event {
     StopFailure,
     Compact,
     Interrupt,
-    /// The agent itself says that its work is complete. No program has a hook for it.
+    /// The agent itself reports that its work is complete. No program has a hook for it.
     Done,
     SessionEnd,
 }
 
-/// Our word, and what the programs call it.
+/// Our word for each event, and the names that programs use for it.
 const EVENTS: &[(Event, &str, &[&str])] = &[
     (Event::SessionStart, "session-start", &["SessionStart"]),
     (
@@ -57,7 +57,7 @@ const EVENTS: &[(Event, &str, &[&str])] = &[
 ];
 
 impl Event {
-    /// Reads our word or a program's.
+    /// Parses our word or a program's.
     pub fn from_word(word: &str) -> Option<Event> {
         EVENTS
             .iter()
@@ -70,16 +70,16 @@ impl Event {
     }
 }
 
-/// The state that a hook reports.
+/// State that a hook reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
     pub state: State,
     pub reason: String,
-    /// How many tasks the turn that is over left running in the background.
+    /// Number of tasks that the finished turn left running in the background.
     pub background: u32,
 }
 
-/// What a session says that begins with a prompt, until it has taken that prompt.
+/// Returns the state of a session that was started with a prompt, until a hook reports that prompt.
 pub fn first_prompt() -> Said {
     Said {
         state: State::Busy,
@@ -88,7 +88,7 @@ pub fn first_prompt() -> Said {
     }
 }
 
-/// What an event says about the state; `None` if nothing.
+/// Returns the state that an event reports; `None` if it reports none.
 pub fn state_of(event: Event, report: &Value) -> Option<Said> {
     let said = |state, reason: &str| {
         Some(Said {
@@ -110,7 +110,7 @@ pub fn state_of(event: Event, report: &Value) -> Option<Said> {
         Event::ToolStart | Event::ToolEnd => said(State::Busy, &tool(report)),
         Event::Permission => said(State::Waiting, &format!("asks: {}", tool(report))),
         Event::Notification => notification(report),
-        // The turn is over, whatever it left running in the background.
+        // The turn is over even if background tasks still run.
         Event::Stop => Some(Said {
             state: State::Idle,
             reason: state::FINISHED.to_owned(),
@@ -138,31 +138,32 @@ pub fn state_of(event: Event, report: &Value) -> Option<Said> {
     }
 }
 
-/// Whether what a hook says may be worth telling. Most of them only say that the work goes
-/// on, and what begins with a session is told as its beginning.
+/// Returns whether a hook's report may be worth an event. Most hooks only report that the work
+/// continues, and the start of a session has an event already.
 pub fn may_be_news(event: Event, said: &Said) -> bool {
     match event {
         Event::SessionStart | Event::ToolEnd | Event::Compact => false,
-        // They may end a pause.
+        // These may end a pause.
         Event::Prompt | Event::ToolStart => true,
         _ => said.state != State::Busy,
     }
 }
 
-/// Hooks of what a turn had begun may come late: so long they say nothing about a new one.
+/// Time after the end of a turn during which its hooks may arrive late, and so do not indicate a
+/// new turn.
 const LATE_SECONDS: i64 = 10;
 
-/// The states that stay although a hook says otherwise, each for so many seconds or for
-/// good. An interrupt ends a turn, and so does the end of the work: the hooks that tell of
-/// it do not undo what was said about it. A new prompt does.
+/// Returns the states that a hook does not override, each for a number of seconds or, with `None`,
+/// without limit. An interrupt and the end of the work both end a turn; hooks of that turn arrive
+/// later and must not undo them. A new prompt does.
 pub fn outlasted(event: Event, said: State) -> &'static [(State, Option<i64>)] {
     const FOR_GOOD: &[(State, Option<i64>)] = &[(State::Paused, None), (State::Done, None)];
     const A_WHILE: &[(State, Option<i64>)] = &[
         (State::Paused, Some(LATE_SECONDS)),
         (State::Done, Some(LATE_SECONDS)),
     ];
-    // That it waits is told twice by some: by the question itself, and later by a note that
-    // it still does, which knows less.
+    // Some programs report twice that they wait: with the question itself, and later with a
+    // reminder that has less detail.
     const STILL: &[(State, Option<i64>)] =
         &[(State::Paused, Some(LATE_SECONDS)), (State::Waiting, None)];
     const STILL_IDLE: &[(State, Option<i64>)] = &[
@@ -177,21 +178,21 @@ pub fn outlasted(event: Event, said: State) -> &'static [(State, Option<i64>)] {
         (Event::Notification, State::Waiting) => STILL,
         (Event::Notification, State::Idle) => STILL_IDLE,
         (Event::ToolStart, State::Busy) => A_WHILE,
-        // Nobody is done who asks or fails.
+        // An agent that asks or fails is not done.
         (_, State::Waiting | State::Error | State::Limited) => &A_WHILE[..1],
         (_, State::Idle | State::Busy) => FOR_GOOD,
         _ => &[],
     }
 }
 
-/// Whether a state that was noted so many seconds ago stays, whatever this hook says.
+/// Returns whether a state noted `age_seconds` ago stays despite this hook.
 pub fn outlasts(noted: State, age_seconds: i64, event: Event, said: State) -> bool {
     outlasted(event, said).iter().any(|(state, seconds)| {
         *state == noted && seconds.is_none_or(|seconds| age_seconds < seconds)
     })
 }
 
-/// Whether the agent may be idle now, so that what waits can be delivered.
+/// Returns whether the agent may be idle now, so that queued messages can be delivered.
 pub fn ends_a_turn(event: Event) -> bool {
     matches!(
         event,
@@ -214,7 +215,7 @@ fn notification(report: &Value) -> Option<Said> {
     })
 }
 
-/// Why a turn failed: the program's own message, or else the kind of the error.
+/// Returns why a turn failed: the program's own message, or else the kind of the error.
 fn failure(report: &Value) -> Option<&str> {
     [
         "last_assistant_message",
@@ -227,7 +228,7 @@ fn failure(report: &Value) -> Option<&str> {
     .find(|text| !text.trim().is_empty())
 }
 
-/// Tools by which programs ask the person something.
+/// Returns whether the report is about a tool with which the program asks the person something.
 fn is_a_question(report: &Value) -> bool {
     const QUESTIONS: &[&str] = &["AskUserQuestion", "request_user_input", "ask_user"];
     report["tool_name"]
@@ -235,7 +236,7 @@ fn is_a_question(report: &Value) -> bool {
         .is_some_and(|name| QUESTIONS.contains(&name))
 }
 
-/// The first thing that it asks.
+/// Returns the first question of the report.
 fn question(report: &Value) -> Option<&str> {
     let input = &report["tool_input"];
     let several = input["questions"][0]["question"].as_str();
@@ -247,7 +248,7 @@ fn background_tasks(report: &Value) -> u32 {
     tasks.map_or(0, |tasks| u32::try_from(tasks.len()).unwrap_or(u32::MAX))
 }
 
-/// `Bash(touch x)`
+/// Describes a tool call, such as `Bash(touch x)`.
 fn tool(report: &Value) -> String {
     let name = report["tool_name"].as_str().unwrap_or("a tool");
     let input = &report["tool_input"];

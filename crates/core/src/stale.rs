@@ -1,10 +1,10 @@
-//! Messages that were meant for an earlier life.
+//! Messages that were meant for an earlier session.
 //!
-//! What was sent before the present life began may have been handled by the one
-//! before it. Such a message is marked and still delivered: only its reader can tell.
+//! An earlier session may have handled a message that was sent before the present one began. Such a
+//! message is marked and still delivered: only the agent can tell.
 
-/// Why a message is stale, if it is. Both times are milliseconds since the epoch;
-/// `written` turns them into text for people.
+/// Returns why a message is stale, if it is. Both times are milliseconds since the epoch; `written`
+/// formats them for people.
 pub fn reason(
     message_at: i64,
     session_began_at: i64,

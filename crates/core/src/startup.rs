@@ -1,9 +1,8 @@
-//! What a start needs, as data.
+//! Computes what a start needs, as data.
 //!
-//! [`plan`] turns a role, a preset and the wishes of the caller into a
-//! [`Plan`]: the words to execute, the environment and the tags. The engine's
-//! start path carries it out. No shell stands between us and the program unless
-//! somebody configured a shell line.
+//! [`plan`] turns a role, a preset and the caller's start options into a [`Plan`]: the argv, the
+//! environment and the tags. The engine's start path carries it out. The program is executed
+//! without a shell unless a shell command is configured.
 
 use crate::environment::{self, Facts};
 use crate::harness::{Preset, PromptStyle};
@@ -13,7 +12,7 @@ use crate::session::SessionId;
 use crate::state::{Source, State};
 use std::collections::BTreeMap;
 
-/// Names of the tags that travel with a container as tmux user options.
+/// Names of the tags of a container, stored as tmux user options.
 pub mod tag {
     pub const TOWN: &str = "@gt_town";
     pub const AGENT: &str = "@gt_agent";
@@ -27,52 +26,52 @@ pub mod tag {
     pub const STATE_REASON: &str = "@gt_state_reason";
     pub const AUTO_RESPAWN: &str = "@gt_auto_respawn";
     pub const DEATHS: &str = "@gt_deaths";
-    /// The chain of lives that this one belongs to, by the id of its first.
+    /// Chain of sessions that this one belongs to, by the id of its first.
     pub const CHAIN: &str = "@gt_chain";
-    /// The id of the conversation in the agent program's own words.
+    /// Id of the conversation in the agent program.
     pub const HARNESS_SESSION: &str = "@gt_harness_session";
-    /// The fingerprint of the prompt that the agent took last.
+    /// Fingerprint of the last prompt that the agent took.
     pub const LAST_PROMPT: &str = "@gt_last_prompt";
-    /// How many prompts it has taken in this container.
+    /// Number of prompts that it has taken in this container.
     pub const PROMPTS: &str = "@gt_prompts";
-    /// The life and the conversation that were told how things stand with a prompt.
+    /// Session and conversation whose first prompt has been primed.
     pub const PRIMED: &str = "@gt_primed";
-    /// The program runs without ever asking for permission.
+    /// The program runs without permission prompts.
     pub const NEVER_ASKS: &str = "@gt_never_asks";
     /// The program was started with a prompt that its hook has not reported yet.
     pub const FIRST_PROMPT: &str = "@gt_first_prompt";
-    /// How many tasks the last turn left running in the background, by the program's hook.
+    /// Number of tasks that the last turn left running in the background, as the hook reports.
     pub const BACKGROUND_TASKS: &str = "@gt_background_tasks";
-    /// The life that somebody is stopping just now.
+    /// Session that is being stopped now.
     pub const LEAVING: &str = "@gt_leaving";
-    /// What was last told of a screen: the life, the state, and when, in milliseconds.
+    /// Last reported state of a screen: the session, the state, and the time in milliseconds.
     pub const TOLD: &str = "@gt_told";
-    /// Of the pane of a program beside the agent: its harness, and while it is being started,
-    /// since when and by which process. What a pane says would hide what its container says under the same name,
-    /// for whoever has its window before him.
+    /// On the pane of a program beside the agent: its harness, and while it is being started, the
+    /// start time and the process that starts it. A separate name, because a pane's option hides
+    /// the container's option of the same name while that pane is the current one.
     pub const BESIDE: &str = "@gt_beside";
-    /// What was last told of its screen, in place of [`TOLD`].
+    /// Last reported state of its screen, in place of [`TOLD`].
     pub const BESIDE_TOLD: &str = "@gt_beside_told";
-    /// Of a dev server's pane: the port that it is reached at, whether it answers, and since when.
+    /// On a dev server's pane: its port; `ANSWERS` holds whether it answers, and since when.
     pub const PORT: &str = "@gt_port";
     pub const ANSWERS: &str = "@gt_answers";
-    /// Of a pane: when `gt` has typed something there last, or given its program a first prompt.
+    /// On a pane: the time when `gt` last typed there, or gave its program a first prompt.
     pub const TYPED: &str = "@gt_typed";
-    /// The wishes of the start, for a respawn.
+    /// Start options, for a respawn.
     pub const START: &str = "@gt_start";
-    /// Of a program that a person has started: its process, as `PID BIRTH`, and `linked` where
-    /// the container is ours and only shows the person's window.
+    /// For a program that a person has started: its process, as `PID BIRTH`, and `linked` if the
+    /// container is ours and only shows the person's window.
     pub const ADOPTED: &str = "@gt_adopted";
-    /// Of such a program: its hook has reported that it leaves.
+    /// For such a program: its hook has reported that it exits.
     pub const LEFT: &str = "@gt_left";
-    /// Which variables and which look the container was given last.
+    /// Hash of the environment variables and lasting options that the container was given last.
     pub const DRESS: &str = "@gt_dress";
 }
 
-/// Which conversation the agent begins in.
+/// Conversation that the agent begins in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Conversation {
-    /// A new one, under an id of our choosing where the program allows it.
+    /// A new one, with an id that we choose if the program allows it.
     #[default]
     New,
     Resume(String),
@@ -80,13 +79,13 @@ pub enum Conversation {
     Fork(String),
 }
 
-/// Everything the plan is made from.
+/// Input of [`plan`].
 #[derive(Clone, Debug)]
 pub struct Wish<'a> {
     pub identity: &'a Identity,
     pub container: &'a str,
     pub session: SessionId,
-    /// The chain of lives that it goes on; its own where it is the first.
+    /// Chain of sessions that it continues; `None` for the first session of a chain.
     pub chain: Option<&'a str>,
     pub work_dir: &'a str,
     pub town_root: &'a str,
@@ -95,7 +94,7 @@ pub struct Wish<'a> {
     pub preset: &'a Preset,
     /// The program with its path, as found on this machine.
     pub program: &'a str,
-    /// A shell line to run instead.
+    /// Shell command to run instead.
     pub command: Option<&'a str>,
     pub prompt: Option<&'a str>,
     pub conversation: Conversation,
@@ -103,40 +102,40 @@ pub struct Wish<'a> {
     pub passed_env: &'a [(String, String)],
     pub extra_env: &'a [(String, String)],
     pub auto_respawn: bool,
-    /// What makes the program call our hooks.
+    /// Arguments that make the program call our hooks.
     pub hook_args: &'a [String],
-    /// The program calls our hooks, by these arguments or by its environment.
+    /// Whether the program calls our hooks, by these arguments or by its environment.
     pub has_hooks: bool,
-    /// Something has to be seen of it before it counts as running.
+    /// Whether the caller waits for a sign of the agent before it counts as running.
     pub is_awaited: bool,
     /// Seconds since the epoch.
     pub now: i64,
 }
 
-/// What to execute, in which environment, under which tags.
+/// The argv, environment and tags of a start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     pub argv: Vec<String>,
     pub env: BTreeMap<String, String>,
     pub tags: Vec<(&'static str, String)>,
-    /// A first prompt that must be typed once the program is ready.
+    /// First prompt that must be typed once the program is ready.
     pub typed_prompt: Option<String>,
-    /// The program gets its first prompt on the command line, and a hook reports it.
+    /// Whether the program gets its first prompt on the command line, and a hook reports it.
     pub reports_first_prompt: bool,
-    /// Until somebody has watched it come up, the tags say that it is starting. Of one that
-    /// is not awaited they say from the beginning that it runs.
+    /// Whether the tags say `starting` until the caller has seen it come up. Otherwise they say
+    /// `running` from the beginning.
     pub is_awaited: bool,
     pub process_names: Vec<String>,
-    /// It is the preset's program that runs, not a line of somebody's own.
+    /// Whether the preset's program runs, and not a custom command.
     pub runs_preset: bool,
-    /// Trust in the folder was given on the command line.
+    /// Whether trust in the folder was given on the command line.
     pub trusts_folder: bool,
-    /// The program runs without ever asking for permission.
+    /// Whether the program runs without permission prompts.
     pub never_asks: bool,
 }
 
 pub fn plan(wish: &Wish<'_>) -> Plan {
-    // Nobody knows what a line of the caller's own runs: any living process will do.
+    // The process names of a custom command are unknown: any live process counts.
     let own_line = wish.command.is_some() || wish.role.session.start_command.is_some();
     let process_names = match (&wish.role.session.process_names, own_line) {
         (Some(names), _) if wish.command.is_none() => names.clone(),
@@ -157,7 +156,7 @@ pub fn plan(wish: &Wish<'_>) -> Plan {
         environment::agent_environment(&facts, wish.passed_env, &wish.role.env, wish.extra_env);
     if !wish.role.start.skip_permissions && !own_line {
         for (name, value) in &wish.preset.env.ask_permissions {
-            // The role and the caller may say otherwise; the environment of `gt` may not.
+            // The role and the caller may override it; the environment of `gt` may not.
             let is_chosen = wish.role.env.contains_key(name)
                 || wish.extra_env.iter().any(|(given, _)| given == name);
             if !is_chosen {
@@ -234,7 +233,7 @@ fn argv(wish: &Wish<'_>) -> Vec<String> {
         false => command.ask_permissions.iter().cloned(),
     });
     if wish.role.start.accept_dialogs {
-        // Quoted as JSON does it, which TOML reads as well.
+        // JSON quoting is valid TOML too.
         let folder = serde_json::Value::from(wish.work_dir).to_string();
         let words = command.trust_folder.iter();
         argv.extend(words.map(|word| word.replace("{folder}", &folder)));
@@ -249,7 +248,7 @@ fn argv(wish: &Wish<'_>) -> Vec<String> {
     });
     argv.extend(prompt);
     if let [program] = argv.as_slice() {
-        // tmux hands a single word to a shell; `env` takes two and is no shell.
+        // tmux hands a single word to a shell; `env` makes it two words and is no shell.
         argv = vec!["env".to_owned(), program.clone()];
     }
     argv
@@ -337,7 +336,7 @@ mod tests {
         };
         assert_eq!(state("claude", true), ["starting", "start"]);
         assert_eq!(state("claude", false), ["running", "process"]);
-        // Whoever has to be typed to has to be awaited.
+        // A program whose prompt is typed is always awaited.
         assert_eq!(state("aider", false), ["starting", "start"]);
     }
 
@@ -396,7 +395,7 @@ mod tests {
         };
         assert!(env(false).unwrap().contains("\"bash\":\"ask\""));
         assert_eq!(env(true), None);
-        // The mode of the environment of `gt` does not win, the one that the caller gives does.
+        // The mode in the environment of `gt` does not win; the caller's does.
         let auto: &[_] = vec![("GOOSE_MODE".to_owned(), "auto".to_owned())].leak();
         let mode = |given: &'static [(String, String)]| {
             let plan = planned(

@@ -1,10 +1,9 @@
-//! What an agent is doing, and how we know.
+//! State of an agent, and the source that it is derived from.
 //!
-//! Witnesses, in the order of trust: the process (tmux knows when it is dead), the
-//! title of its terminal where the program says its state there, the agent's own
-//! word (its hooks, kept as a tag), and last the screen. A state always carries
-//! the witness it came from. [`judge`] is one look; a [`Tracker`] makes changes of
-//! many.
+//! The sources, most trusted first: the process (tmux knows when it is dead), the title of the
+//! terminal where the program shows its state there, the agent's hooks (kept as a tag), and the
+//! screen. A state always carries its source. [`judge`] derives the state from one observation; a
+//! [`Tracker`] derives changes from a series of them.
 
 use crate::harness::{Preset, TitleMarks};
 use crate::limit::Limit;
@@ -15,26 +14,26 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// Its worktree is being made ready; the agent has not begun.
+    /// Its worktree is being prepared; the agent has not started.
     Initializing,
-    /// Being started; not yet seen ready.
+    /// Started; not yet seen ready.
     Starting,
-    /// Alive; nobody has said more.
+    /// Alive; no source reports more.
     Running,
     Idle,
     Busy,
-    /// It asks something.
+    /// It asks a question.
     Waiting,
     Error,
     /// Its last turn ended at a usage limit.
     Limited,
-    /// Somebody has stopped it in the middle, to go on later.
+    /// A person has stopped it in the middle of a turn, to resume later.
     Paused,
-    /// It says that its work is complete.
+    /// It reports that its work is complete.
     Done,
     /// Its process ended by itself, with status 0.
     Exited,
-    /// Its process ended otherwise.
+    /// Its process ended with another status or by a signal.
     Crashed,
     /// There is no container.
     Stopped,
@@ -79,13 +78,13 @@ impl State {
         .find(|state| state.word() == word)
     }
 
-    /// Whether the agent's process has ended.
+    /// Returns whether the agent's process has ended.
     pub fn is_dead(self) -> bool {
         matches!(self, State::Exited | State::Crashed | State::Stopped)
     }
 }
 
-/// The witness that a state came from.
+/// Source of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
@@ -93,7 +92,7 @@ pub enum Source {
     Hook,
     Title,
     Screen,
-    /// `gt` itself, which started it.
+    /// `gt` itself, which started the agent.
     Start,
     /// `gt` itself, on a person's behalf.
     Gt,
@@ -125,7 +124,7 @@ impl Source {
     }
 }
 
-/// What is known about an agent's pane.
+/// Observed facts about an agent's pane.
 #[derive(Clone, Debug, Default)]
 pub struct Observed<'a> {
     pub dead: bool,
@@ -140,29 +139,29 @@ pub struct Observed<'a> {
     pub tag_reason: Option<&'a str>,
     /// The tag `@gt_background_tasks`.
     pub tag_background: u32,
-    /// When the pane printed something last.
+    /// Time of the pane's last output.
     pub printed_at: Option<i64>,
-    /// When somebody typed something last, by hand or through `gt`.
+    /// Time of the last input, typed by hand or through `gt`.
     pub typed_at: Option<i64>,
-    /// Its screen, where somebody has looked; see [`wants_screen`].
+    /// Captured screen, if the caller has read it; see [`wants_screen`].
     pub screen: Option<Looked<'a>>,
 }
 
-/// A state with its provenance. Times are seconds since the epoch.
+/// A state with its source. Times are seconds since the epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     pub state: State,
     pub source: Source,
     pub since: Option<i64>,
     pub reason: Option<String>,
-    /// How many tasks run on in the background of an agent whose turn is over.
+    /// Number of tasks that still run in the background after the agent's turn.
     pub background: u32,
-    /// The usage limit, of one that is [`State::Limited`].
+    /// Usage limit of an agent that is [`State::Limited`].
     pub limit: Option<Limit>,
 }
 
 impl Report {
-    /// A report of which nothing but the state is known.
+    /// Returns a report with only the state and its source.
     pub fn new(state: State, source: Source) -> Self {
         Report {
             state,
@@ -174,13 +173,13 @@ impl Report {
         }
     }
 
-    /// The state for people: `idle (1 background task)`.
+    /// Returns the state for people: `idle (1 background task)`.
     pub fn label(&self) -> String {
         label(self.state, self.background)
     }
 }
 
-/// A state for people, with the tasks that run on in the background.
+/// Returns a state for people, with the number of background tasks.
 pub fn label(state: State, background: u32) -> String {
     let word = state.word();
     match background {
@@ -190,16 +189,16 @@ pub fn label(state: State, background: u32) -> String {
     }
 }
 
-/// Why one is idle whose turn was cut short.
+/// Reason for the idle state after an interrupted turn.
 pub const INTERRUPTED: &str = "its turn was interrupted";
-/// Why one is idle whose turn has come to its end, by its hook.
+/// Reason for the idle state after a turn whose end a hook has reported.
 pub const FINISHED: &str = "finished its turn";
-/// Why one works that has only just begun, by its hook.
+/// Reason for the busy state after a hook has reported a prompt and nothing since.
 pub(crate) const TOOK_A_PROMPT: &str = "took a prompt";
-/// Why one works that was started with a prompt, until its hook reports that prompt.
+/// Reason for the busy state after a start with a prompt, until a hook reports that prompt.
 pub(crate) const FIRST_PROMPT: &str = "takes its first prompt";
 
-/// Decides what the witnesses add up to.
+/// Derives the state from all sources.
 pub fn judge(seen: &Observed<'_>, preset: Option<&Preset>, patterns: &Patterns) -> Report {
     let report = without_screen(seen, preset);
     let (Some(looked), Some(preset)) = (seen.screen, preset) else {
@@ -223,7 +222,7 @@ pub fn judge(seen: &Observed<'_>, preset: Option<&Preset>, patterns: &Patterns) 
         State::Error if shown.state == State::Error => return with_reason(report, shown),
         State::Limited if shown.state == State::Limited => return with_limit(report, shown),
         State::Busy => adds_to_busy(&shown),
-        // A program that goes on by itself after a limit tells it by no hook.
+        // No hook reports that a program continues by itself after a limit.
         State::Limited => shown.state == State::Busy && seen.printed_at > seen.tag_since,
         State::Error => false,
         State::Idle => adds_to_idle(report.source, &shown, preset),
@@ -236,7 +235,7 @@ pub fn judge(seen: &Observed<'_>, preset: Option<&Preset>, patterns: &Patterns) 
 }
 
 fn from_screen(shown: Classification, seen: &Observed<'_>) -> Report {
-    // One that waits for a limit in the middle of its turn draws all the time.
+    // A program that waits for a limit in the middle of its turn redraws constantly.
     let since = match shown.rule == screen::RETRYING_RULE {
         true => shown_since(State::Busy, seen),
         false => shown_since(shown.state, seen),
@@ -250,15 +249,14 @@ fn from_screen(shown: Classification, seen: &Observed<'_>) -> Report {
     }
 }
 
-/// Whether the screen of an agent of which a hook or a title says that it works may say
-/// otherwise: at a limit some programs wait, or ask, in the middle of their turn, and no hook
-/// tells.
+/// Returns whether the screen overrides a busy state that a hook or title reports. At a limit some
+/// programs wait, or ask, in the middle of their turn, and no hook reports it.
 fn adds_to_busy(shown: &Classification) -> bool {
     let asks = shown.dialog.as_ref().is_some_and(Asking::stops_a_turn);
     asks || shown.state == State::Limited && shown.rule == screen::RETRYING_RULE
 }
 
-/// A request that is sent again shows in the line of a busy program alone.
+/// Adds the reason of a retried request, which shows only in the status line of a busy program.
 fn with_retry(report: Report, shown: Classification) -> Report {
     match shown.rule == screen::RETRYING_RULE {
         true => Report {
@@ -269,7 +267,7 @@ fn with_retry(report: Report, shown: Classification) -> Report {
     }
 }
 
-/// A hook may give an error as a bare code; the screen has the message.
+/// Replaces a bare error code from a hook by the message on the screen.
 fn with_reason(report: Report, shown: Classification) -> Report {
     match report.reason.as_deref().is_none_or(is_bare_code) {
         true => Report {
@@ -284,7 +282,7 @@ fn is_bare_code(reason: &str) -> bool {
     !reason.contains(char::is_whitespace)
 }
 
-/// Whether the program goes on by itself after the limit shows on its screen alone.
+/// Adds whether the program continues by itself after the limit, which shows only on its screen.
 fn with_limit(report: Report, shown: Classification) -> Report {
     let shown_limit = shown.limit.unwrap_or_default();
     let told = report.limit.unwrap_or_default();
@@ -304,9 +302,9 @@ fn with_limit(report: Report, shown: Classification) -> Report {
     }
 }
 
-/// Since when a pane shows a state of which nobody has kept the beginning. What it shows, it
-/// has shown since it printed last. But one that works prints all the time: it began with
-/// what was typed last, or after somebody had said something else of it.
+/// Returns the time since which a pane shows a state whose beginning is not recorded. That is the
+/// time of the last output, except for a busy program, which prints constantly: its state began
+/// with the last input, or after the last noted state.
 pub(crate) fn shown_since(state: State, seen: &Observed<'_>) -> Option<i64> {
     match state {
         State::Busy => seen.typed_at.max(seen.tag_since),
@@ -314,13 +312,13 @@ pub(crate) fn shown_since(state: State, seen: &Observed<'_>) -> Option<i64> {
     }
 }
 
-/// Whether a turn is over of which a hook has said that it goes on. Some programs tell nobody
-/// of an interrupt, and it shows on their screens alone. It must show in so many words: a
-/// question that cannot be read looks like a prompt, and so may work that is not drawn. Only
-/// of one that was stopped before it had begun nothing shows but its prompt.
+/// Returns whether a turn has ended although the last hook reported it as running. Some programs
+/// have no hook for an interrupt; it shows only on their screens. The screen must say so
+/// explicitly: an unreadable question looks like a prompt, and so may work that is not drawn. The
+/// exception is a turn that was stopped before it began, which leaves only a prompt.
 fn ends_untold(report: &Report, seen: &Observed<'_>, shown: &Classification) -> bool {
     let is_newer = seen.tag_since.is_some() && seen.printed_at >= seen.tag_since;
-    // Its prompt may have been drawn before anything was noted.
+    // The prompt may have been drawn before any state was noted.
     let is_newer = is_newer || report.reason.as_deref() == Some(FIRST_PROMPT);
     let is_said = shown.rule == screen::INTERRUPTED_RULE;
     let has_only_begun = matches!(report.reason.as_deref(), Some(TOOK_A_PROMPT | FIRST_PROMPT));
@@ -335,15 +333,15 @@ fn ends_untold(report: &Report, seen: &Observed<'_>, shown: &Classification) -> 
     report.source == Source::Hook && is_newer && is_over && shown.state == State::Idle
 }
 
-/// Whether the screen of an agent of which somebody says that it is idle may say otherwise.
+/// Returns whether the screen overrides an idle state from another source.
 fn adds_to_idle(source: Source, shown: &Classification, preset: &Preset) -> bool {
-    // What its last words mean only a pattern knows.
+    // Only a pattern can interpret the last lines of an answer.
     let is_meant = shown.rule.starts_with("pattern.");
     let has_failed = matches!(shown.state, State::Error | State::Limited);
     match source {
-        // Since then nobody may have spoken.
+        // No other source may have reported since.
         Source::Gt => !matches!(shown.state, State::Starting | State::Running),
-        // That a turn is over shows in a title, and not that it failed. Some titles stay
+        // A title shows that a turn is over, but not that it failed. Some titles do not change
         // while a dialog is open.
         Source::Title => is_meant || has_failed || shown.state == State::Waiting,
         Source::Hook if preset.hooks.hides_failures => is_meant || has_failed,
@@ -351,16 +349,16 @@ fn adds_to_idle(source: Source, shown: &Classification, preset: &Preset) -> bool
     }
 }
 
-/// One that works draws something again and again. One that has been silent for so long may
-/// have been interrupted.
+/// Minimum time without output after which a busy agent may have been interrupted. A program that
+/// works redraws something constantly.
 const SILENT_SECONDS: i64 = 3;
 
 fn is_silent(seconds: Option<i64>) -> bool {
     seconds.is_some_and(|seconds| seconds >= SILENT_SECONDS)
 }
 
-/// Whether the screen could add something to what the other witnesses say, of an agent that
-/// has printed nothing for so long. Without a preset there is only a shell.
+/// Returns whether the screen could add something to the other sources, for an agent that has
+/// printed nothing for `silent_seconds`. Without a preset the pane holds only a shell.
 pub fn wants_screen(
     report: &Report,
     preset: Option<&Preset>,
@@ -373,14 +371,14 @@ pub fn wants_screen(
     let reason = report.reason.as_deref();
     preset.is_some()
         && match report.state {
-            // What is asked, and whether it still is.
+            // The screen shows the question, and whether it is still open.
             State::Running | State::Waiting => true,
-            // Whether it was interrupted, waits for a limit, or sends a request again.
+            // It may be interrupted, wait for a limit, or retry a request.
             State::Busy => {
                 let may_be_over = report.source == Source::Hook && is_silent(silent_seconds);
                 is_described && (may_be_over || shows_delays)
             }
-            // Whether it goes on by itself.
+            // The screen shows whether the program continues by itself.
             State::Limited => is_described,
             State::Error => is_described && reason.is_none_or(is_bare_code),
             State::Idle => {
@@ -392,14 +390,14 @@ pub fn wants_screen(
         }
 }
 
-/// How a reason begins that says what is asked.
+/// Prefix of a reason that quotes the question.
 const ASKS: &str = "asks: ";
 
 pub(crate) fn names_a_question(reason: &str) -> bool {
     reason.starts_with(ASKS)
 }
 
-/// A question that somebody has told of, in the words in which it shows.
+/// Adds the text of a reported question, as the screen shows it.
 fn with_question(report: Report, shown: Classification) -> Report {
     let is_asked = shown.state == State::Waiting && names_a_question(&shown.reason);
     let is_known = report.reason.as_deref().is_some_and(names_a_question);
@@ -430,14 +428,14 @@ fn without_screen(seen: &Observed<'_>, preset: Option<&Preset>) -> Report {
     if let Some(state @ (State::Initializing | State::Starting)) = seen.tag {
         return tagged(state, Source::Start);
     }
-    // A pause is a person's word about the agent. Where hooks report a new turn, they
-    // end it; elsewhere the title does.
+    // A person has set the pause. Hooks end it when they report a new turn; without hooks the title
+    // ends it.
     if seen.tag == Some(State::Paused) && !title_ends_a_pause(seen, preset) {
         return tagged(State::Paused, Source::Gt);
     }
-    // A hook said it once; the title says it now. Some changes no hook reports, such
-    // as an interrupt or an approval.
-    // Before its first turn a title is that of an idle program, whatever it was started with.
+    // The tag is what a hook last reported; the title is current. No hook reports some changes,
+    // such as an interrupt or an approval. Before its first turn, a program that was started with a
+    // prompt has the title of an idle one.
     let has_begun = seen.tag_reason != Some(FIRST_PROMPT);
     let titled = preset.and_then(|preset| by_title(seen.title, preset));
     if let Some(state) = titled.filter(|state| has_begun || *state != State::Idle) {
@@ -466,8 +464,8 @@ fn without_screen(seen: &Observed<'_>, preset: Option<&Preset>) -> Report {
     }
 }
 
-/// What a title means. One that is idle, although the last word of its hooks is another, was
-/// interrupted: that a turn has come to its end they tell.
+/// Returns the reason for a state that a title shows. An idle title after a hook that reported work
+/// means an interrupt: the hooks report the normal end of a turn.
 fn by_title_because(state: State, seen: &Observed<'_>) -> &'static str {
     let goes_on = matches!(seen.tag, Some(State::Busy | State::Waiting));
     match state == State::Idle && goes_on && seen.tag_source == Some(Source::Hook) {
@@ -476,41 +474,42 @@ fn by_title_because(state: State, seen: &Observed<'_>) -> &'static str {
     }
 }
 
-/// Whether a title says the same, as far as a title can.
+/// Returns whether the title is consistent with the tag. A title cannot show more than idle for a
+/// turn that is over.
 fn agrees(tag: State, title: State) -> bool {
     let is_over = matches!(tag, State::Done | State::Error | State::Limited);
     tag == title || title == State::Idle && is_over
 }
 
-/// What is known of one agent over many looks: since when it is in its state, and what has
-/// changed.
+/// State of one agent over a series of observations: the time since when it is in its state, and
+/// the changes.
 #[derive(Clone, Debug, Default)]
 pub struct Tracker {
     last: Option<Report>,
 }
 
-/// That an agent is in another state than before, or in the same for another reason.
+/// Change of an agent's state, or of the reason for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// `None` with the first look.
+    /// `None` for the first observation.
     pub before: Option<Report>,
     pub now: Report,
 }
 
 impl Change {
-    /// Whether it is in another state, and not only for another reason.
+    /// Returns whether the state has changed, and not only its reason.
     pub fn is_of_state(&self) -> bool {
         self.before.as_ref().map(|before| before.state) != Some(self.now.state)
     }
 }
 
 impl Tracker {
-    /// What was known with the last look.
+    /// Returns the report of the last observation.
     pub fn last(&self) -> Option<&Report> {
         self.last.as_ref()
     }
 
-    /// Takes one look, at that time, and tells what it changes.
+    /// Takes one observation, made at `now`, and returns the change that it brings.
     pub fn observe(
         &mut self,
         now: i64,
@@ -521,18 +520,18 @@ impl Tracker {
         self.take(now, judge(seen, preset, patterns))
     }
 
-    /// The same with a look that was judged already.
+    /// Takes a report that [`judge`] has made and returns the change that it brings.
     pub fn take(&mut self, now: i64, mut report: Report) -> Option<Change> {
         let before = self.last.take();
         let same = before.as_ref().filter(|it| it.state == report.state);
         let is_new = same.is_none_or(|before| before.reason != report.reason);
-        // A witness that says the same again has not begun it again. Another question has.
+        // A source that repeats a state does not restart it. A different question does.
         let goes_on = same.filter(|_| !is_new || report.state != State::Waiting);
         let is_shown = matches!(report.source, Source::Screen | Source::Title);
         let earlier = before.as_ref().and_then(|before| before.since);
         report.since = match (goes_on.and_then(|before| before.since), report.since) {
             (Some(since), told) => Some(told.map_or(since, |told| told.min(since))),
-            // What only shows has not begun before that which was seen to come before it.
+            // A state from the screen or the title cannot begin before the state that preceded it.
             (None, told @ Some(_)) if is_shown => told.max(earlier),
             (None, told) => told.or(Some(now)),
         };
@@ -576,7 +575,7 @@ fn by_title(title: &str, preset: &Preset) -> Option<State> {
         .map(|(state, _)| state)
 }
 
-/// What the mark of a title means, for people who do not know the marks.
+/// Describes the mark of a title for people who do not know the marks.
 pub(crate) fn in_words(state: State) -> &'static str {
     match state {
         State::Waiting => "waits for an answer",
@@ -646,7 +645,7 @@ mod tests {
         assert_eq!((report.state, report.source), (State::Paused, Source::Gt));
         assert_eq!(report.since, Some(7));
         assert_eq!(report.reason.as_deref(), Some("by a person"));
-        // Only the title can tell of a new turn here.
+        // Only the title can show a new turn here.
         seen.title = "◑ demo";
         assert_eq!(
             judge(&seen, Some(&preset), &Patterns::default()).state,
@@ -692,7 +691,7 @@ mod tests {
             (State::Waiting, Source::Screen)
         );
         assert_eq!(report.reason.as_deref(), Some("asks: Go on? [y/n]"));
-        // A shell asks whom it likes.
+        // Questions of a plain shell do not count.
         assert_eq!(judge(&seen, None, &table).state, State::Running);
         for tag in [
             State::Idle,
@@ -706,7 +705,7 @@ mod tests {
             seen.tag_source = Some(Source::Hook);
             assert_eq!(judge(&seen, Some(&unknown), &table).state, tag);
         }
-        // After a pause nobody else may ever speak again.
+        // After a pause there may never be another report.
         seen.tag = Some(State::Idle);
         seen.tag_source = Some(Source::Gt);
         assert_eq!(judge(&seen, Some(&unknown), &table).state, State::Waiting);
@@ -775,15 +774,15 @@ mod tests {
         let (asks, prompt, tool) = ("asks: Bash(x)", TOOK_A_PROMPT, "runs Bash(x)");
         let (busy, waiting) = (State::Busy, State::Waiting);
         check(waiting, asks, &stopped, 0, "idle Screen 12");
-        // What cannot be read may be a question, and what is not drawn yet as well.
+        // An unreadable screen may be a question, and so may one that is not drawn yet.
         check(waiting, asks, &at_prompt, 60, "waiting Hook 10");
         check(waiting, asks, &works, 0, "waiting Hook 10");
         check(busy, prompt, &stopped, 4, "idle Screen 12");
-        // One that was stopped before it had begun says nothing at all.
+        // A turn that was stopped before it began leaves no message.
         check(busy, prompt, &at_prompt, 4, "idle Screen 12");
         check(busy, prompt, &at_prompt, 1, "busy Hook 10");
         check(busy, prompt, &works, 60, "busy Hook 10");
-        // Work that is not drawn, such as in the background.
+        // Work that is not drawn, such as background work.
         check(busy, tool, &at_prompt, 60, "busy Hook 10");
         check(busy, tool, &stopped, 4, "idle Screen 12");
     }
@@ -882,7 +881,7 @@ mod tests {
         let (waiting, busy, idle) = (State::Waiting, State::Busy, State::Idle);
         check(&unknown, seen("", &asks), waiting, Some(30));
         check(&preset, seen("✳ demo", &[]), idle, Some(30));
-        // What prints all the time has not begun with its last word.
+        // The last output is not the beginning of a state that prints constantly.
         check(&unknown, seen("", &prints), busy, Some(20));
         check(&preset, seen("◑ demo", &[]), busy, Some(20));
         let untouched = Observed {
@@ -917,10 +916,10 @@ mod tests {
         };
         assert_eq!(take(20, State::Busy, Source::Screen, 10), 10);
         assert_eq!(take(31, State::Idle, Source::Screen, 30), 30);
-        // By itself: nobody has typed anything since.
+        // The agent went on by itself: no input since.
         assert_eq!(take(40, State::Busy, Source::Screen, 10), 30);
         assert_eq!(take(41, State::Busy, Source::Screen, 41), 30);
-        // A hook knows better than anybody who looks.
+        // A hook is more trusted than the screen.
         assert_eq!(take(42, State::Idle, Source::Hook, 29), 29);
     }
 
@@ -1013,7 +1012,7 @@ mod tests {
         let cancelled = judged(&claude_screen(&above, ""), State::Limited, told, 101, 0);
         assert!(!cancelled.limit.unwrap().continues);
         assert_eq!(cancelled.reason.as_deref(), Some(told));
-        // It has gone on by itself, and no hook has told.
+        // The program has continued by itself, and no hook has reported it.
         let works = claude_screen("✻ Baking…", "");
         let report = judged(&works, State::Limited, told, 200, 0);
         assert_eq!(report.state, State::Busy);

@@ -1,20 +1,20 @@
-//! Making what is remembered agree with what tmux shows.
+//! Reconciles the journal with tmux.
 //!
-//! tmux is right about who runs; the records are right about who ran. [`plan`] compares
-//! both and says which lines the journal lacks. It changes nothing itself, and said
-//! twice it says nothing the second time.
+//! tmux is right about what runs; the journal is right about what ran. [`plan`] compares both and
+//! returns the lines that the journal lacks. It has no side effects and is idempotent: once its
+//! lines are written, it returns none.
 
 use crate::record::{Outcome, Record, Status};
 use std::collections::{HashMap, HashSet};
 
-/// A container of this town's, as tmux shows it.
+/// A container of this town, as tmux shows it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Shown {
-    /// The life in it, with as much as its tags and its pane tell.
+    /// Session in the container, with the fields that its tags and its pane give.
     pub life: Record,
-    /// It says itself whose it is; otherwise only its name does.
+    /// Whether its tags name its agent; otherwise only its name does.
     pub is_tagged: bool,
-    /// Its process has ended: when, in RFC 3339, and how.
+    /// End of its process: when, in RFC 3339, and how.
     pub death: Option<Death>,
 }
 
@@ -23,7 +23,7 @@ pub struct Death {
     pub at: Option<String>,
     pub exit_code: Option<i32>,
     pub signal: Option<i32>,
-    /// The program has said that it leaves; its exit status is not known.
+    /// The program has reported that it exits; its exit status is not known.
     pub has_left: bool,
 }
 
@@ -43,14 +43,14 @@ impl Death {
     }
 }
 
-/// What one line of the plan is for.
+/// Purpose of one line of the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It runs, and nobody had written it down.
+    /// It runs, and the journal has no record of it.
     Found,
     /// It runs under the name of an agent, and gt did not start it.
     Adopted,
-    /// It runs, and was taken for ended.
+    /// It runs, and the journal says that it has ended.
     Revived,
     /// Its container has another name now.
     Renamed,
@@ -58,7 +58,7 @@ pub enum Change {
     Updated,
     /// Its process failed.
     Died,
-    /// Its program left by itself, with exit status 0.
+    /// Its program exited by itself, with status 0.
     Exited,
     /// Its container is gone.
     Gone,
@@ -90,18 +90,18 @@ impl Change {
     }
 }
 
-/// When and how the plan is made. Times are RFC 3339, in UTC.
+/// Time of the plan, and the tmux server at that time. Times are RFC 3339, in UTC.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment<'a> {
     pub now: &'a str,
-    /// When the server or the machine was started: nothing older can run.
+    /// Start of the server or the machine: no running session is older.
     pub running_since: Option<&'a str>,
-    /// The process of the tmux server. Without one everything went down with it.
+    /// Pid of the tmux server. `None` means that all sessions went down with it.
     pub server: Option<u32>,
 }
 
-/// The lines that the journal lacks. `running` are the lives that it takes for running,
-/// and `known` gives any other that it has heard of.
+/// Returns the lines that the journal lacks. `running` holds the sessions that the journal takes
+/// for running; `known` looks up any other session in the journal.
 pub fn plan(
     running: &[Record],
     shown: &[Shown],
@@ -135,7 +135,7 @@ pub fn plan(
     lines
 }
 
-/// How a life ended whose container is gone, and when: somebody closed it, or everything
+/// Returns how and when a session ended whose container is gone: its container was closed, or it
 /// went down with its server.
 fn loss<'a>(record: &Record, moment: &Moment<'a>) -> (Outcome, &'a str) {
     let is_older = |since: &str| record.started_at.as_deref().is_some_and(|at| at < since);
@@ -152,14 +152,14 @@ fn loss<'a>(record: &Record, moment: &Moment<'a>) -> (Outcome, &'a str) {
     }
 }
 
-/// What has changed in a life that goes on for the journal.
+/// Returns the changes of a session that the journal takes for running.
 fn differences(
     record: &Record,
     container: &Shown,
     moment: &Moment<'_>,
 ) -> impl Iterator<Item = (Change, Record)> {
     let life = &container.life;
-    // Of one that is an agent by its name alone, the agent's name changes with it.
+    // An untagged container is identified by its name alone, so the agent changes with it.
     let is_other = !container.is_tagged && record.agent != life.agent;
     let renamed = (record.tmux_session != life.tmux_session || is_other).then(|| Record {
         tmux_session: life.tmux_session.clone(),
@@ -186,7 +186,7 @@ fn differences(
     .flatten()
 }
 
-/// What is to be written of a life that the journal does not take for running.
+/// Returns the lines for a session that the journal does not take for running.
 fn unexpected(
     known: Option<Record>,
     container: &Shown,
@@ -194,11 +194,11 @@ fn unexpected(
 ) -> Vec<(Change, Record)> {
     let life = &container.life;
     match (known, &container.death) {
-        // It began while we looked.
+        // The session began after `running` was read.
         (Some(record), _) if record.status == Some(Status::Running) => {
             differences(&record, container, moment).collect()
         }
-        // Its end has been written, and its container stays to be looked at.
+        // The journal has its end, and the dead container is kept for inspection.
         (Some(_), Some(_)) => Vec::new(),
         (Some(_), None) => {
             let revived = Record {
@@ -285,7 +285,7 @@ mod tests {
         };
         assert_eq!(line.agent.as_deref(), Some("agent/new"));
         assert_eq!(line.tmux_session.as_deref(), Some("agent_new"));
-        // One with tags keeps its own.
+        // A tagged container keeps its agent.
         orphan.is_tagged = true;
         let lines = plan(&[before], &[orphan], ended, &MOMENT);
         assert_eq!(lines[0].1.agent, None);
@@ -295,7 +295,7 @@ mod tests {
     fn what_agrees_needs_no_line() {
         let running = [life("a", "x")];
         assert_eq!(plan(&running, &[shown("a", "x")], ended, &MOMENT), []);
-        // One that is over for the journal, and still shown dead, is no news either.
+        // A dead container whose session has ended in the journal is no change either.
         let mut dead = shown("b", "y");
         dead.death = Some(Death::default());
         assert_eq!(plan(&[], &[dead], ended, &MOMENT), []);
@@ -394,7 +394,7 @@ mod tests {
         left.death = Some(Death::default());
         let lines = plan(&[life("a", "x")], &[left.clone()], ended, &MOMENT);
         assert_eq!(lines[0].1.outcome, Some(Outcome::Crash));
-        // An adopted program has no status, but may have said that it leaves.
+        // An adopted program has no status, but may have reported that it exits.
         left.death = Some(Death {
             has_left: true,
             ..Death::default()

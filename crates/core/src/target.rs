@@ -1,10 +1,10 @@
-//! What a person may type for an agent, and which agent that is.
+//! Resolves the target that a person types to an agent.
 //!
-//! In this order: an address, a container's name, `rig/name` (crew first, then
-//! polecat), the beginning of a session id, and a bare name that only one agent
-//! has: a task's is the id of its work item; and a role that only one agent has
-//! (`witness` in a town with one rig). Full addresses and container names need no look at what exists, so the
-//! commonest calls cost nothing; see [`read_exact`].
+//! Tried in this order: an address, a container's name, `rig/name` (crew first, then polecat), the
+//! beginning of a session id, a bare name that only one agent has (a task's is the id of its work
+//! item), and a role that only one agent has (`witness` in a town with one rig). Full addresses and
+//! container names are resolved without listing the existing agents, so the most common calls cost
+//! nothing; see [`read_exact`].
 
 use crate::identity::{Identity, unknown_rig};
 use crate::name;
@@ -22,7 +22,7 @@ pub struct Known {
     pub running: bool,
 }
 
-/// Reads a target that names one agent whatever exists.
+/// Parses a target that identifies one agent without a list of the existing ones.
 pub fn read_exact(text: &str, registry: &Registry) -> Option<Identity> {
     Identity::from_address(text, registry)
         .filter(|identity| match identity.rig() {
@@ -32,10 +32,10 @@ pub fn read_exact(text: &str, registry: &Registry) -> Option<Identity> {
         .or_else(|| Identity::from_container(text, registry))
 }
 
-/// Resolves a target against the agents that exist.
+/// Resolves a target against the existing agents.
 pub fn resolve(text: &str, registry: &Registry, known: &[Known]) -> Result<Identity, Problem> {
-    // Tags know better than names: a role may have a pattern of its own, and a
-    // dotted id does not survive in a container's name.
+    // Tags are more reliable than names: a role may have a custom pattern, and a container's name
+    // cannot hold a dotted id.
     if let Some(agent) = known.iter().find(|agent| agent.container == text) {
         return Ok(agent.identity.clone());
     }
@@ -84,7 +84,7 @@ pub fn resolve(text: &str, registry: &Registry, known: &[Known]) -> Result<Ident
     Identity::from_container(text, registry).ok_or_else(|| unknown(text))
 }
 
-/// `rig/name`: a crew worker of that name, then a polecat; a running one first.
+/// Resolves `rig/name`: a crew worker of that name, then a polecat; a running one first.
 fn short(rig: &str, name: &str, known: &[Known]) -> Result<Identity, Problem> {
     let choices = [Identity::crew(rig, name), Identity::polecat(rig, name)];
     let exists = |identity: &Identity, running: bool| {

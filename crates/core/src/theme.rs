@@ -1,4 +1,4 @@
-//! How containers look: a rig's colour by its name, fixed ones for the town's own.
+//! Colours of containers: a rig's by its name, fixed ones for the town's roles.
 
 /// Background and foreground of a status line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ const fn theme(name: &'static str, background: &'static str, foreground: &'stati
     }
 }
 
-/// The palettes among which a rig's name chooses.
+/// Palettes among which a rig's name chooses.
 pub const PALETTES: [Theme; 10] = [
     theme("ocean", "#1e3a5f", "#e0e0e0"),
     theme("forest", "#2d5a3d", "#e0e0e0"),
@@ -35,12 +35,12 @@ pub const MAYOR: Theme = theme("mayor", "#3d3200", "#ffd700");
 /// Silver on purple.
 pub const DEACON: Theme = theme("deacon", "#2d1f3d", "#c0b0d0");
 
-/// The theme of a rig: the same name always gets the same colour.
+/// Returns the theme of a rig. The result depends only on the name.
 pub fn of_rig(rig: &str) -> Theme {
     PALETTES[fnv32a(rig.as_bytes()) as usize % PALETTES.len()]
 }
 
-/// The theme that a role's settings ask for; `rig` goes by the given name.
+/// Returns the theme for a role's setting; `rig` is looked up by the given name.
 pub fn find(wanted: &str, rig: &str) -> Option<Theme> {
     match wanted {
         "rig" => Some(of_rig(rig)),

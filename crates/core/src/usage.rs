@@ -1,18 +1,16 @@
-//! What a life took: tokens, and what they cost.
+//! Usage of a session: tokens, and their cost.
 //!
-//! The agent programs keep transcripts of their own. Here is how each of them is read,
-//! line by line and without any I/O: a [`Reading`] is given lines, adds them up, and
-//! can be kept between two looks at the same file, so that the second goes on where the
-//! first stopped. Where the files are, and who reads them when, is the engine's matter;
-//! what a token costs is in [`crate::price`].
+//! Each agent program writes transcripts in a separate format. This module parses them line by line
+//! and without I/O: a [`Reading`] takes lines, adds them up, and can be stored between two reads of
+//! the same file, so that the second continues where the first stopped. The engine finds the files
+//! and decides when to read them; [`crate::price`] has the prices.
 //!
-//! One file may hold several lives, because a conversation can be resumed, and a fork
-//! begins with a copy of what it was made from. So a life counts only what carries a
-//! time of its own [`Window`].
+//! One file may hold several sessions, because a conversation can be resumed, and a fork begins
+//! with a copy of its origin. So a session counts only the lines with a time inside its [`Window`].
 //!
-//! Claude Code also writes lines with the conversation's cost (`cost-state`). They are
-//! not read: their total goes on from life to life and into forks, they bear no time,
-//! and one that is killed leaves none.
+//! Claude Code also writes lines with the conversation's cost (`cost-state`). They are ignored:
+//! their total continues across sessions and forks, they have no time, and a killed program writes
+//! none.
 
 mod claude;
 mod codex;
@@ -27,11 +25,11 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::ops::{AddAssign, Sub};
 
-/// So many answers may still change: the lines about one follow each other closely, but
-/// those of answers that were given at the same time are mixed.
+/// Number of recent answers that may still change: the lines of one answer follow each other
+/// closely, but those of concurrent answers are interleaved.
 const RECENT: usize = 64;
 
-/// The tokens of a life, and their price. Input is what was not taken from a cache.
+/// Tokens of a session, and their cost. Input excludes what was read from a cache.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
@@ -39,13 +37,13 @@ pub struct Usage {
     pub output_tokens: u64,
     pub cache_read_tokens: u64,
     pub cache_write_tokens: u64,
-    /// The one that answered last.
+    /// Model of the last answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Of all tokens whose price is known.
+    /// Cost of all tokens whose price is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// Those that are not in the cost.
+    /// Tokens that are not included in the cost.
     #[serde(skip_serializing_if = "is_zero")]
     pub unpriced_tokens: u64,
 }
@@ -55,7 +53,7 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl Usage {
-    /// All tokens together.
+    /// Returns the sum of all tokens.
     pub fn tokens(&self) -> u64 {
         [
             self.output_tokens,
@@ -66,8 +64,7 @@ impl Usage {
         .fold(self.input_tokens, u64::saturating_add)
     }
 
-    /// Without the noise that adding up fractions makes: a cost is never known to less
-    /// than a billionth of a dollar.
+    /// Rounds the cost to a billionth of a dollar, to remove floating-point noise of sums.
     #[must_use]
     pub fn rounded(mut self) -> Self {
         self.cost_usd = self.cost_usd.map(|cost| (cost * 1e9).round() / 1e9);
@@ -98,7 +95,7 @@ impl AddAssign<&Usage> for Usage {
 impl Sub<&Usage> for Usage {
     type Output = Usage;
 
-    /// What is left after a part; never less than nothing.
+    /// Subtracts a part, saturating at zero.
     fn sub(mut self, part: &Usage) -> Usage {
         for (rest, part) in [
             (&mut self.input_tokens, part.input_tokens),
@@ -115,42 +112,43 @@ impl Sub<&Usage> for Usage {
     }
 }
 
-/// The tokens of one answer.
+/// Tokens of one answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tokens {
     pub input: u64,
     pub output: u64,
     pub cache_read: u64,
     pub cache_write: u64,
-    /// How many of those written stay in the cache for an hour, which costs more.
+    /// Number of written tokens that stay in the cache for an hour, which costs more.
     pub cache_write_1h: u64,
 }
 
 /// One answer of a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
-    /// Later lines with the same one are about the same answer.
+    /// Id of the answer. Later lines with the same id update it.
     pub id: Option<String>,
     pub model: String,
     pub tokens: Tokens,
-    /// As the program itself reckons it.
+    /// Cost that the program itself computed.
     pub cost: Option<f64>,
 }
 
-/// Whose transcript it is.
+/// Format of a transcript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
     Claude,
     Codex,
     Gemini,
-    /// A database; its rows are read by [`opencode::answer`].
+    /// A database; [`opencode::answer`] parses its rows.
     Opencode,
 }
 
 impl Format {
-    /// Whether a transcript is of a conversation in this folder, by its first line. Only
-    /// where that line tells; the others are found by their id.
+    /// Returns whether a transcript is of a conversation in this folder, judging by its first line.
+    /// Always false for formats without the folder in that line; those transcripts are found by
+    /// their id.
     pub fn is_of_folder(self, first_line: &str, folder: &str, sha256_of_folder: &str) -> bool {
         match self {
             Format::Codex => codex::folder(first_line).is_some_and(|own| own == folder),
@@ -162,12 +160,12 @@ impl Format {
     }
 }
 
-/// From when to when a life counts. Times are RFC 3339 in UTC with milliseconds, as all
-/// the programs write them, so that texts compare like times.
+/// Period that counts for a session. Times are RFC 3339 in UTC with milliseconds, as all the
+/// programs write them, so they can be compared as strings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Window {
     pub since: String,
-    /// Absent while it runs.
+    /// Absent while the session runs.
     pub until: Option<String>,
 }
 
@@ -177,15 +175,14 @@ impl Window {
     }
 }
 
-/// One transcript, as far as it has been read. Its size does not grow with the
-/// transcript's.
+/// Progress in one transcript. Its size does not grow with the transcript's.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Reading {
-    /// What will not change any more.
+    /// Usage of answers that will not change any more.
     settled: Usage,
     recent: VecDeque<Recent>,
-    /// What a line means for those after it, in formats where it does.
+    /// State that earlier lines set for later ones; only Codex needs it.
     #[serde(skip_serializing_if = "Option::is_none")]
     codex: Option<codex::Context>,
 }
@@ -197,8 +194,8 @@ struct Recent {
 }
 
 impl Reading {
-    /// Reads one line. One that cannot be read says nothing: these files are not ours,
-    /// and the next release may write others.
+    /// Reads one line. Ignores a line that it cannot parse: the format belongs to another program,
+    /// and the next release may change it.
     pub fn line(&mut self, format: Format, line: &str, window: &Window, prices: &Prices) {
         let found = match format {
             Format::Claude => claude::answer(line),
@@ -211,7 +208,7 @@ impl Reading {
         }
     }
 
-    /// Counts an answer, or takes the newer figures of one that was counted.
+    /// Counts an answer, or replaces the figures of an answer that was counted already.
     pub fn count(&mut self, answer: Answer, prices: &Prices) {
         let usage = priced(&answer, prices);
         if usage.tokens() == 0 {
@@ -233,7 +230,7 @@ impl Reading {
         }
     }
 
-    /// What has been read so far.
+    /// Returns the usage so far.
     pub fn usage(&self) -> Usage {
         let mut sum = self.settled.clone();
         for recent in &self.recent {
@@ -286,7 +283,7 @@ mod tests {
         reading.count(answer(Some("b"), 2), &prices);
         reading.count(answer(Some("a"), 100), &prices);
         assert_eq!(reading.usage().output_tokens, 102);
-        // It can be put away and taken up again.
+        // It can be stored and continued.
         let text = serde_json::to_string(&reading).unwrap();
         let mut reading: Reading = serde_json::from_str(&text).unwrap();
         reading.count(answer(Some("a"), 101), &prices);
@@ -319,7 +316,7 @@ mod tests {
         reading.count(unknown(None), &prices);
         assert_eq!(reading.usage().cost_usd, None);
         assert_eq!(reading.usage().unpriced_tokens, 7);
-        // The program's own word is one, and what is known is not lost in what is not.
+        // The program's own cost counts, and unpriced tokens do not hide it.
         reading.count(unknown(Some(0.5)), &prices);
         assert_eq!(reading.usage().cost_usd, Some(0.5));
         assert_eq!(reading.usage().unpriced_tokens, 7);

@@ -1,7 +1,6 @@
-//! Work items: what is to be done.
+//! Work items: their fields, ids and statuses.
 //!
-//! An item is called a bead where the documents speak of it. Here are its shape, its
-//! id and its words; the engine keeps them (`town::work`).
+//! The documents call an item a bead. `town::work` stores the items.
 
 use crate::problem::Problem;
 use serde::{Deserialize, Serialize};
@@ -9,30 +8,31 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// `<prefix>-<five of base32>`, and `.1`, `.1.2` for children.
+/// Id of an item: `<prefix>-<five base32 characters>`, with `.1`, `.1.2` appended for children.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct WorkId(String);
 
-/// Without letters that are taken for digits.
+/// Base32 alphabet without the letters that look like digits.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-/// How many of them follow the prefix.
+/// Number of characters after the prefix.
 pub const LENGTH: usize = 5;
 
 impl WorkId {
-    /// An id from random bytes.
+    /// Returns an id made of random bytes.
     pub fn new(prefix: &str, random: [u8; LENGTH]) -> Self {
         let letters = random.map(|byte| char::from(ALPHABET[usize::from(byte % 32)]));
         WorkId(format!("{prefix}-{}", letters.iter().collect::<String>()))
     }
 
-    /// The child of that number.
+    /// Returns the id of the child with this number.
     #[must_use]
     pub fn child(&self, number: u32) -> Self {
         WorkId(format!("{}.{number}", self.0))
     }
 
-    /// The child after all of these, or in the first gap if their numbers are used up.
+    /// Returns the id after the highest child in `taken`, or the first gap if the numbers are used
+    /// up.
     #[must_use]
     pub fn next_child<'a>(&self, taken: impl Iterator<Item = &'a str>) -> Self {
         let own = |id: &'a str| id.strip_prefix(self.as_str())?.strip_prefix('.');
@@ -47,9 +47,8 @@ impl WorkId {
         &self.0
     }
 
-    /// Whether a text could be an id: a prefix, a dash, letters and digits, and numbers
-    /// after dots. Prefixes may have dashes themselves, and ids that came from elsewhere
-    /// be longer than ours.
+    /// Returns whether a text could be an id: a prefix, a dash, letters and digits, and numbers
+    /// after dots. A prefix may contain dashes, and an imported id may be longer than ours.
     fn is_valid(text: &str) -> bool {
         let mut parts = text.split('.');
         let base = parts.next().unwrap_or_default();
@@ -101,11 +100,11 @@ impl fmt::Display for WorkId {
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     Open,
-    /// On an agent's hook, which will begin with it.
+    /// On the hook of an agent, which has not begun with it.
     Hooked,
     InProgress,
     Blocked,
-    /// A record that stays, and is never done.
+    /// A permanent record that is never done.
     Pinned,
     Closed,
 }
@@ -145,7 +144,7 @@ impl FromStr for Status {
     }
 }
 
-/// From the most urgent (0) to the least (4).
+/// Priorities, from the most urgent (0) to the least (4).
 pub const PRIORITIES: std::ops::RangeInclusive<u8> = 0..=4;
 pub const USUAL_PRIORITY: u8 = 2;
 pub const USUAL_KIND: &str = "task";
@@ -157,7 +156,7 @@ pub struct Item {
     pub title: String,
     #[serde(default)]
     pub description: String,
-    /// What only beads can say, apart from the description.
+    /// A field of beads, which keeps it apart from the description.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub design: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -173,12 +172,12 @@ pub struct Item {
     pub labels: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<WorkId>,
-    /// What must be closed before it.
+    /// Items that must be closed before this one can begin.
     #[serde(default)]
     pub deps: Vec<WorkId>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub notes: String,
-    /// It is not worth keeping once it is closed.
+    /// Whether the item may be deleted once it is closed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ephemeral: bool,
     pub created_at: String,
@@ -190,8 +189,8 @@ pub struct Item {
 }
 
 impl Item {
-    /// All that is said of what is to be done: the description, and what beads says apart
-    /// from it.
+    /// Returns the description, followed by the design and the acceptance criteria if there are
+    /// any.
     pub fn body(&self) -> String {
         let mut text = self.description.clone();
         for (heading, words) in [
@@ -219,8 +218,8 @@ fn usual_priority() -> u8 {
     USUAL_PRIORITY
 }
 
-/// A text as it is searched: without the case of its letters. The sigma at the end of a word
-/// and the dot of a capital İ are case too.
+/// Returns a text with its case folded, for searches. Treats a final sigma as a sigma and drops the
+/// dot that the lower case of a capital İ contains.
 pub fn folded(text: &str) -> String {
     const DOT_ABOVE: char = '\u{307}';
     let lower = text.chars().flat_map(char::to_lowercase);
@@ -228,7 +227,7 @@ pub fn folded(text: &str) -> String {
     plain.map(|c| if c == 'ς' { 'σ' } else { c }).collect()
 }
 
-/// Notes with a line more.
+/// Returns the notes with one more line.
 pub fn appended(notes: &str, more: &str) -> String {
     match notes {
         "" => more.to_owned(),
@@ -236,17 +235,16 @@ pub fn appended(notes: &str, more: &str) -> String {
     }
 }
 
-/// Whether something stands in notes already, by itself and not as a part of other words.
+/// Returns whether the notes contain these words as whole lines.
 pub fn has_noted(notes: &str, words: &str) -> bool {
     format!("\n{notes}\n").contains(&format!("\n{words}\n"))
 }
 
-/// So many characters has a title at most; that of a letter is its subject.
+/// Maximum number of characters of a title. The title of a message is its subject.
 pub const LONGEST_TITLE: usize = 500;
 
-/// Whether a character shows nothing of its own where it is printed, but can change how the
-/// rest looks: control characters, those that turn the direction of text, and those without
-/// width. The joiner of emoji is none of them.
+/// Returns whether a character is invisible but can change how the rest looks: control characters,
+/// bidirectional controls, and characters without width. The joiner of emoji is not among them.
 pub fn is_unseen(c: char) -> bool {
     let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let marks = matches!(c, '\u{200e}' | '\u{200f}' | '\u{61c}');
@@ -254,7 +252,7 @@ pub fn is_unseen(c: char) -> bool {
     c.is_control() || turns || marks || is_thin
 }
 
-/// A text of others as one line.
+/// Returns a text of unknown origin as one line.
 pub fn one_line(text: &str) -> String {
     let is_gap = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
     match text.contains(is_gap) {
@@ -267,7 +265,7 @@ pub fn one_line(text: &str) -> String {
     }
 }
 
-/// Checks what somebody wants an item to say.
+/// Fails if a title has no visible character, is too long or contains control characters.
 pub fn check_title(title: &str) -> Result<(), Problem> {
     let is_seen = |c: char| !is_unseen(c) && !c.is_whitespace() && c != '\u{200d}';
     if !title.contains(is_seen) {
@@ -296,7 +294,7 @@ fn is_of_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '-' | '_' | ':' | '/' | '.')
 }
 
-/// A text of others as a word that can stand in a list, if anything is left of it.
+/// Converts a text of unknown origin to a word for a list; `None` if no character is left.
 pub fn as_word(text: &str) -> Option<String> {
     let parts = text.split(|c| !is_of_word(c));
     let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
@@ -307,7 +305,7 @@ pub fn as_word(text: &str) -> Option<String> {
     Some(word).filter(|word| !word.is_empty())
 }
 
-/// Types and labels are words that can stand in a list.
+/// Fails if a type or label is not a word that can stand in a list.
 pub fn check_word(what: &str, word: &str) -> Result<(), Problem> {
     if !word.is_empty() && word.len() <= LONGEST_WORD && word.chars().all(is_of_word) {
         return Ok(());

@@ -1,7 +1,7 @@
-//! Recorded screens of real programs, and what `classify` must say of each.
+//! Recorded screens of real programs, and the classification that each must have.
 //!
-//! `screens/*.txt` is what `tmux capture-pane -p` gave (`*-colours.txt`: with
-//! `-e`), `screens/table.toml` has one row for each; see `screens/README.md`.
+//! `screens/*.txt` is the output of `tmux capture-pane -p` (`*-colours.txt`: with `-e`);
+//! `screens/table.toml` has one row for each; see `screens/README.md`.
 
 mod corpus;
 
@@ -10,7 +10,7 @@ use gt_core::screen::{self, Classification};
 use gt_core::state::State;
 use std::collections::BTreeSet;
 
-/// What of a classification is expected, in the shape of a row.
+/// Returns a classification in the form of a row.
 fn told(found: &Classification, row: &Row) -> Row {
     let dialog = found.dialog.as_ref();
     let input = found.input.as_ref();
@@ -75,7 +75,7 @@ fn blanks_around_a_screen_do_not_matter() {
     }
 }
 
-/// What an agent might say, in the words that programs use for their states.
+/// Text that an agent might write, in the words that programs use for their states.
 const TALK: &[&str] = &[
     "Press esc to interrupt, or wait: (esc to cancel, 3s), esc interrupt.",
     "",
@@ -106,7 +106,7 @@ const TALK: &[&str] = &[
     "That is all.",
 ];
 
-/// How each program sets off its agent's words: the first line, and the others.
+/// Returns how each program sets off its agent's text: the first line, and the others.
 fn voice(preset: &str) -> (&'static str, &'static str) {
     match preset {
         "codex" => ("• ", "  "),
@@ -118,8 +118,8 @@ fn voice(preset: &str) -> (&'static str, &'static str) {
 
 #[test]
 fn talk_further_up_outweighs_nothing() {
-    // Nobody has talked yet above a start-up dialog, and where nothing else shows,
-    // talk is what shows.
+    // Above a start-up dialog there is no conversation yet, and if nothing else shows, the talk
+    // decides.
     let has_talked = |screen: &Screen| {
         let marks = &screen.preset.screen.messages;
         let is_message = |line: &String| marks.iter().any(|mark| screen::matches(line, mark));
@@ -135,7 +135,7 @@ fn talk_further_up_outweighs_nothing() {
             let line = format!("{}{line}", if index == 0 { first } else { next });
             lines.push(line.chars().take(width).collect());
         }
-        // A talker who has finished.
+        // The end of a finished turn.
         lines.push(match screen.row.preset.as_str() {
             "codex" => "\n  Worked for 3s • 22:25\n".to_owned(),
             "opencode" => "\n     ▣  Build · Fake · 1.7s\n".to_owned(),
@@ -181,8 +181,8 @@ fn a_failed_or_interrupted_agent_takes_messages() {
     }
 }
 
-/// However a screen is cut or torn, classification ends, and without a dialog or
-/// an input line nothing is idle.
+/// However a screen is cut, classification terminates, and without a dialog or an input line no
+/// screen is idle.
 #[test]
 fn torn_screens_are_never_idle_without_an_input_line() {
     for screen in screens() {

@@ -1,7 +1,7 @@
-//! Screens made by hand: what recordings do not have, or have only once.
+//! Screens made by hand, for cases that the recordings lack or have only once.
 //!
-//! They are drawn as the programs draw, so that what is tested is the reading of
-//! their form. `screens.rs` has the recorded ones.
+//! They are drawn as the programs draw, so that the tests cover the parsing of their form.
+//! `screens.rs` has the recorded ones.
 
 use gt_core::harness;
 use gt_core::screen::{self, Classification};
@@ -14,7 +14,7 @@ fn classify(preset: &str, title: &str, text: &str) -> Classification {
     screen::classify(&lines, title, &preset)
 }
 
-/// `expected` is state, rule and what stands in the input line.
+/// Checks a classification. `expected` is the state, the rule and the text of the input line.
 fn check(preset: &str, title: &str, text: &str, expected: (&str, &str, Option<&str>)) {
     let found = classify(preset, title, text);
     let typed = found.input.as_ref().map(screen::Input::typed);
@@ -39,7 +39,7 @@ fn check_dialog(preset: &str, text: &str, kind: &str, options: &[&str], marked: 
 const RULE: &str =
     "────────────────────────────────────────────────────────────────────────────────";
 
-/// Claude Code's input line with a conversation above it.
+/// Returns Claude Code's input line with a conversation above it.
 fn claude(above: &str, typed: &str, footer: &str) -> String {
     format!("{above}\n{RULE}\n❯\u{a0}{typed}\n{RULE}\n{footer}\n\n\n")
 }
@@ -59,16 +59,16 @@ fn claude_at_its_prompt() {
         "",
     );
     idle(&claude("● Done.\n\n✻ Cooked for 1m 6s", "", ""), "");
-    // A list that somebody is typing is no menu.
+    // A list in the input line is no menu.
     idle(&claude("", "1. Yes\n  2. No", ""), "1. Yes\n2. No");
     idle(
         &claude("", "Do you want to proceed?", ""),
         "Do you want to proceed?",
     );
-    // What completes a command is no dialog.
+    // A menu of completions is no dialog.
     let menu = "● Done.\n\n  ❯ /copy     Copy the last response\n    /compact  Free up context";
     idle(&claude(menu, "/co", ""), "/co");
-    // A session with a name has it on the rule.
+    // A named session has its name on the rule.
     let named = format!("───────────────────────────────────── max ─\n❯ hi\n{RULE}\n");
     idle(&named, "hi");
     // A rule that was typed is further right.
@@ -215,7 +215,7 @@ fn claude_asks() {
         ],
         1,
     );
-    // What it asks about looks like a dialog itself, and like an input line.
+    // The command in question looks like a dialog itself, and like an input line.
     ask(
         &format!(
             "{RULE}\n Bash command\n\n   cat <<EOF\n   {RULE}\n   ❯ 1. Never\n     2. Ever\n   {RULE}\n   EOF\n\n Do you want to proceed?\n ❯ 1. Yes\n   2. No\n\n Esc to cancel · Tab to amend"
@@ -250,7 +250,7 @@ fn claude_asks() {
     );
 }
 
-/// Codex's input line with a conversation above it.
+/// Returns Codex's input line with a conversation above it.
 fn codex(above: &str, typed: &str) -> String {
     format!("{above}\n\n\n› {typed}\n\n  gpt-6 high · ~/proj · 97% left\n  ? for shortcuts\n")
 }
@@ -307,7 +307,7 @@ fn codex_at_its_prompt_and_at_work() {
         "spinner",
         "",
     );
-    // An answer begins with the same sign, and may say the same words.
+    // An answer begins with the same sign, and may contain the same words.
     let talk = "› hi\n\n\n• Press esc to interrupt.\n\n  • Working (2s • esc to interrupt)\n  ■ {\"error\": 1}\n  › 1. Yes\n    2. No\n\n  Press enter to confirm or esc to cancel\n\n  Worked for 3s • 17:58";
     check("proj", &codex(talk, hint), "idle", "prompt", "");
     check(
@@ -359,7 +359,7 @@ fn codex_asks() {
     );
 }
 
-/// Gemini CLI's input line with a conversation above it.
+/// Returns Gemini CLI's input line with a conversation above it.
 fn gemini(above: &str, line: &str) -> String {
     format!(
         "{above}\n{RULE}\n Shift+Tab to accept edits\n\n{line}\n\n workspace (/directory)        sandbox        /model\n ~/proj                        no sandbox     Auto\n\n"
@@ -453,7 +453,7 @@ fn gemini_asks() {
     );
 }
 
-/// opencode's input line with a conversation above it.
+/// Returns opencode's input line with a conversation above it.
 fn opencode(above: &str, typed: &str, footer: &str) -> String {
     let typed = typed.replace('\n', "\n  ┃  ");
     format!(

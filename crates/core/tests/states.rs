@@ -1,5 +1,5 @@
-//! The whole state machine over the recorded screens, and over screens of programs that
-//! nobody has described.
+//! The state machine over the recorded screens, and over screens of programs without a described
+//! live area.
 
 mod corpus;
 
@@ -10,7 +10,7 @@ use gt_core::screen::Looked;
 use gt_core::state::{INTERRUPTED, Observed, Report, Source, State, Tracker, judge};
 use std::collections::BTreeSet;
 
-/// What is known of an agent whose hooks have said this, if anything.
+/// Returns the observation of an agent whose hooks have reported this state, if any.
 fn observed<'a>(lines: &'a [String], title: &'a str, hook: Option<State>) -> Observed<'a> {
     Observed {
         title,
@@ -38,7 +38,7 @@ fn state_of(screen: &Screen, hook: Option<State>) -> State {
 fn every_recorded_screen_is_a_state_where_no_hook_speaks() {
     for screen in screens() {
         let expected = match screen.row.state.as_str() {
-            // What shows says nothing: the agent lives, and no more is known.
+            // The screen shows nothing: the agent is alive, and no more is known.
             "starting" => "running",
             state => state,
         };
@@ -54,7 +54,7 @@ fn an_agent_that_talks_about_errors_is_not_in_error() {
     let all = ["claude", "codex", "demo", "gemini", "opencode"];
     assert_eq!(presets, all.into_iter().collect());
     for screen in &talkers {
-        // Claude Code itself takes this answer for an error; only its hook knows better.
+        // Claude Code itself takes this answer for an error; only its hook is right.
         if screen.name != "cc-talk-apierror" {
             assert_eq!(state_of(screen, None), State::Idle, "{}", screen.name);
         }
@@ -90,7 +90,7 @@ fn the_word_of_a_hook_stands_whatever_has_shown_before_it() {
         if titles.always || marks.iter().any(|marks| marks.iter().any(is_marked)) {
             continue;
         }
-        // Of a limit in the middle of a turn no hook tells.
+        // No hook reports a limit in the middle of a turn.
         let stops = ["retrying", "dialog.limit", "dialog.retry"];
         let is_stopped = screen.row.state != "busy" && stops.contains(&screen.row.rule.as_str());
         for hook in [State::Idle, State::Busy, State::Waiting, State::Error] {
@@ -158,8 +158,8 @@ fn the_table_is_not_for_programs_that_are_known_well() {
     }
 }
 
-/// One made-up screen for each row of the table, and what it means there. No other row fits
-/// any of them.
+/// One made-up screen for each row of the table, and its meaning there. No other row matches any of
+/// them.
 const UNKNOWN: &[(&str, State, &str)] = &[
     (
         "[y/n]",
@@ -279,7 +279,7 @@ const UNKNOWN: &[(&str, State, &str)] = &[
     ("All done", State::Done, "All done!"),
 ];
 
-/// Programs that print like a log, as agents without a screen of their own do.
+/// Returns programs that print like a log, as agents without a full-screen interface do.
 fn unknown_programs() -> [Preset; 2] {
     let amp = gt_core::harness::resolve("amp", None).expect("a built-in preset");
     [Preset::default(), amp.value]
@@ -309,7 +309,7 @@ fn every_row_of_the_table_has_a_screen_that_needs_it() {
         };
         let decided = patterns::builtin().iter().find(|it| fits(it) == Some(true));
         assert_eq!(decided.map(Pattern::shows), Some(*row), "{text}");
-        // Where a hook speaks, none of them counts.
+        // If a hook reports a state, no pattern counts.
         seen.tag = Some(State::Busy);
         seen.tag_source = Some(Source::Hook);
         for preset in unknown_programs() {

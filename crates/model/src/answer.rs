@@ -1,6 +1,6 @@
-//! What a request is answered with, and what the log says about it.
+//! Decides the answer to a request, and its line in the log.
 //!
-//! A decision is a value: it waits for nothing and writes nothing. `server` carries it out.
+//! A decision is a value: making it does not wait and writes nothing. `server` carries it out.
 
 use crate::api::{self, Answer, Asked, Event, Refusal, Says, Usage, Wire};
 use crate::conversation::Turn;
@@ -11,20 +11,20 @@ use crate::schema;
 use serde_json::Value;
 use std::time::Duration;
 
-/// The pause after a chunk of a slow stream.
+/// Pause after a chunk of a slow stream.
 const PACE: Duration = Duration::from_millis(50);
-/// As much of the prompt as an answer repeats.
+/// Maximum number of characters of the prompt that an answer repeats.
 const ECHO: usize = 60;
-/// More input tokens are never reported. With true numbers a long message would make the
-/// programs compact the conversation, which no test of messages wants.
+/// Maximum number of input tokens to report. With true numbers a long message would make the
+/// programs compact the conversation, which would disturb tests of messages.
 const MOST_INPUT: usize = 5_000;
 
 /// A request, its log line and its answer.
 #[derive(Debug)]
 pub(crate) struct Decision {
-    /// The line of the log, but for its number and its time.
+    /// Line of the log, without its number and its time.
     pub(crate) request: Request,
-    /// To be waited before the first byte.
+    /// Time to wait before the first byte.
     pub(crate) delay: Duration,
     pub(crate) reply: Reply,
 }
@@ -33,11 +33,11 @@ pub(crate) struct Decision {
 pub(crate) enum Reply {
     Json(Value),
     Refusal(Refusal),
-    /// With a pause after each event that is paced.
+    /// With a pause after each paced event.
     Events(Vec<Event>, Duration),
 }
 
-/// Decides on a request. `serial` makes ids unique, `created` is the time in the answer.
+/// Decides on a request. `serial` makes ids unique; `created` is the time in the answer.
 pub(crate) fn decide(
     method: &str,
     target: &str,
@@ -70,8 +70,8 @@ pub(crate) fn decide(
     };
     let asked = (wire.read)(path, &json);
     let turn = Turn::of(&asked.items);
-    // A side request repeats the prompt, but its directives are meant for the real one. And
-    // what a program has to say by itself is not about the last prompt.
+    // A side request repeats the prompt, but its directives are meant for the real one. And a
+    // request that the program makes by itself is not about the last prompt.
     let is_about_prompt = !turn.prompts.is_empty() || turn.tool_results > 0;
     let directives = if asked.has_tools && is_about_prompt {
         let own = Directives::of(&turn.prompt);
@@ -159,7 +159,7 @@ fn says(asked: &Asked<'_>, turn: &Turn, directives: &Directives) -> Says {
     })
 }
 
-/// The beginning of the prompt on one line.
+/// Returns the beginning of the prompt on one line.
 fn echo(prompt: &str) -> String {
     let chars = prompt.chars().take(ECHO);
     chars
@@ -167,7 +167,8 @@ fn echo(prompt: &str) -> String {
         .collect()
 }
 
-/// So many chunks: a short text is followed by numbers, a long one comes in bigger ones.
+/// Returns exactly `count` chunks: numbers follow a short text; the last chunk holds the rest of a
+/// long one.
 fn chunks(mut pieces: Vec<String>, count: usize) -> Vec<String> {
     let rest = pieces.split_off(count.min(pieces.len()));
     if let Some(last) = pieces.last_mut() {

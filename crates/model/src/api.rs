@@ -1,7 +1,7 @@
 //! The wire formats: one row of functions each.
 //!
-//! A format knows how to read a request and how to write an answer. What the answer is comes
-//! from elsewhere (`answer`), and so does the connection it goes out on (`server`).
+//! A format parses a request and writes an answer. `answer` decides the content, and `server` owns
+//! the connection.
 
 mod anthropic;
 mod chat;
@@ -14,7 +14,7 @@ use crate::directive::Call;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Which format a request is in.
+/// Wire format of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Api {
@@ -26,12 +26,12 @@ pub enum Api {
     Chat,
     /// Gemini: Gemini CLI.
     Gemini,
-    /// Lists of models, token counts, and whatever else is asked for.
+    /// Lists of models, token counts, and all other requests.
     #[default]
     Other,
 }
 
-/// An answer to a request that is refused, with its own headers.
+/// An answer that refuses a request, with additional headers.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) headers: Vec<(&'static str, String)>,
@@ -42,60 +42,60 @@ pub(crate) struct Refusal {
 #[derive(Debug)]
 pub(crate) struct Wire {
     pub(crate) api: Api,
-    /// Whether a POST to this path wants an answer in this format.
+    /// Returns whether a POST to this path wants an answer in this format.
     pub(crate) serves: fn(path: &str) -> bool,
     pub(crate) read: for<'a> fn(path: &'a str, body: &'a Value) -> Asked<'a>,
-    /// The answer in one piece.
+    /// Returns the answer in one piece.
     pub(crate) whole: fn(&Answer<'_>) -> Value,
-    /// The answer as a stream.
+    /// Returns the answer as a stream.
     pub(crate) events: fn(&Answer<'_>) -> Vec<Event>,
     pub(crate) error: fn(status: u16, message: &str) -> Value,
-    /// The answer at a usage limit that ends at that time.
+    /// Returns the answer at a usage limit that ends at that time.
     pub(crate) limit: fn(resets_at: i64) -> Refusal,
 }
 
 const WIRES: &[Wire] = &[anthropic::WIRE, responses::WIRE, chat::WIRE, gemini::WIRE];
 
-/// The format for a path, if it is one of those that want an answer.
+/// Returns the format for a path, if requests there want an answer.
 pub(crate) fn wire(path: &str) -> Option<&'static Wire> {
     WIRES.iter().find(|wire| (wire.serves)(path))
 }
 
-/// What a request says. Fields that are missing or of another type than they should be are
-/// taken for empty: a real service would refuse, a test wants to see what arrived.
+/// A parsed request. Fields that are missing or of the wrong type count as empty: a real service
+/// would refuse, but a test wants to see what arrived.
 #[derive(Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) model: &'a str,
     pub(crate) stream: bool,
     pub(crate) has_tools: bool,
     pub(crate) items: Vec<Item<'a>>,
-    /// The shape that the answer must have.
+    /// Schema that the answer must fit.
     pub(crate) schema: Option<&'a Value>,
 }
 
-/// What is answered, in no format yet.
+/// Content of an answer, independent of the wire format.
 #[derive(Debug)]
 pub(crate) struct Answer<'a> {
     /// Makes the ids in the answer unique.
     pub(crate) serial: u64,
     pub(crate) model: &'a str,
-    /// The request.
+    /// Body of the request.
     pub(crate) body: &'a Value,
     pub(crate) says: Says,
     pub(crate) usage: Usage,
-    /// Seconds since 1970.
+    /// Seconds since the epoch.
     pub(crate) created: i64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Says {
-    /// A text, in the pieces that it is streamed in.
+    /// A text, in the pieces in which it is streamed.
     Text(Vec<String>),
     Call(Call),
 }
 
-/// Tokens, as far as they can be guessed. Whether those from a cache are a part of the
-/// input is each format's own matter: they are reported as they stand here.
+/// Estimated token counts. The formats differ on whether cached tokens are a part of the input; the
+/// counts are reported as they stand here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     pub input: u64,
@@ -114,7 +114,7 @@ impl Usage {
 pub(crate) struct Event {
     pub(crate) name: Option<&'static str>,
     pub(crate) data: String,
-    /// Whether it is a piece of text, which a slow stream pauses after.
+    /// Whether it is a piece of text, after which a slow stream pauses.
     pub(crate) paced: bool,
 }
 
@@ -127,7 +127,7 @@ impl Event {
         }
     }
 
-    /// An event that is named as the `type` in its data is.
+    /// Returns an event whose name is also the `type` in its data.
     fn named(name: &'static str, mut data: Value) -> Self {
         data["type"] = name.into();
         let event = Event::new(&data);
@@ -145,7 +145,7 @@ impl Event {
     }
 }
 
-/// A list in a JSON value; empty if there is none.
+/// Returns a list in a JSON value; empty if there is none.
 fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value
         .get(key)
@@ -153,12 +153,12 @@ fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
         .map_or(&[], Vec::as_slice)
 }
 
-/// A text in a JSON value; empty if there is none.
+/// Returns a text in a JSON value; empty if there is none.
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A flag in a JSON value; unset if there is none.
+/// Returns a flag in a JSON value; false if there is none.
 fn flag(value: &Value, key: &str) -> bool {
     value.get(key).and_then(Value::as_bool).unwrap_or_default()
 }
@@ -170,7 +170,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    /// JSON made of the words that the formats know, in places where they do not belong.
+    /// Returns JSON made of the words that the formats know, in places where they do not belong.
     fn hostile_json() -> impl Strategy<Value = Value> {
         let words = prop::sample::select(vec![
             "user",

@@ -1,23 +1,23 @@
-//! A conversation in any wire format: what the last user turn holds.
+//! A conversation in any wire format, and the content of its last user turn.
 //!
-//! Every request carries the whole conversation. The wire formats reduce it to [`Item`]s; the
-//! rest is the same for all of them.
+//! Every request carries the whole conversation. The wire formats reduce it to [`Item`]s; the rest
+//! is common to all of them.
 
 use crate::typed::typed;
 
 /// One entry of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Item<'a> {
-    /// A text of the user's. `joined`: the program ended it with a line break, because it put
-    /// another message behind it.
+    /// A text of the user. `joined`: the program ended it with a line break, because it appended
+    /// another message.
     User { text: &'a str, joined: bool },
-    /// A text that stands in the user's turn, but is known to be the program's.
+    /// A text in the user's turn that is known to come from the program.
     Program(&'a str),
-    /// What only instructs the model: a system or developer message among the others.
+    /// An instruction to the model: a system or developer message among the others.
     Aside(&'a str),
-    /// What a tool returned.
+    /// Result of a tool.
     ToolResult,
-    /// Anything that the model said or asked for.
+    /// Any text or tool call of the model.
     Model,
 }
 
@@ -30,22 +30,22 @@ impl<'a> Item<'a> {
     }
 }
 
-/// What a conversation has come to.
+/// Summary of a conversation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Turn {
-    /// Every text of the last user turn, untouched.
+    /// Every text of the last user turn, unchanged.
     pub(crate) user: Vec<String>,
-    /// Those of them that a person typed, without what the program wrote around them.
+    /// Texts of that turn that a person typed, without the text that the program added.
     pub(crate) prompts: Vec<String>,
-    /// The last text that was typed, in this turn or an earlier one.
+    /// Last text that was typed, in this turn or an earlier one.
     pub(crate) prompt: String,
-    /// All that instructs the model among the messages, oldest first.
+    /// All instructions to the model among the messages, oldest first.
     pub(crate) asides: Vec<String>,
-    /// The tool results of the last user turn.
+    /// Number of tool results in the last user turn.
     pub(crate) tool_results: usize,
-    /// The tool results since the last typed text: how many calls it has led to.
+    /// Number of tool results since the last typed text, and so of the calls that it has led to.
     pub(crate) results_since_prompt: usize,
-    /// The fingerprints of all typed texts, oldest first.
+    /// Fingerprints of all typed texts, oldest first.
     pub(crate) history: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ impl Turn {
     pub(crate) fn of(items: &[Item<'_>]) -> Self {
         let mut turn = Turn::default();
         let mut prompt = "";
-        // A turn ends where the next one begins, not where the model speaks: a request may end
+        // A turn ends where the next one begins, not where the model answers: a request may end
         // with the beginning of the model's answer.
         let mut model_spoke = false;
         for item in items {
@@ -95,18 +95,18 @@ impl Turn {
         turn
     }
 
-    /// The fingerprint of the prompt, which is the last that was typed.
+    /// Returns the fingerprint of the prompt, which is the last typed text.
     pub(crate) fn hash(&self) -> String {
         let last = self.history.last().cloned();
         last.unwrap_or_else(|| fingerprint(""))
     }
 }
 
-/// A short name for a text, the same for texts that differ only in white space at their end.
+/// Returns a short hash of a text. White space at the end does not count.
 ///
-/// opencode adds a space to a pasted message, so a message that arrived whole would not be
-/// recognised by its exact bytes. It is the 64-bit FNV-1a hash as 16 hexadecimal digits:
-/// good enough against accidents, and quick for megabytes even without optimisation.
+/// opencode adds a space to a pasted message, so the exact bytes would not identify a message that
+/// arrived whole. The result is the 64-bit FNV-1a hash as 16 hexadecimal digits: good enough
+/// against accidental collisions, and fast for megabytes even without optimisation.
 #[must_use]
 pub fn fingerprint(text: &str) -> String {
     let hash = text

@@ -1,17 +1,17 @@
-//! What a prompt asks the server to do: `[[delay=5]]` and its like, anywhere in the text.
+//! Directives in a prompt: `[[delay=5]]` and others, anywhere in the text.
 //!
-//! What does not read as a directive is not one, and the answer is the usual one: the prompt
-//! comes from a test, whose log shows what arrived.
+//! A malformed directive is ignored, and the answer is the default one: the prompt comes from a
+//! test, whose log shows what arrived.
 
 use serde_json::Value;
 use std::time::Duration;
 
-/// The longest delay: longer than any test, short enough to add up.
+/// Maximum delay: longer than any test, short enough to add up without overflow.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
-/// The most chunks that an answer may be streamed in.
+/// Maximum number of chunks of a streamed answer.
 const MOST_CHUNKS: usize = 100_000;
 
-/// All that a prompt asks for.
+/// All directives of a prompt.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Directives {
     /// `[[delay=S]]`: seconds before the first byte of the answer.
@@ -22,13 +22,13 @@ pub(crate) struct Directives {
     pub(crate) error: Option<u16>,
     /// `[[limit=SECONDS]]`: a usage limit that ends in so many seconds, instead of an answer.
     pub(crate) limit: Option<u32>,
-    /// `[[tool=NAME {…}]]`: calls of tools, one after the other, before the answer.
+    /// `[[tool=NAME {…}]]`: tool calls, one after the other, before the answer.
     pub(crate) calls: Vec<Call>,
     /// `[[stream=N]]`: the answer in so many chunks, slowly.
     pub(crate) chunks: Option<usize>,
 }
 
-/// A call of a tool.
+/// A tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Call {
     pub(crate) name: String,
@@ -48,7 +48,7 @@ impl Directives {
         found
     }
 
-    /// Reads one directive and returns what follows it.
+    /// Parses one directive and returns the text after it.
     fn take<'a>(&mut self, text: &'a str) -> Option<&'a str> {
         if let Some(text) = text.strip_prefix("tool=") {
             let (call, after) = call(text)?;
@@ -78,7 +78,7 @@ impl Directives {
     }
 }
 
-/// Reads `NAME {…}]]`. The arguments end where their JSON ends, whatever brackets they hold.
+/// Parses `NAME {…}]]`. The arguments end where their JSON ends, even if they contain brackets.
 fn call(text: &str) -> Option<(Call, &str)> {
     let end = text
         .find(|c: char| !(c.is_alphanumeric() || "_-.:".contains(c)))

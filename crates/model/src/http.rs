@@ -1,19 +1,19 @@
-//! As much of HTTP/1.1 as agent programs use: requests in, JSON and event streams out.
+//! The part of HTTP/1.1 that agent programs use: requests in, JSON and event streams out.
 //!
 //! Reading is generic over the reader, so that tests can feed it anything. It never trusts a
-//! length: what is not there is not allocated. There is no TLS, no compression and no
+//! length: it allocates only for bytes that have arrived. There is no TLS, no compression and no
 //! pipelining beyond one request after the other.
 
 use crate::api::Event;
 use serde_json::Value;
 use std::io::{self, BufRead, Read, Write};
 
-/// The longest request line with headers.
+/// Maximum length of the request line with headers.
 const MOST_HEAD: u64 = 64 * 1024;
-/// The longest body. A conversation with some messages of a megabyte fits.
+/// Maximum length of a body. A conversation with some messages of a megabyte fits.
 const MOST_BODY: u64 = 256 * 1024 * 1024;
 
-/// Why a request cannot be read.
+/// Reason why a request cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HttpError {
     #[error("the connection failed: {0}")]
@@ -29,7 +29,7 @@ pub(crate) enum HttpError {
 }
 
 impl HttpError {
-    /// The status to answer with, if there is still somebody to answer.
+    /// Returns the status to answer with; `None` if the connection is gone.
     pub(crate) fn status(&self) -> Option<u16> {
         match self {
             HttpError::Connection(_) => None,
@@ -47,9 +47,9 @@ pub(crate) struct Head {
     pub(crate) method: String,
     /// The path, and the query if there is one.
     pub(crate) target: String,
-    /// HTTP/1.0 knows neither chunks nor connections that stay.
+    /// HTTP/1.0, which has neither chunks nor persistent connections.
     old: bool,
-    /// Names in lower case.
+    /// Names are in lower case.
     headers: Vec<(String, String)>,
 }
 
@@ -68,12 +68,12 @@ impl Head {
         })
     }
 
-    /// Whether the client waits for a sign before it sends the body.
+    /// Returns whether the client waits for `100 Continue` before it sends the body.
     pub(crate) fn expects_continue(&self) -> bool {
         self.header_has("expect", "100-continue")
     }
 
-    /// Whether another request may follow on the connection.
+    /// Returns whether another request may follow on the connection.
     pub(crate) fn stays(&self) -> bool {
         !self.old && !self.header_has("connection", "close")
     }
@@ -127,7 +127,7 @@ pub(crate) fn read_head(reader: &mut impl BufRead) -> Result<Option<Head>, HttpE
     }))
 }
 
-/// A line without its end. `None` if the input ended before it did.
+/// Reads a line without its end. `None` if the input ended in the middle of the line.
 fn read_line(reader: &mut impl BufRead) -> io::Result<Option<String>> {
     let mut line = Vec::new();
     reader.read_until(b'\n', &mut line)?;
@@ -179,7 +179,7 @@ fn read_chunks(reader: &mut impl BufRead, body: &mut Vec<u8>) -> Result<(), Http
             return Err(HttpError::Malformed("a chunk is longer than its size"));
         }
     }
-    // Trailers are read over.
+    // Skips the trailers.
     let mut trailers = reader.take(MOST_HEAD);
     while !read_line(&mut trailers)?.ok_or(CUT)?.is_empty() {}
     Ok(())
@@ -215,7 +215,7 @@ pub(crate) fn write_json(
     write_json_with(out, head, status, &[], body)
 }
 
-/// Writes an answer with headers of its own.
+/// Writes a whole answer with additional headers.
 pub(crate) fn write_json_with(
     out: &mut impl Write,
     head: Option<&Head>,
@@ -236,7 +236,7 @@ pub(crate) fn write_json_with(
     out.write_all(answer.as_bytes())
 }
 
-/// A stream of server-sent events, each of which goes out at once.
+/// A stream of server-sent events, each of which is written at once.
 #[derive(Debug)]
 pub(crate) struct EventWriter<'a, W> {
     out: &'a mut W,

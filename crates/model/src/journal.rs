@@ -1,9 +1,8 @@
-//! What was received: in memory for tests in the same process, in a file for all others.
+//! Log of the requests: in memory for tests in the same process, in a file for all others.
 //!
-//! A request is noted down when it is there in full and its answer is decided, before the
-//! first byte of the answer and before any delay. The file gets one line per request in one
-//! write. A reader may still catch a long one half written: it counts once its line break is
-//! there ([`read_log`]).
+//! A request is logged once it is complete and its answer is decided, before the first byte of the
+//! answer and before any delay. The file gets one line per request in one write. A reader may still
+//! see a long line half written: it counts once its line break is there ([`read_log`]).
 
 use crate::api::{Api, Usage};
 use serde::{Deserialize, Serialize};
@@ -17,7 +16,7 @@ use std::time::{Duration, Instant};
 /// One request, as a line of the log.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Request {
-    /// When it was there in full: RFC 3339 in UTC, with milliseconds.
+    /// Time when it was complete: RFC 3339 in UTC, with milliseconds.
     pub at: String,
     /// Its number, from 1, in the order of the log.
     pub n: u64,
@@ -26,44 +25,44 @@ pub struct Request {
     pub path: String,
     pub api: Api,
     pub model: String,
-    /// Whether an event stream was asked for.
+    /// Whether it asks for an event stream.
     pub stream: bool,
     /// Whether it offers tools. Side requests (titles, routing) offer none.
     pub has_tools: bool,
-    /// Every text of the last user turn, untouched. Empty if it holds only tool results.
+    /// Every text of the last user turn, unchanged. Empty if it holds only tool results.
     pub user: Vec<String>,
-    /// Those of them that a person typed, without what the program wrote around them.
+    /// Texts of that turn that a person typed, without the text that the program added.
     pub prompts: Vec<String>,
-    /// All that instructs the model among the messages (system, developer), oldest first.
+    /// All instructions to the model among the messages (system, developer), oldest first.
     #[serde(default)]
     pub asides: Vec<String>,
-    /// The last text that was typed, in this turn or an earlier one.
+    /// Last text that was typed, in this turn or an earlier one.
     pub prompt: String,
     pub prompt_bytes: usize,
     /// The [`fingerprint`](crate::fingerprint) of the prompt.
     pub hash: String,
-    /// The fingerprints of all texts that were typed in this conversation, oldest first.
+    /// Fingerprints of all texts that were typed in this conversation, oldest first.
     pub history: Vec<String>,
-    /// The tool results of the last user turn.
+    /// Number of tool results in the last user turn.
     pub tool_results: usize,
-    /// The status of the answer.
+    /// Status of the answer.
     pub status: u16,
-    /// The tokens that the answer reports; none where it is an error.
+    /// Tokens that the answer reports; zero for an error.
     #[serde(default)]
     pub usage: Usage,
 }
 
 impl Request {
-    /// Whether it brings a message that the server has not answered: it offers tools, and its
-    /// last user turn holds a typed text. Follow-ups after tool calls and side requests do not.
+    /// Returns whether it brings a message that the server has not answered: it offers tools, and
+    /// its last user turn holds a typed text. Follow-ups after tool calls and side requests do not.
     #[must_use]
     pub fn is_message(&self) -> bool {
         self.has_tools && !self.prompts.is_empty()
     }
 }
 
-/// The requests of a log file, as far as their lines are written: a long one may be in the
-/// middle of it, even of a character.
+/// Returns the requests of a log file. Ignores an incomplete last line: a long one may be half
+/// written, even in the middle of a character.
 pub fn read_log(path: &Path) -> io::Result<Vec<Request>> {
     let bytes = fs::read(path)?;
     bytes
@@ -73,7 +72,7 @@ pub fn read_log(path: &Path) -> io::Result<Vec<Request>> {
         .collect()
 }
 
-/// What was waited for did not come. It says what came instead.
+/// Error of a wait whose condition did not come true in time. It lists the requests so far.
 #[derive(Debug, thiserror::Error)]
 #[error("not seen within {timeout:?}; the requests were:{seen}")]
 pub struct TimedOut {
@@ -96,7 +95,7 @@ struct Notes {
 }
 
 impl Journal {
-    /// A journal that appends to a file, remembers, or both.
+    /// Creates a journal that appends to a file, keeps the requests in memory, or both.
     pub(crate) fn new(log: Option<&Path>, remember: bool) -> io::Result<Self> {
         let file = log
             .map(|path| OpenOptions::new().create(true).append(true).open(path))
@@ -112,7 +111,7 @@ impl Journal {
         })
     }
 
-    /// Notes a request down and gives it its number.
+    /// Logs a request and returns its number.
     pub(crate) fn note(&self, mut request: Request) -> io::Result<u64> {
         let mut notes = self.lock();
         request.n = notes.count + 1;
@@ -155,7 +154,8 @@ impl Journal {
         }
     }
 
-    /// A test's condition may have panicked under the lock; the notes are whole all the same.
+    /// Locks the notes. A test's condition may have panicked under the lock; the notes are still
+    /// consistent.
     fn lock(&self) -> MutexGuard<'_, Notes> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }

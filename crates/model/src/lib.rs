@@ -1,9 +1,8 @@
-//! A model server that only pretends, for tests with the real agent programs.
+//! A fake model server, for tests with the real agent programs.
 //!
-//! The agent programs talk to it as they would to their vendors' services. It answers what the
-//! prompt's directives ask for, and it notes down what it received: the proof that a message
-//! arrived, whole and once. It keeps no secrets, checks no keys and forgets nothing it was told;
-//! it is no proxy and thinks nothing up.
+//! The agent programs talk to it as they would to their vendors' services. It answers as the
+//! prompt's directives say, and logs every request: the proof that a message arrived, whole and
+//! once. It keeps no secrets and checks no keys; it is not a proxy and generates no text.
 //!
 //! ```
 //! use gt_model::FakeModel;
@@ -13,10 +12,10 @@
 //! assert!(model.requests().is_empty());
 //! ```
 //!
-//! The way of a request: [`server`](FakeModel) reads it with `http`, `answer` decides, asking
-//! `api` what the request says in its wire format, `conversation` and `typed` which part of it
-//! a person typed, and `directive` or `playbook` what that asks for. `journal` notes it down, and only then
-//! is it answered. Everything but `server` and `journal` is functions from values to values.
+//! Path of a request: [`server`](FakeModel) reads it with `http`; `answer` decides. It uses `api`
+//! to parse the wire format, `conversation` and `typed` to find the part that a person typed, and
+//! `directive` or `playbook` for the directives. `journal` logs the request, and only then is it
+//! answered. Everything but `server` and `journal` is functions from values to values.
 //!
 //! Directives, log format and recipes for the programs are in the crate's README.
 

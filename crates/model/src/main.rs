@@ -1,5 +1,5 @@
 //! `gt-fake-model`: the fake model server as a program, for tests that run their agents in a
-//! network namespace of their own, and for trying things by hand.
+//! separate network namespace, and for use by hand.
 
 use clap::Parser;
 use gt_model::{FakeModel, Options};
@@ -7,13 +7,13 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// A model server that only pretends, for tests with the real agent programs.
+/// A fake model server, for tests with the real agent programs.
 ///
-/// Prints `listening on http://127.0.0.1:PORT` and serves until it is ended.
+/// Prints `listening on http://127.0.0.1:PORT` and serves until it is stopped.
 #[derive(Debug, Parser)]
 #[command(name = "gt-fake-model", version)]
 struct Args {
-    /// The port on 127.0.0.1; 0 for any that is free.
+    /// Port on 127.0.0.1; 0 for any free port.
     #[arg(long, default_value_t = 0)]
     port: u16,
     /// Append a JSON line per request to this file.
@@ -22,7 +22,7 @@ struct Args {
     /// Write the body of every request into this folder, named by its number in the log.
     #[arg(long, value_name = "FOLDER")]
     bodies: Option<PathBuf>,
-    /// End when standard input ends, and so with the process that holds its other end.
+    /// End at the end of standard input, and so with the process that holds its other end.
     #[arg(long)]
     until_eof: bool,
 }
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     match run(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Where standard error is gone, the status has to do.
+            // If standard error is closed, the exit status must do.
             let _ = writeln!(io::stderr(), "gt-fake-model: {error}");
             ExitCode::FAILURE
         }

@@ -1,8 +1,8 @@
 //! Directives that a conversation gets from a table instead of from its prompt.
 //!
-//! An agent that is told its work by a hook has no directive in its prompt. A test adds a row per
-//! piece of work: the conversation that contains the row's text is answered by the row's
-//! directives. A prompt with directives of its own takes precedence.
+//! An agent that receives its work from a hook has no directive in its prompt. A test adds a row
+//! per piece of work: the conversation that contains the row's text is answered by the row's
+//! directives. Directives in the prompt take precedence.
 
 use crate::conversation::Item;
 use crate::directive::Directives;

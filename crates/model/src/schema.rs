@@ -1,11 +1,11 @@
-//! The smallest answer that fits a JSON schema.
+//! Smallest answer that fits a JSON schema.
 //!
-//! Side requests (titles, routing) want their answer in a shape. Only what their schemas use is
-//! understood here; the rest gets `null`.
+//! Side requests (titles, routing) want their answer in a given form. Only the keywords that their
+//! schemas use are supported; the rest gets `null`.
 
 use serde_json::{Map, Value, json};
 
-/// A value that fits the schema.
+/// Returns a value that fits the schema.
 pub(crate) fn sample(schema: &Value) -> Value {
     if let Some(value) = schema.get("const") {
         return value.clone();

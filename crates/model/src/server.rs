@@ -1,7 +1,7 @@
 //! The server: a thread per connection on 127.0.0.1.
 //!
-//! Threads, because a handful of agents make a handful of connections, and because a delay is
-//! then simply a wait. All waits end when the server does.
+//! It uses threads, because a handful of agents make a handful of connections, and a delay is then
+//! a plain wait. All waits end when the server stops.
 
 use crate::answer::{self, Reply};
 use crate::http::{self, EventWriter, Head, HttpError};
@@ -18,17 +18,17 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// How a server is started.
+/// Options of a server.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The port on 127.0.0.1; 0 for any that is free.
+    /// Port on 127.0.0.1; 0 for any free port.
     pub port: u16,
-    /// The file that gets a line per request.
+    /// File that gets a line per request.
     pub log: Option<PathBuf>,
-    /// A folder that gets the body of every request, to see what a new version of a program
+    /// Folder that gets the body of every request, to inspect what a new version of a program
     /// sends.
     pub bodies: Option<PathBuf>,
-    /// Do not keep the requests in memory: for a server that runs for long.
+    /// Whether to keep no requests in memory, for a server that runs for long.
     pub forget: bool,
 }
 
@@ -44,7 +44,7 @@ impl FakeModel {
     /// Starts a server on any free port.
     ///
     /// # Panics
-    /// If there is no free port or the log cannot be opened: a test cannot go on.
+    /// If there is no free port or the log cannot be opened: a test cannot continue.
     #[must_use]
     pub fn start(log: Option<&Path>) -> Self {
         let options = Options {
@@ -55,7 +55,7 @@ impl FakeModel {
             .unwrap_or_else(|error| panic!("cannot start the fake model: {error}"))
     }
 
-    /// Starts a server as the options say. It listens when this returns.
+    /// Starts a server with these options. It listens when this returns.
     pub fn start_with(options: &Options) -> io::Result<Self> {
         if let Some(folder) = &options.bodies {
             fs::create_dir_all(folder)?;
@@ -82,7 +82,7 @@ impl FakeModel {
         })
     }
 
-    /// The base URL, without a path.
+    /// Returns the base URL, without a path.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
@@ -94,12 +94,12 @@ impl FakeModel {
     }
 
     /// Answers every conversation that contains `text` by these directives, unless its prompt has
-    /// directives of its own.
+    /// directives.
     pub fn answer_where(&self, text: &str, directives: &str) {
         self.shared.playbook.add(text, directives);
     }
 
-    /// What was received so far.
+    /// Returns the requests so far.
     #[must_use]
     pub fn requests(&self) -> Vec<Request> {
         self.shared.journal.requests()
@@ -118,12 +118,12 @@ impl FakeModel {
 impl Drop for FakeModel {
     fn drop(&mut self) {
         self.shared.stop();
-        // The acceptor looks whether it shall stop when somebody connects.
+        // The acceptor checks whether to stop whenever a client connects.
         let woken = TcpStream::connect_timeout(&self.address, Duration::from_secs(1)).is_ok();
         if let Some(acceptor) = self.acceptor.take()
             && woken
         {
-            // A panic of its threads has been printed and was the end of one connection.
+            // A panic of its threads has been printed and has ended one connection.
             let _ = acceptor.join();
         }
     }
@@ -158,7 +158,7 @@ impl Shared {
         let mut connections = self.connections();
         connections.stop = true;
         for stream in connections.open.values() {
-            // One that its client has closed is done already.
+            // A connection that its client has closed is done already.
             let _ = stream.shutdown(Shutdown::Both);
         }
         self.stopped.notify_all();
@@ -168,7 +168,7 @@ impl Shared {
         self.connections().stop
     }
 
-    /// Waits so long, or until the server stops.
+    /// Waits for this time, or until the server stops.
     fn pause(&self, time: Duration) {
         if !time.is_zero() {
             let waited = self
@@ -178,7 +178,7 @@ impl Shared {
         }
     }
 
-    /// Takes a connection in, so that stopping can end it. `None` if it is too late.
+    /// Registers a connection, so that a stop can end it. `None` if the server has stopped.
     fn enter(&self, stream: &TcpStream) -> io::Result<Option<u64>> {
         let mut connections = self.connections();
         if connections.stop {
@@ -201,7 +201,7 @@ fn accept(listener: &TcpListener, shared: &Shared) {
                 Ok(stream) => {
                     scope.spawn(move || connection(&stream, shared));
                 }
-                // Out of file descriptors, most likely: others are given back in time.
+                // Most likely out of file descriptors: other connections release theirs in time.
                 Err(_) => shared.pause(Duration::from_millis(10)),
             }
         }
@@ -213,7 +213,7 @@ fn connection(stream: &TcpStream, shared: &Shared) {
     let Ok(Some(id)) = shared.enter(stream) else {
         return;
     };
-    // A client may go away whenever it likes; there is nobody left to tell.
+    // A client may disconnect at any time; then there is no caller to report an error to.
     let _ = stream.set_nodelay(true);
     let _ = requests(stream, shared);
     let _ = stream.shutdown(Shutdown::Both);
@@ -256,7 +256,7 @@ fn request(
     Ok(Some((head, body)))
 }
 
-/// Answers one request. An error is the connection's.
+/// Answers one request. An error is one of the connection.
 fn answer(out: &mut impl Write, shared: &Shared, head: &Head, body: &[u8]) -> io::Result<()> {
     let now = jiff::Timestamp::now();
     let serial = shared.serial.fetch_add(1, Ordering::Relaxed) + 1;
@@ -270,7 +270,7 @@ fn answer(out: &mut impl Write, shared: &Shared, head: &Head, body: &[u8]) -> io
     );
     let status = decision.request.status;
     decision.request.at = format!("{now:.3}");
-    // A log with a gap would be a false witness, so whoever asked is told.
+    // A log with a gap would make tests pass or fail wrongly, so the client gets an error.
     if let Err(error) = note(shared, decision.request, body) {
         let message = format!("the fake model cannot write its log: {error}");
         return http::write_json(out, Some(head), 500, &failure(&message));

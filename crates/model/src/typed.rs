@@ -1,19 +1,19 @@
-//! What a person typed, told apart from what the program wrote around it.
+//! Separates the text that a person typed from the text that the program added.
 //!
-//! The agent programs put their own words into the user's turn: reminders, the environment,
-//! project files, notes about an interruption. Mostly these are texts of their own beside the
-//! typed one, but they may stand before it in the same text, and one frames it. Each is a row here, as it was
-//! seen on the wire. What looks like none of them was typed, so a message that merely mentions
-//! such a tag stays as it is.
+//! The agent programs put text into the user's turn: reminders, the environment, project files,
+//! notes about an interruption. Mostly these are separate texts beside the typed one, but they may
+//! stand before it in the same text, and one frames it. Each is a row here, as it was seen on the
+//! wire. A text that matches no row counts as typed, so a message that merely mentions such a tag
+//! stays as it is.
 //!
-//! Where a program changes the message itself (Gemini joins queued ones, opencode adds a space
-//! to a pasted one) nothing on the wire tells, and nothing is undone here.
+//! If a program changes the message itself (Gemini joins queued ones, opencode adds a space to a
+//! pasted one), the wire format does not show it, and it is not undone here.
 
-/// Blocks that a program writes: how they begin and how they end.
+/// Beginning and end of the blocks that a program writes.
 const BLOCKS: &[(&str, &str)] = &[
     // Claude Code and opencode: reminders, project files, the date.
     ("<system-reminder>", "</system-reminder>"),
-    // Claude Code: what is left of slash commands, shell lines and background work.
+    // Claude Code: traces of slash commands, shell commands and background work.
     ("<local-command-caveat>", "</local-command-caveat>"),
     ("<local-command-stdout>", "</local-command-stdout>"),
     ("<command-name>", "</command-name>"),
@@ -23,34 +23,34 @@ const BLOCKS: &[(&str, &str)] = &[
     ("<bash-stdout>", "</bash-stdout>"),
     ("<bash-stderr>", "</bash-stderr>"),
     ("<task-notification>", "</task-notification>"),
-    // Codex: the environment, project files, an interrupted turn, shell lines.
+    // Codex: the environment, project files, an interrupted turn, shell commands.
     ("<environment_context>", "</environment_context>"),
     ("# AGENTS.md instructions", "</INSTRUCTIONS>"),
     ("<turn_aborted>", "</turn_aborted>"),
     ("<user_shell_command>", "</user_shell_command>"),
-    // Gemini CLI: the environment and project files, and what hooks say.
+    // Gemini CLI: the environment and project files, and the output of hooks.
     ("<session_context>", "</session_context>"),
     ("<hook_context>", "</hook_context>"),
 ];
 
-/// How texts begin that a program writes as a whole.
+/// Beginnings of texts that a program writes as a whole.
 const NOTES: &[&str] = &[
     // Claude Code: Escape.
     "[Request interrupted by user",
-    // Gemini CLI and opencode: shell lines.
+    // Gemini CLI and opencode: shell commands.
     "I ran the following shell command:\n```sh\n",
     "The following tool was executed by the user",
 ];
 
-/// What Claude Code writes before a message that it took while it worked,
+/// Text that Claude Code writes before a message that it took while it worked.
 const FRAME_START: &str = "The user sent a new message while you were working:\n";
-/// and after it, by version.
+/// Text that Claude Code writes after such a message, by version.
 const FRAME_ENDS: &[&str] = &[
     "\n\nThis is how Claude Code surfaces messages",
     "\n\nIMPORTANT: After completing your current task",
 ];
 
-/// The typed part of a text of the user's turn, if it has one.
+/// Returns the typed part of a text of the user's turn, if it has one.
 pub(crate) fn typed(text: &str) -> Option<&str> {
     let text = without_blocks(text);
     if text.trim().is_empty() || NOTES.iter().any(|note| text.starts_with(note)) {
@@ -60,8 +60,8 @@ pub(crate) fn typed(text: &str) -> Option<&str> {
     Some(framed.unwrap_or(text))
 }
 
-/// The messages in a system message that holds nothing else: so Claude Code 2.1.197 passes on
-/// what it took while it worked.
+/// Returns the messages in a system message that holds nothing else. Claude Code 2.1.197 passes on
+/// in this way what it took while it worked.
 pub(crate) fn typed_in_system(text: &str) -> Vec<&str> {
     if !text.starts_with(FRAME_START) {
         return vec![];
@@ -72,12 +72,12 @@ pub(crate) fn typed_in_system(text: &str) -> Vec<&str> {
 }
 
 fn before_frame_end(text: &str) -> Option<&str> {
-    // The message may hold the same words: what counts is the last one.
+    // The message may contain the same words: the last occurrence counts.
     let end = FRAME_ENDS.iter().find_map(|end| text.rfind(end))?;
     Some(&text[..end])
 }
 
-/// The text without the blocks that it begins with.
+/// Returns the text without the blocks that it begins with.
 fn without_blocks(mut text: &str) -> &str {
     while let Some(rest) = after_block(text) {
         text = rest;
@@ -90,7 +90,7 @@ fn after_block(text: &str) -> Option<&str> {
     BLOCKS.iter().find_map(|(open, close)| {
         let inside = start.strip_prefix(open)?;
         let end = inside.find(close)? + close.len();
-        // The line break after a block is the program's, too.
+        // The program also writes the line break after a block.
         Some(inside[end..].trim_start_matches('\n'))
     })
 }

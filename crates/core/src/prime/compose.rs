@@ -1,8 +1,8 @@
-//! Putting the parts together, within what a context window has to spare.
+//! Joins the sections of a priming text within a budget of characters.
 
 use serde::Serialize;
 
-/// What is given up first when there is too much.
+/// Order in which sections are cut when they exceed the budget: `Low` first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weight {
     /// Never cut.
@@ -12,25 +12,25 @@ pub enum Weight {
     Low,
 }
 
-/// A part of what an agent is told.
+/// A section of the text that an agent receives.
 #[derive(Clone, Debug)]
 pub struct Section {
     pub name: &'static str,
-    /// Where it comes from, for whoever wonders.
+    /// Origin of the text, for diagnostics.
     pub source: String,
     pub text: String,
     pub weight: Weight,
-    /// The command that shows the whole of it.
+    /// Command that shows the full text.
     pub whole: String,
 }
 
-/// A part that did not fit.
+/// A section that did not fit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Cut {
     pub section: &'static str,
     pub characters: usize,
     pub whole: String,
-    /// Nothing of it is told.
+    /// Whether the whole section was left out.
     #[serde(skip)]
     pub is_all: bool,
 }
@@ -41,24 +41,25 @@ pub struct Composed {
     pub cuts: Vec<Cut>,
 }
 
-/// Less of a part than this is not worth its place.
+/// Minimum length of a section that is worth including.
 const LEAST: usize = 60;
-/// Each weight keeps this part of the room from those that are heavier, if it needs it: a
-/// role's text and some steps fit into it.
+/// Divisor of the room that each lighter weight keeps from the heavier ones, if it needs it. An
+/// eighth is enough for a role's text and some steps.
 const KEPT: usize = 8;
-/// The line that names the cuts.
+/// Characters reserved for the line that lists the cuts.
 const NAMING: usize = 280;
 
-/// The parts in their order, at most `budget` characters in all. What weighs more has the
-/// first choice, but leaves each that weighs less its eighth. Parts of one weight share: what
-/// is short stays whole, what is long is cut, at the end of a line or of a word. What was cut
-/// is named. Only what must be there can take more than that.
+/// Joins the sections in their order, to at most `budget` characters.
+///
+/// Heavier sections choose first, but leave an eighth of the room to each lighter weight. Sections
+/// of one weight share: short ones stay whole; long ones are cut at the end of a line or of a word.
+/// A last line lists the cuts. Only sections of weight [`Weight::Must`] can exceed the budget.
 pub fn compose(sections: &[Section], budget: usize) -> Composed {
     let texts: Vec<String> = sections
         .iter()
         .map(|section| plain(&section.text).trim_end().to_owned())
         .collect();
-    // A blank line after each.
+    // Includes the blank line after each section.
     let lengths: Vec<usize> = texts.iter().map(|text| text.chars().count() + 2).collect();
     let of = |weight: Weight| -> Vec<usize> {
         let all = 0..sections.len();
@@ -112,9 +113,9 @@ pub fn compose(sections: &[Section], budget: usize) -> Composed {
     }
 }
 
-/// How much of the room each of these lengths gets: those that are shorter than an equal
-/// share are whole, and the others share what is left. Where so little is left that nobody
-/// could say anything, the last of them goes without.
+/// Divides the room among these lengths: a length below an equal share is granted in full, and the
+/// others share the rest. If a share would be too short to be useful, the last such section gets
+/// nothing.
 fn shares(lengths: &[usize], room: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..lengths.len()).collect();
     order.sort_by_key(|index| lengths[*index]);
@@ -138,14 +139,15 @@ fn shares(lengths: &[usize], room: usize) -> Vec<usize> {
     }
 }
 
-/// A text without what a terminal would act upon: parts of it come from others.
+/// Removes the characters that a terminal would act upon: some of the text comes from other
+/// processes.
 pub fn plain(text: &str) -> String {
     let is_kept = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
     text.chars().filter(is_kept).collect()
 }
 
-/// The lines that fit whole; the words, where a line is so long that too much would be lost
-/// with it; or else as much as fits.
+/// Returns the lines that fit; or the words, if a line is so long that too much would be lost with
+/// it; or else as many characters as fit.
 fn head(text: &str, most: usize) -> String {
     let kept: String = text.chars().take(most.saturating_sub(1)).collect();
     let ends = ['\n', ' '].into_iter().filter_map(|end| kept.rfind(end));
@@ -221,7 +223,7 @@ mod tests {
         for part in [&parts[0], &parts[2], &parts[3], &parts[4]] {
             assert!(composed.text.contains(&part.text), "{}", part.name);
         }
-        // However small: what weighs more is told first, and never too much.
+        // For every small budget, heavier sections come first and the budget holds.
         for budget in 0..1_500 {
             let composed = compose(&parts, budget);
             let length = composed.text.chars().count();
@@ -237,7 +239,7 @@ mod tests {
             (&[100, 50][..], 200, &[100, 50][..]),
             (&[1_000, 50, 300], 850, &[500, 50, 300]),
             (&[1_000, 50, 900], 850, &[400, 50, 400]),
-            // Too little for all of them: the last goes without.
+            // Too little for all of them: the last gets nothing.
             (&[1_000, 1_000, 1_000], 150, &[75, 75, 0]),
             (&[1_000, 1_000, 40], 70, &[70, 0, 0]),
             (&[1_000], 59, &[0]),
@@ -263,7 +265,7 @@ mod tests {
         assert!(composed.text.contains("## Work\nword "));
         assert!(composed.text.contains(" word…\n"), "at the end of a word");
         assert!(composed.text.contains("r r…\n"), "its eighth");
-        // One without blanks, too.
+        // A text without blanks is cut too.
         let parts = [section("work", Weight::High, "ü".repeat(5_000))];
         let composed = compose(&parts, 3_000);
         assert!(composed.text.chars().count() > 2_700);

@@ -1,11 +1,10 @@
-//! The values of a project's file, each of which is checked where it is read: so a problem
-//! still knows its line.
+//! Values of a project's file. Each is checked when it is parsed, so that a problem has its line.
 
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
-/// A list whose values are each checked, and still know where they stand: an error of the
-/// reader's would only name the line in which the list begins.
+/// A list whose values are checked one by one and keep their offsets. An error of the deserializer
+/// would only name the line in which the list begins.
 #[derive(Clone, Debug)]
 pub struct Each<T>(Vec<(usize, Result<T, String>)>);
 
@@ -16,7 +15,7 @@ impl<T> Default for Each<T> {
 }
 
 impl<T> Each<T> {
-    /// The good ones; once the whole is checked, all.
+    /// Returns the valid values: all of them, once the file is checked.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.0.iter().filter_map(|(_, value)| value.as_ref().ok())
     }
@@ -25,7 +24,7 @@ impl<T> Each<T> {
         self.0.is_empty()
     }
 
-    /// The first that is wrong: where it stands, and why.
+    /// Returns the first invalid value: its offset, and the reason.
     pub(super) fn wrong(&self) -> Option<(usize, String)> {
         let mut wrong = self.0.iter();
         wrong.find_map(|(at, value)| Some((*at, value.as_ref().err()?.clone())))
@@ -43,7 +42,7 @@ impl<'de, T: TryFrom<String, Error = String>> Deserialize<'de> for Each<T> {
     }
 }
 
-/// A shell line of the project's own.
+/// A shell command of the project.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Line(String);
@@ -53,17 +52,17 @@ pub struct Line(String);
 #[serde(try_from = "String")]
 pub struct Label(String);
 
-/// The name of a variable.
+/// Name of an environment variable.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Variable(String);
 
-/// A path inside of the project.
+/// A path inside the project.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct InsidePath(String);
 
-/// Where worktrees are, seen from the project's folder: in it, or beside it.
+/// Path of a worktree relative to the project's folder: inside it, or beside it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct PathTemplate(String);
@@ -148,7 +147,7 @@ impl TryFrom<String> for InsidePath {
     }
 }
 
-/// What no part of any path may be.
+/// Fails for a part that no path may contain.
 fn check_part(part: &str) -> Result<(), String> {
     match part {
         "" => Err("the path leads out of the project, or a part of it is empty".to_owned()),
@@ -173,7 +172,7 @@ impl Default for PathTemplate {
 }
 
 impl PathTemplate {
-    /// The path for one item, seen from the project's folder.
+    /// Returns the path for one item, relative to the project's folder.
     pub fn fill(&self, project: &str, id: &str) -> String {
         self.0.replace(BEAD, id).replace(PROJECT, project)
     }
@@ -194,7 +193,7 @@ impl TryFrom<String> for PathTemplate {
             if *part == ".." {
                 return Err("it may lead out of the project once, at its beginning".to_owned());
             }
-            // Beside the project lies what is not its: a home's own settings, for one.
+            // Hidden files beside the project do not belong to it: a home's settings, for example.
             if beside.is_some() && part.starts_with('.') {
                 return Err(format!("{part:?} beside the project is hidden"));
             }

@@ -1,10 +1,9 @@
-//! Text from a terminal that may be printed on another one.
+//! Makes text from a terminal safe to print on another one.
 //!
-//! What a program has printed is not to be trusted: a title, a clipboard, a question to
-//! the terminal or another mode would act again when it is shown again. Colours stay,
-//! everything else that is not text goes.
+//! The output of a program is not trusted: a title, a clipboard, a query or a mode change would act
+//! again when it is shown again. Colours stay; every other control is removed.
 
-/// Line drawing as the alternate character set spells it.
+/// Line-drawing characters of the alternate character set.
 pub(crate) const LINES: &[(char, char)] = &[
     ('j', '┘'),
     ('k', '┐'),
@@ -19,7 +18,7 @@ pub(crate) const LINES: &[(char, char)] = &[
     ('x', '│'),
 ];
 
-/// The text with its lines and colours, and without any other control.
+/// Returns the text with its line breaks, tabs and colours, and without any other control.
 pub fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
@@ -28,10 +27,10 @@ pub fn printable(text: &str) -> String {
         match c {
             '\x1b' => match rest.next() {
                 Some('[') => sequence(&mut rest, &mut shown),
-                // A title, a clipboard, a link, a private message: up to its end, which
-                // is never on another line.
+                // A title, a clipboard, a link, a private message: up to its end, which is never on
+                // another line.
                 Some(']' | 'P' | 'X' | '^' | '_') => skip_string(&mut rest),
-                // Others are a few bytes of a range of their own, and a last one.
+                // Other sequences are intermediate bytes and one final byte.
                 Some(' '..='/') => {
                     while rest.next_if(|c| matches!(c, ' '..='/')).is_some() {}
                     rest.next_if(|c| matches!(c, '0'..='~'));
@@ -55,7 +54,7 @@ pub fn printable(text: &str) -> String {
 
 type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 
-/// A control sequence: kept if it sets colours, and nothing else.
+/// Keeps a control sequence only if it sets colours.
 fn sequence(rest: &mut Chars<'_>, shown: &mut String) {
     let mut parameters = String::new();
     while let Some(c) = rest.next_if(|c| matches!(c, ' '..='?')) {
@@ -107,7 +106,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes in, no control but these goes out; and once is enough.
+        /// For any input, only these controls pass, and the function is idempotent.
         #[test]
         fn nothing_else_gets_through(text in "[\\x00-\\x7f\u{80}-\u{a0}é]{0,60}") {
             let shown = printable(&text);

@@ -1,4 +1,4 @@
-//! What has taken the place of the input line: a question with its choices.
+//! Dialogs: a question with its choices, in the place of the input line.
 
 use super::line::Line;
 use super::{mark, menu};
@@ -9,42 +9,41 @@ use std::ops::Range;
 /// A dialog that waits for an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Asking {
-    /// The name of a known one, such as `permission`, `question` or `trust`;
-    /// otherwise [`UNKNOWN`].
+    /// Name of a known dialog, such as `permission`, `question` or `trust`; otherwise [`UNKNOWN`].
     pub kind: String,
-    /// What it says above its choices.
+    /// Text above its choices.
     pub text: String,
     pub options: Vec<String>,
-    /// The option that Enter would choose; some programs tell it by colour only.
+    /// Option that Enter would choose; some programs show it by colour only.
     pub marked: Option<usize>,
-    /// The choices stand next to each other, not one below the other.
+    /// Whether the choices stand next to each other, not one below the other.
     #[serde(skip)]
     pub across: bool,
-    /// The numbers that the program shows before its options, where it does.
+    /// Numbers that the program shows before its options, if any.
     #[serde(skip)]
     pub numbers: Vec<Option<usize>>,
 }
 
-/// The kind of a dialog that the preset does not know.
+/// Kind of a dialog that the preset does not know.
 pub const UNKNOWN: &str = "unknown";
 
-/// A dialog, and the mark by which it is known.
+/// A dialog, and the mark that identified it.
 #[derive(Clone, Debug)]
 pub(super) struct Found<'p> {
     pub(super) asking: Asking,
     pub(super) mark: Option<&'p str>,
-    /// The first line that belongs to it.
+    /// First line that belongs to it.
     pub(super) top: usize,
 }
 
-/// How many written lines may stand beneath the choices.
+/// Maximum number of written lines beneath the choices.
 const BENEATH: usize = 12;
-/// How far above its choices a dialog may begin.
+/// Maximum number of lines of a dialog above its choices.
 const HEIGHT: usize = 40;
-/// How many of the last written lines may say how to leave a dialog.
+/// Number of the last written lines that may name the key to leave a dialog.
 const HINTS: usize = 3;
 
-/// The dialog at the end of a screen that has no input line.
+/// Returns the dialog at the end of a screen that has no input line.
 pub(super) fn find<'p>(lines: &[Line], preset: &'p Preset) -> Option<Found<'p>> {
     let screen = &preset.screen;
     let is_message = |at: usize| mark::best(&lines[at].text, &screen.messages).is_some();
@@ -104,13 +103,13 @@ pub(super) fn find<'p>(lines: &[Line], preset: &'p Preset) -> Option<Found<'p>> 
     })
 }
 
-/// A text without what a side bar shows next to it.
+/// Returns a text without the content of a side bar next to it.
 fn first_column(text: &str) -> &str {
     const GAP: &str = "            ";
     text.split(GAP).next().unwrap_or_default().trim_end()
 }
 
-/// The first of the marks that one of the lines bears.
+/// Returns the first of the marks that matches one of the lines.
 pub(super) fn shows<'p>(lines: &[Line], marks: &'p [String]) -> Option<&'p str> {
     marks
         .iter()
@@ -118,8 +117,8 @@ pub(super) fn shows<'p>(lines: &[Line], marks: &'p [String]) -> Option<&'p str> 
         .map(String::as_str)
 }
 
-/// Whether what looks like an input line is the first choice of a dialog: what
-/// stands beneath it says so.
+/// Returns whether an apparent input line is the first choice of a dialog, judging by the lines
+/// beneath it.
 pub(super) fn asks(lines: &[Line], found: &Range<usize>, preset: &Preset) -> bool {
     let beneath = &lines[found.end..];
     let known = |dialog: &harness::Dialog| shows(beneath, &dialog.shows).is_some();
@@ -131,7 +130,7 @@ pub(super) fn asks(lines: &[Line], found: &Range<usize>, preset: &Preset) -> boo
         || (beneath.iter().any(names_a_key) && is_menu())
 }
 
-/// Whether a line says what Enter and Escape do, as the last line of a dialog does.
+/// Returns whether a line names both Enter and Escape, as the last line of a dialog does.
 fn names_keys(line: &Line) -> bool {
     names(line, "enter") && names(line, "esc")
 }
@@ -142,7 +141,7 @@ fn names(line: &Line, key: &str) -> bool {
         .any(|word| word == key)
 }
 
-/// The first line of the dialog whose choices begin at `anchor`.
+/// Returns the first line of the dialog whose choices begin at `anchor`.
 fn top(lines: &[Line], anchor: usize, is_message: impl Fn(usize) -> bool) -> usize {
     let near = anchor.min(lines.len().saturating_sub(1));
     let above = (0..anchor).rev().take(HEIGHT);
@@ -165,12 +164,12 @@ fn top(lines: &[Line], anchor: usize, is_message: impl Fn(usize) -> bool) -> usi
 }
 
 impl Asking {
-    /// Whether it asks what to do at a usage limit.
+    /// Returns whether it asks what to do at a usage limit.
     pub(super) fn is_about_a_limit(&self) -> bool {
         self.kind == harness::LIMIT
     }
 
-    /// Whether it opens in the middle of a turn without a hook that tells of it.
+    /// Returns whether it opens in the middle of a turn without a hook that reports it.
     pub(crate) fn stops_a_turn(&self) -> bool {
         self.is_about_a_limit() || self.kind == harness::RETRY
     }
@@ -179,7 +178,7 @@ impl Asking {
         self.text.lines().next().unwrap_or_default()
     }
 
-    /// What it asks, in one line.
+    /// Returns the question in one line.
     pub(super) fn summary(&self) -> String {
         const LONGEST: usize = 200;
         let lines: Vec<&str> = self

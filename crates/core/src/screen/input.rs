@@ -1,8 +1,8 @@
-//! Finding the input line.
+//! Finds the input line.
 //!
-//! It is the one part of the screen that a program draws and nobody talks into,
-//! so everything else is read relative to it: above it the conversation ends,
-//! beneath it is the footer, and where it is missing a dialog has taken its place.
+//! It is the only part of the screen that the program draws and that never contains the agent's
+//! text, so everything else is read relative to it: above it the conversation ends, beneath it is
+//! the footer, and if it is missing a dialog has taken its place.
 
 use super::line::Line;
 use super::mark;
@@ -10,25 +10,25 @@ use crate::harness::{Frame, InputLine, Screen};
 use serde::Serialize;
 use std::ops::Range;
 
-/// What stands in the input line.
+/// Content of the input line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Input {
     /// Its lines as they are shown; a wrapped line is two.
     pub text: String,
-    /// The text is the program's own hint; nobody has typed it.
+    /// Whether the text is the program's hint, and not typed.
     pub placeholder: bool,
-    /// Some of it stands for a longer text that was pasted.
+    /// Whether some of it stands for a longer text that was pasted.
     pub pasted: bool,
 }
 
 impl Input {
-    /// What somebody has typed or pasted.
+    /// Returns the text that was typed or pasted.
     pub fn typed(&self) -> &str {
         if self.placeholder { "" } else { &self.text }
     }
 }
 
-/// An input line, and where it is.
+/// An input line, and its position.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
     pub(super) input: Input,
@@ -36,8 +36,8 @@ pub(super) struct Found {
     pub(super) lines: Range<usize>,
 }
 
-/// The input line of a screen. A dialog that has the same form is found as well;
-/// the caller looks at what stands beneath it.
+/// Returns the input line of a screen. Also finds a dialog of the same form; the caller checks the
+/// lines beneath it.
 pub(super) fn find(lines: &[Line], screen: &Screen) -> Option<Found> {
     let form = screen.input.as_ref()?;
     let place = match form.frame {
@@ -46,7 +46,7 @@ pub(super) fn find(lines: &[Line], screen: &Screen) -> Option<Found> {
         Frame::Paragraph => as_paragraph(lines, form),
         Frame::Bar => behind_a_bar(lines),
     }?;
-    // Where a message stands beneath it, it is a part of the conversation.
+    // If a message stands beneath it, it is a part of the conversation.
     let is_message = |line: &Line| mark::best(&line.text, &screen.messages).is_some();
     if lines[place.lines.end..].iter().any(is_message) {
         return None;
@@ -60,7 +60,7 @@ pub(super) fn find(lines: &[Line], screen: &Screen) -> Option<Found> {
 struct Place {
     lines: Range<usize>,
     text: Range<usize>,
-    /// Where the text begins in each of its lines, and before where it ends.
+    /// First column of the text in each of its lines; `edge` is the column after the last.
     column: usize,
     edge: usize,
 }
@@ -84,8 +84,8 @@ impl Place {
     }
 }
 
-/// A line without what stands left of the text, and without the sign at its right
-/// end that says there is more.
+/// Returns a line without the columns left of the text, and without the sign at its right end that
+/// indicates more text.
 fn cut(line: &Line, column: usize, edge: usize) -> String {
     let text: String = line.text.chars().take(edge).skip(column).collect();
     let text = text
@@ -95,7 +95,7 @@ fn cut(line: &Line, column: usize, edge: usize) -> String {
     text.trim_end().to_owned()
 }
 
-/// The width of the prompt that a line begins with.
+/// Returns the width of the prompt that a line begins with.
 fn prompt(line: &Line, form: &InputLine) -> Option<usize> {
     let padded = format!("{} ", line.text);
     let fitting = form
@@ -126,7 +126,7 @@ fn between_rules(lines: &[Line], form: &InputLine) -> Option<Place> {
     })
 }
 
-/// How far above it the rule is: a line of hints and a drawn or blank one may be between.
+/// Maximum distance of the rule above: a line of hints and a drawn or blank one may be between.
 const RULE_DISTANCE: usize = 3;
 
 fn below_a_rule(lines: &[Line], form: &InputLine) -> Option<Place> {
@@ -175,7 +175,7 @@ fn behind_a_bar(lines: &[Line]) -> Option<Place> {
     let has_bar = |line: &&Line| line.bar() == Some(bar);
     let height = lines[..foot].iter().rev().take_while(has_bar).count();
     let top = foot - height;
-    // The last line tells who answers, the one above it is empty.
+    // The last line names the model; the line above it is empty.
     let inside = |line: &Line| line.text.chars().skip(bar + 1).any(|c| c != ' ');
     let answers = (top..foot).rev().find(|at| inside(&lines[*at]))?;
     // A menu of completions has a bar at its right as well.

@@ -1,19 +1,18 @@
-//! Lines of a screen, as text and as much of their style as tells something.
+//! Lines of a screen: their text, and the significant part of their style.
 //!
-//! A screen may come with its colours (`capture-pane -e`) or without them. Two
-//! things are only told by colour: a hint in an empty input line is faint, and a
-//! menu without a cursor sign has its chosen row on another ground. tmux writes a
-//! style once for all the cells that share it, across lines, so the lines of a
-//! screen are parsed together.
+//! A screen may come with its colours (`capture-pane -e`) or without them. Colour is significant in
+//! two cases: a hint in an empty input line is faint, and a menu without a cursor sign has its
+//! chosen row on another background. tmux writes a style once for all the cells that share it,
+//! across lines, so the lines of a screen are parsed together.
 
-/// What is drawn around text, and so does not begin it.
+/// Returns whether a character is drawn around text, and so does not begin it.
 pub(super) fn is_frame(c: char) -> bool {
     c.is_whitespace() || ('\u{2500}'..='\u{257f}').contains(&c)
 }
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Line {
-    /// Without trailing blanks; no-break spaces are plain ones.
+    /// Text without trailing blanks; no-break spaces are replaced by spaces.
     pub(super) text: String,
     /// One per character; empty for a screen without colours.
     styles: Vec<Style>,
@@ -22,11 +21,11 @@ pub(super) struct Line {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Style {
     faint: bool,
-    /// The parameters that set the ground, such as `48;5;215`, or `7`.
+    /// Parameters that set the background, such as `48;5;215`, or `7`.
     ground: String,
 }
 
-/// The lines up to the last written one.
+/// Parses the lines up to the last non-blank one.
 pub(super) fn parse(lines: &[impl AsRef<str>]) -> Vec<Line> {
     let is_coloured = lines.iter().any(|line| line.as_ref().contains('\u{1b}'));
     let mut style = Style::default();
@@ -113,17 +112,17 @@ impl Line {
         self.text.is_empty()
     }
 
-    /// How many blanks it begins with.
+    /// Returns the number of leading blanks.
     pub(super) fn indent(&self) -> usize {
         self.text.chars().take_while(|c| *c == ' ').count()
     }
 
-    /// The text behind blanks and frames.
+    /// Returns the text without surrounding blanks and frames.
     pub(super) fn bare(&self) -> &str {
         self.text.trim_matches(is_frame)
     }
 
-    /// Whether it is a horizontal rule, perhaps with a few words on it.
+    /// Returns whether it is a horizontal rule, perhaps with a few words on it.
     pub(super) fn is_rule(&self) -> bool {
         let is_stroke = |c: char| matches!(c, '─' | '━' | '▔');
         let text = self.text.trim_start();
@@ -133,20 +132,21 @@ impl Line {
             && strokes * 2 >= text.chars().count()
     }
 
-    /// Whether it is drawn, not written: a rule, the edge of a box, half blocks.
+    /// Returns whether it consists of drawing characters only: a rule, the edge of a box, half
+    /// blocks.
     pub(super) fn is_drawn(&self) -> bool {
         let is_drawing = |c: char| is_frame(c) || matches!(c, '▀' | '▄' | '▔' | '▁' | '█');
         !self.is_blank() && self.text.chars().all(is_drawing)
     }
 
-    /// The column of a bar at its left, if it begins with one.
+    /// Returns the column of a bar at its left, if it begins with one.
     pub(super) fn bar(&self) -> Option<usize> {
         let column = self.indent();
         (self.text.chars().nth(column) == Some('┃')).then_some(column)
     }
 
-    /// Whether the text from that column on is faint, but for its first character,
-    /// on which the terminal's cursor may stand.
+    /// Returns whether the text from that column on is faint, except its first character, on which
+    /// the terminal's cursor may stand.
     pub(super) fn is_faint_from(&self, column: usize) -> bool {
         let mut rest = self
             .text
@@ -159,7 +159,7 @@ impl Line {
         rest.peek().is_some() && rest.all(|(_, style)| style.faint)
     }
 
-    /// What is behind the character at that column; the same for all without colours.
+    /// Returns the background at that column; empty if the screen has no colours.
     pub(super) fn ground_at(&self, column: usize) -> &str {
         self.styles
             .get(column)

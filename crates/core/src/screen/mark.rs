@@ -1,10 +1,10 @@
-//! Marks: how a preset names what a line shows.
+//! Marks: the notation with which a preset describes a line.
 
 use super::line::is_frame;
 
-/// Whether a line bears a mark. `x` may stand anywhere in it, `^x` begins it behind
-/// blanks and frames, `^^x` begins it in the first column; `x$` ends it. `*` stands
-/// for any text in between. A no-break space counts as a space.
+/// Returns whether a line matches a mark. `x` may stand anywhere in it, `^x` begins it after blanks
+/// and frames, `^^x` begins it in the first column; `x$` ends it. `*` stands for any text in
+/// between. A no-break space counts as a space.
 pub fn matches(line: &str, mark: &str) -> bool {
     let line = line.replace('\u{a0}', " ");
     let line = line.trim_end();
@@ -35,7 +35,7 @@ fn fits(text: &str, mark: &str, from_start: bool, to_end: bool) -> bool {
     !to_end || text.ends_with(last)
 }
 
-/// The longest of the marks that a line bears. The longest says most.
+/// Returns the longest of the marks that match a line. The longest is the most specific.
 pub(super) fn best<'p>(line: &str, marks: &'p [String]) -> Option<&'p str> {
     marks
         .iter()

@@ -1,8 +1,8 @@
 //! Rows to choose from.
 //!
-//! A menu is a run of numbered rows, or a row with a cursor sign and its
-//! neighbours whose text begins in the same column. What is written deeper
-//! belongs to the row above it: the rest of a wrapped text, or a description.
+//! A menu is a run of numbered rows, or a row with a cursor sign and its neighbours whose text
+//! begins in the same column. Text with a deeper indent belongs to the row above it: the rest of a
+//! wrapped text, or a description.
 
 use super::line::{Line, is_frame};
 use std::ops::Range;
@@ -11,7 +11,7 @@ use std::ops::Range;
 const CURSORS: &[char] = &['❯', '›', '▶', '→'];
 /// Signs that also begin lines of a conversation: cursors only before a number.
 const NUMBERED_CURSORS: &[char] = &['●', '>'];
-/// Stand before the row that is in force already.
+/// Signs before the row that is in force already.
 const TICKS: &[char] = &['✔', '✓'];
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,14 +19,14 @@ pub(super) struct Rows {
     pub(super) options: Vec<String>,
     pub(super) marked: Option<usize>,
     pub(super) lines: Range<usize>,
-    /// The choices stand next to each other.
+    /// Whether the choices stand next to each other.
     pub(super) across: bool,
-    /// The numbers that stand before them, where they have any.
+    /// Numbers before the options, if they have any.
     pub(super) numbers: Vec<Option<usize>>,
 }
 
-/// The lowest menu. `is_message` tells which lines begin a message: they have the
-/// same signs.
+/// Returns the lowest menu. `is_message` tells which lines begin a message: they have the same
+/// signs.
 pub(super) fn find(lines: &[Line], is_message: impl Fn(usize) -> bool) -> Option<Rows> {
     let rows: Vec<Option<Row>> = lines.iter().map(Row::parse).collect();
     let numbered = numbered(lines, &rows);
@@ -40,7 +40,7 @@ pub(super) fn find(lines: &[Line], is_message: impl Fn(usize) -> bool) -> Option
     }
 }
 
-/// Choices whose texts are known: rows of their own, or all in one line.
+/// Returns choices with known texts, in separate rows or all in one line.
 pub(super) fn known(lines: &[Line], texts: &[String]) -> Option<Rows> {
     known_rows(lines, texts).or_else(|| known_words(lines, texts))
 }
@@ -88,9 +88,9 @@ fn known_words(lines: &[Line], texts: &[String]) -> Option<Rows> {
     })
 }
 
-/// The one that stands on another ground than what is left of it, if exactly one does.
+/// Returns the place whose background differs from what is left of it, if exactly one does.
 fn set_off(places: &[(&Line, usize)]) -> Option<usize> {
-    // A highlighted text may have one blank of its own before it.
+    // A highlighted text may have one highlighted blank before it.
     let is_set_off = |(line, column): &(&Line, usize)| {
         line.ground_at(*column) != line.ground_at(column.saturating_sub(2))
     };
@@ -100,11 +100,11 @@ fn set_off(places: &[(&Line, usize)]) -> Option<usize> {
 
 #[derive(Clone, Debug)]
 struct Row {
-    /// Where its number begins, or its text where it has none.
+    /// Column of its number, or of its text if it has none.
     column: usize,
-    /// Where its number ends.
+    /// Column after its number.
     dot: usize,
-    /// Where its text begins.
+    /// Column of its text.
     label: usize,
     number: Option<usize>,
     cursor: Option<char>,
@@ -160,7 +160,7 @@ impl Row {
             .is_some_and(|sign| CURSORS.contains(&sign) || self.number.is_some())
     }
 
-    /// What is written in the first of its columns.
+    /// Returns the text in the first of its columns.
     fn title(&self) -> &str {
         self.text.split("  ").next().unwrap_or_default().trim_end()
     }
@@ -181,7 +181,8 @@ fn numbered(lines: &[Line], rows: &[Option<Row>]) -> Option<Rows> {
     None
 }
 
-/// The lines of the rows 1 to n, where the last is n. Numbers begin or end in one column.
+/// Returns the lines of the rows 1 to n, where `last` is row n. The numbers are aligned left or
+/// right.
 fn count_down(lines: &[Line], rows: &[Option<Row>], last: usize) -> Option<Vec<usize>> {
     let end = rows[last].as_ref()?;
     let mut wanted = end.number?;
@@ -208,8 +209,8 @@ fn count_down(lines: &[Line], rows: &[Option<Row>], last: usize) -> Option<Vec<u
     None
 }
 
-/// The rows, and those between them that have no number: they begin left of where
-/// a description would.
+/// Collects the rows, and those between them that have no number: they begin left of where a
+/// description would.
 fn collect(lines: &[Line], rows: &[Option<Row>], run: &[usize]) -> Rows {
     let (first, last) = (run[0], run[run.len() - 1]);
     let label = |at: usize| rows[at].as_ref().map_or(0, |row| row.label);
@@ -266,15 +267,15 @@ fn pointed(rows: &[Option<Row>], is_message: impl Fn(usize) -> bool) -> Option<R
     })
 }
 
-/// One behind the last line of a row.
+/// Returns the index after the last line of a row.
 fn depth(lines: &[Line], rows: &[Option<Row>], at: usize) -> usize {
     let label = rows[at].as_ref().map_or(0, |row| row.label);
     let hangs = |at: &usize| rows[*at].as_ref().is_some_and(|row| row.column >= label);
     at + 1 + (at + 1..lines.len()).take_while(hangs).count()
 }
 
-/// The text of a row together with the lines it was wrapped to. A description
-/// begins in the same column, but its first word would have had room above.
+/// Returns the text of a row together with its wrapped lines. A description begins in the same
+/// column, but its first word would have had room above.
 fn whole(lines: &[Line], rows: &[Option<Row>], at: usize) -> String {
     let Some(row) = &rows[at] else {
         return String::new();
@@ -297,9 +298,9 @@ fn whole(lines: &[Line], rows: &[Option<Row>], at: usize) -> String {
     text
 }
 
-/// How wide a text may be here, as far as the screen tells.
+/// Returns the estimated maximum width of a text on this screen.
 fn room(lines: &[Line]) -> usize {
-    /// How much narrower than the screen a program may wrap.
+    /// Maximum margin that a program may leave when it wraps.
     const MARGIN: usize = 4;
     let widths = lines.iter().map(|line| line.text.chars().count());
     widths.max().unwrap_or(0).saturating_sub(MARGIN)

@@ -1,11 +1,11 @@
-//! What stands above the input line: the busy line, and how the last turn ended.
+//! Reads the lines above the input line: the busy line, and how the last turn ended.
 
 use super::line::Line;
 use super::mark;
 use crate::harness::{Screen, Spinner};
 use crate::limit::{Reset, Retry};
 
-/// How the conversation above the input line ends.
+/// End of the conversation above the input line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ending<'p> {
     Failed {
@@ -20,30 +20,30 @@ pub(super) enum Ending<'p> {
         mark: &'p str,
         text: String,
     },
-    /// Over, while something that it started goes on.
+    /// Over, while tasks that it started still run.
     Background {
         mark: &'p str,
         count: u32,
     },
 }
 
-/// The line that says what a busy program does.
+/// Line in which a busy program shows its activity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BusyLine<'p> {
     pub(super) mark: &'p str,
     pub(super) says: String,
-    /// The lines that hang below it.
+    /// Indented lines below it.
     pub(super) below: String,
 }
 
-/// Signs before the call of a tool, in programs whose errors are framed blocks.
+/// Signs before a tool call, in programs whose errors are framed blocks.
 const TOOL_SIGNS: &[char] = &['$', '→', '←', '✱', '%', '⚙', '#', '~'];
 
-/// How far a sign may be from the left edge to be the program's own.
+/// Maximum distance from the left edge of a sign that the program draws.
 const EDGE: usize = 1;
 
-/// The line that says what the program does right now. Between it and the input
-/// line stand only things that hang below it, such as tips and queued messages.
+/// Returns the line with the present activity of the program. Only lines that hang below it, such
+/// as tips and queued messages, stand between it and the input line.
 pub(super) fn busy<'p>(above: &[Line], screen: &'p Screen) -> Option<BusyLine<'p>> {
     for (at, line) in above.iter().enumerate().rev() {
         if line.is_blank() {
@@ -63,7 +63,7 @@ pub(super) fn busy<'p>(above: &[Line], screen: &'p Screen) -> Option<BusyLine<'p
     None
 }
 
-/// The line beneath the input line that says that a request failed and is sent again.
+/// Returns the line beneath the input line that reports a failed request and its retry.
 pub(super) fn retrying<'p>(beneath: &[Line], screen: &'p Screen) -> Option<(&'p str, Retry)> {
     let bears = |line: &Line| mark::best(&line.text, &screen.retrying);
     let (at, mark) = beneath
@@ -82,13 +82,13 @@ fn spins<'p>(line: &Line, spinner: &'p Spinner) -> Option<(&'p str, String)> {
         return None;
     }
     let mark = mark::best(rest, &spinner.says)?;
-    // What else stands in that line is set off by blanks.
+    // Blanks set off the rest of that line.
     let says = rest.trim_start().split("  ").next().unwrap_or_default();
     Some((mark, says.to_owned()))
 }
 
-/// How the last turn ended, where that is worth a word. The lowest line that bears
-/// any of the marks tells, and of several marks the longest.
+/// Returns how the last turn ended, unless it ended normally. The lowest line with any of the marks
+/// decides, and of several marks the longest.
 pub(super) fn ending<'p>(above: &[Line], screen: &'p Screen) -> Option<Ending<'p>> {
     let mut background = None;
     for (at, line) in above.iter().enumerate().rev() {
@@ -135,21 +135,21 @@ pub(super) fn ending<'p>(above: &[Line], screen: &'p Screen) -> Option<Ending<'p
     background
 }
 
-/// The message that says when a limit ends, in lines that all tell of one. Without such a
-/// message an agent may only talk about limits.
+/// Returns the message that says when a limit ends, from lines that all are about one. Without such
+/// a message an agent may only write about limits.
 fn limit_text(lines: &[Line], lowest: usize, screen: &Screen) -> Option<String> {
     for (at, line) in lines.iter().enumerate().take(lowest + 1).rev() {
         let of_limit = mark::best(&line.text, &screen.limited);
         let is_message = mark::best(&line.text, &screen.messages).is_some();
         let text = of_limit.map(|_| {
-            // A hint that has nothing to do with the time may hang below it.
+            // An unrelated hint may hang below it.
             let first = paragraph(&lines[at..=at], screen);
             match Reset::parse(&first) {
                 Some(_) => first,
                 None => paragraph(&lines[at..], screen),
             }
         });
-        // Only the program's own lines are not set off as a message.
+        // Only lines that the program itself writes are not set off as a message.
         if let Some(text) = text.filter(|text| !is_message || Reset::parse(text).is_some()) {
             return Some(text);
         }
@@ -160,7 +160,8 @@ fn limit_text(lines: &[Line], lowest: usize, screen: &Screen) -> Option<String> 
     None
 }
 
-/// The numbers before what is still running: `Worked for 1s · 2 shells still running`.
+/// Returns the sum of the numbers before what still runs, such as 2 for `Worked for 1s · 2 shells
+/// still running`.
 fn count_of_tasks(text: &str) -> u32 {
     let last = text.rsplit('·').next().unwrap_or_default();
     let numbers = last.split(|c: char| !c.is_ascii_digit());
@@ -170,7 +171,7 @@ fn count_of_tasks(text: &str) -> u32 {
     u32::max(count, 1)
 }
 
-/// A line together with those it was wrapped to.
+/// Joins a line and its wrapped lines.
 fn paragraph(lines: &[Line], screen: &Screen) -> String {
     const MOST: usize = 4;
     let mut words: Vec<&str> = Vec::new();
@@ -191,10 +192,10 @@ fn paragraph(lines: &[Line], screen: &Screen) -> String {
     }
 }
 
-/// The text of the block with a bar that is directly above, if it is an error. A message and
-/// its error are two blocks, one below the other, so it is the error when their number is even.
-/// A single block is the error of the answer above it; a message has the end of the turn before
-/// above it, or the call of a tool that was refused.
+/// Returns the text of the block with a bar directly above, if it is an error. A message and its
+/// error are two blocks, one below the other, so the last block is an error if their number is
+/// even. A single block is the error of the answer above it; above a message stands the end of the
+/// turn before, or the call of a tool that was refused.
 fn block_above(lines: &[Line], turn_ends: &[String]) -> Option<String> {
     let (block, mut rest) = last_block(lines)?;
     let mut count = 1;
@@ -213,7 +214,7 @@ fn block_above(lines: &[Line], turn_ends: &[String]) -> Option<String> {
     is_error.then(|| text.join(" "))
 }
 
-/// The block at the end of the lines, and what is above it.
+/// Returns the block at the end of the lines, and the lines above it.
 fn last_block(lines: &[Line]) -> Option<(&[Line], &[Line])> {
     let end = lines.iter().rposition(|line| !line.is_blank())? + 1;
     let bar = lines[end - 1].bar()?;

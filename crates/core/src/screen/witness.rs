@@ -1,29 +1,29 @@
-//! The screen as the last witness of a state: what the preset reads from it, and where that
-//! says too little, what the patterns do.
+//! The screen as the last source of a state: the preset's classification, and the patterns if that
+//! is not enough.
 
 use super::{Classification, INTERRUPTED_RULE, Line, classify, input, line, mark};
 use crate::harness::Preset;
 use crate::patterns::{Fit, Patterns};
 use crate::state::State;
 
-/// One look at a screen.
+/// A captured screen.
 #[derive(Clone, Copy, Debug)]
 pub struct Looked<'a> {
-    /// What the terminal shows, with colours or without.
+    /// Lines that the terminal shows, with colours or without.
     pub lines: &'a [String],
-    /// How long the program has printed nothing, if that is known.
+    /// Time since the program's last output, if known.
     pub silent_seconds: Option<i64>,
 }
 
-/// Whoever has printed something so recently is at work.
+/// Time after its last output for which a program counts as busy.
 const AT_WORK_SECONDS: i64 = 3;
 
-/// What a screen says about the agent's state.
+/// Derives the agent's state from a screen.
 ///
-/// A program with a described live area is read by it. What somebody has added to the
-/// patterns for it is looked for in its last message, and only once it stands at its prompt:
-/// while it works or asks, it does just that. Of any other program the last lines tell, by
-/// all patterns, and where none fits, that it prints something tells that it works.
+/// A program with a described live area is read by it. Patterns added for it are matched against
+/// its last message, and only once it is at its prompt: while it works or asks, its live area
+/// decides. For any other program all patterns are matched against the last lines; if none matches,
+/// recent output means that it works.
 pub fn witness(
     looked: Looked<'_>,
     title: &str,
@@ -81,7 +81,7 @@ fn told(fit: Fit<'_>, found: Classification) -> Classification {
     }
 }
 
-/// The lines of the last message above the input line.
+/// Returns the lines of the last message above the input line.
 fn last_message<'l>(lines: &'l [Line], preset: &Preset) -> Vec<&'l str> {
     let found = input::find(lines, &preset.screen);
     let end = found.map_or(lines.len(), |found| found.lines.start);
@@ -165,12 +165,12 @@ mod tests {
             read(&own, "> go\n\n● NEEDS A HUMAN: which one?\n"),
             "waiting asks: ● NEEDS A HUMAN: which one?"
         );
-        // The table is not for programs that are known well.
+        // The built-in table does not apply to programs with a described live area.
         let table = Patterns::default();
         for said in [finished, "● Error: x. Do you want to go on? Done."] {
             assert_eq!(read(&table, said), "idle at its prompt");
         }
-        // Further up, and in the middle of a turn, it says nothing.
+        // A match further up, or in the middle of a turn, does not count.
         let earlier = format!("{finished}> and now?\n\n● I do not know.\n");
         assert_eq!(read(&own, &earlier), "idle at its prompt");
         let busy = format!("{finished}\n✻ Thinking… (esc to interrupt)\n");

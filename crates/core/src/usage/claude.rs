@@ -1,5 +1,5 @@
-//! Claude Code, and the demo agent: a line for each block of an answer, each with the
-//! figures of the whole answer as far as they were known. Measured on 2.1.325.
+//! Claude Code, and the demo agent: a line for each block of an answer, each with the token counts
+//! of the whole answer as far as they were known. Measured on 2.1.325.
 
 use super::{Answer, Tokens};
 use serde::Deserialize;
@@ -35,14 +35,14 @@ struct Written {
     ephemeral_1h_input_tokens: u64,
 }
 
-/// The answer that a line tells of, and its time.
+/// Parses the answer in a line, and its time.
 pub(super) fn answer(line: &str) -> Option<(String, Answer)> {
-    // Most of a transcript is something else, and long.
+    // Most lines of a transcript are something else, and long: skip them before parsing.
     if !(line.contains(r#""assistant""#) && line.contains(r#""usage""#)) {
         return None;
     }
     let line: Line = serde_json::from_str(line).ok()?;
-    // What the program itself says in the place of an answer, such as an error.
+    // Messages that the program writes in place of an answer, such as errors.
     if line.r#type != "assistant" || line.message.model == "<synthetic>" {
         return None;
     }
@@ -78,7 +78,7 @@ mod tests {
         reading.usage()
     }
 
-    // As 2.1.325 writes them, less what is of no interest here.
+    // Lines of 2.1.325, without irrelevant fields.
     const FIRST: &str = r#"{"parentUuid":"d176","isSidechain":false,"message":{"id":"msg_01A","type":"message","role":"assistant","model":"claude-opus-5-5","content":[{"type":"thinking","thinking":"…"}],"stop_reason":null,"usage":{"input_tokens":5000,"cache_creation_input_tokens":300,"cache_read_input_tokens":2500,"output_tokens":1,"service_tier":"standard","cache_creation":{"ephemeral_1h_input_tokens":100,"ephemeral_5m_input_tokens":200}}},"type":"assistant","uuid":"1c79","timestamp":"2026-11-16T02:32:54.535Z","sessionId":"01a1e233"}"#;
     const SECOND: &str = r#"{"parentUuid":"1c79","isSidechain":false,"message":{"id":"msg_01A","type":"message","role":"assistant","model":"claude-opus-5-5","content":[{"type":"text","text":"\"usage\""}],"stop_reason":"end_turn","usage":{"input_tokens":5000,"cache_creation_input_tokens":300,"cache_read_input_tokens":2500,"output_tokens":70,"service_tier":"standard","cache_creation":{"ephemeral_1h_input_tokens":100,"ephemeral_5m_input_tokens":200}}},"type":"assistant","uuid":"1c80","timestamp":"2026-11-16T02:32:55.535Z","sessionId":"01a1e233"}"#;
     const OTHERS: [&str; 6] = [
@@ -94,7 +94,7 @@ mod tests {
     fn an_answer_in_several_lines() {
         let lines = [&[FIRST, SECOND], OTHERS.as_slice()].concat();
         let usage = read(&lines, &Window::default());
-        // 4, 20, 0.2 for a million; 5 to write for five minutes and 8 for an hour.
+        // 4, 20 and 0.2 per million; a cache write costs 5 for five minutes and 8 for an hour.
         let cost = usage.cost_usd.unwrap();
         let expected = 5000.0 * 4e-6 + 70.0 * 20e-6 + 2500.0 * 0.2e-6 + 200.0 * 5e-6 + 100.0 * 8e-6;
         assert!((cost - expected).abs() < 1e-12, "{cost}");

@@ -1,17 +1,17 @@
-//! Codex: events with the conversation's totals. Measured on 0.166.0.
+//! Codex: events with the totals of the conversation. Measured on 0.166.0.
 //!
-//! What an answer took is the step from one total to the next. The first total of a
-//! file may be far from zero, because a fork goes on from where it came from, so there
-//! the event's own word about the last answer counts. The same totals are told again
-//! whenever something else in the event changed.
+//! The usage of an answer is the difference between two successive totals. The first total of a
+//! file may be far from zero, because a fork continues the totals of its origin; there the event's
+//! figures for the last answer count. Codex repeats the same totals whenever something else in the
+//! event changes.
 
 use super::{Answer, Tokens};
 use serde::{Deserialize, Serialize};
 
-/// What the lines before mean for the next.
+/// State that earlier lines set for the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Context {
-    /// The model of the turn.
+    /// Model of the turn.
     model: String,
     total: Option<Figures>,
 }
@@ -38,7 +38,7 @@ struct Info {
     last_token_usage: Option<Figures>,
 }
 
-/// The input counts all of it, whether it was in a cache or not.
+/// Token counts. `input_tokens` includes cached input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 struct Figures {
@@ -94,7 +94,7 @@ impl Context {
         let last = info.last_token_usage.unwrap_or_default();
         let step = match self.total.replace(total) {
             None => last,
-            // Smaller totals than before: it has begun to count anew.
+            // The totals are smaller than before: the counter was reset.
             Some(before) => total.since(before).unwrap_or(last),
         };
         let answer = Answer {
@@ -107,7 +107,7 @@ impl Context {
     }
 }
 
-/// The folder of the conversation, by the first line of its file.
+/// Returns the folder of the conversation, from the first line of its file.
 pub(super) fn folder(first_line: &str) -> Option<String> {
     let line: Line = serde_json::from_str(first_line).ok()?;
     line.payload.cwd.filter(|_| line.r#type == "session_meta")
@@ -122,7 +122,7 @@ mod tests {
     const TURN: &str = r#"{"timestamp":"2026-11-16T02:32:56.891Z","ordinal":5,"type":"turn_context","payload":{"turn_id":"01a1","cwd":"/town/max","approval_policy":"never","model":"gpt-5.2","collaboration_mode":{"mode":"default"}}}"#;
     const NOTHING_YET: &str = r#"{"timestamp":"2026-11-16T02:32:56.900Z","type":"event_msg","payload":{"type":"token_count","info":null,"rate_limits":null}}"#;
 
-    /// An event as 0.166.0 writes it.
+    /// Returns an event as 0.166.0 writes it.
     fn event(at: &str, total: [u64; 4], last: [u64; 4]) -> String {
         let figures = |[input, cached, written, output]: [u64; 4]| {
             format!(
@@ -163,7 +163,7 @@ mod tests {
             "what came from a cache is a part of the input"
         );
         assert_eq!(usage.model.as_deref(), Some("gpt-5.2"));
-        // A later life of the same conversation.
+        // A later session of the same conversation.
         let later = Window {
             since: "2026-11-16T02:33:30.000Z".into(),
             until: None,
@@ -177,7 +177,7 @@ mod tests {
         let second = event("02:37:41.238", [20000, 10000, 0, 28], [5000, 2500, 0, 7]);
         let usage = read(&[META, TURN, &first, &second], &Window::default());
         assert_eq!((usage.input_tokens, usage.output_tokens), (5000, 14));
-        // And one that began to count anew is no reason to count below zero.
+        // A counter that was reset does not subtract.
         let anew = event("02:37:51.238", [600, 100, 0, 5], [600, 100, 0, 5]);
         let usage = read(&[META, TURN, &first, &second, &anew], &Window::default());
         assert_eq!((usage.input_tokens, usage.output_tokens), (5500, 19));

@@ -1,8 +1,8 @@
-//! Gemini CLI: the figures stand with each message, which is written again whenever it
-//! has grown. Measured on 0.61.0.
+//! Gemini CLI: each message has its token counts, and is written again whenever it has grown.
+//! Measured on 0.61.0.
 //!
-//! When a conversation is resumed, its messages are written once more inside a `$set`
-//! line, without figures and with the time of the resumption.
+//! When a conversation is resumed, its messages are written once more inside a `$set` line, without
+//! counts and with the time of the resumption.
 
 use super::{Answer, Tokens};
 use serde::Deserialize;
@@ -16,8 +16,8 @@ struct Line {
     tokens: Figures,
 }
 
-/// The input counts what came from a cache as well. Thoughts and what tools brought are
-/// counted beside the rest.
+/// Token counts. The input includes cached tokens; thoughts and tool results are counted
+/// separately.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Figures {
@@ -60,7 +60,7 @@ pub(super) fn answer(line: &str) -> Option<(String, Answer)> {
     Some((line.timestamp, answer))
 }
 
-/// The SHA-256 of the conversation's folder, by the first line of its file.
+/// Returns the SHA-256 of the conversation's folder, from the first line of its file.
 pub(super) fn project(first_line: &str) -> Option<String> {
     let header: Header = serde_json::from_str(first_line).ok()?;
     Some(header.project_hash)

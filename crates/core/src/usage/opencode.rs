@@ -1,8 +1,8 @@
-//! opencode: a database, in which each message has its figures. Measured on 1.18.33.
+//! opencode: a database in which each message has its token counts. Measured on 1.18.33.
 //!
-//! It reckons the cost of each message itself, by the prices of the provider that was
-//! asked, which is more than a table of models can know. Where it says zero it knows no
-//! price, or the model is paid for otherwise; then the table has the word.
+//! opencode computes the cost of each message itself, from the provider's prices, which a table of
+//! models cannot know. A cost of zero means that it knows no price, or that the model is billed
+//! otherwise; then the table of prices applies.
 
 use super::{Answer, Tokens};
 use serde::Deserialize;
@@ -18,7 +18,7 @@ struct Message {
     tokens: Figures,
 }
 
-/// None is a part of another.
+/// Token counts; none includes another.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Figures {
@@ -35,7 +35,7 @@ struct Cache {
     write: u64,
 }
 
-/// The answer in a row of the table `message`: its id, and its data.
+/// Parses the answer in a row of the table `message`, from its id and its data.
 pub fn answer(id: &str, data: &str) -> Option<Answer> {
     let message: Message = serde_json::from_str(data).ok()?;
     if message.role != "assistant" {

@@ -1,16 +1,16 @@
-//! Finding a prompt in a transcript, whatever program wrote it.
+//! Finds a prompt in a transcript of any program.
 
 use crate::nudge::fingerprint;
 use serde_json::Value;
 
-/// Whether a line of a transcript says that a model was given this prompt, at this time or
-/// later. Both times are RFC 3339 in UTC and are compared to the second. A line without a
-/// time proves nothing: the same text may have been sent before.
+/// Returns whether a line of a transcript shows that a model received this prompt at `since` or
+/// later. Both times are RFC 3339 in UTC and are compared to the second. A line without a time
+/// proves nothing: the same text may have been sent before.
 pub fn is_prompt(line: &str, prompt: &str, since: &str) -> bool {
     let Ok(entry) = serde_json::from_str::<Value>(line) else {
         return false;
     };
-    // What Claude Code has put into its own queue no model has seen yet.
+    // No model has seen what is still in Claude Code's queue.
     if entry["type"] == "queue-operation" {
         return false;
     }
@@ -22,7 +22,7 @@ pub fn is_prompt(line: &str, prompt: &str, since: &str) -> bool {
     is_late_enough && contains(&entry, &fingerprint(prompt))
 }
 
-/// Whether some string in the value is the text with this fingerprint.
+/// Returns whether any string in the value has this fingerprint.
 fn contains(value: &Value, wanted: &str) -> bool {
     match value {
         Value::String(text) => fingerprint(text) == wanted,

@@ -13,20 +13,20 @@ pub(crate) struct Row {
     pub(crate) title: String,
     pub(crate) state: String,
     pub(crate) rule: String,
-    /// Absent where no dialog is open.
+    /// Absent if no dialog is open.
     pub(crate) options: Option<Vec<String>>,
     pub(crate) marked: Option<usize>,
-    /// Absent where there is no input line.
+    /// Absent if there is no input line.
     pub(crate) input: Option<String>,
     #[serde(default)]
     pub(crate) placeholder: bool,
     #[serde(default)]
     pub(crate) pasted: bool,
-    /// Absent where the words do not matter.
+    /// Absent if the text does not matter.
     pub(crate) reason: Option<String>,
     #[serde(default)]
     pub(crate) background: u32,
-    /// It goes on by itself after a usage limit.
+    /// Whether it continues by itself after a usage limit.
     #[serde(default)]
     pub(crate) continues: bool,
 }

@@ -40,8 +40,8 @@ fn items(message: &Value) -> Vec<Item<'_>> {
         match text(part, "type") {
             "text" => {
                 let text = text(part, "text");
-                // Claude Code makes one message of several that the model has not answered:
-                // each but the last is ended with a line break.
+                // Claude Code joins several messages that the model has not answered into one: each
+                // but the last ends with a line break.
                 let next = parts.get(index + 1);
                 let joined = next.is_some_and(|next| next["type"] == "text");
                 Some(Item::User { text, joined })
@@ -53,7 +53,7 @@ fn items(message: &Value) -> Vec<Item<'_>> {
     items.collect()
 }
 
-/// A system message, and the person's messages that stand in it.
+/// Returns a system message, and the person's messages that it contains.
 fn aside_items(message: &Value) -> Vec<Item<'_>> {
     let content = &message["content"];
     let parts = list(message, "content").iter();
@@ -108,7 +108,7 @@ fn whole(answer: &Answer<'_>) -> Value {
 }
 
 fn events(answer: &Answer<'_>) -> Vec<Event> {
-    // The stream begins with the message as it will be, less what is still to come.
+    // The stream begins with the message, without the parts that are still to come.
     let mut message = whole(answer);
     let mut block = message["content"][0].take();
     message["content"] = json!([]);
@@ -151,7 +151,7 @@ fn events(answer: &Answer<'_>) -> Vec<Event> {
     events
 }
 
-/// As a subscription is refused whose five hours are used up.
+/// Returns the refusal for a subscription whose five-hour limit is used up.
 fn limit(resets_at: i64) -> Refusal {
     let resets_at = resets_at.to_string();
     let headers = [

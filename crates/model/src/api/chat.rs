@@ -33,12 +33,12 @@ fn items(message: &Value) -> Vec<Item<'_>> {
     }
 }
 
-/// A user's message, in either format of OpenAI's.
+/// Returns the items of a user's message, in either format of OpenAI's.
 pub(super) fn user_items(message: &Value) -> Vec<Item<'_>> {
     texts(message).map(Item::user).collect()
 }
 
-/// The texts of a message.
+/// Returns the texts of a message.
 pub(super) fn texts(message: &Value) -> impl Iterator<Item = &str> {
     let parts = list(message, "content").iter();
     let parts = parts.filter_map(|part| part.get("text")?.as_str());
@@ -63,7 +63,7 @@ fn usage(answer: &Answer<'_>) -> Value {
     })
 }
 
-/// The calls and the reason to stop.
+/// Returns the calls and the finish reason.
 fn calls(answer: &Answer<'_>) -> (Option<Value>, &'static str) {
     let Says::Call(call) = &answer.says else {
         return (None, "stop");
@@ -123,7 +123,7 @@ fn events(answer: &Answer<'_>) -> Vec<Event> {
     events
 }
 
-/// A failure, in either format of OpenAI's.
+/// Returns the body of a failure, in either format of OpenAI's.
 pub(super) fn error(status: u16, message: &str) -> Value {
     let kind = match status {
         429 => "rate_limit_exceeded",

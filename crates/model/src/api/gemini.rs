@@ -40,7 +40,7 @@ fn items(content: &Value) -> Vec<Item<'_>> {
     if text(content, "role") == "model" {
         return vec![Item::Model];
     }
-    // Gemini CLI puts the files that a prompt mentions (`@file`) behind it, between two lines.
+    // Gemini CLI appends the files that a prompt mentions (`@file`), between two marker lines.
     let mut in_files = false;
     let items = list(content, "parts").iter().filter_map(|part| {
         if part.get("functionResponse").is_some() {

@@ -1,11 +1,11 @@
-//! What the programs ask for beside answers: models, token counts, and signs of life.
+//! Requests other than for answers: models, token counts, and health checks.
 
 use serde_json::{Value, json};
 
-/// The only model there is. The programs take any name that is configured.
+/// The only model. The programs accept any name that is configured.
 const MODEL: &str = "fake-model";
 
-/// The answer to a small request: its status and body.
+/// Returns the status and body of the answer to a small request.
 pub(crate) fn respond(method: &str, path: &str, body: &[u8]) -> (u16, Value) {
     let tokens = (body.len() / 4).max(1);
     let answer = match method {
@@ -15,7 +15,7 @@ pub(crate) fn respond(method: &str, path: &str, body: &[u8]) -> (u16, Value) {
         }
         "GET" | "HEAD" if path.ends_with("/models") => {
             let model = model(MODEL);
-            // The lists of Anthropic and OpenAI go by the same path and do not clash.
+            // The lists of Anthropic and OpenAI have the same path and compatible fields.
             json!({
                 "object": "list", "data": [model], "models": [],
                 "has_more": false, "first_id": MODEL, "last_id": MODEL,
@@ -31,7 +31,7 @@ pub(crate) fn respond(method: &str, path: &str, body: &[u8]) -> (u16, Value) {
         }
         "POST" if path.ends_with("/count_tokens") => json!({"input_tokens": tokens}),
         "POST" if path.ends_with(":countTokens") => json!({"totalTokens": tokens}),
-        // Statistics that a program sends in spite of its settings.
+        // Telemetry that a program sends in spite of its settings.
         "POST" if path.contains("/event_logging/") => json!({}),
         _ => {
             let message = format!("the fake model does not know {method} {path}");

@@ -45,7 +45,7 @@ fn items(entry: &Value) -> Vec<Item<'_>> {
     }
 }
 
-/// What the model puts out: one message, or one call.
+/// Returns the output of the model: one message, or one call.
 fn item(answer: &Answer<'_>) -> Value {
     let serial = answer.serial;
     let call = match &answer.says {
@@ -60,7 +60,7 @@ fn item(answer: &Answer<'_>) -> Value {
         }
         Says::Call(call) => call,
     };
-    // A custom tool takes a text as it is; the directive gives it as `input`.
+    // A custom tool takes a plain text; the directive gives it as `input`.
     let custom = list(answer.body, "tools")
         .iter()
         .any(|tool| tool["type"] == "custom" && tool["name"] == call.name.as_str());
@@ -155,7 +155,7 @@ fn events(answer: &Answer<'_>) -> Vec<Event> {
 
 const TEXT_DELTA: &str = "response.output_text.delta";
 
-/// As Codex is refused whose plan is used up.
+/// Returns the refusal that Codex receives when a plan is used up.
 fn limit(resets_at: i64) -> Refusal {
     let error = json!({"type": "usage_limit_reached", "plan_type": "plus", "resets_at": resets_at,
         "message": "The usage limit has been reached"});

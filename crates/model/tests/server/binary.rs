@@ -1,4 +1,4 @@
-//! The program around the library.
+//! Tests the program around the library.
 
 use crate::client::{Client, PATIENCE};
 use std::io::{BufRead, BufReader};

@@ -1,14 +1,14 @@
-//! A client that shows what is on the wire, and the same question in every format.
+//! A client that exposes the bytes on the wire, and the same question in every format.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// How long anything may take before it is taken for broken.
+/// Timeout after which a step counts as failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A connection that stays.
+/// A persistent connection.
 pub(crate) struct Client {
     reader: BufReader<TcpStream>,
 }
@@ -26,7 +26,7 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// The data of its events.
+    /// Returns the data of its events.
     pub(crate) fn events(&self) -> Vec<Value> {
         assert!(
             self.head.contains("content-type: text/event-stream"),
@@ -68,7 +68,7 @@ impl Client {
         self.answer()
     }
 
-    /// Reads one answer, whichever way its length is told.
+    /// Reads one answer, with a content length or in chunks.
     pub(crate) fn answer(&mut self) -> Answer {
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
@@ -81,7 +81,7 @@ impl Client {
             .lines()
             .find_map(|line| line.strip_prefix("content-length: "));
         if status == 100 {
-            // A sign, without a body.
+            // An interim status has no body.
         } else if let Some(length) = length {
             body.resize(length.parse().unwrap(), 0);
             self.reader.read_exact(&mut body).unwrap();
@@ -106,14 +106,14 @@ impl Client {
         (size > 0).then_some(chunk)
     }
 
-    /// All that is still to come, as it is.
+    /// Returns all remaining bytes as text.
     pub(crate) fn rest(mut self) -> String {
         let mut rest = String::new();
         self.reader.read_to_string(&mut rest).unwrap();
         rest
     }
 
-    /// Whether the server has closed the connection.
+    /// Returns whether the server has closed the connection.
     pub(crate) fn is_closed(&mut self) -> bool {
         matches!(self.reader.read(&mut [0]), Ok(0))
     }
@@ -123,13 +123,13 @@ impl Client {
 pub(crate) struct Format {
     pub(crate) api: &'static str,
     pub(crate) path: fn(stream: bool) -> &'static str,
-    /// A body with the messages so far.
+    /// Returns a body with the messages so far.
     pub(crate) body: fn(messages: &[Message<'_>], stream: bool, tools: bool) -> Value,
-    /// What the answer says.
+    /// Returns the content of the answer.
     pub(crate) said: fn(&Answer, stream: bool) -> Said,
-    /// The message of a failure.
+    /// Returns the message of a failure.
     pub(crate) failure: fn(&Value) -> &Value,
-    /// Input and output tokens.
+    /// Returns input and output tokens.
     pub(crate) usage: fn(&Answer, stream: bool) -> (u64, u64),
 }
 
@@ -137,7 +137,7 @@ pub(crate) struct Format {
 pub(crate) enum Message<'a> {
     User(&'a str),
     Model(&'a str),
-    /// The model called a tool, and this came back.
+    /// The model called a tool, and this is the result.
     Tool(&'a str),
 }
 

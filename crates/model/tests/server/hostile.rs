@@ -1,4 +1,4 @@
-//! Whatever comes in, the server stays.
+//! The server survives any input.
 
 use crate::client::{Client, FORMATS, Message};
 use gt_model::FakeModel;
@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 static MODEL: LazyLock<FakeModel> = LazyLock::new(|| FakeModel::start(None));
 
-/// Sends bytes, says that there are no more, and returns all that comes back.
+/// Sends bytes, closes the sending side, and returns all bytes of the answer.
 fn exchange(bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(("127.0.0.1", MODEL.port())).unwrap();
     // The server may have refused before it has read everything.

@@ -1,4 +1,4 @@
-//! Large prompts, many connections, and an end in the middle of it all.
+//! Tests large prompts, many connections, and a stop in the middle of them.
 
 use crate::client::{Client, FORMATS, Message, PATIENCE};
 use gt_model::{FakeModel, fingerprint, read_log};
@@ -45,7 +45,7 @@ fn fifty_connections_at_once_are_all_served_and_noted() {
             });
         }
     });
-    // One after the other would take 40 s.
+    // Sequential requests would take 40 s.
     assert!(began.elapsed() < PATIENCE, "{:?}", began.elapsed());
     let requests = read_log(&path).unwrap();
     let numbers: Vec<u64> = requests.iter().map(|request| request.n).collect();

@@ -1,4 +1,4 @@
-//! The log: the judge of tests.
+//! Tests the log, on which other tests rely.
 
 use crate::client::{Client, FORMATS, Message, PATIENCE};
 use gt_model::{FakeModel, fingerprint, read_log};

@@ -1,4 +1,4 @@
-//! The running server, over real connections and with nothing between but bytes.
+//! Tests of the running server, over real connections and raw bytes.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 

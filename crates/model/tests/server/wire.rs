@@ -1,4 +1,4 @@
-//! Every format and every directive.
+//! Tests every format and every directive.
 
 use crate::client::{Client, FORMATS, Format, Message, PATIENCE, Said};
 use gt_model::FakeModel;
