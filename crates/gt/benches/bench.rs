@@ -1,8 +1,8 @@
-//! What `gt` costs, as ratios to the bare tmux commands that do the same.
+//! Measures the cost of `gt` commands as ratios to the bare tmux commands that do the same.
 //!
-//! Both sides run alternately in the same minute on the same server, and only
-//! their ratio is printed as a result: absolute times say more about the machine
-//! than about `gt`. Each figure is the median of many runs.
+//! Both sides run alternately in the same minute on the same server, and only their ratio is
+//! printed as a result: absolute times depend on the machine more than on `gt`. Each figure is the
+//! median of many runs.
 
 #![expect(clippy::print_stdout, reason = "printing is what it is for")]
 
@@ -19,7 +19,7 @@ use std::time::Instant;
 const PANE_FORMAT: &str = "#{session_id}\t#{session_name}\t#{session_created}\t#{session_attached}\t#{pane_id}\t#{pane_pid}\t#{pane_dead}\t#{pane_dead_status}\t#{pane_dead_signal}\t#{pane_dead_time}\t#{pane_title}\t#{pane_tty}\t#{pane_current_path}\t#{window_activity}\t#{@gt_town}\t#{@gt_agent}\t#{@gt_session}\t#{@gt_harness}\t#{@gt_pane}\t#{@gt_process_names}\t#{@gt_state}\t#{@gt_state_since}\t#{@gt_state_source}\t#{@gt_state_reason}\t#{@gt_auto_respawn}\t#{@gt_deaths}\t#{@gt_keys}";
 
 fn main() {
-    // `cargo test --benches` only wants to know that it builds and begins.
+    // `cargo test --benches` only checks that the benchmark builds and starts.
     if std::env::args().any(|word| word == "--test") {
         return;
     }
@@ -65,7 +65,7 @@ impl Stage {
         report("start-up: tmux -V, gt --version", tmux, gt);
     }
 
-    /// One real agent, and as many containers beside it as wanted.
+    /// Starts one real agent, and adds filler containers up to the given number.
     fn fill(&self, containers: usize) {
         if containers == 1 {
             self.ok(&["crew", "start", "w00", "--no-prompt"]);
@@ -73,7 +73,7 @@ impl Stage {
         }
         let have = self.sessions();
         for n in have..containers {
-            // Named and tagged like agents of the town, running next to nothing.
+            // Fillers have the name and the tags of an agent of the town, and run only a `sleep`.
             let name = format!("gt-filler{n}");
             let root = self.home.path("gt");
             let root = root.canonicalize().unwrap_or(root);
@@ -142,7 +142,7 @@ impl Stage {
         );
     }
 
-    /// How many processes `gt agents` starts, counted by the kernel.
+    /// Counts the processes that `gt agents` starts, with strace.
     fn processes_spawned(&self) {
         let strace = self
             .home
@@ -172,10 +172,10 @@ impl Stage {
 
     fn clear(&self) {
         let _ = self.tmux(&["kill-server"]).status();
-        // A server that is just ending still holds its socket for a moment.
+        // A server that is exiting holds its socket for a moment.
         while self.is_listening() {}
         let _ = std::fs::remove_file(self.home.path("s"));
-        // A session of somebody's own keeps the server alive for both sides.
+        // A session outside the town keeps the server alive for both sides.
         time(&mut self.tmux(&["new-session", "-d", "-s", "mine", "sleep 100000"]));
         println!();
     }
@@ -256,8 +256,8 @@ impl Stage {
         self.stop_fifty();
     }
 
-    /// The tmux command line that makes what a start makes: a session with the
-    /// environment and the options that a container of ours has.
+    /// Returns the tmux command line that has the effect of a start: a session with the environment
+    /// and the options of a container.
     fn the_same_start(&self) -> Vec<String> {
         self.ok(&["mayor", "start", "--no-prompt"]);
         let words = |args: &[&str]| {
@@ -318,8 +318,8 @@ impl Stage {
         self.one_that_stays();
     }
 
-    /// Agents that leave only at TERM: the time they are given to leave by
-    /// themselves is spent once, and not once for each.
+    /// Measures the stop of agents that leave only at TERM. They share one wait for the quit
+    /// timeout, instead of one wait per agent.
     fn one_that_stays(&self) {
         let preset = self.home.path("gt/harnesses/demo.toml");
         std::fs::write(preset, "[quit]\nkeys = ['x']\nseconds = 1\n").expect("a preset");

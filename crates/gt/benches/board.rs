@@ -1,7 +1,8 @@
-//! What the board costs: a frame, doing nothing, and the way of a change to the screen.
+//! Measures the board: the cost of a frame, the cost of an idle board, and the latency from a
+//! change to the screen.
 //!
-//! Each figure stands beside something bare in the same run: the same cells drawn as plain
-//! text, a `tmux -C` client that does nothing, one `tmux display-message`.
+//! Each figure is compared with a bare operation in the same run: the same cells drawn as plain
+//! text, an idle `tmux -C` client, one `tmux display-message`.
 
 #![expect(clippy::print_stdout, reason = "printing is what it is for")]
 
@@ -28,11 +29,11 @@ use unicode_width::UnicodeWidthStr;
 
 const ITEMS: usize = 500;
 const AGENTS: usize = 100;
-/// What a display of 60 Hz gives a frame.
+/// Duration of a frame at 60 Hz.
 const FRAME: Duration = Duration::from_micros(16_667);
 
 fn main() {
-    // `cargo test --benches` only wants to know that it builds and begins.
+    // `cargo test --benches` only checks that the benchmark builds and starts.
     if std::env::args().any(|word| word == "--test") {
         return;
     }
@@ -46,14 +47,15 @@ fn main() {
     latency(&town);
 }
 
-/// A frame after a key, and one after new facts, against the same letters without anything.
+/// Measures a frame after a key and a frame after new facts, against drawing the same text without
+/// the board.
 fn draw(width: u16, height: u16) {
     const RUNS: usize = 400;
     let mut screen = Screen::new(width, height);
     let facts = gt_board::sample(ITEMS, AGENTS);
     screen.handle(Event::Facts(facts.clone()));
     screen.draw();
-    // The same two pictures, again and again.
+    // The plain side draws the two screens that the keys produce.
     let letters = [KeyCode::Down, KeyCode::Up].map(|key| {
         screen.handle(Event::Key(KeyEvent::from(key)));
         screen.draw();
@@ -94,7 +96,7 @@ fn draw(width: u16, height: u16) {
     );
 }
 
-/// The same town after one agent's turn has gone on.
+/// Returns the facts after one agent has made progress.
 fn changed(facts: &Facts, run: usize) -> Facts {
     let mut facts = facts.clone();
     facts.cards[run % AGENTS].updated_at += 1;
@@ -152,7 +154,7 @@ impl Screen {
     }
 }
 
-/// What the processor does for a board that nobody touches, and for a bare client.
+/// Measures the processor time of an idle board, and of a bare client.
 fn idle(town: &Town) {
     const LENGTH: Duration = Duration::from_secs(20);
     town.wait(|screen| screen.contains(&format!("Needs you {AGENTS}")));
@@ -180,7 +182,7 @@ fn idle(town: &Town) {
         "{:<46} {:>9} {:>9}",
         "times it woke up", bare.wakes, ours.wakes
     );
-    // So that nobody takes a figure of nothing for one that was not read.
+    // Shows that a zero below was measured: the counters did increase while the processes started.
     println!(
         "{:<46} {:>6.2} ms {:>6.2} ms",
         "before, to come up",
@@ -189,7 +191,7 @@ fn idle(town: &Town) {
     );
 }
 
-/// A client that does nothing may well take no time at all.
+/// Returns the ratio as text. The bare time may be zero.
 fn share(ours: Duration, bare: Duration) -> String {
     match (ours.is_zero(), bare.is_zero()) {
         (true, _) => "0".to_owned(),
@@ -198,14 +200,14 @@ fn share(ours: Duration, bare: Duration) -> String {
     }
 }
 
-/// From a hook's report to the letters on the board's screen.
+/// Measures the time from a hook's report to the text on the board's screen.
 fn latency(town: &Town) {
     const RUNS: usize = 20;
     let [mut bare, mut whole, mut told] = [const { Vec::new() }; 3];
     for _ in 0..RUNS {
         bare.push(time(&mut town.display_message()));
         for (event, shown) in [("prompt", "In progress 1"), ("stop", "In progress 0")] {
-            // Changes that come without a pause are gathered; this is about one.
+            // The board coalesces changes in quick succession; this measures a single one.
             std::thread::sleep(Duration::from_millis(500));
             let began = Instant::now();
             let mut signal = town.signal(event);
@@ -219,7 +221,7 @@ fn latency(town: &Town) {
             let status = signal.wait().expect("a child");
             assert!(status.success(), "gt signal {event}");
             whole.push(shown - began);
-            // It may be on the screen before the hook has returned.
+            // The text may be on the screen before the hook has returned.
             told.push(ended.map_or(Duration::ZERO, |ended| {
                 shown.saturating_duration_since(ended)
             }));

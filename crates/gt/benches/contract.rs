@@ -1,5 +1,4 @@
-//! What it costs an agent to ask for its work, to be told how things stand, and to hand
-//! over, in a town of some size.
+//! Measures `gt hook`, `gt prime`, `gt mail inbox` and `gt handoff` in a town with many items.
 //!
 //! Each figure is a ratio to bare `tmux display-message` calls in the same run.
 
@@ -21,14 +20,14 @@ const AGENT: &str = "gastown/crew/w00";
 const ITEMS: usize = 5_000;
 
 fn main() {
-    // `cargo test --benches` only wants to know that it builds and begins.
+    // `cargo test --benches` only checks that the benchmark builds and starts.
     if std::env::args().any(|word| word == "--test") {
         return;
     }
     let home = Home::new("gtc");
     home.add_rig(2);
-    // A program that does nothing, and ends as soon as it is told to: its own time is not
-    // what is measured.
+    // A program that does nothing and ends at once when asked, so that its own time is not
+    // measured.
     let preset = home.path("gt/harnesses/still.toml");
     std::fs::create_dir_all(home.path("gt/harnesses")).expect("a folder");
     let text = "name = 'still'\ntitle = 'Still'\n[command]\nprogram = 'sleep'\nargs = ['100000']\n\
@@ -50,7 +49,7 @@ fn main() {
     handoffs(&home);
 }
 
-/// Work for the agent among that of others, and letters.
+/// Creates work for the agent among the work of others, and mail.
 fn fill(home: &Home) {
     let mut lines = String::new();
     for number in 0..ITEMS {
@@ -97,9 +96,9 @@ fn questions(home: &Home, town: &str) {
     }
 }
 
-/// Handing over, without the program's own start, against three tmux calls and the waits
-/// for the disk that the promise takes: as many as the kernel counts. Once the cheapest
-/// calls that there are, and once those without which nobody takes another's place.
+/// Measures a handoff, without the program's own start, against three tmux calls and as many disk
+/// syncs as strace counts. The tmux calls are once the cheapest ones, and once those that every
+/// replacement of a session needs.
 fn handoffs(home: &Home) {
     const RUNS: usize = 30;
     let hand_over = || {
@@ -146,14 +145,13 @@ fn handoffs(home: &Home) {
     );
 }
 
-/// Lets what was begun come to rest: a program that tmux has just started is still at it
-/// when tmux has answered, and what is measured next would pay for it.
+/// Waits for started programs to settle. tmux answers before the program that it starts is up, and
+/// the next measurement would include the rest.
 fn rest() {
     std::thread::sleep(Duration::from_millis(20));
 }
 
-/// Waits for the process to which a handoff has left what nobody waits for: beside it
-/// everything measured would be slower.
+/// Waits for the background process of a handoff. It would slow down the next measurement.
 fn await_what_it_left(home: &Home) {
     let is_it = |entry: std::fs::DirEntry| {
         let words = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
@@ -169,7 +167,7 @@ fn await_what_it_left(home: &Home) {
     }
 }
 
-/// How often a command waits for the disk; none where nobody can count.
+/// Returns the number of disk syncs of a command, or 0 if strace is not available.
 fn waits_for_the_disk(home: &Home, command: Command) -> usize {
     let trace = home.path("trace");
     let mut strace = home.command("strace");
@@ -180,7 +178,7 @@ fn waits_for_the_disk(home: &Home, command: Command) -> usize {
     match strace.status() {
         Ok(status) if status.success() => {
             let text = std::fs::read_to_string(&trace).unwrap_or_default();
-            // What it leaves to another process nobody waits for.
+            // The caller does not wait for the syncs of a background process.
             let own = text.lines().take_while(|line| !line.contains("exit_group"));
             own.filter(|line| line.contains("sync(")).count()
         }
@@ -188,7 +186,7 @@ fn waits_for_the_disk(home: &Home, command: Command) -> usize {
     }
 }
 
-/// So many small writes that are waited for.
+/// Measures this number of small synchronous writes.
 fn disk(home: &Home, waits: usize) -> Duration {
     let began = Instant::now();
     let mut file = std::fs::File::create(home.path("waits")).expect("a file");

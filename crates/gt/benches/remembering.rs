@@ -1,8 +1,7 @@
-//! What it costs to ask about a million lives, to make their index anew, and to sync
-//! with nothing to do.
+//! Measures queries about a million sessions, a rebuild of their index, and a sync without changes.
 //!
-//! Each figure is a ratio to something bare in the same run: `gt --version`, a plain
-//! parse of every line as JSON, one `tmux list-panes -a`.
+//! Each figure is a ratio to a bare operation in the same run: `gt --version`, a plain parse of
+//! every line as JSON, one `tmux list-panes -a`.
 
 #![expect(clippy::print_stdout, reason = "printing is what it is for")]
 
@@ -25,7 +24,7 @@ const LIVES: u64 = 1_000_000;
 const CONTAINERS: usize = 500;
 
 fn main() {
-    // `cargo test --benches` only wants to know that it builds and begins.
+    // `cargo test --benches` only checks that the benchmark builds and starts.
     if std::env::args().any(|word| word == "--test") {
         return;
     }
@@ -58,7 +57,7 @@ impl Stage {
         self.home.tmux(args)
     }
 
-    /// A million lives of four thousand agents, most of them over.
+    /// Writes a million sessions of four thousand agents. Most of them have ended.
     fn write_journal(&self) -> u64 {
         let file = File::create(self.journal()).expect("a journal");
         let mut file = BufWriter::new(file);
@@ -69,7 +68,7 @@ impl Stage {
         };
         for number in 0..LIVES {
             write(begin(number));
-            // Fifty are alive at any time.
+            // Fifty sessions are alive at any time.
             if number >= 50 {
                 write(end(number - 50));
             }
@@ -99,7 +98,7 @@ impl Stage {
     }
 
     fn questions(&self) {
-        // Without a server every question would be a sync as well.
+        // Without a server every query would include a sync.
         time(&mut self.tmux(&["new-session", "-d", "-s", "mine", "exec sleep 100000"]));
         let middle = id(LIVES / 2);
         let questions: [(&str, &[&str]); 6] = [
@@ -133,8 +132,8 @@ impl Stage {
     }
 
     fn sync(&self) {
-        // The lives of the journal are on no server of ours.
-        // Without its journal an index is not replaced.
+        // No server of this town runs the sessions of the journal. An index is not replaced while
+        // its journal is missing.
         let sessions = self.home.path("gt/.sessions");
         std::fs::remove_dir_all(sessions).expect("the sessions");
         let root = self.home.path("gt");
@@ -167,7 +166,7 @@ impl Stage {
     }
 }
 
-/// A UUIDv7 of that second.
+/// Returns a UUIDv7 with the timestamp of that second.
 fn id(number: u64) -> String {
     let milliseconds = 1_700_000_000_000 + number * 1000;
     let random = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -190,11 +189,11 @@ fn at(number: u64, seconds: i64) -> String {
 fn begin(number: u64) -> Value {
     let (rig, name) = (number % 20, number / 20 % 200);
     let agent = format!("rig{rig}/crew/w{name}");
-    // Chains of five.
+    // Each chain has five sessions.
     let chain = id(number - number % 5);
     json!({
         "id": id(number), "tmux_session": format!("r{rig}-crew-w{name}"), "agent": agent,
-        // On another server, so that no sync of this one ends them.
+        // Another server, so that a sync of this one does not end them.
         "tmux_socket": "/tmp/tmux-1000/elsewhere",
         "rig": format!("rig{rig}"), "role": "crew", "started_at": at(number, 0),
         "work_unit": number.is_multiple_of(3).then(|| format!("gt-{}", number % 50_000)),

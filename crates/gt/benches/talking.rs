@@ -1,6 +1,6 @@
-//! What `gt` adds to talking with the real programs, as ratios to the programs' own
-//! latencies in the same run: from a bare Enter to the request, and from a bare start
-//! to the prompt. `make bench` installs the programs; what is missing is left out.
+//! Measures the overhead of `gt` in messages to the real programs, as ratios to the programs' own
+//! latencies in the same run: from a bare Enter to the request, and from a bare start to the
+//! prompt. `make bench` installs the programs; missing ones are skipped.
 
 #![expect(clippy::print_stdout, reason = "printing is what it is for")]
 #![expect(
@@ -23,7 +23,7 @@ use stage::Stage;
 use std::time::{Duration, Instant};
 
 fn main() {
-    // `cargo test --benches` only wants to know that it builds and begins.
+    // `cargo test --benches` only checks that the benchmark builds and starts.
     if std::env::args().any(|word| word == "--test") {
         return;
     }
@@ -46,7 +46,7 @@ fn main() {
     }
 }
 
-/// From Enter to the request, and from `gt nudge` to the request and to its return.
+/// Measures from Enter to the request, and from `gt nudge` to the request and to its return.
 fn messages(stage: &Stage, preset: &Preset) {
     const RUNS: usize = 15;
     stage.start(&["--no-prompt"]);
@@ -91,10 +91,10 @@ fn messages(stage: &Stage, preset: &Preset) {
     stage.ok(&["stop", "gastown/max", "--force"]);
 }
 
-/// From a start to the prompt.
+/// Measures from a start to the prompt.
 fn readiness(stage: &Stage, preset: &Preset) {
     const RUNS: usize = 5;
-    // What a first start leaves behind helps both sides.
+    // The files that a first start leaves speed up both sides.
     stage.start(&["--no-prompt"]);
     stage.ok(&["stop", "gastown/max", "--force"]);
     let [mut bare, mut ours] = [const { Vec::new() }; 2];
@@ -114,7 +114,7 @@ fn readiness(stage: &Stage, preset: &Preset) {
     report(&label, median(bare), median(ours));
 }
 
-/// Ready in the same sense as for `gt`.
+/// Returns whether the screen shows a ready agent, by the rules that `gt` uses.
 fn is_ready(text: &str, preset: &Preset) -> bool {
     let lines: Vec<&str> = text.lines().collect();
     let shows = |mark: &String| lines.iter().any(|line| screen::matches(line, mark));
@@ -125,12 +125,12 @@ fn is_ready(text: &str, preset: &Preset) -> bool {
 
 fn await_idle(stage: &Stage, preset: &Preset) {
     stage.ok(&["wait", "gastown/max", "--timeout", "60"]);
-    // Some turns look over before they are.
+    // Some screens look idle before the turn has ended.
     std::thread::sleep(Duration::from_millis(300));
     wait_until(|| is_ready(&stage.plain_screen(), preset));
 }
 
-/// Looks often: what is measured is measured in tens of milliseconds.
+/// Waits for the condition. Polls often, because the results are tens of milliseconds.
 fn wait_until(is_so: impl Fn() -> bool) {
     let began = Instant::now();
     while !is_so() {

@@ -36,7 +36,7 @@ pub(crate) struct Global {
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum Command {
-    // A town and its rigs.
+    // Town and rigs.
     Init(commands::init::InitArgs),
     #[command(subcommand)]
     Rig(commands::rig::RigCommand),
@@ -61,7 +61,7 @@ pub(crate) enum Command {
     Answer(commands::answer::AnswerArgs),
     Keys(commands::keys::KeysArgs),
 
-    // Agents by their role.
+    // Agents by role.
     #[command(subcommand)]
     Crew(commands::crew::CrewCommand),
     #[command(subcommand)]
@@ -81,7 +81,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Refinery(commands::single::RigCommand),
 
-    // What is to be done.
+    // Work.
     #[command(subcommand)]
     Work(commands::work::WorkCommand),
     Sling(commands::sling::SlingArgs),
@@ -106,7 +106,7 @@ pub(crate) enum Command {
     Prime(commands::prime::PrimeArgs),
     Handoff(commands::handoff::HandoffArgs),
 
-    // What is remembered of them.
+    // History and saved state.
     #[command(subcommand)]
     Sessions(commands::sessions::SessionsCommand),
     Seance(commands::seance::SeanceArgs),
@@ -120,7 +120,7 @@ pub(crate) enum Command {
     Save(commands::save::SaveArgs),
     Restore(commands::restore::RestoreArgs),
 
-    // The tables behind them.
+    // Tables behind the commands.
     #[command(subcommand)]
     Role(commands::role::RoleCommand),
     #[command(subcommand)]
@@ -153,16 +153,16 @@ pub(crate) enum Command {
     DemoAgent(DemoArgs),
 }
 
-/// The whole table, with everything that its commands say of themselves.
+/// Returns the complete table, including the subcommands and their help.
 pub(crate) fn table() -> clap::Command {
     let mut table = Cli::command();
     table.build();
     table
 }
 
-/// Reads the arguments of this process. Of the table only the command that is meant is made
-/// (`defer`): hooks and status lines call `gt` constantly, and all of it costs them more than
-/// what they came for. Help tells of the others too.
+/// Parses the arguments of this process. Builds only the subcommand in use (`defer`): hooks and
+/// status lines call `gt` constantly, and the complete table costs more than their own work. Help
+/// builds the complete table.
 pub(crate) fn matches() -> Result<ArgMatches, clap::Error> {
     let words = without_help(std::env::args_os().collect());
     Cli::command()
@@ -175,8 +175,8 @@ pub(crate) fn matches() -> Result<ArgMatches, clap::Error> {
         })
 }
 
-/// `gt help mail send` is `gt mail send --help`. A command of its own would have to be put
-/// together with a copy of all others, for every call.
+/// Rewrites `gt help mail send` to `gt mail send --help`. clap's own help command would copy the
+/// whole table on every call.
 fn without_help(mut words: Vec<OsString>) -> Vec<OsString> {
     if words.get(1).is_some_and(|word| word == "help") {
         words.remove(1);
@@ -185,7 +185,7 @@ fn without_help(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
-/// The names of the command that was given, without what may be secret: `nudge`, `krc
+/// Returns the names of the given command without its arguments, which may be secret: `nudge`, `krc
 /// prune`.
 pub(crate) fn words(matches: &ArgMatches) -> Vec<&str> {
     let mut words = Vec::new();

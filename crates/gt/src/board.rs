@@ -1,9 +1,9 @@
-//! The board at work: a terminal, and threads that find out and carry out.
+//! Runs the board: the terminal, and the threads that gather facts and run commands.
 //!
-//! What it shows and what a key means is `gt-board`'s matter. Here is the rest: one loop
-//! that sleeps until a key is pressed or somebody has news ([`inbox`]), the facts
-//! ([`facts`]), the screen and the details in view ([`view`]), the commands that are run
-//! ([`orders`]), and the terminal, which is given back whatever happens ([`terminal`]).
+//! `gt-board` decides what is shown and what a key means. This module has the rest: an event loop
+//! that sleeps until a key or an event arrives ([`inbox`]), the facts ([`facts`]), the screen and
+//! the details in view ([`view`]), the commands ([`orders`]), and the terminal, which is restored
+//! on every exit ([`terminal`]).
 
 mod details;
 mod facts;
@@ -28,7 +28,7 @@ use terminal::Terminal;
 use view::{Panes, View};
 use watch::Watch;
 
-/// How it begins.
+/// Options of the board at its start.
 #[derive(Debug)]
 pub(crate) struct Look {
     pub(crate) theme: Theme,
@@ -36,7 +36,7 @@ pub(crate) struct Look {
     pub(crate) mouse: bool,
 }
 
-/// Shows the board until somebody leaves it.
+/// Shows the board until the person quits.
 pub(crate) fn run(town: Town, look: Look) -> Result<(), Problem> {
     let no_terminal =
         |error| Problem::environment("the board cannot use this terminal").caused_by(error);
@@ -64,7 +64,7 @@ pub(crate) fn run(town: Town, look: Look) -> Result<(), Problem> {
     ended.map_err(no_terminal)
 }
 
-/// Lets news of agents and work reach those who look for them.
+/// Starts the monitor and forwards its notices to the facts, the view and the event loop.
 fn watch(
     town: &Town,
     eyes: &Watch,
@@ -93,7 +93,7 @@ struct Session {
     inbox: Inbox,
     facts: Facts,
     view: View,
-    /// Whose screen is in view.
+    /// Item whose agent's screen is in view.
     looking: Option<WorkId>,
 }
 
@@ -126,14 +126,14 @@ impl Session {
         }
     }
 
-    /// Takes in everything that has happened, and gathers what the board wants for it.
+    /// Handles all queued events, and returns the requests of the board.
     fn handle_all(&mut self) -> io::Result<Vec<Wish>> {
         let mut wishes = Vec::new();
         for event in self.inbox.news() {
             match event {
-                // A card that was looked at may have another pane now.
+                // The agent of a card may have another pane now.
                 Event::Facts(_) => self.view.changed(),
-                // What git was told to do nobody else has heard of.
+                // The monitor does not see changes that a command made in git.
                 Event::Outcome { .. } => self.facts.ask(),
                 _ => {}
             }
@@ -152,7 +152,7 @@ impl Session {
         Ok(wishes)
     }
 
-    /// Does what the board wants; says whether it wants to end.
+    /// Carries out the requests of the board. Returns true if it wants to quit.
     fn fulfil(&mut self, wishes: Vec<Wish>) -> io::Result<bool> {
         for wish in wishes {
             match wish {
@@ -165,7 +165,7 @@ impl Session {
                 Wish::Foresee(order) => self.orders.foresee(order),
                 Wish::Ask(order) => self.orders.ask(order),
                 Wish::HandOver(order) => {
-                    // Nobody sees it meanwhile.
+                    // The screen is not visible while the command has the terminal.
                     self.view.look(None);
                     let orders = &self.orders;
                     let outcome = self.terminal.lend(|| orders.run_here(&order))?;

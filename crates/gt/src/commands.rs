@@ -72,7 +72,7 @@ use crate::context::Context;
 use gt_core::{Problem, Role};
 use std::process::ExitCode;
 
-/// What a command gives back: an exit code, or the problem that stopped it.
+/// Result of a command: an exit code, or the problem that stopped it.
 pub(crate) type Answer = Result<ExitCode, Problem>;
 
 pub(crate) fn run(command: Command, context: &Context) -> Answer {

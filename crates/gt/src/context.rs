@@ -1,4 +1,4 @@
-//! What every command gets: the caller's surroundings, the town, the way to answer.
+//! Context of every command: the caller's environment, the town and the output format.
 
 use crate::args::Global;
 use gt_core::Problem;
@@ -14,14 +14,14 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// Reads the process's environment: the only place that does.
+    /// Reads the process's environment. No other function does.
     pub(crate) fn new(global: &Global) -> Result<Self, Problem> {
         let env = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
         let gt = std::env::current_exe()
             .map_err(|error| Problem::failed("cannot tell where gt itself is").caused_by(error))?;
-        // A folder that was removed under us must not keep `gt --town …` from working.
+        // `gt --town …` must work even if the current folder was removed.
         let current_dir = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
         Ok(Context {
             around: Surroundings {
@@ -35,7 +35,7 @@ impl Context {
         })
     }
 
-    /// The same, answering with text.
+    /// Returns a copy that answers with text.
     pub(crate) fn as_text(&self) -> Self {
         Context {
             around: self.around.clone(),
@@ -48,8 +48,8 @@ impl Context {
         &self.around
     }
 
-    /// Leaves a sign of life, where an agent runs this command. What tmux runs for a
-    /// container has the agent's variables too, but not its pane's.
+    /// Writes a keepalive if an agent runs this command. Commands that tmux runs for a container
+    /// have the agent's variables, but not its pane's.
     pub(crate) fn leave_sign(&self, command: &[&str]) {
         const NOT_BY_AN_AGENT: &[&str] = &["cycle", "demo-agent", "respawn", "status-line"];
         let var = |name| self.around.var(name);
@@ -67,7 +67,7 @@ impl Context {
         Town::open(&root, self.around.clone())
     }
 
-    /// Opens the town for a hook of an agent's program, which is over after so long.
+    /// Opens the town for a hook of an agent's program, with this timeout.
     pub(crate) fn town_for_hook(&self, patience: Duration) -> Result<Town, Problem> {
         let around = Surroundings {
             patience: Patience::lasting(patience),
@@ -76,17 +76,19 @@ impl Context {
         Town::open(&Town::find(self.town.as_deref(), &around)?, around)
     }
 
-    /// Makes Ctrl-C, TERM and the end of the terminal ask the running command to undo what
-    /// is half done, and to end what it has started. A second Ctrl-C or TERM ends it at once.
+    /// Makes Ctrl-C, TERM and the end of the terminal cancel the running command, which rolls back
+    /// partial changes and ends the processes that it started. A second Ctrl-C or TERM ends it at
+    /// once.
     pub(crate) fn catch_interrupts(&self) {
         use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
         if !processes::is_deaf_to_hangups() {
-            // A terminal's end may be told twice, by the shell and by the kernel.
+            // HUP may arrive twice, from the shell and from the kernel, so the second one does not
+            // end the process.
             let _ = signal_hook::flag::register(SIGHUP, self.around.cancel.flag());
         }
         for signal in [SIGINT, SIGTERM] {
             let flag = self.around.cancel.flag();
-            // Without a handler Ctrl-C ends us as it always did.
+            // If this fails, Ctrl-C ends the process at once.
             let _ = signal_hook::flag::register_conditional_shutdown(signal, 130, flag.clone());
             let _ = signal_hook::flag::register(signal, flag);
         }

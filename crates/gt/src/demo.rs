@@ -1,19 +1,18 @@
-//! The built-in `demo` agent: a small honest stand-in for an AI coding agent.
+//! The built-in `demo` agent: a small stand-in for an AI coding agent.
 //!
-//! It has what a program that runs agents has to cope with: a prompt, a busy line, a
-//! permission question, errors, hooks, sessions that can be resumed, and big pastes.
-//! Its command line, hooks and screen are modelled on Claude Code. There is no model
-//! behind it: a message steers its own answer by directives (`demo/directive.rs`), or
-//! a script does (`demo/script.rs`). Tests, demos and benchmarks use it, hundreds at
-//! once, so it is one thread that sleeps until something happens.
+//! It has the features that a program which runs agents must handle: a prompt, a busy line, a
+//! permission dialog, errors, hooks, sessions that can be resumed, and large pastes. Its command
+//! line, hooks and screen are modelled on Claude Code. It has no model: directives in a message
+//! (`demo/directive.rs`) or a script (`demo/script.rs`) determine its answer. Tests, demos and
+//! benchmarks run hundreds of them, so it has one thread that sleeps until an event arrives.
 //!
-//! Where things are: `agent` is the loop and the state, `turn` what is done with a
-//! message, `keys` what keys mean. `input`, `editor`, `dialog`, `directive`, `script`
-//! and `live` are pure. `conversation` writes the `transcript` and fires `hooks`,
-//! which run through `command`. `screen` and `terminal` are the edge to the terminal,
-//! `signals` the one place to wait, and `plain` is the agent in a pipe.
+//! Code map: `agent` has the event loop and the state, `turn` processes a message, `keys`
+//! interprets keys. `input`, `editor`, `dialog`, `directive`, `script` and `live` are pure.
+//! `conversation` writes the `transcript` and fires `hooks`, which run through `command`. `screen`
+//! and `terminal` do the terminal I/O, `signals` has the only wait, and `plain` is the agent in a
+//! pipe.
 //!
-//! It uses nothing of the rest of `gt`, so that it stands for a foreign program.
+//! It uses nothing of the rest of `gt`, so that it behaves like a foreign program.
 
 mod agent;
 mod command;
@@ -141,7 +140,7 @@ impl ChildKind {
     }
 }
 
-/// Runs the agent to its end.
+/// Runs the agent and returns its exit status.
 pub(crate) fn run(args: DemoArgs) -> ExitCode {
     if let Some(status) = args.fail_at_start {
         complain("the demo agent was asked to fail at its start");
@@ -226,6 +225,6 @@ fn start(args: DemoArgs) -> Result<u8, String> {
 }
 
 fn complain(problem: &str) {
-    // Where even the standard error is gone, the status still tells.
+    // If stderr is closed, the exit status still reports the failure.
     let _ = writeln!(io::stderr(), "error: {problem}");
 }

@@ -1,4 +1,4 @@
-//! Failures as the terminal and scripts see them.
+//! Reports failures to the terminal and to scripts.
 
 use crate::output;
 use clap::error::ErrorKind;
@@ -7,9 +7,9 @@ use serde_json::json;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Prints a problem on stderr and gives its exit code.
+/// Prints a problem on stderr and returns its exit code.
 pub(crate) fn report(problem: &Problem, json: bool) -> ExitCode {
-    // Nobody is left to tell when stderr itself is closed.
+    // If stderr is closed, the problem cannot be reported.
     let _ = if json {
         writeln!(std::io::stderr(), "{}", as_json(problem))
     } else {
@@ -40,7 +40,7 @@ fn as_text(problem: &Problem) -> String {
     text
 }
 
-/// A command line that cannot be read, or a help text.
+/// Prints a usage error or a help text, and returns the exit code.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     let asked_for_help = matches!(
         error.kind(),

@@ -1,8 +1,8 @@
 //! `gt`: runs AI coding agents as named tmux sessions.
 //!
-//! This crate is the only one that prints, exits and reads the environment. A
-//! command is one file under `commands/`; it turns arguments into calls to the
-//! engine (`gt-town`) and answers into text or JSON.
+//! Only this crate prints, exits and reads the environment. A command is one file under
+//! `commands/`; it turns arguments into calls to the engine (`gt-town`) and answers into text or
+//! JSON.
 
 mod args;
 mod board;

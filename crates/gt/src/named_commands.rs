@@ -1,8 +1,8 @@
-//! Tests that every `gt` command which a hint, a message or a help text names can be typed.
+//! Tests that every `gt` command in a hint, a message or a help text is valid.
 //!
-//! Commands are found in backquotes in the sources. Placeholders become values, so that only
-//! names of commands and options, and the number of arguments, are checked. A command that is
-//! named without its required arguments is fine.
+//! Commands are found in backquotes in the sources. Placeholders become values, so that only names
+//! of commands and options, and the number of arguments, are checked. A command may be named
+//! without its required arguments.
 
 use crate::args::{Cli, table};
 use clap::CommandFactory;
@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Stands for any placeholder. It is a valid id, name and path.
+/// Replacement for any placeholder. It is a valid id, name and path.
 const VALUE: &str = "gt-4k2qz";
 
-/// Commands that tests and examples make up.
+/// Commands that exist only in tests and examples.
 const MADE_UP: &[&str] = &["gt x"];
 
 fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
@@ -32,11 +32,11 @@ fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The commands in backquotes of a line.
+/// Returns the commands in backquotes of a line.
 fn commands(line: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (number, part) in line.split('`').enumerate() {
-        // Every second part stands between two backquotes.
+        // Every second part is between two backquotes.
         if number % 2 == 1 && part.starts_with("gt ") && line.matches('`').count().is_multiple_of(2)
         {
             found.push(part.to_owned());
@@ -45,7 +45,7 @@ fn commands(line: &str) -> Vec<String> {
     found
 }
 
-/// The words of a command, with values in place of placeholders.
+/// Splits a command into words, with values in place of placeholders.
 fn words(command: &str) -> Vec<String> {
     let mut plain = String::new();
     let mut depth = 0;
@@ -73,7 +73,7 @@ fn words(command: &str) -> Vec<String> {
     plain.split_whitespace().map(value).collect()
 }
 
-/// Why a command cannot be typed.
+/// Returns the reason why a command is invalid.
 fn problem(command: &str) -> Option<String> {
     let is_pattern = command.contains(['…', '|', '<', '[', '\\', '"']);
     if is_pattern || MADE_UP.contains(&command) {
@@ -84,7 +84,7 @@ fn problem(command: &str) -> Option<String> {
         return None;
     }
     let error = Cli::command().try_get_matches_from(&words).err()?;
-    // The name of the command itself is filled in.
+    // The placeholder is the name of the command itself.
     let is_filled_in =
         error.get(ContextKind::InvalidSubcommand) == Some(&ContextValue::String(VALUE.to_owned()));
     if is_filled_in {

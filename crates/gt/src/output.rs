@@ -1,4 +1,4 @@
-//! Answers: JSON for scripts, tables and colours for people.
+//! Output: JSON for scripts, tables and colours for people.
 
 pub(crate) mod progress;
 pub(crate) mod table;
@@ -9,7 +9,7 @@ use gt_core::work::is_unseen;
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
 
-/// Prints text on stdout. A reader that went away is no failure of ours.
+/// Prints text on stdout. A closed pipe is not a failure.
 pub(crate) fn print(text: &str) -> Result<(), Problem> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
@@ -19,7 +19,7 @@ pub(crate) fn print(text: &str) -> Result<(), Problem> {
     }
 }
 
-/// Whether somebody may still read what we print: a pipe's reader may be gone.
+/// Returns whether stdout can still be read. The reader of a pipe may be gone.
 pub(crate) fn has_reader() -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let stdout = std::io::stdout();
@@ -38,13 +38,14 @@ pub(crate) fn line(text: impl AsRef<str>) -> Result<(), Problem> {
     print(&format!("{}\n", text.as_ref()))
 }
 
-/// What comes from outside must not be able to drive the terminal, or to hide in a line.
+/// Replaces control and invisible characters, so that text from outside cannot control the terminal
+/// or hide in a line.
 pub(crate) fn clean(text: &str) -> String {
     let clean = |c: char| if is_unseen(c) { '\u{fffd}' } else { c };
     text.chars().map(clean).collect()
 }
 
-/// Prints a text of several lines, cleaned. Tabs are part of many a text, and harmless.
+/// Prints text of several lines, cleaned. Tabs are kept, because they are common and harmless.
 pub(crate) fn lines(text: &str) -> Result<(), Problem> {
     text.lines().try_for_each(|text| line(with_tabs(text)))
 }
@@ -54,8 +55,7 @@ fn with_tabs(line: &str) -> String {
     parts.join("\t")
 }
 
-/// Prints a warning on stderr: its lines below each other, without what could drive the
-/// terminal.
+/// Prints a warning on stderr, with aligned lines and without control characters.
 pub(crate) fn warn(text: impl AsRef<str>) {
     let paint = Paint::for_stderr();
     let _ = writeln!(
@@ -66,12 +66,12 @@ pub(crate) fn warn(text: impl AsRef<str>) {
     );
 }
 
-/// Prints a line on stderr about something that goes on.
+/// Prints a progress line on stderr.
 pub(crate) fn note(text: impl AsRef<str>) {
     let _ = writeln!(std::io::stderr(), "{}", clean(text.as_ref()));
 }
 
-/// A text of several lines, of which all but the first begin so.
+/// Joins the lines of a text, with `beginning` before all but the first.
 fn indented(text: &str, beginning: &str) -> String {
     let lines = text.trim_end().lines();
     let lines: Vec<String> = lines.map(|line| clean(&line.replace('\t', " "))).collect();
@@ -85,7 +85,7 @@ pub(crate) fn json(value: &impl Serialize) -> Result<(), Problem> {
     line(text)
 }
 
-/// An object without the fields that are not known: absent means absent.
+/// Removes null fields from an object, so that unknown values are absent.
 pub(crate) fn without_nulls(mut value: serde_json::Value) -> serde_json::Value {
     if let Some(fields) = value.as_object_mut() {
         fields.retain(|_, value| !value.is_null());
@@ -93,14 +93,14 @@ pub(crate) fn without_nulls(mut value: serde_json::Value) -> serde_json::Value {
     value
 }
 
-/// A time in RFC 3339, UTC.
+/// Formats a time in RFC 3339, UTC.
 pub(crate) fn time(seconds: i64) -> Option<String> {
     jiff::Timestamp::from_second(seconds)
         .ok()
         .map(|time| time.to_string())
 }
 
-/// A length of time, to its two greatest units.
+/// Formats a duration in its two largest units.
 pub(crate) fn duration(seconds: i64) -> String {
     match seconds {
         ..60 => format!("{}s", seconds.max(0)),
@@ -110,7 +110,7 @@ pub(crate) fn duration(seconds: i64) -> String {
     }
 }
 
-/// How long ago, in the largest fitting unit.
+/// Formats the time since then, in the largest fitting unit.
 pub(crate) fn age(seconds: i64) -> String {
     let ago = (jiff::Timestamp::now().as_second() - seconds).max(0);
     match ago {
@@ -121,7 +121,7 @@ pub(crate) fn age(seconds: i64) -> String {
     }
 }
 
-/// A moment as it is called here, to the minute.
+/// Formats a time in the local time zone, to the minute.
 pub(crate) fn minute(text: Option<&str>) -> String {
     let at = text.and_then(|at| at.parse().ok());
     at.map_or_else(String::new, |at: jiff::Timestamp| {
@@ -130,7 +130,7 @@ pub(crate) fn minute(text: Option<&str>) -> String {
     })
 }
 
-/// Colours, where a terminal shows them and nobody said `NO_COLOR`.
+/// Colours, if the output is a terminal and `NO_COLOR` is not set.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Paint {
     on: bool,

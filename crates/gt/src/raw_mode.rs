@@ -1,9 +1,9 @@
-//! A terminal that hands over each key as it is pressed.
+//! Raw mode: the terminal passes on each key as it is pressed.
 
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::io::{self, stdin};
 
-/// Raw mode for as long as it lives.
+/// Guard that keeps the terminal in raw mode until it is dropped.
 #[derive(Debug)]
 pub(crate) struct RawMode {
     before: Termios,
@@ -14,7 +14,7 @@ impl RawMode {
         let before = tcgetattr(stdin())?;
         let mut raw = before.clone();
         raw.make_raw();
-        // `Now` keeps what was typed before the program was ready.
+        // `Now` keeps input that was typed before the program was ready.
         tcsetattr(stdin(), OptionalActions::Now, &raw)?;
         Ok(Self { before })
     }
@@ -22,7 +22,7 @@ impl RawMode {
 
 impl Drop for RawMode {
     fn drop(&mut self) {
-        // Fails only when the terminal is gone, and then there is nothing to restore.
+        // Fails only if the terminal is gone, and then nothing is left to restore.
         let _ = tcsetattr(stdin(), OptionalActions::Now, &self.before);
     }
 }

@@ -1,4 +1,4 @@
-//! A home, a town and a tmux server for one run of measurements.
+//! A home folder, a town and a tmux server for one run of measurements.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ pub(crate) struct Home {
 }
 
 impl Home {
-    /// An empty town of demo agents.
+    /// Creates an empty town of demo agents.
     pub(crate) fn new(name: &str) -> Self {
         let path = PathBuf::from(format!("/tmp/{name}{}", std::process::id()));
         std::fs::create_dir_all(&path).expect("a folder");
@@ -21,7 +21,7 @@ impl Home {
         self.path.join(name)
     }
 
-    /// A rig with crew workers.
+    /// Adds a rig with crew workers.
     pub(crate) fn add_rig(&self, workers: usize) {
         let source = self.path("source");
         std::fs::create_dir_all(&source).expect("a folder");
@@ -79,7 +79,7 @@ impl Home {
 impl Drop for Home {
     fn drop(&mut self) {
         let _ = self.tmux(&["kill-server"]).stderr(Stdio::null()).status();
-        // Agents that are just ending may still write a last file.
+        // Agents that are ending may still write a last file.
         for _ in 0..100 {
             let _ = std::fs::remove_dir_all(&self.path);
             if !self.path.exists() {

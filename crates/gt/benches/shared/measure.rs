@@ -1,9 +1,9 @@
-//! Measuring two things against each other in the same run.
+//! Measures two operations against each other in the same run.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Runs both alternately, so that whatever else the machine does hits both.
+/// Runs both alternately, so that other load on the machine affects both.
 pub(crate) fn compare(
     runs: usize,
     bare: impl Fn() -> Command,

@@ -1,14 +1,14 @@
-//! What a process has taken of the processor, with its threads and its children.
+//! Processor time of a process, with its threads and its children.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What it took so far.
+/// Processor time and wake-ups so far.
 #[derive(Debug, Default)]
 pub(crate) struct Spent {
     pub(crate) time: Duration,
-    /// How often a thread went to sleep by itself: so often it had been woken.
+    /// Voluntary context switches of all threads: each one was preceded by a wake-up.
     pub(crate) wakes: u64,
 }
 
@@ -24,7 +24,7 @@ impl Spent {
             {
                 let read =
                     |name| std::fs::read_to_string(thread.path().join(name)).unwrap_or_default();
-                // Nanoseconds, where `stat` counts in hundredths of a second.
+                // Nanoseconds; `stat` counts in hundredths of a second.
                 let ran = read("schedstat")
                     .split(' ')
                     .next()
@@ -38,7 +38,7 @@ impl Spent {
                     .and_then(|count| count.trim().parse::<u64>().ok())
                     .unwrap_or(0);
             }
-            // Children that have ended meanwhile.
+            // Includes children that have ended.
             let stat = std::fs::read_to_string(folder.join("stat")).unwrap_or_default();
             let ticks: u64 = fields(&stat)
                 .skip(13)
@@ -58,7 +58,7 @@ impl Spent {
     }
 }
 
-/// Waits until it has done nothing for two seconds, but not for ever.
+/// Waits until the process has been idle for two seconds, for at most a minute.
 pub(crate) fn await_rest(pid: u32) {
     let mut before = Spent::of(pid);
     for _ in 0..30 {
@@ -71,7 +71,7 @@ pub(crate) fn await_rest(pid: u32) {
     }
 }
 
-/// A process and all below it.
+/// Returns a process and all its descendants.
 fn family(pid: u32) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -93,7 +93,8 @@ fn family(pid: u32) -> Vec<u32> {
     found
 }
 
-/// What stands after the program's name, which may hold anything: the state, the parent, …
+/// Returns the fields after the program's name, which may contain any character: the state, the
+/// parent and so on.
 fn fields(stat: &str) -> impl Iterator<Item = &str> {
     let rest = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
     rest.split(' ')

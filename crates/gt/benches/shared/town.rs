@@ -12,15 +12,15 @@ pub(crate) struct Town {
 }
 
 impl Town {
-    /// So many tasks, whose demo agents have done nothing for hours.
+    /// Creates this number of tasks. Their demo agents have been idle for hours.
     pub(crate) fn new(agents: usize) -> Self {
         let home = Home::new("gtx");
         home.add_rig(1);
         let items: Vec<String> = (0..agents).map(|number| start(&home, number)).collect();
         let then = seconds() - 3 * 3600 - 1_000;
         for item in &items {
-            // The age of a state is shown in minutes until it is an hour old. So the board
-            // of a town in which nothing happens wakes for that, and not afterwards.
+            // The board shows the age of a state in minutes for the first hour, and wakes up to
+            // update it. With older states the board of an idle town does not wake up.
             let target = format!("={item}-az:");
             let since = [
                 "set-option",
@@ -36,7 +36,7 @@ impl Town {
             );
         }
         let first = format!("{}-az", items[0]);
-        // What its title says would go before what its hooks report.
+        // A mark in the title would take precedence over the reports of hooks.
         let title = ["select-pane", "-t", &format!("={first}:"), "-T", "no mark"];
         assert!(
             home.tmux(&title)
@@ -66,7 +66,8 @@ impl Town {
         }
     }
 
-    /// Looks at the screen until it is so, every millisecond; says when.
+    /// Reads the screen every millisecond until the condition holds, and returns the time at which
+    /// it did.
     pub(crate) fn wait(&self, mut is_so: impl FnMut(&str) -> bool) -> Instant {
         let began = Instant::now();
         loop {
@@ -89,7 +90,7 @@ impl Town {
         pid.trim().parse().expect("the board's process")
     }
 
-    /// A client in control mode on the town's server, to which nobody says anything.
+    /// Starts a client in control mode on the town's server that receives no commands.
     pub(crate) fn bare_client(&self) -> Child {
         let target = format!("={}", self.first);
         let mut command = self.home.command("tmux");
@@ -98,7 +99,7 @@ impl Town {
         command.stdin(Stdio::piped()).spawn().expect("a client")
     }
 
-    /// What an agent's hook runs, with its report.
+    /// Runs the command of an agent's hook, with its report.
     pub(crate) fn signal(&self, event: &str) -> Child {
         let mut command = self
             .home
@@ -120,7 +121,7 @@ impl Drop for Town {
     }
 }
 
-/// A work item and its agent, which is told nothing.
+/// Creates a work item and starts its agent without a prompt.
 fn start(home: &Home, number: usize) -> String {
     let title = format!("Something to do, number {number}");
     let made = home

@@ -1,4 +1,4 @@
-//! What the tabs of the detail view show.
+//! Contents of the tabs of the detail view.
 
 use gt_board::{Detail, Happening, Life, Window};
 use gt_core::card::Server;

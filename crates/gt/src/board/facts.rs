@@ -1,4 +1,4 @@
-//! The facts, gathered by a thread of their own whenever something may have changed.
+//! Gathers the facts in a thread, whenever something may have changed.
 
 use super::inbox::Post;
 use super::view::Panes;
@@ -12,17 +12,17 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// While an agent works its files change, and nobody says so.
+/// Interval while an agent works: its changes to files cause no notice.
 const WHILE_IN_MOTION: Duration = Duration::from_secs(2);
-/// What was found out meanwhile is shown so often while more is found out.
+/// Interval at which partial results are shown while git is still queried.
 const BETWEEN_PARTS: Duration = Duration::from_millis(200);
 
-/// Asks for new facts.
+/// Handle that requests new facts.
 #[derive(Clone, Debug)]
 pub(super) struct Facts(Sender<()>);
 
 impl Facts {
-    /// Begins with a first look.
+    /// Starts the thread, which gathers for the first time at once.
     pub(super) fn gather(town: Town, post: Post, panes: Arc<Panes>, watch: Watch) -> Self {
         let (ask, asked) = channel();
         let worker = Worker {
@@ -67,7 +67,7 @@ impl Worker {
         }
     }
 
-    /// One look at everything; says whether more will happen by itself.
+    /// Gathers everything once. Returns whether more changes are expected without a notice.
     fn look(&mut self) -> bool {
         let Some(mut gathered) = self.gather() else {
             return false;
@@ -75,7 +75,7 @@ impl Worker {
         let mut told = Instant::now();
         let mut stale = VecDeque::from(gathered.stale.clone());
         while let Some(id) = stale.pop_front() {
-            // What happens meanwhile does not wait until git was asked about everything.
+            // New changes do not wait until git was queried about every item.
             if self.is_asked() {
                 match self.gather() {
                     Some(newer) => gathered = newer,
@@ -99,10 +99,10 @@ impl Worker {
         self.asked.try_iter().count() > 0
     }
 
-    /// What can be had at once.
+    /// Gathers everything that needs no query of git.
     fn gather(&mut self) -> Option<Gathered> {
         self.is_asked();
-        // Rigs come and go, and settings change.
+        // Rigs and settings may have changed.
         if let Ok(town) = Town::open(self.town.root(), self.town.around().clone()) {
             self.town = town;
         }
@@ -132,13 +132,13 @@ impl Worker {
         }
     }
 
-    /// Those who show more of a card learn first what the card will say.
+    /// Sends the facts. Updates the panes first, so that the detail view matches the cards.
     fn show(&mut self, gathered: &Gathered) {
         self.panes.learn(gathered);
         self.tell(self.facts(gathered));
     }
 
-    /// What has not changed needs no new picture.
+    /// Sends the facts if they differ from the last ones.
     fn tell(&mut self, facts: gt_board::Facts) {
         if facts != self.told {
             self.told = facts.clone();

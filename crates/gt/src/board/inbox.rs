@@ -1,4 +1,4 @@
-//! The board's one place to wait: for keys, and for news from the threads.
+//! The event queue of the board: keys, and events of its threads.
 
 use gt_board::Event;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -9,18 +9,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Where news arrive.
+/// Receiving end of the queue.
 #[derive(Debug)]
 pub(super) struct Inbox {
     woken: UnixStream,
     post: Post,
-    /// Somebody wants us to end.
+    /// Set by a signal that asks the process to end.
     ending: Arc<AtomicBool>,
-    /// The same, by what a terminal sends for Ctrl-C.
+    /// Set by SIGINT, which a terminal sends for Ctrl-C.
     interrupted: Arc<AtomicBool>,
 }
 
-/// Where news are sent.
+/// Sending end of the queue.
 #[derive(Clone, Debug)]
 pub(super) struct Post {
     news: Arc<Mutex<News>>,
@@ -28,8 +28,8 @@ pub(super) struct Post {
     bell: Arc<AtomicBool>,
 }
 
-/// What has come and nobody has taken yet. Of what is only a newer picture of the same the
-/// latest is kept: while the terminal is somebody else's nobody takes any.
+/// Queued events. Facts, screens and details replace earlier ones of their kind, so that the queue
+/// stays small while another process has the terminal.
 #[derive(Debug, Default)]
 struct News {
     facts: Option<Event>,
@@ -39,7 +39,7 @@ struct News {
 }
 
 impl Post {
-    /// Something has happened that a person should hear of.
+    /// Requests the terminal's bell for a change that a person should notice.
     pub(super) fn ring(&self) {
         self.bell.store(true, Ordering::Relaxed);
         let _ = (&*self.waker).write(&[0]);
@@ -55,7 +55,7 @@ impl Post {
                 other => news.others.push(other),
             }
         }
-        // A full pipe wakes as well.
+        // A failed write to a full pipe is fine: the pipe already wakes the reader.
         let _ = (&*self.waker).write(&[0]);
     }
 }
@@ -66,7 +66,7 @@ impl Inbox {
         waker.set_nonblocking(true)?;
         woken.set_nonblocking(true)?;
         let ending = Arc::new(AtomicBool::new(false));
-        // A signal must wake the wait even if it comes just before it begins.
+        // Signals write to the pipe, so that they also wake a wait that is about to begin.
         let interrupted = Arc::new(AtomicBool::new(false));
         for (signal, flag) in [
             (SIGHUP, &ending),
@@ -98,19 +98,19 @@ impl Inbox {
         self.ending.load(Ordering::Relaxed) || self.interrupted.load(Ordering::Relaxed)
     }
 
-    /// Forgets a Ctrl-C that was meant for whoever had the terminal meanwhile: it reaches
-    /// all of the terminal's group.
+    /// Ignores a Ctrl-C that was meant for the process that had the terminal: the signal reaches
+    /// the whole process group.
     pub(super) fn forgive_interrupt(&self) {
         self.interrupted.store(false, Ordering::Relaxed);
     }
 
-    /// Whether somebody has rung since the last time.
+    /// Returns whether the bell was requested since the last call.
     pub(super) fn has_rung(&self) -> bool {
         self.post.bell.swap(false, Ordering::Relaxed)
     }
 
-    /// Sleeps until there are keys or news, or so much time has passed; for ever if none is
-    /// named.
+    /// Sleeps until a key or an event arrives, or until the timeout; without a timeout,
+    /// indefinitely.
     pub(super) fn wait(&self, patience: Option<Duration>) {
         let input = stdin();
         let mut fds = [
@@ -118,9 +118,9 @@ impl Inbox {
             PollFd::new(&self.woken, PollFlags::IN),
         ];
         let timeout = patience.and_then(|patience| Timespec::try_from(patience).ok());
-        // Interrupted is as good as woken.
+        // An interrupted wait is treated as a wake-up.
         let _ = poll(&mut fds, timeout.as_ref());
-        // Nobody holds the other end any more: there is no terminal to draw on.
+        // The terminal is gone.
         if fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR) {
             self.ending.store(true, Ordering::Relaxed);
         }
@@ -128,7 +128,7 @@ impl Inbox {
         while matches!((&self.woken).read(&mut bytes), Ok(length) if length == bytes.len()) {}
     }
 
-    /// The news that have come.
+    /// Takes all queued events.
     pub(super) fn news(&self) -> Vec<Event> {
         let news = self.post.news.lock();
         let news = std::mem::take(&mut *news.unwrap_or_else(PoisonError::into_inner));

@@ -1,5 +1,5 @@
-//! Commands that the board asks for. Each is a `gt` of its own: what it does is what it does
-//! at the command line, and whatever becomes of it, the board goes on.
+//! Commands of the board. Each runs as a separate `gt` process: it behaves as on the command line,
+//! and its failure does not affect the board.
 
 use super::inbox::Post;
 use gt_board::{Event, Failure, Order, Question};
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What is wanted of a command.
+/// Reason for which a command is run.
 #[derive(Clone, Copy, Debug)]
 enum Purpose {
     Run,
@@ -22,8 +22,8 @@ enum Purpose {
     Ask,
 }
 
-/// Takes orders and carries them out: those for one item one after the other, as they were
-/// given, and those for different items at once, so that none waits for another's.
+/// Queue of commands. Commands for one item run in order; commands for different items run
+/// concurrently.
 #[derive(Debug)]
 pub(super) struct Orders {
     lanes: Arc<Lanes>,
@@ -31,10 +31,10 @@ pub(super) struct Orders {
     post: Post,
 }
 
-/// What waits, by item. Where there is a lane, somebody is at work on it.
+/// Waiting commands by item. A lane exists while a thread works on it.
 type Lanes = Mutex<HashMap<Option<WorkId>, VecDeque<(Order, Purpose)>>>;
 
-/// How `gt` is called for this town.
+/// Arguments with which `gt` is called for this town.
 #[derive(Clone, Debug)]
 struct Words {
     gt: PathBuf,
@@ -83,8 +83,8 @@ impl Orders {
         });
     }
 
-    /// Runs a command that has the terminal to itself. What went wrong it would tell on a
-    /// terminal that is not to be seen any more, so that is kept.
+    /// Runs a command that has the terminal to itself. Captures stderr, because the board covers
+    /// the terminal again afterwards.
     pub(super) fn run_here(&self, order: &Order) -> Event {
         let mut command = self.words.command(order);
         let ran = command.stderr(Stdio::piped()).spawn();
@@ -101,7 +101,7 @@ impl Orders {
     }
 }
 
-/// The next order of a lane; one that has none is closed.
+/// Returns the next command of a lane. Removes the lane if it is empty.
 fn next(lanes: &Lanes, item: &Option<WorkId>) -> Option<(Order, Purpose)> {
     let mut lanes = lock(lanes);
     let order = lanes.get_mut(item).and_then(VecDeque::pop_front);
@@ -142,14 +142,14 @@ fn carry_out(words: &Words, order: &Order, purpose: Purpose) -> Event {
     }
 }
 
-/// The same where only what it says of a failure is wanted.
+/// Reduces the failure to its text.
 fn in_words(result: Result<Value, Failure>) -> Result<Value, String> {
     result.map_err(|failure| failure.text)
 }
 
 fn answer(words: &Words, order: &Order) -> Result<Value, Failure> {
     let mut command = words.command(order);
-    // Not of the terminal's group: nothing that is pressed there is meant for it.
+    // A process group apart from the terminal's, so that Ctrl-C does not reach it.
     command.process_group(0);
     command.stdin(match order.input {
         Some(_) => Stdio::piped(),
@@ -158,7 +158,7 @@ fn answer(words: &Words, order: &Order) -> Result<Value, Failure> {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| error.to_string())?;
     if let (Some(input), Some(mut pipe)) = (&order.input, child.stdin.take()) {
-        // One that does not read it says why.
+        // A command that does not read its input reports the reason itself.
         let _ = pipe.write_all(input.as_bytes());
     }
     let output = child
@@ -170,7 +170,7 @@ fn answer(words: &Words, order: &Order) -> Result<Value, Failure> {
     Err(failure(&output))
 }
 
-/// What a command says of its failure.
+/// Reads the failure from a command's stderr.
 fn failure(output: &Output) -> Failure {
     let text = String::from_utf8_lossy(&output.stderr);
     let error = text
@@ -190,7 +190,7 @@ fn failure(output: &Output) -> Failure {
     }
 }
 
-/// The same of what is told for people: `error:`, and `caused by:` and `hint:` below it.
+/// Extracts the failure from plain text: `error:`, with `caused by:` and `hint:` below it.
 fn told_to_people(text: &str) -> Option<String> {
     let is_error = |line: &&str| line.starts_with("error: ");
     let Some(first) = text.lines().find(is_error) else {
@@ -210,12 +210,12 @@ fn told_to_people(text: &str) -> Option<String> {
     Some(told)
 }
 
-/// A problem as it is told: its message, its causes, its hints.
+/// Formats a problem: its message, causes and hints.
 fn told(error: &Value) -> String {
     let list = |name: &str| texts(&error[name]);
     let causes = list("causes");
     let message = error["message"].as_str().unwrap_or_default();
-    // A sentence goes on with its cause.
+    // A cause follows after a colon instead of a full stop.
     let message = match causes.is_empty() {
         true => message.to_owned(),
         false => message.trim_end_matches('.').to_owned(),
@@ -232,7 +232,7 @@ fn texts(value: &Value) -> Vec<String> {
     texts.collect()
 }
 
-/// What is worth saying of an answer.
+/// Returns the summary of an answer: its message, result or URL.
 fn summary(answer: &Value) -> String {
     let text = |name: &str| answer.get(name).and_then(Value::as_str);
     let found = text("message")
@@ -241,7 +241,7 @@ fn summary(answer: &Value) -> String {
     found.unwrap_or_default().replace('_', " ")
 }
 
-/// What an agent asks, as `gt answer` shows it.
+/// Parses the question of an agent from the answer of `gt answer`.
 fn question(answer: &Value) -> Result<Question, String> {
     let text = |name: &str| Some(answer[name].as_str()?.to_owned());
     let options = texts(&answer["options"]);
@@ -256,7 +256,7 @@ fn question(answer: &Value) -> Result<Question, String> {
     question.ok_or_else(|| "its options cannot be read".to_owned())
 }
 
-/// What a command would do, step by step; a refusal is a failure.
+/// Returns the steps of a dry run. A refusal is a failure.
 fn steps(answer: &Value) -> Result<Vec<String>, String> {
     if let Some(refusal) = answer.get("refused") {
         return Err(told(refusal));
@@ -296,7 +296,7 @@ mod tests {
         found
     }
 
-    /// A `gt` that waits for a file, or writes one.
+    /// Writes a script in place of `gt` that waits for a file, or creates one.
     fn stand_in(dir: &Path) -> PathBuf {
         let path = dir.join("gt");
         let text = "#!/bin/sh\nshift 2\ncase $1 in\n\
@@ -325,13 +325,14 @@ mod tests {
             let item = format!("gt-0000{number}");
             orders.run(order(number, &item, &["await", file]));
         }
-        // The second of an item waits for its first, and all of them for another item's.
+        // The second command of an item waits for its first, and all of them wait for a file that
+        // the command of another item creates.
         orders.run(order(8, "gt-00000", &["make", "/nonexistent/x"]));
         orders.run(order(9, "gt-00009", &["make", file]));
         let ended = outcomes(&inbox, 10);
         let place = |number: u64| ended.iter().position(|it| *it == number).unwrap();
         assert!(place(0) < place(8), "{ended:?}");
-        // The last outcome is told before its lane is closed.
+        // The last outcome is sent before its lane is removed.
         let until = std::time::Instant::now() + Duration::from_secs(30);
         while !lock(&orders.lanes).is_empty() {
             assert!(std::time::Instant::now() < until, "a lane stays open");

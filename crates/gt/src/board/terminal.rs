@@ -1,4 +1,4 @@
-//! The terminal: taken over, handed over, given back.
+//! Takes over the terminal, lends it to commands, and restores it.
 
 use crossterm::cursor::{Hide, Show};
 use crossterm::event::{
@@ -13,7 +13,7 @@ use std::io::{self, Stdout, Write, stdout};
 
 pub(super) type Screen = ratatui::Terminal<CrosstermBackend<Stdout>>;
 
-/// The terminal while the board has it. It is given back when this is dropped.
+/// The terminal while the board owns it. Restored on drop.
 pub(super) struct Terminal {
     screen: Screen,
     mouse: bool,
@@ -38,12 +38,12 @@ impl Terminal {
         terminal.flush()
     }
 
-    /// Lets somebody else have it meanwhile.
+    /// Restores the terminal while `to` runs, then takes it over again.
     pub(super) fn lend<T>(&mut self, to: impl FnOnce() -> T) -> io::Result<T> {
         give_back();
         let result = to();
         take(self.mouse)?;
-        // Whatever was drawn before is not there any more.
+        // The earlier frame is gone from the screen.
         self.screen.clear()?;
         Ok(result)
     }
@@ -65,7 +65,8 @@ fn take(mouse: bool) -> io::Result<()> {
     taken.inspect_err(|_| give_back())
 }
 
-/// Fails only when the terminal is gone, and then there is nothing to give back.
+/// Restores the terminal. This fails only if the terminal is gone, and then nothing is left to
+/// restore.
 fn give_back() {
     let _ = execute!(
         stdout(),
@@ -77,13 +78,13 @@ fn give_back() {
     let _ = disable_raw_mode();
 }
 
-/// What is said then must be readable, and the shell after it usable.
+/// Restores the terminal on a panic, so that the message is readable and the shell usable.
 fn give_back_on_panic() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         give_back();
         before(panic);
-        // Whichever thread it was: nobody draws on a terminal that was given back.
+        // Whichever thread panicked: the board must not draw on a restored terminal.
         std::process::abort();
     }));
 }

@@ -1,5 +1,5 @@
-//! What is in view besides the cards: one agent's screen, and one tab of details. A thread
-//! reads them, again whenever something has changed.
+//! The agent's screen and the detail tab that are in view. A thread reads them again whenever
+//! something has changed.
 
 use super::details;
 use super::inbox::Post;
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Where the agents of items are, as it was found out last.
+/// Panes of the agents by item, as last gathered.
 #[derive(Debug, Default)]
 pub(super) struct Panes(Mutex<HashMap<WorkId, Place>>);
 
@@ -25,7 +25,7 @@ pub(super) struct Panes(Mutex<HashMap<WorkId, Place>>);
 struct Place {
     agent: Identity,
     pane: Option<PanePlace>,
-    /// Of its tmux server, if that is not the town's own.
+    /// Socket of the agent's tmux server, if it is not the town's.
     socket: Option<PathBuf>,
     servers: Vec<Server>,
 }
@@ -53,15 +53,15 @@ impl Panes {
 enum Task {
     Look(Option<WorkId>),
     Show(Option<(WorkId, Tab)>),
-    /// The screen may show something else.
+    /// The pane has new output.
     Printed,
-    /// There are new events.
+    /// New events were logged.
     Happened,
-    /// Anything may be otherwise.
+    /// Anything may have changed.
     Changed,
 }
 
-/// Says what is in view.
+/// Handle that sets what is in view.
 #[derive(Clone, Debug)]
 pub(super) struct View(Sender<Task>);
 
@@ -113,7 +113,7 @@ struct Worker {
     pane: Option<PanePlace>,
     screen: Screen,
     show: Option<(WorkId, Tab)>,
-    /// Whether events are heard of.
+    /// Whether the monitor watches events.
     follows: bool,
 }
 
@@ -121,12 +121,13 @@ impl Worker {
     fn run(mut self, told: &Receiver<Task>) {
         while let Ok(first) = told.recv() {
             let (mut screen, mut details) = (false, false);
-            // What has piled up meanwhile is one look.
+            // Queued tasks are handled together, with one read.
             for task in std::iter::once(first).chain(told.try_iter()) {
                 match task {
                     Task::Look(id) => {
                         self.look = id;
-                        // Whoever asks has forgotten what was shown there before.
+                        // The board has cleared this part of the screen, so the content is sent
+                        // again even if unchanged.
                         self.screen = Screen::default();
                         screen = true;
                     }
@@ -153,7 +154,7 @@ impl Worker {
         matches!(self.show, Some((_, Tab::Events)))
     }
 
-    /// Nobody has to hear of events that are not in view.
+    /// Watches events only while they are in view.
     fn follow_events(&mut self) {
         let wanted = self.shows_events();
         if self.follows != wanted {

@@ -1,5 +1,5 @@
-//! The monitor, shared by the threads of the board, and ended with it: a thread that goes
-//! on must not keep it open.
+//! The monitor, shared by the threads of the board. It is closed with the board, even if a thread
+//! still holds this handle.
 
 use gt_core::Problem;
 use gt_town::Town;
@@ -13,7 +13,7 @@ pub(super) struct Watch(Arc<Mutex<Inner>>);
 #[derive(Debug, Default)]
 struct Inner {
     monitor: Option<Monitor>,
-    /// What was wanted before there was one.
+    /// Files to watch once the monitor exists.
     files: Files,
 }
 
@@ -30,7 +30,7 @@ impl Watch {
         Ok(())
     }
 
-    /// What agents do, as far as it has been seen.
+    /// Returns the agents and their states, as the monitor last saw them.
     pub(super) fn agents(&self) -> Vec<Seen> {
         self.lock()
             .monitor
@@ -45,7 +45,7 @@ impl Watch {
         }
     }
 
-    /// Which files the cards were made from.
+    /// Sets the files that the cards were made from.
     pub(super) fn watch_files(&self, files: Files) {
         let mut inner = self.lock();
         match &inner.monitor {
@@ -54,7 +54,7 @@ impl Watch {
         }
     }
 
-    /// Whether the events are in view.
+    /// Turns the watching of events on or off.
     pub(super) fn watch_events(&self, wanted: bool) {
         if let Some(monitor) = &self.lock().monitor {
             monitor.watch_events(wanted);

@@ -184,7 +184,7 @@ fn remove(town: &Town, args: &RmArgs, context: &Context) -> Answer {
             &mut Vec::new(),
         )?;
     }
-    // It may have written something until its end.
+    // The agent may have written files until it ended.
     check()?;
     std::fs::remove_dir_all(&folder).map_err(|error| files::cannot("remove", &folder, &error))?;
     restore::forget(town, &identity)?;
@@ -196,7 +196,7 @@ fn remove(town: &Town, args: &RmArgs, context: &Context) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A file in an agent's folder that `gt agent new` did not write.
+/// Returns a file in an agent's folder that `gt agent new` did not write.
 fn first_file(folder: &Path) -> Option<PathBuf> {
     let mut open = vec![folder.to_owned()];
     while let Some(dir) = open.pop() {

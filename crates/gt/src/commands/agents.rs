@@ -72,7 +72,7 @@ pub(crate) fn run(args: AgentsArgs, context: &Context) -> Answer {
             }
             let hidden = all - agents.len();
             if agents.is_empty() && !context.json {
-                // The line below says that there are polecats.
+                // The line below mentions the hidden polecats.
                 if hidden == 0 {
                     output::line(none_found(role, args.rig.as_deref(), args.stopped))?;
                 }
@@ -87,7 +87,7 @@ pub(crate) fn run(args: AgentsArgs, context: &Context) -> Answer {
     }
 }
 
-/// The answer if no agent is found: which ones were asked for, and the command that starts one.
+/// Returns the answer if no agent is found: the agents asked for, and the command that starts one.
 fn none_found(role: Option<Role>, rig: Option<&str>, stopped_too: bool) -> String {
     let place = rig.map_or_else(|| "here".to_owned(), |rig| format!("in the rig {rig}"));
     let verb = if stopped_too { "exist" } else { "run" };
@@ -148,7 +148,8 @@ pub(crate) fn show(agents: &[AgentView], town: &Town, context: &Context) -> Answ
     Ok(ExitCode::SUCCESS)
 }
 
-/// The agent's health with its cause: the message of the failed turn, or the end of the limit.
+/// Returns the agent's health with its cause: the message of the failed turn, or the end of the
+/// limit.
 pub(crate) fn complaint(agent: &AgentView) -> String {
     let health = agent.health.words();
     let reason = agent.report.reason.as_deref().map(output::clean);
@@ -159,7 +160,7 @@ pub(crate) fn complaint(agent: &AgentView) -> String {
     }
 }
 
-/// When its usage limit ends, in the local time zone.
+/// Returns the end of the agent's usage limit, in the local time zone.
 fn reset(agent: &AgentView) -> Option<String> {
     let at = output::time(limits::resets_at(&agent.report)?);
     let continues = agent.report.limit.as_ref()?.continues;
@@ -167,8 +168,8 @@ fn reset(agent: &AgentView) -> Option<String> {
     Some(format!("{verb} {}", output::minute(at.as_deref())))
 }
 
-/// The last column: when its usage limit ends, whether it is attached, and whether a person has
-/// started it.
+/// Returns the last column: the end of the usage limit, whether the agent is attached, and whether
+/// it is adopted.
 fn remarks(agent: &AgentView) -> String {
     let adopted = match &agent.socket {
         Some(socket) => Some(format!("adopted, on {socket}")),
@@ -208,12 +209,12 @@ fn health_cell(health: Health) -> Cell {
     }
 }
 
-/// Agents as JSON, with what is on their hooks.
+/// Returns agents as JSON, with the items on their hooks.
 pub(crate) fn documents<'a>(
     agents: impl IntoIterator<Item = &'a AgentView>,
     town: &Town,
 ) -> Vec<Value> {
-    // Who runs can be told without knowing what is to be done.
+    // The list of agents is useful without their hooks.
     let hooks = Work::of(town).hooks().unwrap_or_else(|problem| {
         output::warn(format!("hooks are not shown: {}", problem.whole()));
         Vec::new()
@@ -231,7 +232,7 @@ pub(crate) fn documents<'a>(
         .collect()
 }
 
-/// An agent as JSON. What is not known is absent.
+/// Returns an agent as JSON. Unknown values are absent.
 pub(crate) fn document(agent: &AgentView) -> Value {
     let identity = &agent.identity;
     output::without_nulls(json!({
@@ -263,7 +264,7 @@ pub(crate) fn document(agent: &AgentView) -> Value {
 
 fn check(town: &Town, context: &Context) -> Answer {
     let agents = engine::list(town, Wanted::default())?;
-    // A PID file without a container: the session died under its agent.
+    // A PID file without a container: the tmux session ended before its agent.
     let lost = pidfile::lost(town, || containers::list(town))?;
     let ill = agents.iter().filter(|agent| agent.health.is_ill()).count() + lost.len();
     if context.json {

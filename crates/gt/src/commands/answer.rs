@@ -51,7 +51,7 @@ pub(crate) fn run(args: AnswerArgs, context: &Context) -> Answer {
     let choice = Choice::from(choice.as_str());
     let answered = answer::answer(&town, &asker, &choice, args.expect.as_deref())?;
     if window.is_none() {
-        // What waited for the answer may go on now.
+        // Messages that waited for the answer can be delivered now.
         signal::wake_deliveries(&town, std::slice::from_ref(&container));
     }
     let option = &answered.asking.options[answered.chosen];
@@ -75,7 +75,7 @@ fn with_window(document: &mut Value, window: Option<&str>) {
     }
 }
 
-/// What each option is called by.
+/// Returns the label of each option.
 fn labels(asking: &Asking) -> Vec<String> {
     let all = 0..asking.options.len();
     all.map(|at| number(asking, at)).collect()

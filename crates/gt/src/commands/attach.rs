@@ -34,7 +34,7 @@ pub(crate) fn run(args: AttachArgs, context: &Context) -> Answer {
     })?;
     let home = container.home(&town);
     if container.adopted().is_some() {
-        // Its window may show another pane of the person's.
+        // The window may show another pane that a person opened.
         let select = Command::new("select-window").target(container.pane().pane);
         let pane = Command::new("select-pane").target(container.pane().pane);
         let _ = home.server().run([select, pane]);
@@ -42,7 +42,7 @@ pub(crate) fn run(args: AttachArgs, context: &Context) -> Answer {
     go(&home, container.name(), args.read_only, context)
 }
 
-/// Goes to a container: this terminal then shows it.
+/// Shows a container in this terminal.
 pub(crate) fn go(town: &Town, container: &str, read_only: bool, context: &Context) -> Answer {
     let name =
         SessionName::try_from(container).map_err(|error| Problem::failed(error.to_string()))?;
@@ -58,8 +58,8 @@ pub(crate) fn go(town: &Town, container: &str, read_only: bool, context: &Contex
                 .map_err(|error| tmux_problem("cannot switch to it", error))?;
         }
         Some(socket) => {
-            // A client belongs to one server: it leaves this one, attaches there, and comes
-            // back when it leaves that.
+            // A client belongs to one server: it detaches here, attaches there, and returns when it
+            // detaches there.
             let there = shell_attach(&town.server().socket_path(), container, read_only);
             let attach = match own_session(around) {
                 Some(session) => format!("{there}; {}", shell_return(&socket, session)),
@@ -83,8 +83,8 @@ pub(crate) fn go(town: &Town, container: &str, read_only: bool, context: &Contex
     Ok(ExitCode::SUCCESS)
 }
 
-/// Refuses where there is nothing in which a container could be shown: for whoever does
-/// something else before.
+/// Fails if there is no terminal to show a container in. For commands that do something else before
+/// they attach.
 pub(crate) fn check(container: &str, context: &Context) -> Result<(), Problem> {
     let is_terminal = || std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     if inside(context.around()).is_some() || is_terminal() {
@@ -94,18 +94,18 @@ pub(crate) fn check(container: &str, context: &Context) -> Result<(), Problem> {
         .hint(format!("`gt peek {container}` shows its screen")))
 }
 
-/// The socket of the tmux server that we run inside of.
+/// Returns the socket of the tmux server that this process runs in.
 pub(crate) fn inside(around: &Surroundings) -> Option<PathBuf> {
     let (socket, _) = around.var("TMUX")?.split_once(',')?;
     Some(PathBuf::from(socket))
 }
 
-/// The id of the session in it that we run inside of.
+/// Returns the id of the tmux session that this process runs in.
 fn own_session(around: &Surroundings) -> Option<u32> {
     around.var("TMUX")?.rsplit_once(',')?.1.parse().ok()
 }
 
-/// A shell line for a client of another server that attaches to a session of this one.
+/// Returns a shell line with which a client of another server attaches to a session of this one.
 pub(crate) fn shell_attach(socket: &Path, session: &str, read_only: bool) -> String {
     let flag = if read_only { " -r" } else { "" };
     format!(

@@ -13,9 +13,10 @@ pub(crate) struct AwaitDeathArgs {
     pid: u32,
 }
 
-/// tmux clears up after the pane first, which is when it misses things.
+/// Delay after the process has ended. tmux cleans up the pane first, and may miss the end of a
+/// child meanwhile.
 const AFTERWARDS: Duration = Duration::from_millis(100);
-/// As good as for ever; a wait without an end cannot be asked for.
+/// Practically unlimited timeout; the wait requires one.
 const LONG: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 
 pub(crate) fn run(args: &AwaitDeathArgs) -> Answer {

@@ -42,7 +42,7 @@ pub(crate) fn run(args: BroadcastArgs, context: &Context) -> Answer {
         rig: args.rig.as_deref(),
         role: args.role.as_deref().map(super::role::parse).transpose()?,
     };
-    // Who calls does not call itself.
+    // The caller does not receive its own broadcast.
     let caller = town.caller();
     let identities: Vec<Identity> = agents::list(&town, wanted)?
         .into_iter()

@@ -164,7 +164,7 @@ fn add(town: &Town, args: &AddArgs, context: &Context) -> Answer {
     for identity in &wanted {
         identity.check_new(town.registry())?;
         let rig = identity.rig().unwrap_or_default();
-        // Folders may not tell upper from lower case, so names must differ in more.
+        // File systems may ignore case, so names must differ in more than case.
         let taken = directory::workers(town, rig, Role::Crew)
             .into_iter()
             .find(|other| {
@@ -211,7 +211,7 @@ fn add(town: &Town, args: &AddArgs, context: &Context) -> Answer {
 
 type Made = (Identity, Result<PathBuf, Problem>);
 
-/// Makes the worktrees, several at a time; the answers in the order of the question.
+/// Makes the worktrees concurrently. The results have the order of `wanted`.
 fn make_worktrees(town: &Town, wanted: &[Identity], progress: &Progress) -> Vec<Made> {
     let make = |identity: &Identity| {
         town.around().cancel.check()?;
@@ -250,7 +250,7 @@ fn remove(town: &Town, args: &RmArgs, context: &Context) -> Answer {
     for identity in &wanted {
         let role = roles::resolve(town, Role::Crew, identity.rig())?.value;
         let dir = workspace::path(town, identity, &role)?;
-        // Looked at before anything is stopped: a refusal must change nothing.
+        // Checked before anything is stopped: a refusal must change nothing.
         let unsaved = workspace::unsaved(town, identity, &dir)?;
         if args.dry_run {
             let runs = running.contains(identity);
@@ -350,7 +350,7 @@ fn running(town: &Town, only: Option<&str>) -> Result<Vec<Identity>, Problem> {
         .collect())
 }
 
-/// Names as identities, of workers that exist.
+/// Resolves names to identities. Fails if a worker does not exist.
 fn existing(town: &Town, names: &[String], rig: &RigArg) -> Result<Vec<Identity>, Problem> {
     let wanted = identities(town, names, rig)?;
     for identity in &wanted {

@@ -29,12 +29,12 @@ pub(crate) struct DemoTownArgs {
 }
 
 const RIG: &str = "gastown";
-/// The file that marks a town as the demo's.
+/// File that marks a town as made by `gt demo`.
 const MARK: &str = ".gt-demo";
 const CREW: [&str; 2] = ["max", "amy"];
 
 pub(crate) fn run(args: DemoTownArgs, context: &Context) -> Answer {
-    // It shows what a person would see.
+    // The demo prints text for a person, even with `--json`.
     let context = &context.as_text();
     let around = context.around();
     let dir = match &args.dir {
@@ -68,7 +68,7 @@ pub(crate) fn run(args: DemoTownArgs, context: &Context) -> Answer {
     wanted.extend(CREW.map(|name| Identity::crew(RIG, name)));
     let options = StartOptions {
         create: true,
-        // So that there is a question to answer.
+        // The agent then shows a permission dialog that can be answered.
         skip_permissions: Some(false),
         ..StartOptions::default()
     };
@@ -106,10 +106,10 @@ fn open_or_make(dir: &Path, context: &Context) -> Result<Town, Problem> {
             return Err(Problem::conflict(format!("{} is not empty", dir.display()))
                 .hint("name an empty or a new folder with `--dir`"));
         }
-        // The socket lies in the town, so that nothing is left when it is removed.
+        // The socket lies in the town, so that removing the town leaves nothing behind.
         let socket = dir.join(".runtime/tmux");
         Town::init(dir, Some("demo"), &socket.to_string_lossy(), "demo")?;
-        // Only what bears this mark is ever removed whole.
+        // Only a town with this mark is ever removed as a whole.
         files::write_whole(&dir.join(MARK), b"made by `gt demo`\n")?;
     } else if !dir.join(MARK).exists() {
         return Err(
@@ -118,7 +118,7 @@ fn open_or_make(dir: &Path, context: &Context) -> Result<Town, Problem> {
         );
     }
     let mut around = context.around().clone();
-    // The demo is on its own server, whatever the caller's shell says.
+    // The demo uses its own server, whatever the caller's environment says.
     around.env.remove("GT_TMUX_SOCKET");
     around.env.remove("GT_HARNESS");
     Town::open(dir, around)
@@ -199,7 +199,7 @@ fn clean(dir: &Path, context: &Context) -> Answer {
         return Ok(ExitCode::SUCCESS);
     }
     let town = open_or_make(dir, context)?;
-    // Only what the demo made is removed: a town of somebody's own has other rigs.
+    // A town with other rigs contains the user's work and is not removed.
     let only_ours = |registry: &Registry| registry.rigs.keys().all(|rig| rig == RIG);
     if town.settings().name != "demo" || !only_ours(town.registry()) {
         return Err(
@@ -213,8 +213,8 @@ fn clean(dir: &Path, context: &Context) -> Answer {
         .collect();
     stop::stop_into(&town, &running, true, context, &mut Vec::new())?;
     gt_town::stop::end_orphans(&town, gt_town::processes::GRACE)?;
-    // The server lies in the demo's own folder and ends with its last session,
-    // unless the user's configuration keeps it.
+    // The server is in the demo's own folder. It ends with its last session, unless the user's
+    // configuration keeps it.
     if town.server().socket_path().starts_with(dir) {
         let _ = town.server().run(gt_tmux::Command::new("kill-server"));
     }

@@ -55,7 +55,7 @@ pub(crate) struct StartArgs {
     continue_on_failure: bool,
 }
 
-/// What is to become of servers.
+/// Change to apply to servers.
 enum Change {
     Start { continue_on_failure: bool },
     Stop,
@@ -97,7 +97,7 @@ pub(crate) fn run(command: DevCommand, context: &Context) -> Answer {
         return Ok(ExitCode::SUCCESS);
     }
     tell(&servers, context)?;
-    // One that fell over at once is no success.
+    // A server that fails at once makes the command fail.
     let failed = servers.iter().find(|it| it.state == State::Error);
     match failed {
         Some(server) => Err(
@@ -147,7 +147,7 @@ fn tell(servers: &[Server], context: &Context) -> Result<(), Problem> {
     output::print(&table.render(Paint::for_stdout()))
 }
 
-/// Why it has failed, and of one that lives for how long.
+/// Returns the reason of the failure, and for a live server its duration.
 fn how(server: &Server) -> String {
     let reason = server.reason.clone().unwrap_or_default();
     match (server.since, server.pid) {
@@ -216,14 +216,14 @@ fn open(town: &Town, args: &WhichArgs, context: &Context) -> Answer {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .process_group(0);
-    // A browser may stay for as long as it likes.
+    // The browser may run longer than this command.
     command.spawn().map(drop).map_err(|error| {
         Problem::environment(format!("cannot run {}", program.display())).caused_by(error)
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whose servers, and which of them. One word alone may be either.
+/// Returns the agent and the server that are meant. A single word may be either.
 fn which<'a>(town: &Town, args: &'a WhichArgs) -> Result<(Identity, Option<&'a str>), Problem> {
     let name = args.name.as_deref();
     let Some(word) = args.whose.as_deref() else {
@@ -238,8 +238,8 @@ fn which<'a>(town: &Town, args: &'a WhichArgs) -> Result<(Identity, Option<&'a s
     Ok((agent(town, word)?, name))
 }
 
-/// The agent of a work item, or the one that is meant. An item that somebody else works on
-/// is where that one works.
+/// Returns the agent of a work item, or the named agent. For an item that another agent works on,
+/// returns that agent.
 fn agent(town: &Town, word: &str) -> Result<Identity, Problem> {
     let Ok(id) = word.parse::<WorkId>() else {
         return target::resolve(town, word);

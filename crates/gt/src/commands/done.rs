@@ -63,7 +63,7 @@ pub(crate) fn run(args: DoneArgs, context: &Context) -> Answer {
     finish(&town, &agent, &options, context)
 }
 
-/// Hands in what an agent has done, and ends its life where that is due.
+/// Submits the work of an agent, and ends its session if required.
 pub(super) fn finish(
     town: &Town,
     agent: &Identity,
@@ -74,7 +74,7 @@ pub(super) fn finish(
     for warning in &done.warnings {
         output::warn(warning);
     }
-    // Told before the end: an agent that ends itself hears nothing afterwards.
+    // Printed before the end: an agent that ends its own session sees nothing afterwards.
     show(town, &done, context)?;
     let own = own_container(town, context);
     let is_own = own.is_some() && roles::container_name(town, agent).ok().as_deref() == own;

@@ -27,7 +27,7 @@ pub(crate) struct DownArgs {
     dry_run: bool,
 }
 
-/// The order in which the town's own agents are stopped.
+/// Order in which the town's own agents are stopped.
 const FIRST: [Role; 3] = [Role::Mayor, Role::Boot, Role::Deacon];
 
 pub(crate) fn run(args: DownArgs, context: &Context) -> Answer {
@@ -57,7 +57,7 @@ pub(crate) fn run(args: DownArgs, context: &Context) -> Answer {
             .cloned()
             .collect(),
     );
-    // Who calls this from inside an agent ends that one last, or nobody would go on.
+    // The agent that runs this command is stopped last, because its end also ends this process.
     let own = stop::own_container(&town, context);
     let is_own =
         |i: &Identity| own.is_some() && roles::container_name(&town, i).ok().as_deref() == own;

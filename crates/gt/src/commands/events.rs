@@ -12,9 +12,9 @@ use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// How many are shown where nobody says how many, or since when.
+/// Default number of events, without `--limit` and `--since`.
 const SHOWN: usize = 100;
-/// The same before those that come, with `--follow`.
+/// Default number of past events with `--follow`.
 const SHOWN_BEFORE: usize = 10;
 
 /// What happened in the town, the newest last
@@ -100,7 +100,7 @@ pub(crate) fn run(args: EventsArgs, context: &Context) -> Answer {
         None if args.serve => serve(&town, context)?,
         None => {
             let actor = args.actor.as_deref().map(|text| {
-                // A pattern, and whoever is gone from the town, are looked for as they are.
+                // Patterns and agents that no longer exist are matched as text.
                 target::resolve(&town, text).map_or_else(|_| text.to_owned(), |who| who.address())
             });
             let about = args.about.as_deref().map(|text| names_of(&town, text));
@@ -117,8 +117,8 @@ pub(crate) fn run(args: EventsArgs, context: &Context) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
-/// By which names events may call what somebody means: an item is also its task's agent. Who
-/// is gone from the town is known by what happened.
+/// Returns the names by which events may refer to the given text: an item is also the agent of its
+/// task. An agent that no longer exists is recognised by its events.
 fn names_of(town: &Town, text: &str) -> Result<Vec<String>, Problem> {
     let mut names = vec![text.to_owned()];
     match target::resolve(town, text) {
@@ -138,7 +138,7 @@ fn names_of(town: &Town, text: &str) -> Result<Vec<String>, Problem> {
     Ok(names)
 }
 
-/// Shows the events that are asked for, and those that come.
+/// Shows the matching events, and new ones with `--follow`.
 pub(crate) fn show(
     town: &Town,
     query: Query,
@@ -232,7 +232,7 @@ fn audit_line(event: &Event) -> String {
     output::clean(&format!("{at}  {:<22} {}", event.kind, event.line())) + "\n"
 }
 
-/// A line of the feed.
+/// Formats an event as a line of the feed.
 pub(crate) fn feed_line(event: &Event) -> String {
     output::clean(&format!(
         "{}  {}",
@@ -241,7 +241,7 @@ pub(crate) fn feed_line(event: &Event) -> String {
     )) + "\n"
 }
 
-/// When it happened, as the clock here says.
+/// Returns the local time of an event.
 fn local(event: &Event, format: &str) -> String {
     match events::time_of(event) {
         Some(at) => {

@@ -56,7 +56,7 @@ fn list(town: &Town, rig: Option<&str>, context: &Context) -> Result<(), Problem
     let mut table = Table::new(&["FORMULA", "STEPS", "FROM", ""]);
     let mut documents: Vec<Value> = Vec::new();
     for name in formulas::names(town, rig) {
-        // One that is broken does not hide the others.
+        // A broken formula does not hide the others.
         let found = match formulas::resolve(town, &name, rig) {
             Ok(found) => found,
             Err(problem) => {

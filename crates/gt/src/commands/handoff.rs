@@ -73,7 +73,7 @@ pub(crate) fn run(args: HandoffArgs, context: &Context) -> Answer {
     }
     let is_by_hook = args.reason.as_deref() == Some(COMPACTION);
     hand_over(args, &town, context).inspect_err(|problem| {
-        // A program's hook has nobody to tell.
+        // The output of a hook is not read, so the problem is logged.
         if is_by_hook {
             hook_log::note(&town, "handoff", problem);
         }
@@ -83,7 +83,7 @@ pub(crate) fn run(args: HandoffArgs, context: &Context) -> Answer {
 fn hand_over(args: HandoffArgs, town: &Town, context: &Context) -> Answer {
     let own = prime::who(town).ok();
     let (agent, item) = meaning(town, args.what.as_deref(), own.as_ref())?;
-    // One that hands over runs us in the pane that is going to be replaced.
+    // An agent that hands over runs this command in the pane that is about to be replaced.
     let is_in_a_pane = context.around().var("TMUX_PANE").is_some();
     let may_be_self = own.as_ref() == Some(&agent) && is_in_a_pane;
     let message = match args.stdin {
@@ -131,7 +131,7 @@ fn hand_over(args: HandoffArgs, town: &Town, context: &Context) -> Answer {
     };
     let mut options = options;
     let mut intent = match handoff::intend(town, &agent, &options) {
-        // The context is compacted in any case: what can be saved is saved.
+        // The program compacts the context in any case, so at least the state is saved.
         Err(problem) if may_save_instead(&problem, &options) => {
             options.mode = Mode::Auto;
             output::warn(format!("{problem}: only its state is saved"));
@@ -165,7 +165,7 @@ fn hand_over(args: HandoffArgs, town: &Town, context: &Context) -> Answer {
             let words = format!("The state of {agent} is saved in {letter}.");
             return told(&answer, &words, context);
         }
-        // What comes now ends this very process: it is said before.
+        // The next step ends this process, so the answer is printed before.
         let words = format!("{agent} hands over; {letter} is on its hook.");
         told(&answer, &words, context)?;
         return match handoff::ask_for_take_over(town, &intent)? {
@@ -196,7 +196,7 @@ fn hand_over(args: HandoffArgs, town: &Town, context: &Context) -> Answer {
     }
 }
 
-/// Whether this is the pane of the agent itself, and not one beside it.
+/// Returns whether this process runs in the agent's own pane, and not in one beside it.
 fn is_in(container: &Container, town: &Town, context: &Context) -> bool {
     let around = context.around();
     let pane = container.pane().pane.to_string();
@@ -204,8 +204,8 @@ fn is_in(container: &Container, town: &Town, context: &Context) -> bool {
         && attach::inside(around).is_none_or(|socket| socket == town.server().socket_path())
 }
 
-/// Whether a cycle before a compaction that is refused because it is too soon can at least
-/// save the state.
+/// Returns whether a cycle before a compaction, refused because it is too soon, can save the state
+/// instead.
 fn may_save_instead(problem: &Problem, options: &HandoffOptions) -> bool {
     problem.kind() == Kind::Conflict
         && options.mode == Mode::Cycle
@@ -223,8 +223,8 @@ fn answer(intent: &Intent, options: &HandoffOptions, letter: &WorkId) -> Value {
     })
 }
 
-/// A polecat has one item and one life for it: what it hands over goes back to where it
-/// came from.
+/// Puts the item of a polecat back. A polecat has one item and one session for it, so its handoff
+/// returns the item to where it came from.
 fn put_back(town: &Town, agent: &Identity, options: HandoffOptions, context: &Context) -> Answer {
     let mut said: Vec<String> = [options.subject, options.reason, options.message]
         .into_iter()
@@ -257,7 +257,7 @@ fn would_put_back(town: &Town, agent: &Identity, context: &Context) -> Answer {
     told(&answer, &words, context)
 }
 
-/// What a word stands for: an item to hook, another agent, or a role of the agent's own.
+/// Resolves a word to an item to hook, another agent, or a role of the agent's rig.
 fn meaning(
     town: &Town,
     what: Option<&str>,
@@ -283,17 +283,17 @@ fn meaning(
         Err(_) => None,
     };
     match (target::resolve(town, what), item) {
-        // An item is also the name of the task's agent, where it has one.
+        // An item is also the name of its task's agent, if that runs.
         (Ok(agent), Some(item)) if agent.role() == Role::Task => {
             match containers::of_agent(town, &agent)? {
                 Some(_) => Ok((agent, None)),
                 None => Ok((own()?, Some(item))),
             }
         }
-        // In an agent's hands an item is one to hook, whoever has it now.
+        // If an agent runs this, the item goes to its own hook, even if another agent has the item.
         (Ok(_), Some(item)) if own().is_ok() => Ok((own()?, Some(item))),
         (Ok(agent), _) => {
-            // A slip is not to end the session of somebody who never was.
+            // A typo must not act on an agent that does not exist.
             target::check_known(town, &agent)?;
             Ok((agent, None))
         }
@@ -302,7 +302,7 @@ fn meaning(
     }
 }
 
-/// An item, if there is such a one. A store that cannot be read says nothing of it.
+/// Returns the item if it exists. Fails if the store cannot be read.
 fn existing(town: &Town, id: WorkId) -> Result<Option<WorkId>, Problem> {
     match Work::of(town).get(&id) {
         Ok(_) => Ok(Some(id)),
@@ -311,7 +311,7 @@ fn existing(town: &Town, id: WorkId) -> Result<Option<WorkId>, Problem> {
     }
 }
 
-/// The one that a rig has of a role, for an agent of that rig.
+/// Returns the agent of a role that a rig has once, in the rig of `own`.
 fn of_the_same_rig(word: &str, own: &Identity) -> Option<Identity> {
     let role = Role::from_word(word)?;
     let is_one = matches!(role, Role::Witness | Role::Refinery);
@@ -351,7 +351,8 @@ fn told(answer: &Value, words: &str, context: &Context) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Nobody sees what this says: it goes into the log of hooks.
+/// Takes over in the background. The output of this process is not read, so results go to the log
+/// of hooks.
 fn take_over(town: &Town, agent: &str) -> Answer {
     let result = target::resolve(town, agent).and_then(|agent| handoff::take_over(town, &agent));
     match result {

@@ -120,7 +120,7 @@ fn classify(args: &ClassifyArgs, context: &Context) -> Result<(), Problem> {
     }
 }
 
-/// The preset as the town has it, or the built-in one where there is no town.
+/// Returns the town's preset, or the built-in one outside a town.
 fn preset(name: &str, context: &Context) -> Result<Preset, Problem> {
     let town = match context.town() {
         Ok(town) => Some(town),
@@ -134,7 +134,7 @@ fn preset(name: &str, context: &Context) -> Result<Preset, Problem> {
     Ok(resolved.value)
 }
 
-/// Whether nobody has named a town. One that was named must be there.
+/// Returns whether no town was named. A named town must exist.
 fn is_nowhere(problem: &Problem, context: &Context) -> bool {
     let around = context.around();
     let unnamed = Town::find(None, around);

@@ -109,7 +109,7 @@ fn show(hooked: &Hooked) -> Result<(), Problem> {
     output::lines(&letter.description)
 }
 
-/// The item, and the letter that travels with it.
+/// Returns the item as JSON, with the message attached to it.
 fn whole_document(hooked: &Hooked) -> Value {
     let mut whole = document(&hooked.item);
     if let Some(letter) = &hooked.letter {
@@ -118,7 +118,7 @@ fn whole_document(hooked: &Hooked) -> Value {
     whole
 }
 
-/// Work on the hook of one that nobody has made would be in nobody's hands.
+/// Fails if the agent does not exist: work on its hook would never be done.
 fn check_there(town: &Town, agent: &Identity) -> Result<(), Problem> {
     if directory::has(town, agent) || containers::of_agent(town, agent)?.is_some() {
         return Ok(());
@@ -128,11 +128,12 @@ fn check_there(town: &Town, agent: &Identity) -> Result<(), Problem> {
         .hint("`gt sling` gives work to a polecat that is made for it"))
 }
 
-/// The agent that is meant: as named, or the one that calls or whose folder or pane this is.
+/// Returns the named agent, or the one that calls or whose folder or pane this is.
 pub(super) fn whose(town: &Town, given: Option<&str>) -> Result<Identity, Problem> {
     match given {
         Some(given) => target::known(town, given),
-        // An agent that asks about itself is sure to be there, and waits for the answer.
+        // An agent that asks about itself exists, so the check is skipped: the agent waits for the
+        // answer.
         None => target::own(town),
     }
 }

@@ -176,7 +176,7 @@ mod tests {
             let mut written = 0;
             while pipe.write_all(&[b'['; 1024]).is_ok() {
                 written += 1024;
-                // What the pipe itself can hold is written and never read.
+                // The pipe's buffer holds data that was written and is never read.
                 assert!(written < MAX_BYTES * 4, "the pipe is still read");
             }
             None

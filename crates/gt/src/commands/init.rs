@@ -35,7 +35,7 @@ pub(crate) fn run(args: InitArgs, context: &Context) -> Answer {
     let socket = args.socket.unwrap_or_default();
     let root = Town::init(&path, args.name.as_deref(), &socket, &args.harness)?;
     let town = Town::open(&root, around.clone())?;
-    // A misspelt harness is better told now than at the first start.
+    // Reports a misspelt harness now instead of at the first start.
     let known = harnesses::resolve(&town, &args.harness);
     if context.json {
         output::json(&json!({"town": town.root(), "name": town.settings().name}))?;

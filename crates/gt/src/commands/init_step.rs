@@ -30,11 +30,12 @@ pub(crate) fn run(args: &InitStepArgs, context: &Context) -> Answer {
     }
 }
 
-/// A handler, and no ignoring: that would be inherited by the command.
+/// Keeps this process alive at Ctrl-C. Installs a handler instead of ignoring the signal, because
+/// the command would inherit the ignored state.
 fn outlive_interrupts() {
     use signal_hook::consts::{SIGINT, SIGQUIT};
     for signal in [SIGINT, SIGQUIT] {
-        // Without it Ctrl-C ends this as well, which whoever waits will notice.
+        // If this fails, Ctrl-C also ends this process, and the waiting start notices that.
         let _ = signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)));
     }
 }
@@ -60,8 +61,7 @@ fn run_line(line: &str, file: &Path) -> Answer {
 
 fn keep(file: &Path, context: &Context) -> Answer {
     step::keep(file, &context.around().env)?;
-    // The program that comes next has the screen for itself: what stands there goes into
-    // the history.
+    // The next program uses the whole screen: scrolls the present text into the history.
     let rows = tcgetwinsize(std::io::stdout()).map_or(0, |size| size.ws_row);
     output::print(&"\n".repeat(usize::from(rows)))?;
     step::end(file, 0)?;

@@ -23,7 +23,7 @@ pub(crate) fn run(args: KeysArgs, context: &Context) -> Answer {
     let container = nudge::living(&town, &identity)?;
     let pane = container.pane().pane;
     inject::press(&town, pane, &args.keys)?;
-    // They may have closed what kept messages waiting.
+    // The keys may have closed a dialog that blocked messages.
     signal::wake_deliveries(&town, std::slice::from_ref(&container));
     if context.json {
         output::json(&json!({"agent": identity, "pane": pane.to_string(), "keys": args.keys}))?;

@@ -169,7 +169,7 @@ fn rules_table(rules: &[Rule]) -> Table {
     table
 }
 
-/// A length of time in the greatest unit that divides it.
+/// Formats a duration in the largest unit that divides it.
 fn length(seconds: u64) -> String {
     let units = [(86_400, "d"), (3_600, "h"), (60, "m")];
     let unit = units

@@ -37,8 +37,8 @@ pub(crate) fn run(command: MailCommand, context: &Context) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whose mail is read: as named, that of the agent that calls or whose folder or pane this is,
-/// or a person's.
+/// Returns the owner of the inbox: the named one, the agent that calls or whose folder or pane this
+/// is, or a person.
 fn whose(town: &Town, given: Option<&str>) -> Result<String, Problem> {
     match given {
         Some(given) => mail::address(town, given),
@@ -49,7 +49,7 @@ fn whose(town: &Town, given: Option<&str>) -> Result<String, Problem> {
     }
 }
 
-/// Who writes a letter: the agent that calls, or a person, wherever that person is.
+/// Returns the sender of a message: the agent that calls, or a person in any folder.
 fn writer(town: &Town) -> String {
     match town.caller() {
         Caller::Agent(address) => address,
@@ -57,7 +57,7 @@ fn writer(town: &Town) -> String {
     }
 }
 
-/// A letter as scripts get it. `life` is the present one of who got it.
+/// Returns a message as JSON. `life` is the present session of the recipient.
 fn document(letter: &Letter, life: Option<&SessionId>) -> Value {
     let mut document = json!(letter);
     let stale = life.and_then(|life| mail::stale_reason(letter, life));

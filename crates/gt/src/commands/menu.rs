@@ -23,15 +23,16 @@ pub(crate) struct MenuArgs {
     print: bool,
 }
 
-/// One line of the menu.
+/// Entry of the menu.
 struct Entry {
     label: String,
-    /// A tmux command line, quoted for tmux.
+    /// tmux command line, quoted for tmux.
     action: String,
 }
 
 impl Entry {
-    /// The three words of a menu item. tmux expands formats in both texts.
+    /// Returns the three arguments of a menu item. tmux expands formats in the label and the
+    /// command.
     fn words(&self, key: Option<char>) -> [String; 3] {
         let key = key.map(String::from).unwrap_or_default();
         [
@@ -42,10 +43,10 @@ impl Entry {
     }
 }
 
-/// As long as a person may look at a menu or a pop-up.
+/// Timeout of a menu or a pop-up that waits for a person.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Keys that choose entries, in their order.
+/// Keys that choose entries, in order.
 const SHORTCUTS: &str = "123456789abcdefhijklmnoprstuvwxyz";
 
 gt_tmux::query! {
@@ -91,9 +92,9 @@ pub(crate) fn run(args: &MenuArgs, town: &Town) -> Answer {
     for entry in &others {
         command = command.args(entry.words(shortcuts.next()));
     }
-    // Shown on the server of the client that asked.
+    // The menu appears on the server of the client that asked for it.
     let server = client_server(town);
-    // tmux answers when the menu is closed again.
+    // tmux answers when the menu is closed.
     server
         .with_timeout(PATIENCE)
         .run(command)
@@ -101,7 +102,7 @@ pub(crate) fn run(args: &MenuArgs, town: &Town) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The server that the caller's own client is on.
+/// Returns the server that the caller's client is attached to.
 fn client_server(town: &Town) -> Server {
     match attach::inside(town.around()) {
         Some(path) if path != town.server().socket_path() => Server::new(Socket::Path(path)),
@@ -122,7 +123,7 @@ fn own_entries(town: &Town) -> Result<Vec<Entry>, Problem> {
         .collect())
 }
 
-/// Sessions of the other servers of this user. One that does not answer is left out.
+/// Returns the sessions of this user's other servers. Servers that do not answer are left out.
 fn other_entries(town: &Town) -> Vec<Entry> {
     let own = town.server().socket_path();
     let here = client_server(town).socket_path();
@@ -149,7 +150,7 @@ fn other_entries(town: &Town) -> Vec<Entry> {
     entries
 }
 
-/// The tmux command that brings a client to a session, on its own server or another.
+/// Returns the tmux command that brings a client to a session, on its own server or another.
 fn go_to(session: &str, socket: &Path, same_server: bool) -> String {
     if same_server {
         return SessionName::try_from(session)

@@ -145,7 +145,7 @@ fn show(status: &MoleculeStatus, context: &Context) -> Result<(), Problem> {
     Ok(())
 }
 
-/// What became of a step, and what comes after it.
+/// Prints the result of a step, and the next step.
 fn told(status: &MoleculeStatus, step: &Item, context: &Context) -> Result<(), Problem> {
     if context.json {
         return output::json(status);

@@ -149,7 +149,7 @@ fn pull(args: &PullArgs, town: &Town, context: &Context) -> Result<(), Problem> 
     output::line(format!("{} {}", paint.green("✓"), output::clean(&text)))
 }
 
-/// The id of an entry. Whoever names its item is told which one it has.
+/// Parses the id of an entry. If the id is that of a work item, the error names the item's entry.
 fn entry(town: &Town, text: &str) -> Result<WorkId, Problem> {
     let id: WorkId = text.parse().map_err(|_| {
         Problem::usage(format!("{text:?} is no id of a merge")).hint(format!(

@@ -124,7 +124,7 @@ fn test(args: &TestArgs, context: &Context) -> Answer {
     }
 }
 
-/// A failure in one line.
+/// Formats a failure in one line.
 fn why(problem: &Problem) -> String {
     let causes = problem.causes().iter().map(String::as_str);
     let words: Vec<&str> = [problem.message()].into_iter().chain(causes).collect();

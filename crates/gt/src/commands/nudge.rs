@@ -81,7 +81,7 @@ pub(crate) enum PriorityArg {
     Urgent,
 }
 
-/// How old a session may be for `--if-fresh`.
+/// Maximum age of a session for `--if-fresh`.
 const FRESH_SECONDS: i64 = 60;
 pub(crate) fn run(args: NudgeArgs, context: &Context) -> Answer {
     let town = context.town()?;
@@ -104,7 +104,8 @@ pub(crate) fn run(args: NudgeArgs, context: &Context) -> Answer {
     if args.if_fresh && !is_fresh(&town, context)? {
         return Ok(ExitCode::SUCCESS);
     }
-    // Who is stopped while it reads has no whole message.
+    // Interrupts are caught only after the message was read: before, an interrupt ends the command
+    // without sending a part of it.
     let text = message(args.message)?;
     context.catch_interrupts();
     let order = args.flags.order(&text, &town, context)?;
@@ -117,7 +118,7 @@ pub(crate) fn run(args: NudgeArgs, context: &Context) -> Answer {
     Ok(code(args.flags.mode(), &sent))
 }
 
-/// Sends it, and says on stderr what it waits for, as soon as it waits.
+/// Sends the message. While it waits, reports the reason on stderr.
 fn send(
     town: &Town,
     identity: &Identity,
@@ -130,13 +131,13 @@ fn send(
         match (std::io::stderr().is_terminal(), context.json) {
             (true, _) => {
                 if let Ok(mut spinner) = spinner.lock() {
-                    // The one before it is taken off the screen first.
+                    // Removes the earlier spinner from the screen first.
                     *spinner = None;
                     *spinner = Some(Progress::spinner(&words));
                 }
             }
             (false, false) => output::note(words),
-            // A script reads stderr as JSON, too.
+            // With `--json`, stderr is read as JSON as well.
             (false, true) => {}
         }
     });
@@ -144,7 +145,7 @@ fn send(
     sent
 }
 
-/// What a message waits for, as a sentence.
+/// Returns the reason why a message waits, as a sentence.
 pub(crate) fn waiting(identity: &Identity, order: &Order<'_>, reason: NotNow) -> String {
     let limit = order.patience.as_secs_f64();
     match reason {
@@ -192,7 +193,7 @@ impl NudgeFlags {
     }
 }
 
-/// The message as given, or from standard input.
+/// Returns the given message, or reads it from standard input.
 pub(crate) fn message(given: Option<String>) -> Result<String, Problem> {
     if let Some(message) = given {
         return Ok(message);
@@ -200,8 +201,8 @@ pub(crate) fn message(given: Option<String>) -> Result<String, Problem> {
     stdin::message()
 }
 
-/// Whether the agent that runs this command has just begun: one that was compacted
-/// or cleared has nothing new to say.
+/// Returns whether the session of the agent that runs this command has just begun. After a
+/// compaction or a clear, an older session has nothing new to report.
 fn is_fresh(town: &Town, context: &Context) -> Result<bool, Problem> {
     let Some(own) = context.around().var("GT_SESSION") else {
         return Ok(true);
@@ -239,7 +240,8 @@ pub(crate) fn document(identity: &Identity, mode: Mode, sent: &Sent) -> Value {
     document
 }
 
-/// Who delivers a message that waits, and until when, as a sentence.
+/// Returns the sentence that names the process that delivers a waiting message, and the time of its
+/// expiry.
 fn later(later: Later) -> String {
     let who = match later.by {
         Deliverer::Background => "A background process delivers it as soon as the agent is ready",
@@ -278,7 +280,7 @@ pub(crate) fn line(identity: &Identity, sent: &Sent) -> String {
     }
 }
 
-/// Where immediate delivery was asked for, the queue is told apart.
+/// Returns a distinct exit code for a queued message if immediate delivery was requested.
 pub(crate) fn code(mode: Mode, sent: &Sent) -> ExitCode {
     match (&sent.outcome, mode) {
         (Outcome::Queued(_), Mode::Immediate) => ExitCode::from(Kind::Queued.exit_code()),
@@ -286,11 +288,11 @@ pub(crate) fn code(mode: Mode, sent: &Sent) -> ExitCode {
     }
 }
 
-/// A message as `--list` shows it.
+/// Message as `--list` shows it.
 struct Listed {
     message: Message,
     phase: &'static str,
-    /// Why it was set aside.
+    /// Reason why it was set aside.
     reason: Option<String>,
 }
 
@@ -311,7 +313,7 @@ fn listed(queue: &Queue) -> Vec<Listed> {
 
 fn list(town: &Town, identity: &Identity, context: &Context) -> Answer {
     let rows = listed(&Queue::of(town, identity));
-    // What was sent before the present life began was meant for another.
+    // A message sent before the present session began is stale.
     let life = match rows.is_empty() {
         true => None,
         false => containers::of_agent(town, identity)?.and_then(|container| container.life()),
@@ -374,7 +376,7 @@ fn list(town: &Town, identity: &Identity, context: &Context) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The beginning of a message as one line; a sign stands for each line break.
+/// Returns the beginning of a message in one line. `⏎` replaces line breaks.
 fn on_one_line(text: &str) -> String {
     const MOST: usize = 60;
     let clean = gt_core::nudge::clean(text);
@@ -386,7 +388,7 @@ fn on_one_line(text: &str) -> String {
     }
 }
 
-/// The id of the listed message that begins so.
+/// Returns the id of the listed message with this prefix.
 fn find(town: &Town, identity: &Identity, id: &str) -> Result<String, Problem> {
     let queue = Queue::of(town, identity);
     let ids: Vec<String> = listed(&queue)

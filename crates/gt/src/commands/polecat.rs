@@ -173,7 +173,7 @@ fn nuke(town: &Town, args: &NukeArgs, context: &Context) -> Answer {
 fn gc(town: &Town, args: &GcArgs, context: &Context) -> Answer {
     let older_than = when::seconds(&args.older_than)?;
     let results = polecat::gc(town, args.rig.as_deref(), older_than, args.dry_run)?;
-    // Those with unsaved work stay, as they should.
+    // Polecats with unsaved work are kept; that is no failure of `gt polecat gc`.
     for (_, problem) in tell(&results, args.dry_run, context)? {
         output::warn(problem.message());
     }
@@ -185,7 +185,7 @@ fn gc(town: &Town, args: &GcArgs, context: &Context) -> Answer {
 
 type Removal = (Identity, Result<Nuked, Problem>);
 
-/// Tells what was removed, and gives back what was not.
+/// Prints the removed polecats, and returns the others with their problems.
 fn tell<'a>(
     results: &'a [Removal],
     dry_run: bool,
@@ -241,7 +241,7 @@ fn tell_one(nuked: &Nuked, dry_run: bool) -> Result<(), Problem> {
     would_be_refused(refusal)
 }
 
-/// Tells, where nothing is done, why it would not be.
+/// Prints the refusal in a dry run.
 pub(super) fn would_be_refused(refusal: &Problem) -> Result<(), Problem> {
     output::line(format!("Would be refused: {refusal}."))?;
     for cause in refusal.causes() {
@@ -298,8 +298,8 @@ fn document(polecat: &Polecat) -> Value {
     }))
 }
 
-/// NAME, RIG/NAME or a polecat's address. Of a name alone the rig of this folder, the only
-/// one, or the only one that has it is meant.
+/// Parses NAME, RIG/NAME or a polecat's address. A name alone refers to the rig of this folder, to
+/// the only rig, or to the only rig that has the name.
 fn identity(town: &Town, text: &str, given: Option<&str>) -> Result<Identity, Problem> {
     let (rig, name) = match text.split_once('/') {
         Some((rig, rest)) => {
@@ -316,7 +316,7 @@ fn identity(town: &Town, text: &str, given: Option<&str>) -> Result<Identity, Pr
     Ok(Identity::polecat(rig, name))
 }
 
-/// The polecat of this name where it is not said which rig is meant.
+/// Returns the polecat of this name if exactly one rig has it. Returns `unsaid` if several have it.
 fn only_one(town: &Town, name: &str, unsaid: Problem) -> Result<Identity, Problem> {
     let mut found = polecat::named(town, name)?;
     match (found.pop(), found.is_empty()) {

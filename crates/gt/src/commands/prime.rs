@@ -37,24 +37,24 @@ pub(crate) struct PrimeArgs {
     agent: Option<String>,
 }
 
-/// Some programs wait for three seconds: what has to be said must be said by then, and with
-/// what is noted after it the hook must be over.
+/// Deadline for the text. Some programs wait for three seconds, and the hook must also record the
+/// report within them.
 const PATIENCE: Duration = Duration::from_secs(2);
 const NOTING: Duration = Duration::from_millis(500);
-/// Maximum wait for the report; the rest is for the answer.
+/// Maximum wait for the report; the rest of the time is for the answer.
 const READ_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: &PrimeArgs, context: &Context) -> Answer {
     if args.hook {
         return match context.town_for_hook(PATIENCE) {
             Ok(town) => run_as_hook(&town, context),
-            // The program of somebody who is none of ours.
+            // The program does not belong to an agent of the town.
             Err(problem) if context.around().var("GT_ROLE").is_none() => {
                 output::warn(problem.to_string());
                 Ok(ExitCode::SUCCESS)
             }
             Err(problem) => {
-                // Where even that fails there is nobody who could be told.
+                // If this fails too, there is no other way to report it.
                 let _ = say(&cannot_tell(&problem), context);
                 Ok(ExitCode::SUCCESS)
             }
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &PrimeArgs, context: &Context) -> Answer {
         } else {
             output::line(&primed.composed.text)?;
         }
-        // A person who only looks takes nothing away from the agent.
+        // Only the agent itself consumes its handoff; a person who looks does not.
         if context.around().var("GT_ROLE") == Some(agent.address().as_str()) {
             prime::settle(&town, &primed)?;
             note_conversation(&town, context);
@@ -87,8 +87,8 @@ pub(crate) fn run(args: &PrimeArgs, context: &Context) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Notes the conversation that an agent's environment names: its program may have no hooks
-/// that tell it.
+/// Records the conversation that an agent's environment names. Its program may have no hook that
+/// reports it.
 fn note_conversation(town: &Town, context: &Context) {
     let around = context.around();
     let container = around.var("GT_SESSION");
@@ -98,7 +98,8 @@ fn note_conversation(town: &Town, context: &Context) {
     }
 }
 
-/// An agent is waiting: whatever goes wrong is told to it, and holds up nothing.
+/// Runs as a hook. The agent's program waits, so problems are reported to the agent and never block
+/// it.
 fn run_as_hook(town: &Town, context: &Context) -> Answer {
     let log = |problem: Problem| hook_log::note(town, "prime", &problem);
     let report = hook_report::read(READ_TIMEOUT);
@@ -115,7 +116,7 @@ fn run_as_hook(town: &Town, context: &Context) -> Answer {
         Answered::Stranger(words) | Answered::Said(words) => say(words, context),
     };
     match said {
-        // Nobody has been told anything: what was left is still there for the next one.
+        // The text was not delivered, so nothing is consumed; the next hook delivers it.
         Err(problem) => log(problem),
         Ok(()) => {
             if let Answered::Told(primed) = &answered {
@@ -123,27 +124,27 @@ fn run_as_hook(town: &Town, context: &Context) -> Answer {
             }
         }
     }
-    // Last: the agent's program waits for the words, and this may have to wait for others.
+    // Last, because the agent's program waits for the text, and this may wait for a lock.
     if !matches!(answered, Answered::Stranger(_)) {
         let event = if is_prompt(&report) {
             "prompt"
         } else {
             "session-start"
         };
-        // The words are out: what they took is not taken from this.
+        // A new timeout: the time spent on the text does not count against this.
         let noted = town.with_patience(NOTING);
         signal::note_report(&noted, Some(event), None, &report, context).unwrap_or_else(log);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a hook has to say.
+/// Answer of a hook.
 enum Answered {
-    /// It was told before.
+    /// The text was delivered before.
     Nothing,
     Told(Box<Primed>),
-    /// It is nobody, or another is this agent. Nothing of what it reports is noted: it would
-    /// be taken for a report of the one who has the claim.
+    /// The agent is unknown, or another process has claimed its identity. The report is not
+    /// recorded, because it would count as a report of the process that has the claim.
     Stranger(String),
     Said(String),
 }
@@ -164,7 +165,7 @@ fn answer(town: &Town, report: &Value, context: &Context) -> Result<Answered, Pr
             log(&problem);
             return Ok(Answered::Stranger(refusal(&agent, &problem)));
         }
-        // That it cannot be claimed does not make it another's.
+        // A failed claim does not mean that another process has the identity.
         Err(problem) => log(&problem),
     }
     let mut source = Source::from_word(report["source"].as_str().unwrap_or_default());
@@ -173,7 +174,7 @@ fn answer(town: &Town, report: &Value, context: &Context) -> Result<Answered, Pr
         match prime::due_with_prompt(town, conversation) {
             Ok(Some(due)) => source = due,
             Ok(None) => return Ok(Answered::Nothing),
-            // Told twice is better than not at all.
+            // A duplicate text is better than none.
             Err(problem) => log(&problem),
         }
     }
@@ -193,7 +194,7 @@ fn cannot_tell(problem: &Problem) -> String {
     )
 }
 
-/// Says something to the model, by way of its program.
+/// Prints text for the model, in the format of its program.
 fn say(words: &str, context: &Context) -> Result<(), Problem> {
     if !context.json {
         return output::line(words);

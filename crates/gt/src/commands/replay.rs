@@ -21,11 +21,11 @@ pub(crate) struct ReplayArgs {
     program: Vec<std::ffi::OsString>,
 }
 
-/// How long the terminal may take to answer.
+/// Maximum wait for the terminal's answer.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long tmux may take to tell the kernel a new size; it collects changes for a while.
+/// Maximum wait until tmux reports a new size to the kernel; it collects changes for a while.
 const SIZE_PATIENCE: Duration = Duration::from_secs(3);
-/// How long a text that is announced may take to come.
+/// Maximum wait for an announced text.
 const TEXT_PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) fn run(args: &ReplayArgs) -> Answer {
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Answer {
     while soon.exists() && began.elapsed() < TEXT_PATIENCE {
         std::thread::sleep(Duration::from_millis(5));
     }
-    // Without a text, or a terminal that shows it, the program still counts.
+    // The program starts even if the text cannot be shown.
     let _ = show(&args.file, !args.login);
     let _ = std::fs::remove_file(&args.file);
     let Some((program, words)) = args.program.split_first() else {
@@ -53,9 +53,8 @@ pub(crate) fn run(args: &ReplayArgs) -> Answer {
     Err(Problem::environment(format!("cannot start {name}")).caused_by(error))
 }
 
-/// Writes the text and, where the program has the screen for itself, scrolls it out of
-/// sight. The terminal's answers say how far it is: what it has answered after has been
-/// drawn.
+/// Writes the text. Scrolls it out of sight if the program uses the whole screen. The terminal
+/// answers in order, so its answer shows that everything before it was drawn.
 fn show(file: &Path, out_of_sight: bool) -> std::io::Result<()> {
     let text = std::fs::read_to_string(file)?;
     if !out_of_sight {
@@ -77,8 +76,8 @@ fn show(file: &Path, out_of_sight: bool) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Waits until the kernel knows the size that the terminal has, and gives its rows: tmux
-/// tells it a moment late, and the program would draw for another one.
+/// Waits until the kernel has the terminal's size, and returns its rows. tmux reports the size
+/// late, and the program would draw for the old one.
 fn await_size(out: &mut impl Write) -> std::io::Result<Option<u16>> {
     let began = Instant::now();
     loop {
@@ -120,7 +119,7 @@ fn ask_place(out: &mut impl Write) -> std::io::Result<Option<(u16, u16)>> {
     }
 }
 
-/// Row and column of an answer such as `ESC [ 12 ; 1 R`, whatever was typed around it.
+/// Finds the row and column in an answer such as `ESC [ 12 ; 1 R`, with any other input around it.
 fn place_of(bytes: &[u8]) -> Option<(u16, u16)> {
     let text = String::from_utf8_lossy(bytes);
     text.split("\x1b[").skip(1).find_map(|piece| {

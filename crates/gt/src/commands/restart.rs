@@ -1,4 +1,4 @@
-//! Stopping and starting in one go, for the commands of every role.
+//! Stops and starts agents, for the commands of every role.
 
 use super::{Answer, start, stop};
 use crate::context::Context;
@@ -8,7 +8,7 @@ use gt_town::start::StartOptions;
 use gt_town::{Town, roles};
 use std::borrow::Cow;
 
-/// Stops those that run and starts them all.
+/// Stops the running agents and starts all.
 pub(crate) fn restart(
     town: &Town,
     wanted: &[Identity],
@@ -29,14 +29,14 @@ pub(crate) fn restart(
             );
         }
     }
-    // What could not be started again is not stopped.
+    // Checked first: an agent that could not be started again is not stopped.
     let mut again: Vec<start::Wanted<'_>> = Vec::new();
     for identity in wanted {
         let options = gt_town::start::wishes_again(town, identity, options)?;
         gt_town::start::check(town, identity, &options)?;
         again.push((identity, Cow::Owned(options)));
     }
-    // The JSON answer is that of the start.
+    // The JSON output is that of the start.
     stop::stop_into(town, &running, false, context, &mut Vec::new())?;
     start::start_each(town, &again, context, start::RunningAlready::IsAProblem)
 }

@@ -79,7 +79,7 @@ fn carry_out(
     let with_result = |mut intent: Intent| {
         let result = match &intent.verdict {
             Verdict::Restore => match results.next() {
-                // Another process has brought it back meanwhile.
+                // A concurrent process has restored it.
                 Some(Err(problem))
                     if lost_to_another(&problem) && restore::is_there(town, &intent.identity) =>
                 {
@@ -148,7 +148,7 @@ fn line(intent: &Intent, result: Option<&Result<Back, Problem>>, paint: Paint) -
             let words = words(&intent.conversation);
             Some(format!("Would bring back {who}, {words}."))
         }
-        // A failure is told with the others, at the end.
+        // Failures are reported together at the end.
         (_, Some(Err(_))) => None,
         (verdict, _) => Some(format!("{} {who}: {}", paint.dim("·"), reason(verdict))),
     }

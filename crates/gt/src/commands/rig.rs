@@ -140,7 +140,7 @@ pub(crate) fn run(command: RigCommand, context: &Context) -> Answer {
     }
 }
 
-/// The agents that `gt rig start` starts.
+/// Returns the agents that `gt rig start` starts.
 fn started_by(town: &Town, args: &RigStartArgs) -> Result<Vec<Identity>, Problem> {
     let mut wanted = Vec::new();
     for name in &args.rigs {
@@ -153,7 +153,7 @@ fn started_by(town: &Town, args: &RigStartArgs) -> Result<Vec<Identity>, Problem
     Ok(wanted)
 }
 
-/// A rig's witness and refinery.
+/// Returns a rig's witness and refinery.
 pub(crate) fn own_agents(rig: &str) -> [Identity; 2] {
     [Role::Witness, Role::Refinery].map(|role| Identity::of_rig(role, rig))
 }
@@ -212,7 +212,7 @@ fn park(name: &str, parked: bool, context: &Context) -> Answer {
     let changed = rig::set_parked(&mut town, name, parked)?;
     let is_back = rig::entry(&town, name)?.is_in_service();
     if is_back {
-        // What was handed in while it was parked is merged now.
+        // Merges the work that was submitted while the rig was parked.
         background::start_if_waiting(&town, name)?;
     }
     if context.json {
@@ -263,7 +263,7 @@ fn undock(name: &str, context: &Context) -> Answer {
     let changed = rig::set_docked(&mut town, name, false)?;
     let parked = rig::entry(&town, name)?.parked;
     if !parked {
-        // Work that was handed in before is merged now.
+        // Merges the work that was submitted before.
         background::start_if_waiting(&town, name)?;
     }
     if context.json {

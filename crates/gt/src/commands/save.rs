@@ -41,7 +41,7 @@ pub(crate) fn run(args: &SaveArgs, context: &Context) -> Answer {
     };
     if args.auto {
         adopt::settle(&town);
-        // Whatever became of the save: it tells of containers, and these of the work.
+        // Done even if the save failed: checkpoints record the work, saves the containers.
         for problem in checkpoint::refresh_all(&town) {
             hook_log::note(&town, "checkpoint", &problem);
         }
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &SaveArgs, context: &Context) -> Answer {
     let backed_up = back_up(&town, args.auto)?;
     let made = match made {
         Ok(made) => made,
-        // The next start or stop tries again.
+        // The next start or stop retries.
         Err(problem) if args.auto => {
             hook_log::note(&town, "save", &problem);
             return Ok(ExitCode::SUCCESS);
@@ -100,8 +100,8 @@ pub(crate) fn run(args: &SaveArgs, context: &Context) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Backs up the work items. By itself it does so as often as containers are saved, checks
-/// them once a day, and leaves what goes wrong to `gt doctor`.
+/// Backs up the work items. The automatic backup runs as often as containers are saved, verifies
+/// the items once a day, and leaves failures to `gt doctor`.
 fn back_up(town: &Town, is_automatic: bool) -> Result<Option<BackedUp>, Problem> {
     let work = Work::of(town);
     if !is_automatic {

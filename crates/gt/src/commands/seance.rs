@@ -87,7 +87,7 @@ pub(crate) fn run(args: &SeanceArgs, context: &Context) -> Answer {
         Problem::environment(format!("cannot run {}", talk.program.display())).caused_by(error)
     })?;
     let (status, answer) = wait(child, term)?;
-    // Whatever became of it, the other account gives back what it was lent.
+    // The conversation lent to the other account is returned even if the program failed.
     drop(talk.lent.take());
     if !status.success() {
         return Err(Problem::failed(format!("the talk ended with {status}")));
@@ -113,14 +113,14 @@ fn command(talk: &Talk) -> Command {
     command
 }
 
-/// What is written to when somebody wants us alone to end.
+/// Receives a byte when this process alone gets TERM.
 struct Term {
     wake: UnixStream,
     id: SigId,
 }
 
-/// From here on Ctrl-C ends the program, which gets it from the terminal as we do, and we
-/// stay to clear up.
+/// Keeps this process alive at Ctrl-C to clean up. The terminal sends the signal to the program as
+/// well, which ends.
 fn catch_signals() -> Result<Term, Problem> {
     let catch = || -> std::io::Result<Term> {
         for signal in [SIGINT, SIGHUP, SIGQUIT] {
@@ -133,16 +133,15 @@ fn catch_signals() -> Result<Term, Problem> {
     catch().map_err(|error| Problem::failed("cannot wait for signals").caused_by(error))
 }
 
-/// Waits for the program, and reads what it prints if that is asked for. A TERM for us
-/// alone is passed on to it.
+/// Waits for the program, and captures its output if requested. Forwards a TERM to it.
 fn wait(mut child: Child, term: Term) -> Result<(ExitStatus, String), Problem> {
     let failed = |error: std::io::Error| Problem::failed("cannot wait for it").caused_by(error);
     let pid = Pid::from_child(&child);
     let Term { mut wake, id } = term;
     let forward = std::thread::spawn(move || {
-        // Ends when the handler is gone, and the other end of the pair with it.
+        // The loop ends when the handler is removed, which closes the other end of the pair.
         while wake.read(&mut [0]).is_ok_and(|count| count > 0) {
-            // It is not reaped before this thread has ended, so the pid is its own.
+            // The process is reaped only after this thread has ended, so the pid is still its own.
             let _ = kill_process(pid, Signal::TERM);
         }
     });

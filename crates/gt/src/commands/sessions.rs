@@ -75,7 +75,7 @@ pub(crate) fn run(command: SessionsCommand, context: &Context) -> Answer {
         SessionsCommand::Show(args) => {
             let mut life = sessions.get(&args.id)?;
             usage::refresh_all(&town, std::slice::from_mut(&mut life));
-            // What a killed process has left undone is done now, if it can be.
+            // Completes the record if a killed process has left it incomplete. Failure is harmless.
             let _ = epilogue::complete(&town, &sessions, &mut life);
             let recording = Recordings::of(&town).find(&life.id)?;
             let detail = sessions.detail(&life.id)?;
@@ -98,7 +98,7 @@ pub(crate) fn run(command: SessionsCommand, context: &Context) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
-/// tmux tells of everything but its own end.
+/// Syncs if the server is gone: tmux reports every end except its own.
 fn notice_a_lost_server(town: &Town, sessions: &Sessions) -> Result<(), Problem> {
     if !town.server().is_running() {
         sync::sync(town, sessions, false)?;

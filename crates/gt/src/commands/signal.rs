@@ -39,17 +39,17 @@ pub(crate) fn run(args: SignalArgs, context: &Context) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Nobody repeats a report, so it has nearly as long as `gt_town::hooks` lets programs wait for
-/// it. Those that wait less go on without it.
+/// Deadline for a report. Programs do not retry, so it is close to the timeout that
+/// `gt_town::hooks` gives them. Programs with a shorter timeout continue without it.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// Maximum wait for the report; the rest is for noting it.
+/// Maximum wait for the report; the rest of the time is for recording it.
 const READ_TIMEOUT: Duration = Duration::from_secs(2);
 
 fn note(args: &SignalArgs, context: &Context) -> Result<(), Problem> {
     let town = context.town_for_hook(PATIENCE)?;
     let report = hook_report::read(READ_TIMEOUT);
     match report.problem {
-        // Nothing but the report could tell what happened.
+        // Without an event argument, only the report names the event.
         Some(problem) if args.event.is_none() => return Err(problem),
         _ => {}
     }
@@ -66,8 +66,8 @@ fn note(args: &SignalArgs, context: &Context) -> Result<(), Problem> {
     report.problem.map_or(Ok(()), Err)
 }
 
-/// Notes a report of a program that a person has started. Every program in its folder calls
-/// this; most are no agents of ours, and say nothing here.
+/// Records a report of a program that a person started. Every program in the folder calls this
+/// hook; most are not agents of the town and are ignored.
 fn note_adopted(
     town: &Town,
     event: Option<&str>,
@@ -77,7 +77,7 @@ fn note_adopted(
     let around = context.around();
     let pane = around.var("TMUX_PANE").and_then(|pane| pane.parse().ok());
     let socket = super::attach::inside(around);
-    // An agent that gt has started has hooks of its own.
+    // An agent started by `gt` has its own hooks.
     let (Some(socket), Some(pane), None) = (socket, pane, around.var("GT_SESSION")) else {
         return Ok(());
     };
@@ -97,7 +97,7 @@ fn note_adopted(
     }
 }
 
-/// Notes a report: of this event, or of the one that it names itself.
+/// Records a report for the given event, or for the event that the report names.
 pub(super) fn note_report(
     town: &Town,
     event: Option<&str>,
@@ -117,7 +117,7 @@ pub(super) fn note_report(
     let given = session.or_else(|| context.around().var("GT_SESSION"));
     let container = match given {
         Some(container) => Some(container.to_owned()),
-        // A hook may run in the environment of a shared daemon.
+        // A hook may run in the environment of a shared daemon, without the agent's variables.
         None => match report["session_id"].as_str() {
             Some(id) => signal::container_of_conversation(town, id)?,
             None => None,
@@ -128,15 +128,15 @@ pub(super) fn note_report(
     signal::note(town, &container, event, report)
 }
 
-/// The variables in which Claude Code tells its conversation: older releases, newer ones.
+/// Variables in which Claude Code passes the id of its conversation: older releases, newer ones.
 const CONVERSATION: [&str; 2] = ["CLAUDE_SESSION_ID", "CLAUDE_CODE_SESSION_ID"];
 
-/// The conversation that the environment of this process names.
+/// Returns the conversation that the environment of this process names.
 pub(super) fn conversation_of(around: &Surroundings) -> Option<&str> {
     CONVERSATION.iter().find_map(|name| around.var(name))
 }
 
-/// The report with the conversation's id from the environment, where it names none itself.
+/// Returns the report with the conversation id from the environment, if the report has none.
 fn with_conversation(report: &Value, around: &Surroundings) -> Value {
     let mut report = report.clone();
     let Some(id) = conversation_of(around).filter(|_| !report["session_id"].is_string()) else {

@@ -1,5 +1,4 @@
-//! The agents of which there is one: the town's mayor and deacon, a rig's
-//! witness and refinery.
+//! Commands for roles with one agent: the town's mayor and deacon, a rig's witness and refinery.
 
 use super::start_flags::StartFlags;
 use super::{Answer, agents, restart, start, stop};
@@ -112,7 +111,7 @@ pub(crate) fn run_rig(role: Role, command: RigCommand, context: &Context) -> Ans
 
 fn begin(town: &Town, wanted: &[Identity], flags: &StartFlags, context: &Context) -> Answer {
     let mut options = flags.options(context)?;
-    // There is only one, so its worktree cannot be a misspelling.
+    // The role has one agent, so a new worktree cannot come from a misspelt name.
     options.create = true;
     start::start_many(
         town,

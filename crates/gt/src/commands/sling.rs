@@ -72,10 +72,10 @@ pub(crate) fn run(args: SlingArgs, context: &Context) -> Answer {
     tell(&orders, &results, context)
 }
 
-/// An item, and who is to do it.
+/// Item and its target.
 type Order = (WorkId, Result<SlingTarget, Problem>);
 
-/// Agents as those that will get the work, for what is done once for each rig.
+/// Returns the agents that will get the work, for steps that run once per rig.
 fn receivers(orders: &[Order]) -> Vec<Identity> {
     let receiver = |(_, to): &Order| match to.as_ref().ok()? {
         SlingTarget::Rig(rig) => Some(Identity::polecat(rig, "any")),
@@ -111,7 +111,7 @@ fn tell(orders: &[Order], results: &[Result<Slung, Problem>], context: &Context)
     if context.json {
         match (documents.as_slice(), failures.is_empty()) {
             ([one], true) => output::json(one)?,
-            // Its error says all there is.
+            // A single failure is reported as an error only.
             ([_], false) => {}
             (many, _) => output::json(&many)?,
         }
@@ -156,7 +156,7 @@ fn line(slung: &Slung, paint: Paint) -> String {
     )
 }
 
-/// Which words are items, and which one says who is to do them, in any order.
+/// Splits the words into items and at most one target, in any order.
 fn read(town: &Town, words: &[String]) -> Result<(Vec<WorkId>, Option<SlingTarget>), Problem> {
     let work = Work::of(town);
     let mut ids: Vec<WorkId> = Vec::new();
@@ -200,8 +200,8 @@ fn read(town: &Town, words: &[String]) -> Result<(Vec<WorkId>, Option<SlingTarge
     Ok((ids, target))
 }
 
-/// A rig or an agent. A word that could be an item is one, unless an agent has that name:
-/// a misspelt item must not become a new polecat.
+/// Parses a rig or an agent. A word that could be an item is an item, unless an agent has that
+/// name: a misspelt item must not create a polecat.
 fn read_target(
     town: &Town,
     word: &str,

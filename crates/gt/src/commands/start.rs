@@ -42,16 +42,16 @@ pub(crate) fn run(args: StartArgs, context: &Context) -> Answer {
     )
 }
 
-/// What it means that an agent runs already.
+/// How to treat an agent that already runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunningAlready {
-    /// The caller named them: a conflict.
+    /// The caller named the agents: a conflict.
     IsAProblem,
-    /// The caller wants them running, and they are.
+    /// The caller only requires that they run.
     IsFine,
 }
 
-/// Starts agents, several at a time, and tells what came of each.
+/// Starts agents concurrently, and prints the result of each.
 pub(crate) fn start_many(
     town: &Town,
     identities: &[Identity],
@@ -66,10 +66,10 @@ pub(crate) fn start_many(
     start_each(town, &each, context, running_already)
 }
 
-/// An agent, and how it is to be started.
+/// Agent and its start options.
 pub(crate) type Wanted<'a> = (&'a Identity, Cow<'a, StartOptions>);
 
-/// The same where each has wishes of its own.
+/// Starts agents concurrently, each with its own options, and prints the result of each.
 pub(crate) fn start_each(
     town: &Town,
     all: &[Wanted<'_>],
@@ -125,7 +125,7 @@ pub(crate) fn start_each(
     finish(&failures, results.len(), "started")
 }
 
-/// One failure is told as it is; of several each is told, and the whole has failed.
+/// Returns a single failure as it is, and several failures as the causes of one problem.
 pub(crate) fn finish(failures: &[(&Identity, &Problem)], of: usize, done: &str) -> Answer {
     let mut kinds = failures.iter().map(|(_, problem)| problem.kind());
     let first = kinds.next().unwrap_or(Kind::Failed);
@@ -136,7 +136,7 @@ pub(crate) fn finish(failures: &[(&Identity, &Problem)], of: usize, done: &str) 
     finish_as(kind, failures, of, done)
 }
 
-/// The same, where it is known what sort of failure the whole is.
+/// Works like [`finish`], with a given kind for several failures.
 pub(crate) fn finish_as<T: Display>(
     kind: Kind,
     failures: &[(&T, &Problem)],
@@ -179,7 +179,8 @@ fn start_in_parallel(town: &Town, wanted: &[&Wanted<'_>]) -> Vec<StartResult> {
     identities.zip(results).collect()
 }
 
-/// As many at a time as the town allows; the answers in the order of the question.
+/// Runs `work` for each item, with the concurrency that the town allows. The results have the order
+/// of `items`.
 pub(crate) fn in_parallel<T: Sync, R: Send>(
     town: &Town,
     what: &str,

@@ -1,4 +1,4 @@
-//! The options of every command that starts agents: the one start path in full.
+//! Options of every command that starts agents.
 
 use crate::context::Context;
 use clap::Args;
@@ -103,7 +103,7 @@ pub(crate) struct PermissionFlags {
 }
 
 impl StartFlags {
-    /// Nothing but these variables.
+    /// Returns flags that only set these variables.
     pub(crate) fn with_env(env: Vec<String>) -> Self {
         StartFlags {
             env,
@@ -122,7 +122,7 @@ impl StartFlags {
         }
         Ok(StartOptions {
             harness: self.harness.clone(),
-            // A respawn starts elsewhere: the path must mean the same there.
+            // A respawn runs in another folder, so the path is made absolute.
             work_dir: self
                 .work_dir
                 .as_ref()

@@ -110,14 +110,14 @@ pub(crate) fn run(args: StatusArgs, context: &Context) -> Answer {
 /// Keeps the pop-up open until a key is pressed.
 fn hold() -> Result<(), Problem> {
     output::line("\nAny key closes this.")?;
-    // Else a key would count only with Enter after it.
+    // Without raw mode, a key would arrive only after Enter.
     let _raw = RawMode::enter();
     let _ = std::io::stdin().read(&mut [0]);
     Ok(())
 }
 
-/// Opens a pop-up in which this same command runs. tmux expands no formats there,
-/// so the words are put together here.
+/// Opens a pop-up that runs this command. tmux expands no formats in it, so the command line is
+/// built here.
 fn popup(town: &Town, client: &str) -> Answer {
     let gt = shell::quote(&town.around().gt.to_string_lossy());
     let root = shell::quote(town.root_text());

@@ -19,7 +19,7 @@ pub(crate) struct StatusLineArgs {
     session: Option<String>,
 }
 
-/// What is shown, in this order, and the sign for it.
+/// States in the order of the status line, with their symbols.
 const SHOWN: &[(State, &str)] = &[
     (State::Waiting, "✋"),
     (State::Error, "!"),

@@ -1,10 +1,10 @@
-//! Texts from standard input.
+//! Reads text from standard input.
 
 use gt_core::Problem;
 use gt_core::mail::LONGEST_BODY;
 use std::io::Read;
 
-/// A message: as long as a letter may be, and no longer. Whatever writes it may never end.
+/// Reads a message. Stops above the maximum length of a mail, because the writer may never end.
 pub(crate) fn message() -> Result<String, Problem> {
     let most = u64::try_from(LONGEST_BODY).unwrap_or(u64::MAX);
     let mut text = Vec::new();

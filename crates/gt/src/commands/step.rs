@@ -80,8 +80,8 @@ pub(crate) fn run(command: StepCommand, context: &Context) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The session that is meant: as named, the one that calls, or the running one of the agent
-/// whose folder or pane this is.
+/// Returns the named session, the one that calls, or the running one of the agent whose folder or
+/// pane this is.
 fn own_life(given: Option<&str>, town: &Town, context: &Context) -> Result<String, Problem> {
     if let Some(own) = given.or_else(|| context.around().var("GT_SESSION_UUID")) {
         return Ok(own.to_owned());

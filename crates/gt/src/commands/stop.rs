@@ -35,7 +35,7 @@ pub(crate) fn run(args: StopArgs, context: &Context) -> Answer {
     stop_many(&town, &identities, args.force, context)
 }
 
-/// Stops agents together, and tells what came of each.
+/// Stops agents together, and prints the result of each.
 pub(crate) fn stop_many(
     town: &Town,
     identities: &[Identity],
@@ -52,7 +52,7 @@ pub(crate) fn stop_many(
     answer
 }
 
-/// The same for one of several groups: the JSON is collected, not printed.
+/// Stops one of several groups. Appends the JSON to `documents` instead of printing it.
 pub(crate) fn stop_into(
     town: &Town,
     identities: &[Identity],
@@ -63,8 +63,8 @@ pub(crate) fn stop_into(
     if identities.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
-    // Who stops itself would end in the middle of it: the others first, then
-    // tmux is asked to do the rest.
+    // An agent that stops itself would end this process halfway: the others are stopped first, then
+    // tmux runs the rest.
     let own = own_container(town, context);
     let is_own = |identity: &&Identity| {
         own.is_some() && roles::container_name(town, identity).ok().as_deref() == own
@@ -110,7 +110,7 @@ pub(crate) fn stop_into(
     start::finish(&failures, results.len(), "stopped")
 }
 
-/// The container that this very process runs in, if it is one of this town's.
+/// Returns the container that this process runs in, if it belongs to this town.
 pub(crate) fn own_container<'a>(town: &Town, context: &'a Context) -> Option<&'a str> {
     let around = context.around();
     let here = around
@@ -128,12 +128,12 @@ fn stop_from_outside(town: &Town, own: &Identity, force: bool) -> Result<(), Pro
     from_outside(town, &words)
 }
 
-/// Lets tmux run a command of ours that ends the agent which asks for it.
+/// Makes tmux run a `gt` command that ends the calling agent.
 pub(crate) fn from_outside(town: &Town, words: &[&str]) -> Result<(), Problem> {
     let gt = shell::quote(&town.around().gt.to_string_lossy());
     let root = shell::quote(town.root_text());
     let words: Vec<String> = words.iter().map(|word| shell::quote(word)).collect();
-    // Without these it would take itself for a part of the agent, and so would the stop.
+    // With these variables, the command and the stop would count it as a process of the agent.
     let unset = "env -u GT_SESSION -u GT_SESSION_UUID";
     let line = callback::quiet(&format!(
         "{unset} {} {gt} --town {root} {}",

@@ -53,14 +53,14 @@ pub(crate) fn run(args: SyncArgs, context: &Context) -> Answer {
         return Ok(ExitCode::SUCCESS);
     }
     let mut sessions = Sessions::of(&town);
-    // tmux and handoffs call it in environments that are not the caller's own.
+    // tmux and handoffs call this in environments that the user did not set up.
     let is_by_hand = !args.hook && args.settle.is_none();
     let variable = |name| context.around().var(name).filter(|_| is_by_hand);
     let database = args
         .database
         .or_else(|| variable("DATABASE_PATH").map(PathBuf::from));
     let verbose = args.verbose || variable("VERBOSE").is_some_and(is_on);
-    // To tell what would be written no file has to be made.
+    // A dry run creates no file.
     if let Some(path) = database.filter(|_| !args.dry_run) {
         sessions = sessions.with_database(&context.around().current_dir.join(path));
     }
@@ -88,7 +88,7 @@ pub(crate) fn run(args: SyncArgs, context: &Context) -> Answer {
     };
     let synced = sync::sync(&town, &sessions, args.dry_run)?;
     if !args.dry_run {
-        // Other programs that read the index find there what was written now.
+        // Lets other programs that read the index see the new records.
         sessions.tidy();
     }
     if context.json {
@@ -103,17 +103,17 @@ pub(crate) fn run(args: SyncArgs, context: &Context) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether a variable switches something on.
+/// Returns whether the value of a variable enables a switch.
 fn is_on(value: &str) -> bool {
     !matches!(value, "0" | "false" | "no" | "off")
 }
 
-/// A server that ends sends TERM to what its hooks have started; just then there is
-/// most to write.
+/// Makes this process survive TERM and HUP. A server that ends sends TERM to the processes of its
+/// hooks, exactly when there is most to record.
 fn outlive_the_server() {
     use signal_hook::consts::{SIGHUP, SIGTERM};
     for signal in [SIGHUP, SIGTERM] {
-        // Where it cannot be caught, the next sync writes it.
+        // If this fails, the next sync records the changes.
         let _ = signal_hook::flag::register(signal, std::sync::Arc::default());
     }
 }

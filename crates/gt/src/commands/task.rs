@@ -168,22 +168,21 @@ fn start(town: &Town, args: StartArgs, context: &Context) -> Answer {
         return Ok(ExitCode::SUCCESS);
     }
     output::line(started_line(&started, Paint::for_stdout()))?;
-    // An agent that starts one has no terminal of its own: the user's client is not to be
-    // taken there.
+    // An agent that starts a task has no terminal, and must not move the user's client.
     if args.no_attach || !at_a_terminal {
         return Ok(ExitCode::SUCCESS);
     }
     attach::go(town, &started.container, false, context)
 }
 
-/// A failed init command is a person's to judge.
+/// Asks a person whether to continue after a failed init command.
 fn ask_to_go_on(ran: &Ran) -> bool {
     confirm(&format!("The init command {}. Go on? [y/N] ", ran.words()))
 }
 
-/// Whether a person says yes.
+/// Asks a yes-or-no question. Returns true for yes.
 fn confirm(question: &str) -> bool {
-    // It has no end of a line that would bring it to the screen.
+    // Flushed, because the question has no line end.
     if output::print(question).is_err() || std::io::stdout().flush().is_err() {
         return false;
     }
@@ -308,7 +307,7 @@ fn resolver(it: &Resolver) -> Value {
     }))
 }
 
-/// A task as JSON. What is not known is absent.
+/// Returns a task as JSON. Unknown values are absent.
 fn document(task: &Task) -> Value {
     let mut all = task.view.as_ref().map_or_else(
         || json!({"agent": task.agent, "state": "stopped"}),

@@ -35,7 +35,7 @@ pub(crate) fn run(args: &WatchArgs, context: &Context) -> Answer {
     let wanted = is_wanted.clone();
     let monitor = watch(&town, move |moved| {
         if wanted(&moved) {
-            // Where nobody reads any more the wait below ends.
+            // If stdout is closed, the wait below ends.
             let _ = output::print(&line(&moved, json));
         }
     })?;
@@ -103,7 +103,7 @@ fn line(moved: &Moved, json: bool) -> String {
     output::clean(&text) + "\n"
 }
 
-/// A stream that can be read as soon as somebody asks us to end.
+/// Returns a stream that becomes readable on SIGINT or SIGTERM.
 fn end_signals() -> Result<UnixStream, Problem> {
     let open = || {
         let (ended, end) = UnixStream::pair()?;
@@ -115,7 +115,7 @@ fn end_signals() -> Result<UnixStream, Problem> {
     open().map_err(|error: std::io::Error| Problem::failed("cannot wait").caused_by(error))
 }
 
-/// Waits, without a timer, until we are asked to end or nobody reads any more.
+/// Waits, without a timer, for a signal or the end of the reader.
 fn wait_for_end(ended: &UnixStream) {
     loop {
         let stdout = std::io::stdout();

@@ -1,11 +1,11 @@
-//! Arguments that are one of a few words, for shells that complete them.
+//! Arguments with a fixed set of words, for shell completion.
 
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, Command, Error};
 use std::ffi::OsStr;
 
-/// Tells shells which words there are, and takes any: whoever reads the argument refuses it
-/// with a hint and an exit code of its own, and may know more than these.
+/// Value parser that lists the words to shells but accepts any text. The command validates the
+/// argument, with its own hint and exit code, and may accept more words.
 #[derive(Clone, Debug)]
 pub(crate) struct Words(Vec<&'static str>);
 

@@ -1,9 +1,9 @@
-//! The agent on a terminal: its state, and the loop that waits and draws.
+//! The agent on a terminal: its state and its event loop.
 //!
-//! One round of the loop: do what can be done now (`turn`), draw, wait for input, a
-//! command, a signal or time, and hand keys on (`keys`). Deadlines are plain
-//! [`Instant`]s in the state; the earliest one limits the wait, and an idle agent has
-//! none, so it sleeps until somebody types.
+//! One iteration of the loop does everything that is possible now (`turn`), draws, waits for input,
+//! a command, a signal or a deadline, and passes on keys (`keys`). Deadlines are plain [`Instant`]s
+//! in the state, and the earliest one limits the wait. An idle agent has none, so it sleeps until a
+//! key is pressed.
 
 use std::collections::VecDeque;
 use std::io;
@@ -30,9 +30,9 @@ const TITLE_IDLE: &str = "✳ demo";
 const TITLE_BUSY: &str = "◑ demo";
 const TITLE_WAITING: &str = "✋ demo";
 
-/// Claude Code tells of an open dialog after this long.
+/// Time after which Claude Code reports an open dialog.
 const NOTIFY_DIALOG: Duration = Duration::from_secs(6);
-/// And of an idle prompt after this long.
+/// Time after which Claude Code reports an idle prompt.
 const NOTIFY_IDLE: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
@@ -45,26 +45,26 @@ pub(super) struct Agent {
     pub(super) turn: Option<Turn>,
     pub(super) open: Option<Open>,
     pub(super) script: Script,
-    /// Until when the script sleeps.
+    /// End of the script's sleep.
     pub(super) pause: Option<Instant>,
-    /// Until when a second Ctrl-C exits.
+    /// Time until which a second Ctrl-C exits.
     pub(super) exit_hint: Option<Instant>,
     pub(super) leaving: Option<Leave>,
     notify: Option<(Instant, Notice)>,
     signals: Rc<Signals>,
     ignore_term: bool,
-    /// Started for tests; only to be collected when they end.
+    /// Processes started for tests. They are only reaped.
     children: Vec<Child>,
     exit_at: Option<Instant>,
     decoder: Decoder,
     escape_at: Option<Instant>,
-    /// The terminal is gone, and only `--ignore-term` keeps the agent here.
+    /// The terminal is gone, and the agent runs on because of `--ignore-term`.
     orphan: bool,
-    /// How the session starts, until it has.
+    /// Options of the session's start, until it has started.
     begin: Option<Begin>,
 }
 
-/// A dialog that is open, and what its answer is for.
+/// An open dialog, and the purpose of its answer.
 #[derive(Debug)]
 pub(super) struct Open {
     pub(super) dialog: Dialog,
@@ -78,7 +78,7 @@ pub(super) enum Purpose {
     Question(Vec<String>, Tool),
 }
 
-/// The status to end with and Claude Code's word for the reason.
+/// Exit status, and Claude Code's word for the reason.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Leave {
     status: u8,
@@ -91,7 +91,7 @@ pub(super) enum Notice {
     Idle,
 }
 
-/// What the session starts with.
+/// Options of the session's start.
 #[derive(Debug)]
 pub(super) struct Begin {
     pub(super) identity: String,
@@ -135,7 +135,7 @@ impl Agent {
         }
     }
 
-    /// Runs until something ends it; the result is the exit status.
+    /// Runs the event loop to its end. Returns the exit status.
     pub(super) fn run(mut self) -> u8 {
         match &self.begin {
             Some(begin) if begin.trust_dialog => {
@@ -157,7 +157,7 @@ impl Agent {
         }
     }
 
-    /// The folder is trusted, or nobody asked: the session starts.
+    /// Starts the session, once the folder is trusted or without a trust dialog.
     pub(super) fn start(&mut self) {
         let Some(begin) = self.begin.take() else {
             return;
@@ -175,7 +175,7 @@ impl Agent {
         self.queue.extend(begin.prompt.map(Message::plain));
     }
 
-    /// Shows what hooks had to say.
+    /// Shows the notes of hooks.
     pub(super) fn tell(&mut self, notes: Vec<Note>) {
         for note in notes {
             match note {
@@ -277,7 +277,8 @@ impl Agent {
         }
     }
 
-    /// The terminal is gone. This is what SIGHUP says, only that it may come first.
+    /// Handles a closed terminal as SIGHUP does; the end of the input may be seen before the
+    /// signal.
     fn hang_up(&mut self) {
         self.orphan = true;
         if !self.ignore_term {
@@ -285,7 +286,7 @@ impl Agent {
         }
     }
 
-    /// The earliest moment at which something is due.
+    /// Returns the earliest deadline.
     fn deadline(&self) -> Option<Instant> {
         let mut due = vec![
             self.exit_at,
@@ -295,7 +296,7 @@ impl Agent {
             self.notify.map(|(at, _)| at),
         ];
         if let (Some(turn), None) = (&self.turn, &self.open) {
-            // The seconds of the busy line.
+            // The busy line shows seconds.
             let next = turn.started.elapsed().as_secs() + 1;
             due.push(Some(turn.started + Duration::from_secs(next)));
             if let Doing::Waiting(until) = turn.doing {
@@ -305,7 +306,7 @@ impl Agent {
         due.into_iter().flatten().min()
     }
 
-    /// Does what is due and is nobody else's matter.
+    /// Handles the deadlines that no other method checks.
     fn look_at_the_clock(&mut self) {
         let now = Instant::now();
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
@@ -344,7 +345,7 @@ impl Agent {
         }
         let notes = match &self.begin {
             None => self.conversation.end(leave.reason),
-            // A session that never began has no end to tell of.
+            // A session that never began fires no hook at its end.
             Some(begin) if begin.source == "resume" => Vec::new(),
             Some(_) => self.conversation.discard(),
         };

@@ -1,8 +1,8 @@
-//! A shell command with text on its input and its output collected, without threads.
+//! Runs a shell command with text as its input, and collects its output, without threads.
 //!
-//! Hooks and tools are run with it. The caller polls what [`Running::watch`] names
-//! and then calls [`Running::pump`]; the end of the command comes as SIGCHLD, so a
-//! command that leaves a background process on its pipes still ends.
+//! Hooks and tools use it. The caller polls the descriptors of [`Running::watch`] and then calls
+//! [`Running::pump`]. The end of the command is reported by SIGCHLD, so a background process that
+//! keeps the pipes open does not delay it.
 
 use std::io::{self, ErrorKind, PipeReader, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// What is kept of each output; the rest is read and dropped.
+/// Maximum size of each output; the rest is read and dropped.
 const OUTPUT_LIMIT: usize = 1 << 20;
 
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl Running {
             })
             .stdout(out)
             .stderr(err)
-            // A group of its own, so that an end by force reaches all of it.
+            // A separate process group, so that a kill reaches all its processes.
             .process_group(0)
             .spawn()?;
         let input = match child.stdin.take() {
@@ -78,7 +78,7 @@ impl Running {
         })
     }
 
-    /// Adds what is worth waiting for.
+    /// Adds the descriptors to poll.
     pub(super) fn watch<'a>(&'a self, fds: &mut Vec<PollFd<'a>>) {
         let outputs = [&self.stdout.pipe, &self.stderr.pipe].into_iter().flatten();
         fds.extend(outputs.map(|pipe| PollFd::new(pipe, PollFlags::IN)));
@@ -87,9 +87,10 @@ impl Running {
         }
     }
 
-    /// Moves what can be moved without blocking; the result once the command ended.
+    /// Reads and writes as much as possible without blocking. Returns the result once the command
+    /// has ended.
     pub(super) fn pump(&mut self) -> io::Result<Option<Finished>> {
-        // Asked first: what an ended command has written is all in the pipes.
+        // Checked first: after the end, all output of the command is in the pipes.
         let ended = self.child.try_wait()?;
         if self.input.as_mut().is_some_and(Input::write) {
             self.input = None;
@@ -103,16 +104,16 @@ impl Running {
         }))
     }
 
-    /// Ends the command and all it started in its group.
+    /// Kills the command and its process group.
     pub(super) fn kill(&mut self) {
-        // Both fail only when it has ended already.
+        // Both fail only if the command has already ended.
         let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
         let _ = self.child.wait();
     }
 }
 
 impl Finished {
-    /// The status in words, unless it is 0.
+    /// Describes the status, unless it is 0.
     pub(super) fn failure(&self) -> Option<String> {
         match (self.status.code(), self.status.signal()) {
             (Some(0), _) => None,
@@ -124,14 +125,14 @@ impl Finished {
 }
 
 impl Input {
-    /// True when there is nothing more to write.
+    /// Writes as much as possible. Returns true when all is written.
     fn write(&mut self) -> bool {
         while self.written < self.bytes.len() {
             match self.pipe.write(&self.bytes[self.written..]) {
                 Ok(count) => self.written += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
-                // The command does not care for its input, which is its right.
+                // The command may close its input without reading it.
                 Err(_) => return true,
             }
         }

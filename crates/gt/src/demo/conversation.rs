@@ -1,8 +1,7 @@
-//! One conversation: its transcript, its log and the hooks that hear of it.
+//! One conversation: its transcript, its log and its hooks.
 //!
-//! Each method is one thing that happened. It is written down, its hooks are fired
-//! with Claude Code's JSON, and what is left to tell comes back as [`Note`]s. How
-//! that looks is up to the caller: `agent` on a terminal, `plain` in a pipe.
+//! Each method records one event, fires its hooks with Claude Code's JSON, and returns the
+//! remaining output as [`Note`]s. The caller shows them: `agent` on a terminal, `plain` in a pipe.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -17,7 +16,7 @@ use super::hooks::{Hooks, Note};
 use super::signals::Signals;
 use super::transcript::{Transcript, append, new_id, now};
 
-/// Like Claude Code's `.claude/settings.local.json`.
+/// Counterpart of Claude Code's `.claude/settings.local.json`.
 const LIVE_SETTINGS: &str = ".gt-demo/settings.local.json";
 
 #[derive(Debug)]
@@ -30,7 +29,7 @@ pub(super) struct Conversation {
     bypass: bool,
 }
 
-/// Something that needs leave: a command, or a question to the user.
+/// Action that needs permission: a command, or a question to the user.
 #[derive(Debug, Clone)]
 pub(super) struct Tool {
     name: &'static str,
@@ -76,7 +75,7 @@ impl Conversation {
         }
     }
 
-    /// Writes each message received to this file as well.
+    /// Also appends each received message to this file.
     pub(super) fn log_to(&mut self, path: &Path) -> Result<(), String> {
         let file = OpenOptions::new()
             .append(true)
@@ -91,7 +90,7 @@ impl Conversation {
         &self.cwd
     }
 
-    /// True when tools run without being asked for.
+    /// Returns whether tools run without permission.
     pub(super) fn bypasses_permissions(&self) -> bool {
         self.bypass
     }
@@ -100,7 +99,8 @@ impl Conversation {
         self.hooks.has(event) || self.live_hooks().has(event)
     }
 
-    /// Hooks in a file of the folder, read again each time: they may come while it runs.
+    /// Reads the hooks of the folder's settings file. Read for each event, because they may be
+    /// added while the agent runs.
     fn live_hooks(&self) -> Hooks {
         let path = Path::new(&self.cwd).join(LIVE_SETTINGS);
         Hooks::load(&path).unwrap_or_default()
@@ -111,7 +111,7 @@ impl Conversation {
         self.keep_context(notes)
     }
 
-    /// The user's message is taken up.
+    /// Records a message of the user.
     pub(super) fn receive(&mut self, prompt: &str) -> Vec<Note> {
         let mut notes = Vec::new();
         if let Some(log) = &mut self.log {
@@ -126,7 +126,7 @@ impl Conversation {
         notes
     }
 
-    /// The agent's answer is shown.
+    /// Records an answer of the agent.
     pub(super) fn say(&mut self, text: &str) -> Vec<Note> {
         let written = self.transcript.write_answer(text);
         noted(written).into_iter().collect()
@@ -136,7 +136,7 @@ impl Conversation {
         self.tool("PreToolUse", tool, json!({}))
     }
 
-    /// The dialog is open.
+    /// Reports an open permission dialog.
     pub(super) fn asked(&self, tool: &Tool) -> Vec<Note> {
         self.tool("PermissionRequest", tool, json!({}))
     }
@@ -154,7 +154,7 @@ impl Conversation {
         )
     }
 
-    /// The user has not reacted for a while.
+    /// Reports that the user has not reacted for a while.
     pub(super) fn notify(&self, kind: &str, message: &str) -> Vec<Note> {
         let more = json!({"notification_type": kind, "message": message});
         self.fire("Notification", kind, more)
@@ -182,7 +182,7 @@ impl Conversation {
         self.fire("SessionEnd", reason, json!({"reason": reason}))
     }
 
-    /// The session never began, so that its id may be used again.
+    /// Removes the transcript of a session that never began, so that its id can be used again.
     pub(super) fn discard(&self) -> Vec<Note> {
         let removed = self.transcript.remove();
         let failed = removed.err().map(|error| format!("transcript: {error}"));

@@ -1,12 +1,12 @@
-//! A dialog: some lines, rows to choose from, and which row is marked.
+//! A dialog: a heading, rows to choose from, and the marked row.
 //!
-//! Pure: keys go in, an [`Answer`] comes out, and [`Dialog::lines`] is what to draw.
-//! A paste never gets here. The agent drops it, as the real programs do, and that
-//! makes a blind Enter after it choose the marked row.
+//! Pure: keys go in, an [`Answer`] comes out, and [`Dialog::lines`] returns the text to draw. The
+//! agent drops pastes while a dialog is open, as the real programs do. A blind Enter after a paste
+//! therefore chooses the marked row.
 
 use super::input::Key;
 
-/// A command of many lines is shown up to here.
+/// Maximum number of lines shown of a command.
 const COMMAND_LINES: usize = 10;
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(super) enum Answer {
 }
 
 impl Dialog {
-    /// Row 0 is yes, row 1 is no.
+    /// Creates a permission dialog. Row 0 is yes, row 1 is no.
     pub(super) fn permission(command: &str) -> Self {
         let mut heading = vec!["Bash command".to_owned()];
         let lines = command.lines();
@@ -57,8 +57,8 @@ impl Dialog {
         }
     }
 
-    /// Row 0, marked at first, is no: a blind Enter ends the program. Claude Code
-    /// 2.1.325 is like that, and whoever starts agents has to cope with it.
+    /// Creates a trust dialog. Row 0, marked at first, is no: a blind Enter ends the program.
+    /// Claude Code 2.1.325 behaves like that, and a program that starts agents must handle it.
     pub(super) fn trust(folder: &str) -> Self {
         Self {
             heading: vec![

@@ -1,8 +1,7 @@
-//! What the agent does with a message: a list of [`Step`]s.
+//! Parses a message into a list of [`Step`]s.
 //!
-//! Directives in double brackets steer the answer, several in one message are done
-//! in their order, and whatever is no directive is text. A value ends at the first
-//! `]]`.
+//! Directives in double brackets determine the answer. Several in one message are performed in
+//! their order, and the rest of the message is text. A value ends at the first `]]`.
 //!
 //! | directive | step |
 //! | --- | --- |
@@ -12,17 +11,17 @@
 //! | `[[tool=COMMAND]]` | asks for permission and runs the command |
 //! | `[[ask=Question?\|a\|b]]` | asks a question |
 //! | `[[fill=10000]]` | prints that many lines |
-//! | `[[put-back]]` | stopped, the message comes back into the line |
+//! | `[[put-back]]` | an interrupt puts the message back into the input line |
 //! | `[[crash]]` | dies by SIGKILL |
 //! | `[[exit=3]]` | ends with that status |
 
 use std::time::Duration;
 
-/// How long the agent is busy with a message that has no directive.
+/// Busy time for a message without directives.
 const DEFAULT_DELAY: Duration = Duration::from_millis(150);
-/// An echoed line is cut here: a message may be one line of megabytes.
+/// Maximum length of an echoed line: a message may be one line of megabytes.
 const ECHO_CHARS: usize = 200;
-/// Longer than any test, and short enough to be added to any clock.
+/// Maximum delay: longer than any test, and short enough to be added to any clock.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 const MOST_LINES: usize = 1_000_000;
 
@@ -40,7 +39,7 @@ pub(super) enum Step {
     Exit(u8),
 }
 
-/// The steps a message asks for; the echo if it asks for no answer.
+/// Returns the steps of a message, with the echo if it has no answer.
 pub(super) fn steps(message: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = directives(message).filter_map(step).collect();
     if steps.is_empty() {
@@ -53,7 +52,7 @@ pub(super) fn steps(message: &str) -> Vec<Step> {
     steps
 }
 
-/// `1.5`, `1.5s`, `500ms` or `2m`.
+/// Parses `1.5`, `1.5s`, `500ms` or `2m`.
 pub(super) fn duration(text: &str) -> Option<Duration> {
     let text = text.trim();
     let unit = text.trim_start_matches(|char: char| char.is_ascii_digit() || char == '.');
@@ -68,7 +67,7 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
     (length <= LONGEST).then_some(length)
 }
 
-/// `Question?|a|b`; a question without options gets yes and no.
+/// Parses `Question?|a|b`. A question without options gets yes and no.
 pub(super) fn question(text: &str) -> Step {
     let mut parts = text.split('|').map(|part| part.trim().to_owned());
     let question = parts.next().unwrap_or_default();
@@ -79,7 +78,7 @@ pub(super) fn question(text: &str) -> Step {
     Step::Ask(question, options)
 }
 
-/// What stands between each `[[` and the next `]]`.
+/// Returns the text between each `[[` and the next `]]`.
 fn directives(message: &str) -> impl Iterator<Item = &str> {
     let mut rest = message;
     std::iter::from_fn(move || {
@@ -106,7 +105,7 @@ fn step(directive: &str) -> Option<Step> {
     })
 }
 
-/// A bare status gets the words that usually come with it.
+/// Adds the usual message to a bare status.
 fn api_error(value: &str) -> String {
     let words = match value {
         "400" => "Invalid request",

@@ -1,8 +1,8 @@
-//! The input line: text, a cursor, and pastes that are too big to show.
+//! The input line: text, a cursor, and pastes that are too large to show.
 //!
-//! A big paste stands in the line as one piece with a short label and is sent whole,
-//! as the real programs do it. The editor neither draws nor sends; `screen` asks it
-//! for rows, and the agent asks it for the finished [`Message`].
+//! A large paste is one piece of the line with a short label, and is sent in full, as in the real
+//! programs. The editor neither draws nor sends: `screen` asks it for rows, and the agent asks it
+//! for the finished [`Message`].
 
 use std::rc::Rc;
 
@@ -10,21 +10,21 @@ use unicode_width::UnicodeWidthChar;
 
 use super::input::Key;
 
-/// From this many lines on a paste is shown by its label.
+/// Minimum number of lines of a paste that is shown as a label.
 const LABEL_LINES: usize = 4;
-/// Above this many characters a paste is shown by its label.
+/// Maximum number of characters of a paste that is shown in full.
 const LABEL_CHARS: usize = 800;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Message {
-    /// What is sent.
+    /// Text that is sent.
     pub(super) text: String,
-    /// What the conversation shows of it.
+    /// Text that the conversation shows.
     pub(super) shown: String,
 }
 
 impl Message {
-    /// A message that was not typed here and so has no labels.
+    /// Creates a message that was not typed here and so has no labels.
     pub(super) fn plain(text: String) -> Self {
         Self {
             shown: text.clone(),
@@ -53,7 +53,7 @@ struct Paste {
     text: String,
 }
 
-/// The input wrapped to a width, and where the cursor stands in it.
+/// The input wrapped to a width, and the position of the cursor.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) rows: Vec<String>,
@@ -75,7 +75,7 @@ impl Editor {
         self.cursor = 0;
     }
 
-    /// Inserts a text that is shown whole.
+    /// Inserts text that is shown in full.
     pub(super) fn put(&mut self, text: &str) {
         text.chars().for_each(|char| self.insert(Piece::Char(char)));
     }
@@ -94,8 +94,8 @@ impl Editor {
         self.insert(Piece::Paste(Rc::new(Paste { label, text })));
     }
 
-    /// Enter: the message, unless the line is blank or ends in a backslash, which
-    /// asks for a new line.
+    /// Handles Enter. Returns the message, unless the line is blank or ends in a backslash, which
+    /// inserts a line break.
     pub(super) fn enter(&mut self) -> Option<Message> {
         if let Some(before) = self.cursor.checked_sub(1)
             && matches!(self.pieces[before], Piece::Char('\\'))
@@ -123,7 +123,7 @@ impl Editor {
         Some(Message { text, shown })
     }
 
-    /// An editing key; keys that mean something else are left alone.
+    /// Handles an editing key. Ignores other keys.
     pub(super) fn key(&mut self, key: Key) {
         match key {
             Key::Char(char) => self.insert(Piece::Char(char)),
@@ -158,7 +158,7 @@ impl Editor {
         };
         let mut column = 0;
         let put = |layout: &mut Layout, char: char, column: &mut usize| {
-            // Control characters come in by paste and must not reach the terminal.
+            // Control characters of a paste must not reach the terminal.
             let (char, wide) = match char.width() {
                 Some(wide) => (char, wide),
                 None if char == '\t' => (' ', 1),
@@ -174,7 +174,7 @@ impl Editor {
             *column += wide;
         };
         for index in 0..=self.pieces.len() {
-            // The cursor needs a cell of its own, also after a full row.
+            // The cursor needs a cell, also after a full row.
             if index == self.cursor {
                 let full = column >= width;
                 layout.row = layout.rows.len() - usize::from(!full);
@@ -225,7 +225,7 @@ impl Editor {
         while at > 0 && self.is(at - 1, |char| !char.is_whitespace()) {
             at -= 1;
         }
-        // A label is a word of its own.
+        // A label counts as one word.
         if at == end { at.saturating_sub(1) } else { at }
     }
 

@@ -1,9 +1,8 @@
 //! Hooks in Claude Code's format, from the file given with `--settings`.
 //!
-//! A hook is a shell command that gets the event as JSON on its input. Here it can
-//! add to the context by what it prints, and nothing else: a hook that fails, hangs
-//! or is missing becomes a warning and never stops the agent. Decisions of hooks
-//! (`"decision": "block"`, exit code 2) are not acted on.
+//! A hook is a shell command that gets the event as JSON on its input. Its output can only add to
+//! the context: a hook that fails, hangs or is missing becomes a warning and never stops the agent.
+//! Decisions of hooks (`"decision": "block"`, exit code 2) have no effect.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,12 +15,12 @@ use serde_json::Value;
 use super::command::{Finished, Running};
 use super::signals::Signals;
 
-/// No hook may run longer, whatever it asks for.
+/// Upper limit for the timeout of a hook.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// The events whose output becomes context.
+/// Events whose output becomes context.
 const CONTEXT_EVENTS: [&str; 2] = ["SessionStart", "UserPromptSubmit"];
 
-/// What is left to tell after hooks ran.
+/// Output of hooks for the caller to show.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Note {
     Context(String),
@@ -42,7 +41,7 @@ struct Group {
 
 #[derive(Debug, Deserialize)]
 struct Hook {
-    /// Empty for the kinds of hooks that are not commands, which are passed over.
+    /// Empty for hooks that are not commands. Those are skipped.
     #[serde(default)]
     command: String,
     /// In seconds.
@@ -60,7 +59,7 @@ impl Hooks {
         self.hooks.contains_key(event)
     }
 
-    /// Runs the hooks of `event` whose matcher takes `subject`, one after the other.
+    /// Runs the hooks of `event` whose matcher accepts `subject`, one after the other.
     pub(super) fn fire(
         &self,
         event: &str,
@@ -74,7 +73,7 @@ impl Hooks {
             .flat_map(|group| &group.hooks)
             .filter(|hook| !hook.command.is_empty())
             .filter_map(|hook| {
-                // The hook of the end must run although a signal asks for the end.
+                // The `SessionEnd` hook must run to its end even after a signal.
                 let hurry = event != "SessionEnd";
                 match hook.run(payload, signals, hurry) {
                     Ok(finished) => note(event, &finished),
@@ -86,7 +85,8 @@ impl Hooks {
 }
 
 impl Group {
-    /// A matcher is empty, `*`, or names separated by `|`.
+    /// Returns whether the matcher accepts `subject`. A matcher is empty, `*`, or names separated
+    /// by `|`.
     fn takes(&self, subject: &str) -> bool {
         match self.matcher.as_deref() {
             None | Some("" | "*") => true,
@@ -139,7 +139,7 @@ fn warning(event: &str, problem: &str) -> Note {
     Note::Warning(format!("{event} hook: {problem}"))
 }
 
-/// The text itself, or what stands in `hookSpecificOutput.additionalContext`.
+/// Returns `hookSpecificOutput.additionalContext` of JSON output, or plain text as it is.
 fn context(stdout: &str) -> String {
     let text = stdout.trim_end();
     match serde_json::from_str::<Value>(text) {

@@ -1,15 +1,15 @@
-//! Turns the bytes of a raw terminal into keys and pastes.
+//! Decodes the bytes of a raw terminal into keys and pastes.
 //!
-//! The decoder is fed whatever one read returned, so every sequence may arrive cut
-//! in two. A lone Escape and the first byte of an arrow key are the same byte: the
-//! decoder keeps it back, says so with [`Decoder::is_waiting`], and the event loop
-//! calls [`Decoder::flush`] when nothing follows for [`ESCAPE_WAIT`].
+//! The decoder is fed the bytes of one read, so every sequence may be split. A lone Escape and the
+//! first byte of an arrow key are the same byte: the decoder keeps it, [`Decoder::is_waiting`]
+//! returns true, and the event loop calls [`Decoder::flush`] if nothing follows within
+//! [`ESCAPE_WAIT`].
 //!
 //! It knows nothing of editing or dialogs; see `editor` and `dialog`.
 
 use std::time::Duration;
 
-/// How long a lone Escape may be the start of something longer.
+/// Maximum wait for the rest of a sequence after Escape.
 pub(super) const ESCAPE_WAIT: Duration = Duration::from_millis(30);
 
 const PASTE_END: &[u8] = b"\x1b[201~";
@@ -17,7 +17,7 @@ const PASTE_END: &[u8] = b"\x1b[201~";
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Event {
     Key(Key),
-    /// A bracketed paste, with its line ends made `\n`.
+    /// A bracketed paste, with line ends normalised to `\n`.
     Paste(String),
 }
 
@@ -26,7 +26,7 @@ pub(super) enum Key {
     Char(char),
     Ctrl(char),
     Enter,
-    /// Alt-Enter or Ctrl-J: a new line inside the message.
+    /// Alt-Enter or Ctrl-J: a line break inside the message.
     Newline,
     Esc,
     Backspace,
@@ -45,12 +45,12 @@ pub(super) enum Key {
 pub(super) struct Decoder {
     bytes: Vec<u8>,
     in_paste: bool,
-    /// How far the paste was searched for its end, so that a paste of megabytes
-    /// that comes in small reads is not searched from the start each time.
+    /// Number of bytes of the paste already searched for its end. A paste of megabytes in small
+    /// reads is then searched only once.
     searched: usize,
 }
 
-/// What the front of the buffer holds.
+/// Content at the front of the buffer.
 enum Front {
     Event(Key, usize),
     Nothing(usize),
@@ -93,12 +93,13 @@ impl Decoder {
         }
     }
 
-    /// True when bytes are kept back that mean something else if nothing follows.
+    /// Returns whether the decoder keeps bytes whose meaning depends on the next ones.
     pub(super) fn is_waiting(&self) -> bool {
         !self.in_paste && !self.bytes.is_empty()
     }
 
-    /// Nothing followed: a lone Escape was the key, anything longer was cut off.
+    /// Decodes the kept bytes when nothing follows: a lone Escape is a key, a longer sequence is
+    /// dropped.
     pub(super) fn flush(&mut self) -> Option<Key> {
         if !self.is_waiting() {
             return None;
@@ -118,7 +119,7 @@ impl Decoder {
             .replace("\r\n", "\n")
             .replace('\r', "\n");
         self.bytes.drain(..end + PASTE_END.len());
-        // A big paste must not keep its buffer for the rest of an idle life.
+        // An idle agent must not keep the buffer of a large paste.
         self.bytes.shrink_to_fit();
         self.in_paste = false;
         Some(text)
@@ -179,7 +180,7 @@ fn escape(bytes: &[u8]) -> Front {
         Some(b'b') => Front::Event(Key::WordLeft, 2),
         Some(b'f') => Front::Event(Key::WordRight, 2),
         Some(0x7f | 0x08) => Front::Event(Key::Ctrl('w'), 2),
-        // Other Alt keys mean nothing here, whatever character they carry.
+        // Other Alt keys are ignored, with the character that they carry.
         Some(_) => match character(&bytes[1..]) {
             Front::Event(_, length) => Front::Nothing(1 + length),
             _ => Front::Incomplete,
@@ -199,7 +200,7 @@ fn csi(bytes: &[u8]) -> Front {
     named(last, parameters).map_or(Front::Nothing(length), |key| Front::Event(key, length))
 }
 
-/// The key of a sequence by its last byte and its parameters.
+/// Returns the key of a sequence by its last byte and its parameters.
 fn named(last: u8, parameters: &[u8]) -> Option<Key> {
     // `1;5` is Ctrl and `1;3` is Alt: both move by words.
     let by_word = matches!(parameters, b"1;5" | b"1;3");

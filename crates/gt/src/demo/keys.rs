@@ -1,4 +1,4 @@
-//! What a key or a paste means, by what is on the screen.
+//! Handles keys and pastes, depending on what is on the screen.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use super::agent::Agent;
 use super::input::{Event, Key};
 use super::turn::local;
 
-/// A second Ctrl-C within this time exits.
+/// Time within which a second Ctrl-C exits.
 const EXIT_HINT: Duration = Duration::from_secs(2);
 
 const EXIT: &str = "prompt_input_exit";
@@ -17,12 +17,12 @@ impl Agent {
             return;
         }
         match event {
-            // A dialog swallows a paste, as it does in the real programs.
+            // A dialog drops a paste, as in the real programs.
             Event::Paste(_) if self.open.is_some() => {}
             Event::Paste(text) => self.editor.paste(text),
             Event::Key(key) => {
                 self.key(key);
-                // A key may change what the next one of the same read means.
+                // A key may change the meaning of the next one of the same read.
                 if !matches!(key, Key::Char(_)) {
                     self.advance(Instant::now());
                 }
@@ -56,13 +56,13 @@ impl Agent {
             return;
         };
         match local(&message.text) {
-            // An idle agent obeys at once, also where a script does not listen.
+            // An idle agent executes it at once, even if a script is not waiting for a message.
             Some(local) if self.turn.is_none() => self.do_local(local),
             _ => self.queue.push_back(message),
         }
     }
 
-    /// Takes the queued messages back into the input line.
+    /// Moves the queued messages back into the input line.
     fn edit_queue(&mut self) {
         let messages: Vec<String> = self.queue.drain(..).map(|message| message.text).collect();
         self.editor.paste(messages.join("\n"));

@@ -1,8 +1,7 @@
-//! The live area: what stands below the conversation, as rows and a cursor.
+//! The live area below the conversation, as rows and a cursor.
 //!
-//! Pure: a [`View`] of the agent and the size of the terminal go in, a [`Frame`]
-//! comes out. No row is wider than the terminal and the frame is never higher, so
-//! `screen` knows where everything is.
+//! Pure: a [`View`] of the agent and the size of the terminal go in, a [`Frame`] comes out. No row
+//! is wider and no frame higher than the terminal, so `screen` knows the position of every row.
 
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use super::editor::Editor;
 use super::screen::clean;
 use super::terminal::Size;
 
-/// How many queued messages are shown.
+/// Maximum number of queued messages shown.
 const QUEUED_ROWS: usize = 5;
 const PROMPT: &str = "❯ ";
 const FOOTER: [&str; 1] = ["  ? for shortcuts"];
@@ -27,7 +26,7 @@ const EXIT_HINT: [&str; 1] = ["  Press Ctrl-C again to exit"];
 
 #[derive(Debug)]
 pub(super) struct View<'a> {
-    /// For how long the agent has been busy.
+    /// Time since the agent became busy.
     pub(super) busy: Option<Duration>,
     pub(super) dialog: Option<&'a Dialog>,
     pub(super) editor: &'a Editor,
@@ -38,7 +37,7 @@ pub(super) struct View<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Frame {
     pub(super) rows: Vec<Row>,
-    /// Row and column; without one the cursor is hidden.
+    /// Row and column. The cursor is hidden if absent.
     pub(super) cursor: Option<(usize, usize)>,
 }
 
@@ -102,7 +101,7 @@ impl Frame {
         }
     }
 
-    /// The rows of the input around the cursor, as many as fit.
+    /// Adds the rows of the input around the cursor, as many as fit.
     fn input(&mut self, editor: &Editor, size: Size) {
         let layout = editor.layout(size.columns.saturating_sub(PROMPT.width()));
         let room = size.rows.saturating_sub(4).max(1);
@@ -117,7 +116,7 @@ impl Frame {
         }
     }
 
-    /// Drops rows from the top that the terminal has no room for.
+    /// Drops rows from the top if the terminal is too low for all.
     fn fit(&mut self, height: usize) {
         let over = self.rows.len().saturating_sub(height.max(1));
         self.rows.drain(..over);

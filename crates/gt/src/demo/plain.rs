@@ -1,7 +1,7 @@
-//! The agent in a pipe: each line of the input is a message, answers go to the output.
+//! The agent in a pipe: each line of the input is a message, and answers go to the output.
 //!
-//! Nobody can be asked here, so a command that needs leave is refused and a question
-//! stays open. Everything else, hooks and transcript included, is as on a terminal.
+//! There is no user to ask, so a command that needs permission is refused and a question stays
+//! open. Everything else, including hooks and the transcript, works as on a terminal.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -19,7 +19,7 @@ use super::script::{Line, Script};
 use super::signals::Signals;
 use super::turn::{Local, local};
 
-/// How a step or a wait may end everything: with this exit status.
+/// Early end of the program, with this exit status.
 #[derive(Debug)]
 struct End(u8);
 
@@ -48,7 +48,7 @@ impl<W: Write> Plain<W> {
         }
     }
 
-    /// Runs until the input ends; the result is the exit status.
+    /// Runs until the input ends. Returns the exit status.
     pub(super) fn run(mut self, source: &str, prompt: Option<String>, script: Script) -> u8 {
         let notes = self.conversation.start(source);
         let End(status) = match self.tell(notes).and_then(|()| self.talk(prompt, script)) {
@@ -56,7 +56,7 @@ impl<W: Write> Plain<W> {
             Err(end) => end,
         };
         let notes = self.conversation.end("other");
-        // The end is told, or there is nobody left to tell.
+        // If the output is closed, there is no other place for the notes.
         let _ = self.tell(notes);
         status
     }
@@ -66,7 +66,7 @@ impl<W: Write> Plain<W> {
             match line {
                 Line::Do(step) => {
                     let mut turn = VecDeque::from([step]);
-                    // An error ends a turn, and what follows is the next one.
+                    // An error ends a turn; the next step begins another.
                     while !matches!(turn.back(), Some(Step::Error(_)))
                         && let Some(step) = script.next_step()
                     {
@@ -125,7 +125,7 @@ impl<W: Write> Plain<W> {
         self.tell(notes)
     }
 
-    /// Does a step; the result is what the agent said.
+    /// Performs a step. Returns the text that the agent said.
     fn perform(&mut self, step: Step) -> Result<Option<String>, End> {
         let text = match step {
             Step::Delay(length) => {
@@ -147,7 +147,7 @@ impl<W: Write> Plain<W> {
             }
             Step::Title(_) | Step::PutBack => return Ok(None),
             Step::Crash => {
-                // Cannot fail for the own process.
+                // Signalling the own process cannot fail.
                 let _ = kill_process(getpid(), Signal::KILL);
                 return Ok(None);
             }
@@ -189,7 +189,7 @@ impl<W: Write> Plain<W> {
         Ok(format!("The command ended with {end}."))
     }
 
-    /// The next line that is not blank; none at the end of the input.
+    /// Returns the next line that is not blank, or `None` at the end of the input.
     fn line(&mut self) -> Result<Option<String>, End> {
         loop {
             if let Some(end) = self.input.iter().position(|byte| *byte == b'\n') {
@@ -211,7 +211,7 @@ impl<W: Write> Plain<W> {
             match rustix::io::read(&stdin, &mut chunk) {
                 Ok(count) if count > 0 => self.input.extend_from_slice(&chunk[..count]),
                 Err(rustix::io::Errno::INTR) => {}
-                // The last line may lack its end.
+                // The last line may have no line end.
                 _ if self.input.is_empty() => return Ok(None),
                 _ => self.input.push(b'\n'),
             }
@@ -224,7 +224,7 @@ impl<W: Write> Plain<W> {
         self.check()
     }
 
-    /// An error once a signal or `--exit-after` ends the program.
+    /// Fails once a signal or `--exit-after` ends the program.
     fn check(&self) -> Result<(), End> {
         let late = self
             .exit_at
@@ -251,7 +251,7 @@ impl<W: Write> Plain<W> {
 
     fn print(&mut self, text: &str) -> Result<(), End> {
         let written = writeln!(self.out, "{text}").and_then(|()| self.out.flush());
-        // A closed pipe ends the program quietly, as it would by SIGPIPE.
+        // A closed pipe ends the program silently, with the status of SIGPIPE.
         written.map_err(|_: io::Error| End(141))
     }
 }

@@ -1,11 +1,10 @@
 //! Writes to the terminal: the conversation scrolls up, the live area stays below it.
 //!
-//! This is inline drawing, not the alternate screen, so that tmux's scrollback keeps
-//! the conversation. Lines of the conversation are written once and belong to the
-//! terminal then. The live area (see `live`) is taken back and written again: the
-//! cursor goes up to its first row, everything below is erased, new conversation
-//! lines and the new rows follow, all in one write. The terminal wraps anew when its
-//! width changes, so the way up is computed from the widths of the rows drawn.
+//! It draws inline and not on the alternate screen, so that tmux's scrollback keeps the
+//! conversation. Lines of the conversation are written once. The live area (see `live`) is redrawn:
+//! the cursor moves up to its first row, everything below is erased, and new conversation lines and
+//! the new rows follow, all in one write. The terminal rewraps when its width changes, so the
+//! distance up is computed from the widths of the drawn rows.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -25,8 +24,7 @@ const PASTES_OFF: &str = "\x1b[?2004l";
 const CURSOR_ON: &str = "\x1b[?25h";
 const CURSOR_OFF: &str = "\x1b[?25l";
 
-/// What the conversation shows of a message or an output; all of it is in the
-/// transcript.
+/// Maximum length shown of a message or an output; the transcript has all of it.
 const SHOWN_LINES: usize = 50;
 const SHOWN_CHARS: usize = 2000;
 
@@ -34,7 +32,7 @@ const SHOWN_CHARS: usize = 2000;
 pub(super) struct Screen {
     out: File,
     size: Size,
-    /// Conversation lines and control sequences not yet written.
+    /// Conversation lines and control sequences that are not yet written.
     pending: String,
     drawn: Option<Frame>,
     title: &'static str,
@@ -58,12 +56,12 @@ impl Screen {
         self.size
     }
 
-    /// True once nobody can see the screen any more.
+    /// Returns whether the terminal is gone.
     pub(super) fn is_gone(&self) -> bool {
         self.gone
     }
 
-    /// Looks at the size again; the next draw is a whole one.
+    /// Reads the size again. The next draw is a full one.
     pub(super) fn resize(&mut self) {
         self.size = terminal::size();
         if let Some(drawn) = self.drawn.take() {
@@ -92,12 +90,12 @@ impl Screen {
         self.line("");
     }
 
-    /// What a command or a hook printed.
+    /// Adds the output of a command or a hook.
     pub(super) fn output(&mut self, text: &str) {
         self.block("  ⎿  ", "     ", text, DIM);
     }
 
-    /// The title by the agent's state; written when it changes.
+    /// Sets the title for the agent's state, if it changed.
     pub(super) fn state_title(&mut self, title: &'static str) {
         if self.title != title {
             self.title = title;
@@ -107,17 +105,17 @@ impl Screen {
 
     pub(super) fn set_title(&mut self, title: &str) {
         let title = clean(title);
-        // In front, so that no half line of the conversation is cut.
+        // At the front, so that it does not split a line of the conversation.
         self.pending.insert_str(0, &format!("\x1b]2;{title}\x07"));
     }
 
-    /// Starts with an empty screen; tmux's scrollback stays.
+    /// Clears the screen; tmux's scrollback stays.
     pub(super) fn clear(&mut self) {
         self.drawn = None;
         self.pending.push_str("\x1b[H\x1b[J");
     }
 
-    /// Brings the terminal up to date, with at most one write.
+    /// Updates the terminal, with at most one write.
     pub(super) fn draw(&mut self, frame: Frame) {
         if self.pending.is_empty() && self.drawn.as_ref() == Some(&frame) {
             return;
@@ -133,7 +131,7 @@ impl Screen {
         self.write(&bytes);
     }
 
-    /// Leaves the conversation on the terminal and the live area not.
+    /// Erases the live area and leaves the conversation on the terminal.
     pub(super) fn close(&mut self) {
         let mut bytes = String::new();
         if let Some(drawn) = self.drawn.take() {
@@ -147,7 +145,7 @@ impl Screen {
 
     fn block(&mut self, first: &str, next: &str, text: &str, style: &str) {
         let lines = text.lines().count();
-        // An empty text still is a line.
+        // Empty text is one empty line.
         let shown = text
             .lines()
             .chain((lines == 0).then_some(""))
@@ -206,8 +204,8 @@ fn write_frame(bytes: &mut String, frame: &Frame) {
     bytes.push_str(CURSOR_ON);
 }
 
-/// How many rows of the terminal lie between the first row of the frame and the
-/// cursor, after the terminal may have wrapped them to another width.
+/// Returns the number of terminal rows between the first row of the frame and the cursor, after a
+/// possible rewrap to another width.
 fn rows_above_cursor(frame: &Frame, columns: usize) -> usize {
     let columns = columns.max(1);
     let last = frame.rows.len().saturating_sub(1);
@@ -219,7 +217,7 @@ fn rows_above_cursor(frame: &Frame, columns: usize) -> usize {
     rows + frame.cursor.map_or(0, |(_, column)| column / columns)
 }
 
-/// Without what a terminal would obey.
+/// Replaces control characters, which the terminal would obey.
 pub(super) fn clean(text: &str) -> Cow<'_, str> {
     if !text.contains(char::is_control) {
         return text.into();

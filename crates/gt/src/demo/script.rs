@@ -1,4 +1,4 @@
-//! Script mode: a file of lines that the agent does by itself, for tests and demos.
+//! Script mode: a file of lines that the agent performs without a user, for tests and demos.
 //!
 //! ```text
 //! # A comment.
@@ -13,10 +13,9 @@
 //! exit 0
 //! ```
 //!
-//! A turn lasts until the next `wait`, `sleep`, `exit` or the end of the file. A
-//! dialog waits for its answer, except that a `sleep` right after it limits how long
-//! it stays open, so that a script can run with nobody there. After its last line
-//! the agent answers messages as usual.
+//! A turn lasts until the next `wait`, `sleep`, `exit` or the end of the file. A dialog waits for
+//! its answer. A `sleep` right after it is its timeout, so that a script can run without a user.
+//! After the last line the agent answers messages as usual.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -32,7 +31,7 @@ pub(super) enum Line {
     Sleep(Duration),
 }
 
-/// The lines that are still to be done.
+/// Remaining lines.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Script(VecDeque<Line>);
 
@@ -45,7 +44,7 @@ impl Script {
         self.0.pop_front()
     }
 
-    /// True when the next line is part of a turn.
+    /// Returns whether the next line is part of a turn.
     pub(super) fn acts(&self) -> bool {
         matches!(self.front(), Some(Line::Do(_)))
     }
@@ -59,7 +58,7 @@ impl Script {
     }
 }
 
-/// Reads a script; the error names the file and the line.
+/// Reads a script. The error names the file and the line.
 pub(super) fn load(path: &Path) -> Result<Script, String> {
     let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     parse(&text).map_err(|(line, problem)| format!("{}:{line}: {problem}", path.display()))

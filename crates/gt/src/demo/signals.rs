@@ -1,8 +1,8 @@
-//! Signals as things to poll: a flag for each, and one pipe that wakes the loop.
+//! Signals as pollable events: a flag for each, and one pipe that wakes the loop.
 //!
-//! The program has one thread and one place where it waits, [`Signals::wait`], for
-//! input, for commands it runs, for time and for signals together. Nothing spins and
-//! nothing wakes up without a reason, because hundreds of these run side by side.
+//! The program has one thread and one wait, [`Signals::wait`], for input, for the commands it runs,
+//! for deadlines and for signals. It never polls on a timer, because hundreds of these agents run
+//! concurrently.
 
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGTERM, SIGWINCH};
 use signal_hook::{flag, low_level};
 
-/// The signals that end the program, and the status it then ends with.
+/// Signals that end the program, with their exit status.
 const ENDING: [(i32, u8); 3] = [(SIGHUP, 129), (SIGINT, 130), (SIGTERM, 143)];
 
 #[derive(Debug)]
@@ -26,7 +26,8 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// With `ignore_term` the program outlives TERM and HUP, as Gemini CLI does.
+    /// Installs the handlers. With `ignore_term` the program survives TERM and HUP, as Gemini CLI
+    /// does.
     pub(super) fn install(ignore_term: bool) -> io::Result<Self> {
         let mut signals = Self::new()?;
         for (signal, status) in ENDING {
@@ -39,7 +40,7 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Hears of commands that end, and leaves the other signals alone.
+    /// Handles the end of child processes only.
     pub(super) fn new() -> io::Result<Self> {
         let (wake, waker) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
@@ -50,13 +51,13 @@ impl Signals {
             resized: Arc::default(),
         };
         signals.flag(SIGCHLD)?;
-        // A hook may end without reading its input. That must be an error of the
-        // write and not the end of the agent, whatever the main program has set.
+        // A hook may end without reading its input. The write must then fail with an error instead
+        // of ending the agent, even if the main program has reset SIGPIPE.
         flag::register(SIGPIPE, Arc::default())?;
         Ok(signals)
     }
 
-    /// The flag comes before the wake-up: whoever is woken finds it set.
+    /// Registers the flag before the wake-up, so that it is set when the reader wakes.
     fn flag(&self, signal: i32) -> io::Result<Arc<AtomicBool>> {
         let set = Arc::new(AtomicBool::new(false));
         flag::register(signal, Arc::clone(&set))?;
@@ -64,7 +65,7 @@ impl Signals {
         Ok(set)
     }
 
-    /// The exit status, once a signal asked the program to end.
+    /// Returns the exit status, once a signal asked the program to end.
     pub(super) fn ending(&self) -> Option<u8> {
         let set = self
             .ending
@@ -77,20 +78,19 @@ impl Signals {
         self.resized.swap(false, Ordering::SeqCst)
     }
 
-    /// Waits until one of `fds` is ready, a signal comes, or it is `until`.
+    /// Waits until one of `fds` is ready, a signal arrives, or `until` has passed.
     pub(super) fn wait<'a>(&'a self, fds: &mut Vec<PollFd<'a>>, until: Option<Instant>) {
         fds.push(PollFd::new(&self.wake, PollFlags::IN));
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         let timeout = left.and_then(|left| Timespec::try_from(left).ok());
-        // The only error that can come is EINTR, and the caller looks at everything
-        // after each wait anyway.
+        // The only possible error is EINTR, and the caller checks everything after each wait.
         let _ = poll(fds, timeout.as_ref());
-        // Emptied before the caller looks at the flags, so no signal is missed.
+        // Drained before the caller checks the flags, so that no signal is missed.
         let mut bytes = [0; 64];
         while (&self.wake).read(&mut bytes).is_ok_and(|count| count > 0) {}
     }
 
-    /// Waits for time alone; false if a signal asks the program to end.
+    /// Sleeps until the given time. Returns false if a signal asks the program to end.
     pub(super) fn sleep_until(&self, until: Instant) -> bool {
         while self.ending().is_none() && Instant::now() < until {
             self.wait(&mut Vec::new(), Some(until));

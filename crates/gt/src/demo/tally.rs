@@ -1,12 +1,11 @@
-//! The tokens that the demo agent would have used, if it were one: always the same for the
-//! same conversation.
+//! Simulated token usage of the demo agent, deterministic for a conversation.
 //!
-//! Four bytes are a token. Every answer reads the whole conversation; what an earlier one
+//! Four bytes are a token. Every answer reads the whole conversation; text that an earlier answer
 //! has read comes from a cache.
 
 use serde_json::{Value, json};
 
-/// The end of a conversation, which never comes from a cache.
+/// Tokens at the end of a conversation, which never come from the cache.
 const UNCACHED: u64 = 4;
 
 #[derive(Debug, Default)]
@@ -16,17 +15,17 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Something that the next answer will read.
+    /// Adds text that the next answer will read.
     pub(super) fn hear(&mut self, text: &str) {
         self.new += tokens(text);
     }
 
-    /// Something that an answer has read already.
+    /// Adds text that an earlier answer has read.
     pub(super) fn remember(&mut self, text: &str) {
         self.cached += tokens(text);
     }
 
-    /// What this answer takes, in Claude Code's words.
+    /// Returns the usage of this answer, with Claude Code's field names.
     pub(super) fn answer(&mut self, text: &str) -> Value {
         let output = tokens(text);
         let usage = json!({

@@ -1,15 +1,14 @@
-//! The terminal itself: its size, and reading what is there.
+//! The terminal's size and input.
 //!
-//! Plain termios and read, not crossterm's event reader: one agent of hundreds
-//! should not carry a second event loop, and a paste of megabytes is wanted in big
-//! pieces. What the bytes mean is `input`'s matter.
+//! Uses plain termios and read instead of crossterm's event reader: it needs no second event loop,
+//! and reads a paste of megabytes in large chunks. `input` decodes the bytes.
 
 use std::io::{self, stdin, stdout};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::tcgetwinsize;
 
-/// One batch of input is handled, and the screen drawn, at least this often.
+/// Maximum size of one batch of input. The screen is drawn after each batch.
 const BATCH: usize = 1 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +30,7 @@ pub(super) fn size() -> Size {
     }
 }
 
-/// Reads all that has come, up to [`BATCH`]; an error or an end means the terminal
+/// Reads the available input, up to [`BATCH`]. An error or the end of input means that the terminal
 /// is gone.
 pub(super) fn read_available(into: &mut Vec<u8>) -> io::Result<()> {
     let stdin = stdin();

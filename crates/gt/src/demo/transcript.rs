@@ -1,11 +1,11 @@
 //! Conversations on disk: one file of JSON lines per session, and the ids.
 //!
-//! The files lie in `$GT_DEMO_HOME/sessions`, in the town's `.runtime/demo/sessions`, so
-//! that they go when it goes, or in `~/.gt-demo/sessions`. The first line says which folder the session belongs to, the others are
-//! `{"type": "user" | "assistant" | "context", "text": …, "at": …}`. An answer also has
-//! what Claude Code writes about it: `timestamp`, and `message` with `id`, `model` and
-//! `usage`; one that was only copied from another conversation has not. The file is made
-//! at the start with `O_EXCL`, which is what makes an id that is used twice an error.
+//! The files are in `$GT_DEMO_HOME/sessions`, in the town's `.runtime/demo/sessions`, so that they
+//! are removed with the town, or in `~/.gt-demo/sessions`. The first line names the folder of the
+//! session, the others are `{"type": "user" | "assistant" | "context", "text": …, "at": …}`. An
+//! answer also has the fields of Claude Code: `timestamp`, and `message` with `id`, `model` and
+//! `usage`. An answer that was copied from another conversation has none of them. The file is
+//! created with `O_EXCL`, so an id that is already in use is an error.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::tally::Tally;
 
-/// Which conversation to go on with, as asked on the command line.
+/// Conversation requested on the command line.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
     pub(super) session_id: Option<String>,
@@ -35,13 +35,13 @@ pub(super) struct Transcript {
     tally: Tally,
 }
 
-/// A conversation that is open, and how it came to be.
+/// An open conversation and its origin.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) transcript: Transcript,
     /// Claude Code's word: startup, resume or fork.
     pub(super) source: &'static str,
-    /// What was said before.
+    /// Earlier entries of the conversation.
     pub(super) entries: Vec<Entry>,
 }
 
@@ -58,7 +58,7 @@ struct Header {
     cwd: String,
 }
 
-/// `sessions` in `$GT_DEMO_HOME`, in the town, or under the home folder.
+/// Returns `sessions` in `$GT_DEMO_HOME`, in the town, or under the home folder.
 pub(super) fn folder() -> Result<PathBuf, String> {
     let set = |name| {
         std::env::var_os(name)
@@ -72,7 +72,7 @@ pub(super) fn folder() -> Result<PathBuf, String> {
         .ok_or("neither GT_DEMO_HOME nor HOME is set".to_owned())
 }
 
-/// Opens the conversation that is wanted; errors read as Claude Code's do.
+/// Opens the requested conversation. Error messages match those of Claude Code.
 pub(super) fn open(folder: &Path, cwd: &str, wanted: Wanted) -> Result<Opened, String> {
     if let Some(id) = wanted.session_id.as_ref().filter(|id| !is_uuid(id)) {
         return Err(format!("invalid session id {id}: must be a valid UUID"));
@@ -169,18 +169,18 @@ impl Transcript {
         })
     }
 
-    /// Takes the file away again; only right for one that was just made.
+    /// Removes the file. Only valid for a session that has just been created.
     pub(super) fn remove(&self) -> io::Result<()> {
         fs::remove_file(&self.path)
     }
 
-    /// Writes what somebody said to the agent.
+    /// Writes text that the agent received.
     pub(super) fn write(&mut self, kind: &str, text: &str) -> io::Result<()> {
         self.tally.hear(text);
         self.write_plain(kind, text)
     }
 
-    /// Writes what the agent said, and what that took.
+    /// Writes an answer of the agent, with its usage.
     pub(super) fn write_answer(&mut self, text: &str) -> io::Result<()> {
         let usage = self.tally.answer(text);
         let id = format!("msg_{}", new_id());
@@ -201,17 +201,17 @@ impl Transcript {
     }
 }
 
-/// One line in one write, so that lines of several writers never mix.
+/// Appends a line in one write, so that lines of concurrent writers do not mix.
 pub(super) fn append(file: &mut File, line: &Value) -> io::Result<()> {
     file.write_all(format!("{line}\n").as_bytes())
 }
 
-/// The time as `2026-01-31T12:00:00.123Z`.
+/// Returns the time as `2026-01-31T12:00:00.123Z`.
 pub(super) fn now() -> String {
     format!("{:.3}", jiff::Timestamp::now())
 }
 
-/// A UUID of version 7: the time in milliseconds, then random bits.
+/// Returns a UUID of version 7: the time in milliseconds, then random bits.
 pub(super) fn new_id() -> String {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     uuid_v7(since.unwrap_or(Duration::ZERO), random())
@@ -239,7 +239,7 @@ fn random() -> [u8; 10] {
     let mut bytes = [0; 10];
     let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
     if read.is_err() {
-        // Without the device the hasher's keys are the only random thing at hand.
+        // Fallback without the device: the random keys of the hasher.
         use std::hash::{BuildHasher, RandomState};
         let mix = |n: u8| RandomState::new().hash_one(n).to_be_bytes();
         bytes[..8].copy_from_slice(&mix(0));
@@ -258,18 +258,18 @@ fn is_uuid(text: &str) -> bool {
 
 fn read(folder: &Path, id: &str) -> Result<Vec<Entry>, String> {
     let unknown = || format!("no conversation found with session id {id}");
-    // An id is part of a path: only a UUID gets that far.
+    // The id becomes part of a path, so only a UUID is accepted.
     if !is_uuid(id) {
         return Err(unknown());
     }
     let file = File::open(folder.join(format!("{id}.jsonl"))).map_err(|_| unknown())?;
     let lines = BufReader::new(file).lines().map_while(Result::ok);
-    // A line that a crash cut short is left out.
+    // A line truncated by a crash is skipped.
     let entries = lines.filter_map(|line| serde_json::from_str::<Entry>(&line).ok());
     Ok(entries.filter(|entry| entry.kind != "session").collect())
 }
 
-/// The id of the session of this folder that was written to last.
+/// Returns the id of the session of this folder that was written last.
 fn newest(folder: &Path, cwd: &str) -> Option<String> {
     let files = folder.read_dir().ok()?.flatten();
     let newest = files

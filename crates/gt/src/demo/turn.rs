@@ -1,9 +1,8 @@
-//! Turns: a message is taken up, its steps are done one by one, and it ends.
+//! Turns: the agent takes a message, performs its steps, and ends the turn.
 //!
-//! [`Agent::advance`] does all that can be done at this moment and returns. What has
-//! to wait (a delay, a command, a dialog) is part of the state, and the loop in
-//! `agent` calls again when it may be over. A script feeds the same machine: its
-//! lines become steps of a turn that is opened for them.
+//! [`Agent::advance`] does everything that is possible now and returns. A pending delay, command or
+//! dialog is part of the state, and the loop in `agent` calls again when it may be over. A script
+//! uses the same state machine: its lines become steps of a turn that is opened for them.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -23,11 +22,12 @@ pub(super) struct Turn {
     pub(super) started: Instant,
     pub(super) doing: Doing,
     steps: VecDeque<Step>,
-    /// The last thing the agent said.
+    /// Last text that the agent said.
     said: String,
-    /// What it was told.
+    /// Message of the turn.
     message: String,
-    /// Stopped, it gives its message back, as Claude Code does before its first answer.
+    /// Whether an interrupt puts the message back into the input line, as Claude Code does before
+    /// its first answer.
     puts_back: bool,
 }
 
@@ -50,7 +50,7 @@ impl Turn {
         }
     }
 
-    /// Ends what is running.
+    /// Kills a running command.
     pub(super) fn cut_short(&mut self) {
         if let Doing::Command(running, _) = &mut self.doing {
             running.kill();
@@ -58,7 +58,7 @@ impl Turn {
     }
 }
 
-/// The things a message can mean besides being one.
+/// Local commands that a message can contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Local {
     Exit,
@@ -74,7 +74,7 @@ pub(super) fn local(message: &str) -> Option<Local> {
 }
 
 impl Agent {
-    /// Does all that can be done now.
+    /// Does everything that is possible now.
     pub(super) fn advance(&mut self, now: Instant) {
         while self.leaving.is_none() && self.progress(now) {}
     }
@@ -90,7 +90,7 @@ impl Agent {
         }
     }
 
-    /// Esc or Ctrl-C while it works or asks. No hook hears of it, as with Claude Code.
+    /// Handles Esc or Ctrl-C while the agent works or asks. Fires no hook, as in Claude Code.
     pub(super) fn interrupt(&mut self) {
         if let Some(mut turn) = self.turn.take() {
             turn.cut_short();
@@ -128,7 +128,7 @@ impl Agent {
         }
     }
 
-    /// One thing, if there is one to do.
+    /// Does one thing. Returns false if there is nothing to do.
     fn progress(&mut self, now: Instant) -> bool {
         if self.open.is_some() {
             return self.progress_under_dialog(now);
@@ -157,7 +157,7 @@ impl Agent {
         }
     }
 
-    /// Only a `sleep` of the script goes on below a dialog of its own, and closes it.
+    /// Handles a `sleep` of the script below its own dialog: its end closes the dialog.
     fn progress_under_dialog(&mut self, now: Instant) -> bool {
         let trust = matches!(&self.open, Some(open) if matches!(open.purpose, Purpose::Trust));
         if trust || !self.script_sleep(now) {
@@ -181,7 +181,8 @@ impl Agent {
         true
     }
 
-    /// A line of the script outside of a turn opens one, if it is work.
+    /// Handles a line of the script outside a turn. Opens a turn, unless it only sets the title or
+    /// ends the program.
     fn script_step(&mut self) -> bool {
         let Some(step) = self.script.next_step() else {
             return false;
@@ -270,7 +271,7 @@ impl Agent {
                 (1..=lines).for_each(|line| self.screen.line(&format!("  line {line} of {lines}")));
             }
             Step::Title(title) => {
-                // The title of the state comes first, or it would replace this one.
+                // Draws first, because drawing sets the title of the state.
                 self.draw();
                 self.screen.set_title(&title);
             }
@@ -280,7 +281,7 @@ impl Agent {
                 }
             }
             Step::Crash => {
-                // Cannot fail for the own process.
+                // Signalling the own process cannot fail.
                 let _ = kill_process(getpid(), Signal::KILL);
             }
             Step::Exit(status) => self.leave(status, "other"),
@@ -329,7 +330,7 @@ impl Agent {
         self.screen.output(shown);
         let notes = self.conversation.after_command(tool, finished);
         self.tell(notes);
-        // Somebody has to have the last word.
+        // A turn ends with an answer.
         let steps = self.turn.iter().flat_map(|turn| &turn.steps);
         if !self.script.acts() && !steps.into_iter().any(|step| matches!(step, Step::Say(_))) {
             let end = finished.failure().unwrap_or("exit code 0".to_owned());

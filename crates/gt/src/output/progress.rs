@@ -1,4 +1,4 @@
-//! A progress bar on the terminal for work that takes a while; nothing elsewhere.
+//! A progress bar for long work. Draws nothing without a terminal.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
@@ -8,12 +8,12 @@ use std::time::Duration;
 pub(crate) struct Progress(Option<ProgressBar>);
 
 impl Progress {
-    /// A bar over so many steps.
+    /// Creates a bar with this number of steps.
     pub(crate) fn bar(what: &str, steps: usize) -> Self {
         Self::new(steps, "{msg} {bar:30} {pos}/{len}", what)
     }
 
-    /// A spinner for work of unknown length.
+    /// Creates a spinner for work of unknown length.
     pub(crate) fn spinner(what: &str) -> Self {
         Self::new(0, "{spinner} {msg}", what)
     }

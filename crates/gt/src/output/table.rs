@@ -3,7 +3,7 @@
 use super::Paint;
 use unicode_width::UnicodeWidthStr;
 
-/// A cell: its text, and how it is painted. Widths are those of the text alone.
+/// Cell: its text and its colour. Its width is that of the text alone.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
     text: String,
@@ -12,7 +12,7 @@ pub(crate) struct Cell {
 
 impl<T: Into<String>> From<T> for Cell {
     fn from(text: T) -> Self {
-        // A value from outside must not be able to drive the terminal.
+        // A value from outside must not control the terminal.
         Cell {
             text: super::clean(&text.into()),
             paint: None,

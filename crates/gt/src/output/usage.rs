@@ -1,8 +1,8 @@
-//! Tokens and money, as people read them.
+//! Formats tokens and costs for people.
 
 use gt_core::usage::Usage;
 
-/// `950`, `12.3k`, `4.6M`
+/// Formats a count as `950`, `12.3k` or `4.6M`.
 pub(crate) fn tokens(count: u64) -> String {
     let (unit, sign) = match count {
         0..1_000 => return count.to_string(),
@@ -10,12 +10,12 @@ pub(crate) fn tokens(count: u64) -> String {
         1_000_000..1_000_000_000 => (1e6, "M"),
         _ => (1e9, "G"),
     };
-    // Cut off, not rounded: 999,999 are not yet a thousand thousands.
+    // Truncated, not rounded: 999,999 must not become 1000.0k.
     let tenths = (count as f64 / unit * 10.0).floor() / 10.0;
     format!("{tenths:.1}{sign}")
 }
 
-/// `$0.42`; with four digits below a cent.
+/// Formats an amount as `$0.42`, with four decimals below a cent.
 pub(crate) fn dollars(amount: f64) -> String {
     match amount > 0.0 && amount < 0.01 {
         true => format!("${amount:.4}"),
@@ -23,14 +23,14 @@ pub(crate) fn dollars(amount: f64) -> String {
     }
 }
 
-/// The cost of a life; a `+` after it says that some of its tokens have no price.
+/// Returns the cost of a session. A `+` after it means that some tokens have no price.
 pub(crate) fn cost(usage: &Usage) -> Option<String> {
     let more = if usage.unpriced_tokens > 0 { "+" } else { "" };
     let cost = usage.cost_usd?;
     Some(format!("{}{more}", dollars(cost)))
 }
 
-/// All of it in one line.
+/// Formats all figures in one line.
 pub(crate) fn line(usage: &Usage) -> String {
     let mut parts = vec![
         format!("{} in", usage.input_tokens),

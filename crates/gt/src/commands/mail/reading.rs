@@ -1,4 +1,4 @@
-//! Reading letters, finding them, and putting them away.
+//! Reads, finds and archives messages.
 
 use super::{document, whose};
 use crate::context::Context;
@@ -167,7 +167,7 @@ pub(super) fn archive(args: &ArchiveArgs, town: &Town, context: &Context) -> Res
     Ok(())
 }
 
-/// The present lives of those who got letters: each is looked for once.
+/// Present sessions of the recipients. Each is looked up once.
 struct Lives(HashMap<String, Option<SessionId>>);
 
 impl Lives {
@@ -196,7 +196,7 @@ impl Lives {
 
 fn list(query: LetterQuery, town: &Town, context: &Context) -> Result<(), Problem> {
     let query = LetterQuery {
-        // A table has no room for bodies.
+        // A table does not show bodies.
         body: (!context.json).then_some(0),
         ..query
     };

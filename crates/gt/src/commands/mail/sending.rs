@@ -1,4 +1,4 @@
-//! Writing letters.
+//! Sends messages.
 
 use super::{document, writer};
 use crate::commands::stdin;
@@ -94,7 +94,7 @@ impl LetterFlags {
         let body = match (&self.message, self.stdin) {
             (Some(body), _) => body.clone(),
             (None, true) => stdin::message()?,
-            // The subject may say all.
+            // A message may have only a subject.
             (None, false) => String::new(),
         };
         let mut draft = LetterDraft::new(&writer(town), &subject, &body);
@@ -113,7 +113,7 @@ fn sent_document(sent: &Sent) -> Value {
     output::without_nulls(document)
 }
 
-/// A problem with what is behind it, in one line.
+/// Formats a problem with its causes in one line.
 fn why(problem: &Problem) -> String {
     let causes = problem.causes().iter().map(|cause| format!(": {cause}"));
     format!("{problem}{}", causes.collect::<String>())

@@ -52,11 +52,11 @@ pub(super) fn run(args: &RunArgs, town: &Town, context: &Context) -> Answer {
         return foresee(&wanted, town, context);
     }
     context.catch_interrupts();
-    // Lines for people; where JSON is wanted, stdout is for that alone.
+    // Progress lines are for people; with `--json`, stdout has only JSON.
     let tell = |note: Note<'_>| match note {
         Note::Warning(text) => output::warn(text),
         Note::Progress(_) if context.json => {}
-        // Whoever does not read any more misses nothing that is not written down.
+        // A closed stdout does not stop the merge: the results are also stored.
         Note::Progress(text) => drop(output::line(output::clean(text))),
     };
     let mut all: Vec<Merge> = Vec::new();
@@ -91,7 +91,8 @@ pub(super) fn run(args: &RunArgs, town: &Town, context: &Context) -> Answer {
     }
     let told = tell_stuck(&wanted, town);
     match failed {
-        // It is why the run was not what it should be; whoever waits is told by the next.
+        // This problem takes precedence: it is why the run is incomplete. The next run reports
+        // stuck entries again.
         Some(problem) => Err(problem),
         None if told.is_err() => told.map(|()| ExitCode::SUCCESS),
         None if broken > 0 => Err(Problem::failed(format!(
@@ -106,12 +107,12 @@ pub(super) fn run(args: &RunArgs, town: &Town, context: &Context) -> Answer {
     }
 }
 
-/// Merges what waits; every line goes into the log, with its time.
+/// Merges the waiting entries. Logs every line with its time.
 fn run_in_background(rig: &str, town: &Town, context: &Context) -> Answer {
     context.catch_interrupts();
     let log = |text: &str| {
         let at = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ");
-        // A log that cannot be written holds up nothing.
+        // A failure to write the log does not stop the merge.
         drop(output::line(format!("{at} {}", output::clean(text))));
     };
     let tell = |note: Note<'_>| match note {
@@ -123,11 +124,11 @@ fn run_in_background(rig: &str, town: &Town, context: &Context) -> Answer {
         let causes = problem.causes().iter().map(|cause| format!(": {cause}"));
         log(&format!("error: {problem}{}", causes.collect::<String>()));
     }
-    // The log has it, and nobody reads the exit code.
+    // The log has the problem, and no process reads the exit code.
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says what no run will ever take up by itself, of those rigs that are meant whole.
+/// Warns about entries that no run takes up by itself, for rigs that are run as a whole.
 fn tell_stuck(wanted: &BTreeMap<String, Vec<WorkId>>, town: &Town) -> Result<(), Problem> {
     for (rig, _) in wanted.iter().filter(|(_, only)| only.is_empty()) {
         for (merge, repair) in Work::of(town).stuck_merges(Some(rig))? {
@@ -137,7 +138,7 @@ fn tell_stuck(wanted: &BTreeMap<String, Vec<WorkId>>, town: &Town) -> Result<(),
     Ok(())
 }
 
-/// What is meant, by rig. Parked rigs are left out where none is named.
+/// Returns the wanted entries by rig. Parked and docked rigs are left out unless named.
 fn wanted(args: &RunArgs, town: &Town) -> Result<BTreeMap<String, Vec<WorkId>>, Problem> {
     let mut wanted: BTreeMap<String, Vec<WorkId>> = BTreeMap::new();
     if args.what.is_empty() {
@@ -153,7 +154,7 @@ fn wanted(args: &RunArgs, town: &Town) -> Result<BTreeMap<String, Vec<WorkId>>, 
         }
         let is_id = word.starts_with(&format!("{PREFIX}-"));
         if !is_id {
-            // Says which rigs there are.
+            // The error lists the rigs.
             rig::entry(town, word)?;
         }
         let merge = Work::of(town).merge(&word.parse()?)?;

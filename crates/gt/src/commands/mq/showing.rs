@@ -1,4 +1,4 @@
-//! The queue as tables and JSON.
+//! Shows the queue as tables and JSON.
 
 use crate::context::Context;
 use crate::output::table::{Cell, Table};
@@ -41,7 +41,7 @@ fn status(status: Status) -> Cell {
     }
 }
 
-/// That an entry waits for somebody, and how it goes on.
+/// Returns the warning that an entry needs a person, with the command that continues it.
 pub(super) fn stuck(merge: &Merge, repair: Option<&Item>) -> String {
     let Merge { id, item, .. } = merge;
     let why = match repair {

@@ -97,14 +97,14 @@ fn document(town: &Town, name: &str, entry: &RigEntry, all: &[AgentView]) -> Val
     }))
 }
 
-/// The number of live agents of a rig.
+/// Returns the number of live agents of a rig.
 pub(crate) fn running(all: &[AgentView], rig: &str) -> usize {
     let live = all.iter().filter(|agent| agent.is_alive());
     live.filter(|agent| agent.identity.rig() == Some(rig))
         .count()
 }
 
-/// The live agents among those of a rig.
+/// Lists the agents of a rig and returns the number of live ones.
 pub(super) fn live(town: &Town, name: &str) -> Result<usize, Problem> {
     let wanted = Wanted {
         rig: Some(name),

@@ -1,4 +1,4 @@
-//! Which lives are meant: the options that `list`, `find` and `stats` share.
+//! Options that select sessions, shared by `list`, `find` and `stats`.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
@@ -58,7 +58,7 @@ impl StatusArg {
 
 impl Filter {
     pub(super) fn query(&self, town: &Town, sessions: &Sessions) -> Result<Query, Problem> {
-        // A chain may be named by any of its lives, and by the beginning of an id.
+        // Any session of a chain, or a prefix of its id, names the chain.
         let chain = match &self.chain {
             Some(chain) => {
                 let life = sessions.get(chain)?;
@@ -68,7 +68,7 @@ impl Filter {
         };
         let time = |text: &Option<String>| text.as_deref().map(when::recorded).transpose();
         let agent = self.agent.as_deref().map(|text| {
-            // One that is gone from the town is still remembered by its address.
+            // An agent that no longer exists is matched by its address.
             target::resolve(town, text).map_or_else(|_| text.to_owned(), |who| who.address())
         });
         Ok(Query {

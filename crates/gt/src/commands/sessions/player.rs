@@ -1,4 +1,4 @@
-//! Plays a recording in the terminal, at its own pace, and leaves the terminal as it was.
+//! Plays a recording in the terminal at its original pace, and restores the terminal afterwards.
 
 use super::replay::Span;
 use crate::raw_mode::RawMode;
@@ -12,26 +12,26 @@ use std::io::{self, IsTerminal, Write, stdin, stdout};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-/// How fast it is played.
+/// Playback speed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     pub(super) speed: f64,
-    /// In seconds, of the recording's time.
+    /// In seconds of the recording's time.
     pub(super) longest_pause: Option<f64>,
 }
 
 pub(super) struct Player<'a> {
-    /// Absent: all at once.
+    /// Without a pace, all events are written at once.
     pace: Option<Pace>,
-    /// What comes before is shown at once, and nothing after it.
+    /// Earlier events are written at once, later ones not at all.
     span: Span,
     cancel: &'a Cancel,
     screen: Screen,
-    /// Keys are read while it lives.
+    /// Keys are read while this exists.
     keys: Option<RawMode>,
-    /// When the next event is due.
+    /// Time at which the next event is due.
     due: Instant,
-    /// The time of the last event.
+    /// Time of the last event.
     at: f64,
     is_paused: bool,
 }
@@ -50,7 +50,7 @@ impl<'a> Player<'a> {
             span,
             cancel,
             screen: Screen::default(),
-            // Without keys it plays all the same.
+            // Without keys, the recording still plays.
             keys: has_keys.then(RawMode::enter).and_then(Result::ok),
             due: Instant::now(),
             at: 0.0,
@@ -69,7 +69,7 @@ impl<'a> Player<'a> {
         });
         let back = format!("{}\r\n", self.screen.restore());
         let restored = show(&back);
-        // Whatever went wrong, the terminal comes first.
+        // The terminal is restored before any error is returned.
         drop(self.keys.take());
         read?;
         match outcome.and(restored) {
@@ -90,7 +90,7 @@ impl<'a> Player<'a> {
                 self.screen.interrupt();
                 format!("\x1b[0m\r\n[{remark}]\r\n")
             }
-            // The terminal's size is its owner's business.
+            // The player does not resize the terminal.
             _ => return Ok(ControlFlow::Continue(())),
         };
         if event.at < self.span.from {
@@ -102,7 +102,7 @@ impl<'a> Player<'a> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Waits until the event is due, and for whoever has paused.
+    /// Waits until the event is due, and until a paused player continues.
     fn wait_for(&mut self, event: &Event) -> io::Result<ControlFlow<()>> {
         let Some(pace) = self.pace else {
             return Ok(self.flow());
@@ -144,9 +144,9 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// The key that is pressed within this time.
+    /// Returns the key that is pressed before the timeout.
     fn key(&mut self, patience: Option<Duration>) -> io::Result<Option<Key>> {
-        // A signal may have come just before the wait.
+        // Bounded, because a signal may arrive just before the wait begins.
         const LONGEST: Duration = Duration::from_millis(500);
         let patience = patience.unwrap_or(LONGEST).min(LONGEST);
         let timeout = Timespec::try_from(patience).ok();
@@ -161,7 +161,7 @@ impl<'a> Player<'a> {
             Ok(_) => {}
             Err(error) => return Err(error.into()),
         }
-        // Not through the buffer of `Stdin`, of which `poll` knows nothing.
+        // Bypasses the buffer of `Stdin`, because `poll` does not see buffered bytes.
         let mut pressed = [0; 1];
         if rustix::io::read(&input, &mut pressed)? == 0 {
             return Ok(Some(Key::Quit));

@@ -1,4 +1,4 @@
-//! Playing what was recorded of a life, or giving it to other programs.
+//! Plays the recording of a session, or exports it for other programs.
 
 use super::player::{Pace, Player};
 use crate::context::Context;
@@ -109,7 +109,7 @@ pub(super) fn run(
     Player::new(pace, span, &context.around().cancel).play(&recording)
 }
 
-/// A part of a recording, in seconds since its beginning.
+/// Part of a recording, in seconds since its beginning.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub(super) from: f64,
@@ -134,7 +134,7 @@ fn find_step(sessions: &Sessions, life: &Record, wanted: &str) -> Result<Step, P
         false => told,
     };
     let number = wanted.parse::<usize>().ok();
-    // The last one of a name: a step may have been begun again.
+    // The last step of a name: a step may have been started again.
     let named = |step: &&Step| step.name == wanted || step.reference.as_deref() == Some(wanted);
     let named = steps.iter().rev().find(named);
     let numbered = || steps.get(number?.checked_sub(1)?);
@@ -148,7 +148,8 @@ fn find_step(sessions: &Sessions, life: &Record, wanted: &str) -> Result<Step, P
     })
 }
 
-/// Where a step is in the recording. Recordings know when they began to the second.
+/// Returns the position of a step in the recording. Begins one second earlier, because the start
+/// time of a recording has a resolution of one second.
 fn span(step: &Step, recording: &Recording) -> Result<Span, Problem> {
     let unknown = || Problem::failed("the recording does not say when it began");
     let began = recording.header()?.timestamp.ok_or_else(unknown)?;
@@ -196,13 +197,13 @@ fn not_recorded(town: &Town, life: &Record) -> Problem {
     }
 }
 
-/// Writes it as one file or to stdout, with times that go on.
+/// Writes the recording as one file or to stdout, with continuous times across its parts.
 fn export(recording: &Recording, file: Option<&Path>) -> Result<Summary, Problem> {
     let mut summary = Summary::default();
     let mut trouble = Ok(());
     let mut write_to = |out: &mut dyn Write| -> std::io::Result<()> {
         let written = write_cast(recording, out, &mut summary);
-        // Reading fails in another way than writing.
+        // A read error has another type than a write error.
         match written {
             Ok(written) => written,
             Err(problem) => {
@@ -246,7 +247,8 @@ fn write_cast(
     Ok(written.and_then(|()| out.flush()))
 }
 
-/// A part of it in numbers: `seconds` is from the part's first event to its last.
+/// Summarises a part of the recording. `seconds` is the time from the part's first event to its
+/// last.
 fn summary(recording: &Recording, span: Span) -> Result<Summary, Problem> {
     let mut summary = Summary::default();
     let mut first = None;
@@ -263,7 +265,7 @@ fn summary(recording: &Recording, span: Span) -> Result<Summary, Problem> {
     Ok(summary)
 }
 
-/// The text alone, for files and pipes.
+/// Prints only the text, for files and pipes.
 fn print_text(recording: &Recording, span: Span) -> Result<(), Problem> {
     let mut plain = Plain::default();
     let mut out = BufWriter::new(std::io::stdout().lock());

@@ -1,4 +1,4 @@
-//! Lives as people and scripts get to see them.
+//! Shows sessions as tables and JSON.
 
 use crate::context::Context;
 use crate::output::table::{Cell, Table};
@@ -11,15 +11,15 @@ use gt_town::sessions::{self, Chain};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// A record as a document: the container under our own name for it as well.
+/// Returns a record as JSON. Adds `container`, the name that `gt` uses for `tmux_session`.
 pub(super) fn document(life: &Record) -> Value {
     let mut document = json!(life);
     document["container"] = json!(life.tmux_session);
     output::without_nulls(document)
 }
 
-/// A record as a document among those of an item: `usage` is what it took for the item, and
-/// `session_usage` all of it where it had others.
+/// Returns a record as JSON in the list of an item: `usage` is the share of the item, and
+/// `session_usage` the total if the session had other items.
 fn document_of_item(life: &Record, item: Option<&str>) -> Value {
     let mut shown = document(life);
     if item.is_some() && life.earlier_work.is_some() {
@@ -31,7 +31,7 @@ fn document_of_item(life: &Record, item: Option<&str>) -> Value {
     output::without_nulls(shown)
 }
 
-/// What a session took for an item, or all of it where none is asked for.
+/// Returns the usage of a session for an item, or the total without an item.
 fn share(life: &Record, item: Option<&str>) -> Share {
     match item {
         Some(item) => life.share_of(item),
@@ -52,7 +52,7 @@ pub(super) fn list(lives: &[Record], item: Option<&str>, context: &Context) -> R
         return output::line("No life is like that.");
     }
     let mut titles = vec!["ID", "AGENT", "STARTED", "LASTED", "OUTCOME", "HARNESS"];
-    // Only where there is something to show.
+    // Columns without any value are left out.
     let shares: Vec<Share> = lives.iter().map(|life| share(life, item)).collect();
     let used = || shares.iter().filter_map(|share| share.usage.as_ref());
     let has_tokens = used().any(|used| used.tokens() > 0);
@@ -62,7 +62,7 @@ pub(super) fn list(lives: &[Record], item: Option<&str>, context: &Context) -> R
     let mut table = Table::new(&titles);
     for (life, share) in lives.iter().zip(&shares) {
         let mut row: Vec<Cell> = vec![
-            // Whole: the ids of agents that were started together differ only at their end.
+            // In full: the ids of agents that were started together differ only at the end.
             life.id.clone().into(),
             life.agent.clone().unwrap_or_default().into(),
             started(life).into(),
@@ -138,7 +138,7 @@ pub(super) fn show(
     Ok(())
 }
 
-/// A name and what stands for it, in as many lines as it takes.
+/// Prints a name and its value, which may have several lines.
 fn field(paint: Paint, name: &str, text: &str) -> Result<(), Problem> {
     let mut lines = text.lines();
     let first = output::clean(lines.next().unwrap_or_default());
@@ -149,7 +149,7 @@ fn field(paint: Paint, name: &str, text: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Each commit with its subject, where that is known.
+/// Returns each commit with its subject, if known.
 fn commits(hashes: &[Value], detail: Option<&Value>) -> String {
     let known = detail.and_then(|detail| detail["commits"].as_array());
     let lines = hashes.iter().map(|hash| {
@@ -187,7 +187,7 @@ fn earlier_work(life: &Record) -> String {
     lines.collect::<Vec<String>>().join("\n")
 }
 
-/// The lives of a chain as a tree, with what they took together.
+/// Prints the sessions of a chain as a tree, with their total usage.
 pub(super) fn chain(chain: &Chain, context: &Context) -> Result<(), Problem> {
     let lives = chain.lives.as_slice();
     let item = chain.item.as_deref();
@@ -222,7 +222,7 @@ pub(super) fn chain(chain: &Chain, context: &Context) -> Result<(), Problem> {
     for ((depth, life), share) in rows {
         let branch = match depth {
             0 => String::new(),
-            // A long chain must still fit on a screen.
+            // The indentation is limited so that a long chain fits on a screen.
             _ => format!("{}└─ ", "   ".repeat((depth - 1).min(12))),
         };
         output::line(output::clean(&format!(
@@ -247,7 +247,7 @@ pub(super) fn chain(chain: &Chain, context: &Context) -> Result<(), Problem> {
     ))
 }
 
-/// How far each life is from the first of its chain.
+/// Returns the distance of each session from the first of its chain.
 fn depths(lives: &[Record]) -> Vec<usize> {
     let mut depths: Vec<usize> = Vec::new();
     for (place, life) in lives.iter().enumerate() {
@@ -259,7 +259,7 @@ fn depths(lives: &[Record]) -> Vec<usize> {
     depths
 }
 
-/// Which other items a session of an item had, and whether its figures are those of all.
+/// Returns the other items of a session, and whether its figures include them.
 fn others(life: &Record, share: &Share, item: Option<&str>) -> String {
     let others: Vec<&str> = match item {
         Some(item) => life.work_units().filter(|other| *other != item).collect(),
@@ -276,7 +276,7 @@ fn others(life: &Record, share: &Share, item: Option<&str>) -> String {
     }
 }
 
-/// `, 12.3k tokens, $0.42`; nothing where nothing is known.
+/// Formats usage as `, 12.3k tokens, $0.42`. Empty if unknown.
 fn taken(used: &Usage) -> String {
     if used.tokens() == 0 {
         return String::new();
@@ -290,7 +290,7 @@ fn started(life: &Record) -> String {
     output::minute(life.started_at.as_deref())
 }
 
-/// How long it lasted, or has lasted so far.
+/// Returns the duration of a session, up to now if it runs.
 fn lasted(life: &Record) -> String {
     let lasted = sessions::lasted(life, jiff::Timestamp::now());
     lasted.map_or_else(String::new, |lasted| output::duration(lasted / 1_000))

@@ -1,4 +1,4 @@
-//! What agents did, added up.
+//! Statistics of sessions.
 
 use super::filter::Filter;
 use crate::context::Context;
@@ -153,14 +153,14 @@ fn title(by: By) -> &'static str {
     }
 }
 
-/// A bar of twenty places at most, to an eighth of a place.
+/// Draws a bar of at most twenty cells, with a resolution of an eighth of a cell.
 fn bar(value: f64, most: f64) -> String {
     const PLACES: f64 = 20.0;
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     if most <= 0.0 || value <= 0.0 {
         return String::new();
     }
-    // Never more than whole, and never nothing for something.
+    // At most a full bar, and at least an eighth for a value above zero.
     let eighths = (value / most * PLACES * 8.0)
         .round()
         .clamp(1.0, PLACES * 8.0) as usize;

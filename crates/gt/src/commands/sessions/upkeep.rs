@@ -1,4 +1,4 @@
-//! Looking after the journal, the index and the archive.
+//! Maintenance of the journal, the index and the archive.
 
 use super::shown::document;
 use crate::context::Context;
@@ -35,7 +35,7 @@ pub(crate) struct ArchiveArgs {
 #[derive(Debug, Args)]
 pub(crate) struct RebuildArgs {}
 
-/// Prints every life, what is damaged in the archive at the end.
+/// Prints every session. Reports damage of the archive at the end.
 pub(super) fn export(sessions: &Sessions) -> Result<(), Problem> {
     let damages = sessions.each(|life| output::line(document(life).to_string()))?;
     for damage in &damages {

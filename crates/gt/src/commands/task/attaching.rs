@@ -1,4 +1,4 @@
-//! `gt task attach`: to the container of a task, with its branch up to date if wished.
+//! `gt task attach`: attaches to the container of a task, and updates its branch if requested.
 
 use super::super::{Answer, attach};
 use super::updating;
@@ -35,7 +35,7 @@ pub(crate) struct AttachArgs {
     read_only: bool,
 }
 
-/// What somebody wants of a branch that is behind.
+/// Action for a branch that is behind its base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Choice {
     Merge,
@@ -51,7 +51,7 @@ pub(super) fn run(town: &Town, args: &AttachArgs, context: &Context) -> Answer {
             .hint(format!("`gt task start {id}` starts it"))
     })?;
     let choice = match (args.merge, args.skip) {
-        // Without a worktree there is nothing that could be behind.
+        // Without a worktree no branch can be behind.
         _ if task::worktree(town, &agent).is_none() => Choice::Skip,
         (true, _) => Choice::Merge,
         (_, true) => Choice::Skip,
@@ -60,7 +60,7 @@ pub(super) fn run(town: &Town, args: &AttachArgs, context: &Context) -> Answer {
             let branch = task::branch_of(town, id)?;
             match branch.behind {
                 0 => Choice::Skip,
-                // One merge at a time.
+                // A merge is in progress; a second one is not started.
                 _ if branch.merging => Choice::Skip,
                 _ => choose(id, &branch, context)?,
             }
@@ -83,8 +83,7 @@ pub(super) fn run(town: &Town, args: &AttachArgs, context: &Context) -> Answer {
     let is_merging = dir.is_some_and(|dir| gt_town::git::is_merging(&dir));
     let resolver = container.resolver_pane().filter(|_| is_merging);
     if let Some(pane) = resolver.filter(|_| !args.read_only) {
-        // What goes on there goes on in that window. Whoever has closed it meanwhile sees
-        // the agent's.
+        // Shows the window of the conflict resolver. Fails harmlessly if it was closed meanwhile.
         let _ = town
             .server()
             .run(Command::new("select-window").target(pane.pane));
@@ -92,7 +91,7 @@ pub(super) fn run(town: &Town, args: &AttachArgs, context: &Context) -> Answer {
     attach::go(town, container.name(), args.read_only, context)
 }
 
-/// Asks, where somebody can be asked.
+/// Asks the person. Fails without a terminal.
 fn choose(id: &WorkId, branch: &Branch, context: &Context) -> Result<Choice, Problem> {
     let at_a_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     if context.json || !at_a_terminal {
@@ -107,7 +106,7 @@ fn choose(id: &WorkId, branch: &Branch, context: &Context) -> Result<Choice, Pro
         )));
     }
     output::print(&question(branch))?;
-    // Some terminals show a line only when it has ended.
+    // Flushed, because the prompt has no line end.
     let _ = std::io::stdout().flush();
     let _raw =
         RawMode::enter().map_err(|error| Problem::failed("cannot read a key").caused_by(error))?;

@@ -1,4 +1,4 @@
-//! `gt task merge` and `gt task pr`: the two ways of a task's branch into the base.
+//! `gt task merge` and `gt task pr`: two ways to bring a task's branch into the base.
 
 use super::super::Answer;
 use super::confirm;
@@ -130,8 +130,7 @@ fn tell_steps(plan: &MergePlan, bead: &WorkId) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Says what the first merge of a rig does, and asks whether it is wanted. Refuses where
-/// no person can be asked.
+/// Describes the first merge of a rig, and asks for confirmation. Fails without a terminal.
 fn ask(plan: &MergePlan, args: &MergeArgs, context: &Context) -> Result<bool, Problem> {
     let at_a_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     if at_a_terminal && !context.json {

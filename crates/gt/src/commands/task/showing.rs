@@ -33,7 +33,7 @@ pub(super) fn diff(town: &Town, args: &DiffArgs, context: &Context) -> Answer {
         output::json(&document(&diff, !args.stat)?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    // Ctrl-C is for the pager: whoever left before it would leave it on the terminal.
+    // Ctrl-C is for the pager: if this process ended first, the pager would stay on the terminal.
     let ignored = Arc::new(AtomicBool::new(false));
     let _ = signal_hook::flag::register(signal_hook::consts::SIGINT, ignored);
     let status = diff

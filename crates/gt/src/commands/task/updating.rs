@@ -52,7 +52,7 @@ pub(super) fn update(town: &Town, args: &UpdateArgs, context: &Context) -> Answe
     }
 }
 
-/// Does it, and tells what did not go as wished.
+/// Updates the branch, and prints warnings.
 pub(super) fn merged(
     town: &Town,
     id: &WorkId,
@@ -78,7 +78,7 @@ pub(super) fn line(updated: &Updated, paint: Paint) -> String {
     format!("{} {}", paint.green("✓"), output::clean(&words))
 }
 
-/// The problem of a branch that could not be brought up to date by itself.
+/// Returns the problem of a branch that could not be updated automatically.
 pub(super) fn conflict(town: &Town, updated: &Updated) -> Problem {
     let id = &updated.id;
     let resolver = updated.resolver.as_ref().map(|harness| {

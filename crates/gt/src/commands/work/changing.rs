@@ -1,4 +1,4 @@
-//! Making and changing work items.
+//! Creates and changes work items.
 
 use super::listing::document;
 use crate::context::Context;
@@ -138,7 +138,7 @@ pub(crate) struct ImportArgs {
 pub(super) fn create(args: CreateArgs, town: &Town, context: &Context) -> Result<(), Problem> {
     let parent: Option<WorkId> = args.parent.as_deref().map(str::parse).transpose()?;
     let prefix = match (&parent, &args.rig) {
-        // A part is named after the whole.
+        // The id of a part is derived from its parent.
         (Some(parent), rig) => {
             check_rig(town, parent, rig.as_deref())?;
             String::new()
@@ -162,7 +162,7 @@ pub(super) fn create(args: CreateArgs, town: &Town, context: &Context) -> Result
     told(&item, &format!("Made {}: {}", item.id, item.title), context)
 }
 
-/// A part is where the whole is, whatever else somebody might want.
+/// Fails if another rig is named: a part belongs to the rig of its parent.
 fn check_rig(town: &Town, parent: &WorkId, wanted: Option<&str>) -> Result<(), Problem> {
     let Some(wanted) = wanted else {
         return Ok(());
@@ -228,7 +228,7 @@ pub(super) fn reopen(args: &ReopenArgs, town: &Town, context: &Context) -> Resul
     told(&changed.item, &format!("{id} is open again."), context)
 }
 
-/// Says what is not merged now, because its item was taken up again.
+/// Warns about a merge that was withdrawn because its item was reopened.
 fn tell_withdrawn(town: &Town, changed: &Changed) {
     if let Some(entry) = &changed.withdrawn {
         merge::tell_withdrawn(town, entry);
@@ -327,7 +327,7 @@ fn ids(texts: &[String]) -> Result<Vec<WorkId>, Problem> {
     texts.iter().map(|text| text.parse()).collect()
 }
 
-/// An agent by any target; an empty text stays empty.
+/// Resolves an agent by any target. Empty text stays empty.
 fn assignee(town: &Town, given: Option<String>) -> Result<Option<String>, Problem> {
     match given.as_deref() {
         None => Ok(None),
@@ -336,7 +336,7 @@ fn assignee(town: &Town, given: Option<String>) -> Result<Option<String>, Proble
     }
 }
 
-/// A text as it was given, or from standard input for `-`.
+/// Returns the given text, or reads standard input for `-`.
 fn text(given: Option<String>) -> Result<Option<String>, Problem> {
     match given.as_deref() {
         Some("-") => standard_input().map(Some),

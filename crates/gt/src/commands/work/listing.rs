@@ -1,4 +1,4 @@
-//! Showing work items.
+//! Shows work items.
 
 use crate::context::Context;
 use crate::output::table::Table;
@@ -94,7 +94,7 @@ impl Filter {
             .map(|rig| rig::work_prefix(town, rig))
             .transpose()?;
         let assignee = self.assignee.as_deref().map(|text| {
-            // One that is gone may still have its name on an item.
+            // An agent that no longer exists may still be the assignee of an item.
             target::resolve(town, text).map_or_else(|_| text.to_owned(), |who| who.address())
         });
         let parent: Option<WorkId> = self.parent.as_deref().map(str::parse).transpose()?;
@@ -222,7 +222,7 @@ pub(super) fn export(town: &Town, context: &Context) -> Result<(), Problem> {
     warn_unread(&work)
 }
 
-/// Says what beads has and cannot be shown.
+/// Warns about beads that cannot be shown.
 fn warn_unread(work: &Work) -> Result<(), Problem> {
     for (rig, bead, why) in work.unread_beads()? {
         output::warn(format!("{bead} in the beads of {rig} is not shown: {why}"));
@@ -230,12 +230,12 @@ fn warn_unread(work: &Work) -> Result<(), Problem> {
     Ok(())
 }
 
-/// An item as scripts get it.
+/// Returns an item as JSON.
 pub(crate) fn document(item: &Item) -> Value {
     json!(item)
 }
 
-/// An item in one line.
+/// Formats an item in one line.
 pub(crate) fn line_of(item: &Item) -> String {
     format!(
         "{} {} [{}, {}, P{}]",
