@@ -1,4 +1,4 @@
-//! What a key can mean: a move, an overlay, or a deed, which is a `gt` command.
+//! The meanings of keys: a cursor movement, an overlay, or a [`Deed`], which is a `gt` command.
 
 use crate::Tab;
 use crate::sort::Sort;
@@ -38,7 +38,7 @@ pub enum Action {
     Help,
     Redraw,
     Quit,
-    /// Out of what is open, or else drops marks, search and filter.
+    /// Closes the open view; if none is open, clears marks, search and filter.
     Back,
     Tab(Tab),
     NextTab,
@@ -64,7 +64,7 @@ pub enum Action {
     SortBy(Sort),
 }
 
-/// What is done with a card.
+/// An operation on a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deed {
     Start,
@@ -96,12 +96,12 @@ pub enum ServerDeed {
 }
 
 impl Deed {
-    /// Whether it is for one card only: it takes the terminal or the whole view.
+    /// Returns whether the operation takes one card only: it needs the terminal or the whole view.
     pub(crate) fn is_for_one(self) -> bool {
         matches!(self, Deed::Attach | Deed::Diff)
     }
 
-    /// What it is for this card: what runs already is not started, one goes there.
+    /// Returns the operation for this card: a start attaches instead if the task already runs.
     pub(crate) fn meant_for(self, card: &Card) -> Deed {
         let starts = matches!(self, Deed::Start | Deed::StartWork | Deed::StartYolo);
         let runs = card.session.as_ref().is_some_and(|session| {
@@ -114,12 +114,12 @@ impl Deed {
         }
     }
 
-    /// Whether it asks first, even for one card.
+    /// Returns whether the operation needs a confirmation, even for one card.
     pub(crate) fn asks_first(self) -> bool {
         matches!(self, Deed::Stop | Deed::AbortMerge)
     }
 
-    /// The beginning of the question whether to do it.
+    /// Returns the beginning of the confirmation question.
     pub(crate) fn question(self) -> &'static str {
         match self {
             Deed::Start => "Start",
@@ -142,20 +142,21 @@ impl Deed {
         }
     }
 
-    /// Why it cannot be done with this card now, alone or as one of many.
+    /// Returns the reason why the operation is impossible for this card now, alone or as one of
+    /// many.
     ///
-    /// The command itself has the last word. Only what is plain from the card is said
-    /// here, so that a picture that is a moment old forbids nothing by accident.
+    /// The command makes the final decision. This checks only obvious facts of the card, so that
+    /// stale data does not block an operation that is possible by now.
     pub(crate) fn why_not(self, card: &Card, alone: bool) -> Option<Cow<'static, str>> {
         let plainly = self.why_not_plainly(card).map(Cow::from);
         let held = || self.why_not_held(card).map(Cow::from);
-        // Many are not tried in vain.
+        // For several cards, a command that will probably fail is not started.
         let doubtful = || self.doubt(card).filter(|_| !alone).map(Cow::from);
         plainly.or_else(held).or_else(doubtful)
     }
 
-    /// What speaks against it as far as the card knows. Somebody may have committed in this
-    /// very moment, so for one card it is only shown, and the command itself decides.
+    /// Returns a reason against the operation that may be outdated: an agent may have committed in
+    /// the meantime. For one card it is only displayed, and the command decides.
     pub(crate) fn doubt(self, card: &Card) -> Option<&'static str> {
         let has_commits = card.branch.as_ref().is_some_and(|branch| branch.ahead > 0);
         match self {
@@ -164,8 +165,8 @@ impl Deed {
         }
     }
 
-    /// Why it cannot be done because somebody else than the item's own task is at it: crew
-    /// and polecats have worktrees and ways of their own.
+    /// Returns the reason if another agent than the item's own task holds the item: crew and
+    /// polecats have their own worktrees and workflows.
     fn why_not_held(self, card: &Card) -> Option<String> {
         let holder = card.holder.as_deref()?;
         match self {
@@ -193,13 +194,12 @@ impl Deed {
     fn why_not_plainly(self, card: &Card) -> Option<&'static str> {
         let state = card.session.as_ref().map(|session| session.state);
         let has_container = state.is_some_and(|state| state != State::Stopped);
-        // A container may have only a shell: it is there for servers, or an init command has
-        // failed in it.
+        // A container may hold only a shell, for servers or after a failed init command.
         let has_agent = (card.session.as_ref()).is_some_and(|session| session.harness.is_some());
         let is_alive = has_agent && state.is_some_and(|state| !state.is_dead());
         let is_closed = card.status == Status::Closed;
         let branch = card.branch.as_ref();
-        // Its conversation can be gone on with in another container.
+        // Its conversation can be continued in another container.
         let was_begun = branch.is_some() && card.is_worked_on();
         let is_handed_in = card.merge.is_some_and(|merge| !merge.is_settled());
         let checks: &[(bool, &'static str)] = match self {
@@ -228,7 +228,7 @@ impl Deed {
                     "it is in the merge queue",
                 ),
             ],
-            // What waits in the merge queue is no merge in the worktree.
+            // A branch in the merge queue is not a merge in the worktree.
             Deed::AbortMerge => &[(
                 !branch.is_some_and(|branch| branch.merging),
                 "no merge is under way",

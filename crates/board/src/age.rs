@@ -1,6 +1,6 @@
-//! How long ago something was, in a few characters, and when those will be others.
+//! Ages as short labels, with the moment at which the label changes.
 //!
-//! There are no seconds: a board that counts them is never idle.
+//! Labels show no seconds: a board that updates every second is never idle.
 
 use crate::Moment;
 
@@ -8,17 +8,18 @@ const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
-/// The words for the time since then, and the moment at which they change.
+/// Returns the label for the time since `since`, and the moment at which it changes.
 pub(crate) fn label(since: i64, now: Moment) -> (String, Moment) {
     let passed = now.seconds().saturating_sub(since).max(0);
     let (text, unit) = words(passed);
     let next = since.saturating_add((passed / unit + 1).saturating_mul(unit));
-    // One that lies in the future counts from now.
+    // A time in the future counts from now.
     let next = next.max(now.seconds().saturating_add(1));
     (text, Moment::from_seconds(next))
 }
 
-/// The words for the time until then, and the moment at which they change. `None` once it is past.
+/// Returns the label for the time left until `until`, and the moment at which it changes; `None`
+/// once `until` has passed.
 pub(crate) fn left(until: i64, now: Moment) -> Option<(String, Moment)> {
     let left = until.saturating_sub(now.seconds());
     if left <= 0 {
@@ -29,7 +30,7 @@ pub(crate) fn left(until: i64, now: Moment) -> Option<(String, Moment)> {
     Some((text, Moment::from_seconds(shorter.saturating_add(1))))
 }
 
-/// A length of time in its largest unit, and that unit.
+/// Formats a duration in its largest unit. Returns the text and the unit in seconds.
 fn words(seconds: i64) -> (String, i64) {
     match seconds {
         ..MINUTE => ("<1m".to_owned(), MINUTE),
@@ -39,7 +40,7 @@ fn words(seconds: i64) -> (String, i64) {
     }
 }
 
-/// A length of time, where nothing will change.
+/// Formats a duration that does not change.
 pub(crate) fn span(seconds: i64) -> String {
     label(0, Moment::from_seconds(seconds)).0
 }

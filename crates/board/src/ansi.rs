@@ -1,14 +1,13 @@
-//! Screens of terminals as tmux prints them with `capture-pane -e`: text with colour
-//! sequences, as styled lines.
+//! Converts terminal screens from `capture-pane -e`, text with colour sequences, to styled lines.
 //!
-//! Colours and attributes are read; every other sequence is dropped. A style goes on
-//! into the next line, because tmux says only what changes.
+//! Colours and attributes are converted; every other sequence is dropped. A style continues on the
+//! next line, because tmux prints only changes.
 
 use crate::text::{self, TAB, clean};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
-/// Reads a whole screen.
+/// Converts a whole screen.
 pub(crate) fn lines(screen: &[String]) -> Vec<Line<'static>> {
     let mut reader = Reader::default();
     screen.iter().map(|line| reader.line(line)).collect()
@@ -17,7 +16,7 @@ pub(crate) fn lines(screen: &[String]) -> Vec<Line<'static>> {
 #[derive(Default)]
 struct Reader {
     style: Style,
-    /// Letters stand for the pieces of boxes, since a shift-out.
+    /// Whether letters stand for line-drawing characters, after a shift-out.
     drawing: bool,
 }
 
@@ -72,7 +71,7 @@ impl Reader {
                     }
                 }
             }
-            // Strings, such as links and titles, go on until they are ended.
+            // String sequences, such as links and titles, extend to their terminator.
             Some(']' | 'P' | 'X' | '^' | '_') => {
                 while let Some(letter) = letters.next() {
                     match letter {
@@ -93,7 +92,7 @@ impl Reader {
         }
     }
 
-    /// Select graphic rendition.
+    /// Applies a select graphic rendition (SGR) sequence.
     fn select(&mut self, parameters: &str) {
         if parameters.starts_with(['<', '=', '>', '?']) {
             return;
@@ -107,7 +106,7 @@ impl Reader {
                 1 => self.add(Modifier::BOLD),
                 2 => self.add(Modifier::DIM),
                 3 => self.add(Modifier::ITALIC),
-                // `4:0` is none, `4:3` a curly one.
+                // `4:0` is no underline, `4:3` a curly one.
                 4 if parts.next() == Some("0") => self.remove(Modifier::UNDERLINED),
                 4 | 21 => self.add(Modifier::UNDERLINED),
                 5 | 6 => self.add(Modifier::SLOW_BLINK),
@@ -136,7 +135,7 @@ impl Reader {
                     match code {
                         38 => self.style.fg = colour.or(self.style.fg),
                         48 => self.style.bg = colour.or(self.style.bg),
-                        // The colour of an underline is not shown.
+                        // Underline colours are not supported.
                         _ => {}
                     }
                 }
@@ -158,7 +157,7 @@ fn number(text: Option<&str>) -> Option<u16> {
     text.and_then(|text| text.parse().ok())
 }
 
-/// `5;n` or `2;r;g;b`.
+/// Parses `5;n` or `2;r;g;b`.
 fn extended(parts: &mut dyn Iterator<Item = &str>) -> Option<Color> {
     let mut byte = || number(parts.next()).and_then(|number| u8::try_from(number).ok());
     match byte()? {
@@ -189,7 +188,7 @@ fn ansi(number: u16) -> Color {
     }
 }
 
-/// The alternate character set of the VT100.
+/// Maps a letter to the alternate character set of the VT100.
 fn box_piece(letter: char) -> char {
     match letter {
         'j' => '┘',

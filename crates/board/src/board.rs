@@ -1,7 +1,7 @@
-//! The board's state, and how events and frames meet it.
+//! The state of the board, and its entry points for events and frames.
 //!
-//! [`Board::handle`] takes what happens and gives back what is wanted; [`Board::draw`]
-//! draws. The cursor is an item, not a place: whatever moves, it stays on its card.
+//! [`Board::handle`] processes an event and returns requests; [`Board::draw`] draws a frame. The
+//! cursor is bound to an item, not to a position: it stays on its card when cards move.
 
 use crate::command::Draft;
 use crate::event::Event;
@@ -25,62 +25,61 @@ pub struct Board {
     pub(crate) facts: Facts,
     pub(crate) lens: Lens,
     pub(crate) lists: Lists,
-    /// The card under the cursor, and where it was last seen.
+    /// The card under the cursor; `column` and `row` are its last known position.
     pub(crate) cursor: Option<WorkId>,
     pub(crate) column: Column,
     pub(crate) row: usize,
-    /// Where the cursor was when it left each column.
+    /// The last card under the cursor in each column.
     pub(crate) left_at: [Option<WorkId>; 5],
     pub(crate) marks: HashSet<WorkId>,
-    /// The card that the last frame shows under the cursor, when it is gone since.
+    /// The card that the last frame shows under the cursor, if it has been removed since.
     pub(crate) vanished: Option<WorkId>,
     pub(crate) preview: bool,
     pub(crate) screen: Shown,
     pub(crate) detail: Option<Open>,
     pub(crate) overlay: Option<Overlay>,
-    /// What came of orders and has to be asked, when nothing else lies over the view.
+    /// Questions that resulted from commands, shown when no other overlay is open.
     pub(crate) to_ask: VecDeque<Overlay>,
     pub(crate) toasts: Toasts,
     pub(crate) under_way: BTreeMap<u64, UnderWay>,
     pub(crate) orders: u64,
     pub(crate) wishes: Vec<Wish>,
-    /// Whose screen was asked for last.
+    /// The item whose screen was requested last.
     looking: Option<WorkId>,
     pub(crate) click: Option<(Moment, WorkId)>,
-    /// What the last frame has shown, and where.
+    /// The content and the positions of the last frame.
     pub(crate) drawn: Drawn,
     pub(crate) dirty: bool,
 }
 
-/// An order whose outcome is not known yet.
+/// A command whose outcome is not known yet.
 #[derive(Debug)]
 pub(crate) struct UnderWay {
     pub(crate) item: WorkId,
     pub(crate) title: String,
     pub(crate) words: Vec<String>,
-    /// It has the terminal: nobody needs to be told that it has ended.
+    /// Whether the command has the terminal; its end is then not announced.
     pub(crate) has_terminal: bool,
-    /// What is ordered if it ends well.
+    /// The command that runs next if this one succeeds.
     pub(crate) then: Option<Draft>,
 }
 
-/// The screen of an agent, read.
+/// The screen of an agent, converted to styled lines.
 #[derive(Debug, Default)]
 pub(crate) struct Shown {
     pub(crate) raw: Screen,
     pub(crate) lines: Vec<Line<'static>>,
 }
 
-/// The card that is open.
+/// The card that is open in the detail view.
 #[derive(Debug)]
 pub(crate) struct Open {
     pub(crate) id: WorkId,
     pub(crate) tab: Tab,
     pub(crate) known: BTreeMap<Tab, Detail>,
-    /// By tab: lines from the top, but for the terminal from the bottom.
+    /// The scroll offset by tab, in lines from the top; for the terminal, from the bottom.
     pub(crate) scroll: BTreeMap<Tab, usize>,
     pub(crate) aside: usize,
-    /// The lines of the diff.
     pub(crate) diff: Vec<String>,
 }
 
@@ -113,13 +112,13 @@ impl Board {
         }
     }
 
-    /// Shows only this project's cards, or all.
+    /// Shows only the cards of this project, or all cards.
     pub fn show_project(&mut self, project: Option<String>) {
         self.lens.project = project;
         self.arrange();
     }
 
-    /// Takes what has happened, and says what is wanted now.
+    /// Processes an event and returns the resulting requests.
     pub fn handle(&mut self, event: Event, now: Moment) -> Vec<Wish> {
         match event {
             Event::Key(key) => self.on_key(key, now),
@@ -143,7 +142,7 @@ impl Board {
         std::mem::take(&mut self.wishes)
     }
 
-    /// Draws a frame of what is known now.
+    /// Draws a frame of the current state.
     pub fn draw(&mut self, frame: &mut Frame<'_>, now: Moment) {
         self.forget_what_is_gone();
         self.drawn = view::draw(self, frame, now);
@@ -153,7 +152,8 @@ impl Board {
         self.dirty = false;
     }
 
-    /// Before a frame: from here on keys are for what it shows.
+    /// Prepares a frame: removes cards that no longer exist, since later keys refer to the new
+    /// frame.
     fn forget_what_is_gone(&mut self) {
         self.vanished = None;
         let (lists, facts) = (&self.lists, &self.facts);
@@ -176,20 +176,20 @@ impl Board {
         }
     }
 
-    /// Whether the last frame shows what is known no more.
+    /// Returns whether the state has changed since the last frame.
     pub fn is_dirty(&self) -> bool {
         self.dirty
     }
 
-    /// When something changes by itself: then an [`Event::Tick`] is wanted. Without such
-    /// a moment the board may sleep until something happens.
+    /// Returns the moment at which the caller must send an [`Event::Tick`], because something
+    /// changes with time. `None` means that the board can wait for the next event.
     pub fn wake_at(&self) -> Option<Moment> {
         let toast = self.toasts.next_end();
         let age = self.drawn.changes_at;
         [toast, age].into_iter().flatten().min()
     }
 
-    /// What has the keys now.
+    /// Returns the mode that receives the keys.
     pub fn mode(&self) -> Mode {
         match (&self.overlay, &self.detail) {
             (Some(overlay), _) => overlay.mode(),
@@ -198,7 +198,7 @@ impl Board {
         }
     }
 
-    /// The card under the cursor.
+    /// Returns the card under the cursor.
     pub fn cursor(&self) -> Option<&WorkId> {
         self.cursor.as_ref()
     }
@@ -226,7 +226,7 @@ impl Board {
         self.dirty = true;
     }
 
-    /// Servers that are on offer are shown as they are now, each in its place.
+    /// Updates the servers in an open server overlay, if their names and order are unchanged.
     fn learn_servers(&mut self) {
         let Some(Overlay::Servers { bound, servers, .. }) = &mut self.overlay else {
             return;
@@ -245,14 +245,14 @@ impl Board {
         }
     }
 
-    /// After the search, the filter, the order or the project has changed.
+    /// Rebuilds the lists after a change of the search, the filter, the sort order or the project.
     pub(crate) fn arrange(&mut self) {
         self.lists.arrange(&self.facts, &self.lens);
         self.settle();
         self.dirty = true;
     }
 
-    /// Puts the cursor where its card is now, or on a neighbour of where it was.
+    /// Moves the cursor to the position of its card, or to a neighbour if the card is gone.
     pub(crate) fn settle(&mut self) {
         if let Some((column, row)) = self.cursor.as_ref().and_then(|id| self.lists.place(id)) {
             self.column = column;
@@ -273,7 +273,7 @@ impl Board {
         }
     }
 
-    /// Puts the cursor on the card at that place.
+    /// Moves the cursor to the card at this position.
     pub(crate) fn go_to(&mut self, column: Column, row: usize) {
         let Some(number) = self.lists.column(column).get(row) else {
             return;
@@ -305,7 +305,7 @@ impl Board {
         self.dirty = true;
     }
 
-    /// Asks for the screen that is in view, when it is another than before.
+    /// Requests the screen that is in view, if it differs from the last request.
     fn look(&mut self) {
         let wanted = match &self.detail {
             Some(open) => (open.tab == Tab::Terminal).then_some(&open.id),
@@ -315,7 +315,7 @@ impl Board {
         let wanted = wanted.filter(has_session).cloned();
         if wanted != self.looking {
             self.looking.clone_from(&wanted);
-            // What was seen of another is not shown for this one.
+            // The screen of the previous item must not be shown for this one.
             self.screen = Shown::default();
             self.wishes.push(Wish::Look(wanted));
             self.dirty = true;

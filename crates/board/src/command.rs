@@ -1,14 +1,14 @@
-//! From a deed to the words of a `gt` command.
+//! Builds the arguments of `gt` commands for operations.
 //!
-//! The words are complete but for the program's name. All but those that take the
-//! terminal ask for JSON. Nothing here is quoted: no shell sees it.
+//! The arguments are complete except for the program's name. All commands except those that take
+//! the terminal request JSON. Nothing is quoted, since no shell is involved.
 
 use crate::action::{Deed, ServerDeed};
 use crate::overlay::Asked;
 use crate::{Order, Question, Wish};
 use gt_core::work::WorkId;
 
-/// An order without its number.
+/// A command without its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Draft {
     pub(crate) item: WorkId,
@@ -54,8 +54,8 @@ impl Draft {
     }
 }
 
-/// The command of a deed that needs nothing but the item. The others have functions of
-/// their own, or are none: the diff is a view.
+/// Returns the command of an operation that needs only the item. Other operations have separate
+/// functions, or no command: the diff is a view.
 pub(crate) fn plain(deed: Deed, id: &WorkId) -> Option<Draft> {
     let item = id.as_str();
     let (title, words): (String, &[&str]) = match deed {
@@ -110,7 +110,7 @@ pub(crate) fn plain(deed: Deed, id: &WorkId) -> Option<Draft> {
     Some(Draft::new(id, title, words))
 }
 
-/// `how` is nothing, `--merge` or `--skip`.
+/// Returns the command that attaches to the task; `how` is `None`, `--merge` or `--skip`.
 pub(crate) fn attach(id: &WorkId, how: Option<&str>) -> Draft {
     let mut words = vec!["task", "attach", id.as_str()];
     words.extend(how);
@@ -120,8 +120,8 @@ pub(crate) fn attach(id: &WorkId, how: Option<&str>) -> Draft {
     }
 }
 
-/// A command once more, from the words of the one whose init command has failed. After
-/// `--` there are only names.
+/// Returns a retry of a command whose init command failed, with `--continue-on-failure`. The option
+/// goes before `--`, since only names follow it.
 pub(crate) fn go_on(id: &WorkId, title: &str, words: &[String]) -> Draft {
     let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
     let end = words.iter().position(|word| *word == "--");
@@ -129,7 +129,7 @@ pub(crate) fn go_on(id: &WorkId, title: &str, words: &[String]) -> Draft {
     Draft::new(id, title, &words)
 }
 
-/// A command once more, from the words of the one that has to be confirmed.
+/// Returns a retry of a command that needs a confirmation, with `--yes`.
 pub(crate) fn confirmed(id: &WorkId, title: &str, words: &[String]) -> Draft {
     let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
     let end = words.iter().position(|word| *word == "--");
@@ -137,7 +137,7 @@ pub(crate) fn confirmed(id: &WorkId, title: &str, words: &[String]) -> Draft {
     Draft::new(id, title, &words)
 }
 
-/// To an agent that is not the item's own task.
+/// Returns the command that attaches to an agent other than the item's own task.
 pub(crate) fn attach_holder(id: &WorkId, agent: &str) -> Draft {
     let words = ["attach", "--", agent];
     Draft {
@@ -146,7 +146,7 @@ pub(crate) fn attach_holder(id: &WorkId, agent: &str) -> Draft {
     }
 }
 
-/// An agent that is not the item's own task.
+/// Returns the command that stops an agent other than the item's own task.
 pub(crate) fn stop_holder(id: &WorkId, agent: &str) -> Draft {
     let words = ["stop", "--json", "--", agent];
     Draft::new(id, format!("Stopping {agent}"), &words)
@@ -160,7 +160,7 @@ pub(crate) fn foresee_cleanup(id: &WorkId) -> Draft {
     }
 }
 
-/// `more` is `--close` or `--force`.
+/// Returns the command of a cleanup; `more` is `--close` or `--force`.
 pub(crate) fn cleanup(id: &WorkId, more: Option<&str>) -> Draft {
     let mut words = vec!["task", "cleanup", id.as_str(), "--yes"];
     words.extend(more);
@@ -168,7 +168,7 @@ pub(crate) fn cleanup(id: &WorkId, more: Option<&str>) -> Draft {
     Draft::new(id, format!("Cleaning up {id}"), &words)
 }
 
-/// One server, or all of the item.
+/// Returns the command for one server, or for all servers of the item.
 pub(crate) fn server(deed: ServerDeed, id: &WorkId, name: Option<&str>) -> Draft {
     let (verb, word) = match deed {
         ServerDeed::Start => ("Starting", "start"),
@@ -185,7 +185,8 @@ pub(crate) fn server(deed: ServerDeed, id: &WorkId, name: Option<&str>) -> Draft
     Draft::new(id, title, &words)
 }
 
-/// Reads what it asks, or what the program in a window beside it does.
+/// Returns the command that reads the question of an agent, or of the program in a window beside
+/// it.
 pub(crate) fn question(id: &WorkId, agent: &str, window: Option<&str>) -> Draft {
     let mut words = vec!["answer", "--json"];
     words.extend(window.into_iter().flat_map(|window| ["--window", window]));
@@ -196,7 +197,8 @@ pub(crate) fn question(id: &WorkId, agent: &str, window: Option<&str>) -> Draft 
     }
 }
 
-/// Answers one question and no other. What a person has typed may begin with a dash.
+/// Returns the command that answers exactly this question. The answer follows `--`, since typed
+/// text may begin with a dash.
 pub(crate) fn answer(item: &Asked, choice: &str, question: &Question) -> Draft {
     let agent = item.agent.as_str();
     let window = item.window.as_deref();

@@ -1,16 +1,16 @@
-//! What can happen to the board.
+//! The events that the board processes.
 
 use crate::{Detail, Facts, Question, Screen, Tab};
 use crossterm::event::{KeyEvent, MouseEvent};
 use gt_core::work::WorkId;
 
-/// How a command has failed.
+/// The failure of a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failure {
-    /// The word for its kind, where it has told one.
+    /// The name of the error kind, if the command reported one.
     pub kind: String,
     pub text: String,
-    /// Its causes one by one; of what has to be confirmed, its steps.
+    /// The causes, one by one; for a command that needs a confirmation, its steps.
     pub causes: Vec<String>,
 }
 
@@ -28,7 +28,7 @@ impl<T: Into<String>> From<T> for Failure {
 pub enum Event {
     Key(KeyEvent),
     Mouse(MouseEvent),
-    /// Text that was pasted, in one piece.
+    /// Pasted text, in one piece.
     Paste(String),
     Resize {
         width: u16,
@@ -41,21 +41,21 @@ pub enum Event {
         tab: Tab,
         detail: Detail,
     },
-    /// A command that the board had asked for has ended.
+    /// A command that the board requested has ended.
     Outcome {
         order: u64,
         result: Result<String, Failure>,
     },
-    /// A command asks before it goes on: what it will do, line by line.
+    /// The result of a dry run: the planned steps, line by line.
     Foreseen {
         order: u64,
         result: Result<Vec<String>, String>,
     },
-    /// What an agent asks, or why that cannot be read.
+    /// The question of an agent, or the reason why it cannot be read.
     Asked {
         order: u64,
         result: Result<Question, String>,
     },
-    /// Time has passed; sent only at the moment that [`crate::Board::wake_at`] named.
+    /// Time has passed; sent only at the moment that [`crate::Board::wake_at`] returned.
     Tick,
 }

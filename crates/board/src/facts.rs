@@ -1,32 +1,32 @@
-//! What the board knows. It is given, never asked for.
+//! The data that the board shows. The caller provides it; the board never reads it.
 
 use gt_core::card::{Card, Server};
 use gt_core::work::WorkId;
 
-/// The whole picture. A newer one takes its place.
+/// A complete snapshot of the town. A newer one replaces it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
     pub town: String,
-    /// Who looks at the board, as assignees are written; for the filter "mine".
+    /// The user of the board, as written in assignees; for the filter "mine".
     pub me: Option<String>,
-    /// The projects that there are; all cards are here, whatever project is shown.
+    /// The names of all projects. The cards of all projects are present, whichever is shown.
     pub projects: Vec<String>,
     pub cards: Vec<Card>,
-    /// What could not be found out, for a line at the bottom.
+    /// Errors while the data was collected, for a line at the bottom.
     pub warnings: Vec<String>,
 }
 
-/// What an agent asks, as it was read off its screen.
+/// The question of an agent, as read from its screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     pub text: String,
-    /// What each option is called by, and what it says.
+    /// The label and the text of each option.
     pub options: Vec<(String, String)>,
-    /// By this an answer says which question it is for.
+    /// Identifies the question that an answer is for.
     pub fingerprint: String,
 }
 
-/// The screen of the agent in view: lines with the terminal's own colour sequences.
+/// The screen of the agent in view: lines with the terminal's colour sequences.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Screen {
     pub id: Option<WorkId>,
@@ -66,14 +66,14 @@ impl Tab {
     }
 }
 
-/// What one tab shows of one item. [`Tab::Terminal`] shows the [`Screen`].
+/// The content of one tab for one item. [`Tab::Terminal`] shows the [`Screen`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Detail {
     Task {
         description: String,
         notes: String,
     },
-    /// As git prints it, without colours.
+    /// The diff as git prints it, without colours.
     Diff {
         text: String,
     },
@@ -82,22 +82,22 @@ pub enum Detail {
         windows: Vec<Window>,
         servers: Vec<Server>,
     },
-    /// The lives that worked on it, the latest first.
+    /// The sessions that worked on the item, the latest first.
     Chain(Vec<Life>),
-    /// It could not be had.
+    /// The content could not be read.
     Failed(String),
 }
 
-/// One event, with where it came from.
+/// One event, with its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Happening {
     /// Seconds since the epoch.
     pub at: i64,
-    /// The same as the clock here says.
+    /// The local time as text.
     pub clock: String,
-    /// Its type, in words.
+    /// The type of the event, in words.
     pub kind: String,
-    /// How it is known.
+    /// The source of the event.
     pub source: String,
     pub text: String,
 }
@@ -109,7 +109,7 @@ pub struct Window {
     pub exit_code: Option<i32>,
 }
 
-/// One life of an agent.
+/// One session of an agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Life {
     pub id: String,

@@ -1,16 +1,16 @@
-//! Which cards are shown: by state, type, priority, harness, and whose they are.
+//! Filters cards by state, type, priority, harness and assignee.
 //!
-//! Of one kind, any that is chosen will do; of all kinds together, each must hold.
+//! A card matches if, in each group with selected traits, at least one of them holds.
 
 use gt_core::card::Card;
 use std::collections::BTreeSet;
 
-/// One thing that a card may be.
+/// A property of a card that can be selected.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Trait {
     Mine,
     Blocked,
-    /// Neither blocked nor begun.
+    /// Neither blocked nor started.
     Ready,
     State(String),
     Type(String),
@@ -19,7 +19,7 @@ pub(crate) enum Trait {
 }
 
 impl Trait {
-    /// The kind that it is of, as a heading.
+    /// Returns the group of the trait, as a heading.
     pub(crate) fn group(&self) -> &'static str {
         match self {
             Trait::Mine | Trait::Blocked | Trait::Ready => "is",
@@ -81,7 +81,7 @@ impl Filter {
     }
 
     pub(crate) fn lets(&self, card: &Card, me: Option<&str>) -> bool {
-        // They are sorted, so those of one kind are neighbours.
+        // The traits are sorted, so those of one group are adjacent.
         let mut rest = self.wanted.iter().peekable();
         while let Some(first) = rest.next() {
             let mut holds = first.holds(card, me);
@@ -101,7 +101,7 @@ impl Filter {
     }
 }
 
-/// All that cards are now, and what is chosen although none is.
+/// Returns the traits of all cards, and the selected traits that no card has.
 pub(crate) fn choices(cards: &[Card], filter: &Filter) -> Vec<Trait> {
     let mut found = filter.wanted.clone();
     found.extend([Trait::Mine, Trait::Blocked, Trait::Ready]);

@@ -1,4 +1,4 @@
-//! A line that is being typed.
+//! A single-line text editor.
 
 use crate::action::Action;
 use crate::text;
@@ -6,7 +6,7 @@ use crate::text;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Input {
     text: String,
-    /// Before which byte the next letter goes.
+    /// The byte offset of the cursor.
     at: usize,
 }
 
@@ -22,7 +22,7 @@ impl Input {
         &self.text
     }
 
-    /// Puts in what was typed or pasted. A line stays one.
+    /// Inserts typed or pasted text. Line breaks and tabs become blanks.
     pub(crate) fn insert(&mut self, text: &str) {
         for letter in text.chars() {
             let letter = match letter {
@@ -35,7 +35,7 @@ impl Input {
         }
     }
 
-    /// Whether that was a matter of editing.
+    /// Applies an editing action. Returns whether the action was one.
     pub(crate) fn edit(&mut self, action: Action) -> bool {
         match action {
             Action::Left => self.at = self.before(),
@@ -78,7 +78,7 @@ impl Input {
         self.at + rest.map_or(0, char::len_utf8)
     }
 
-    /// What of it is seen in that many cells, and in which cell the cursor is.
+    /// Returns the part of the line that fits into `room` cells, and the cell of the cursor.
     pub(crate) fn view(&self, room: usize) -> (String, usize) {
         let head = text::width(&text::clean(&self.text[..self.at]));
         let scrolled = (head + 1).saturating_sub(room);

@@ -1,5 +1,5 @@
-//! The one table of keys. Help, the action menu, the palette and the manual are made
-//! from it, and so is what a key does: there is no other place that knows keys.
+//! The one table of keys. Key handling, help, the action menu, the palette and the manual are all
+//! generated from it; no other code knows keys.
 
 mod table;
 
@@ -9,29 +9,29 @@ use std::fmt;
 
 pub use table::TABLE;
 
-/// What has the keys.
+/// The part of the board that receives the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     Board,
-    /// After `Space`.
+    /// The action menu, after `Space`.
     Actions,
     Detail,
-    /// After `g`.
+    /// Jump labels, after `g`.
     Go,
     Search,
     Filter,
     Sort,
-    /// Lists with a search of their own: the palette and the projects.
+    /// Lists with a search line: the palette and the projects.
     Pick,
     Servers,
     MergeChoice,
     Cleanup,
-    /// After a start that has failed.
+    /// The question after a start whose init command failed.
     InitFailed,
     Confirm,
-    /// A line to be typed: an answer or a message.
+    /// A line of text: an answer or a message.
     Write,
-    /// Help and messages.
+    /// Read-only text: help and the message log.
     Read,
 }
 
@@ -74,7 +74,7 @@ impl Mode {
         }
     }
 
-    /// Whether letters without a meaning of their own are text.
+    /// Returns whether letters that are not bound are text.
     pub(crate) fn takes_text(self) -> bool {
         matches!(self, Mode::Search | Mode::Pick | Mode::Write)
     }
@@ -87,7 +87,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// By its name in the table.
+    /// Parses the name of a key in the table.
     pub fn parse(name: &str) -> Option<Key> {
         let (name, ctrl) = match name.strip_prefix("Ctrl-") {
             Some(letter) => (letter, true),
@@ -104,8 +104,8 @@ impl Key {
     }
 
     pub(crate) fn of(event: &KeyEvent) -> Option<Key> {
-        // A letter tells by itself whether Shift was held. Whatever is held otherwise
-        // makes a key that the board does not know.
+        // The letter itself shows whether Shift was held. With any other modifier the key is
+        // unknown.
         let held = event.modifiers - KeyModifiers::SHIFT - KeyModifiers::CONTROL;
         held.is_empty().then_some(Key {
             code: event.code,
@@ -122,7 +122,7 @@ impl Key {
         KeyEvent::new(self.code, modifiers)
     }
 
-    /// The letter that it types.
+    /// Returns the letter that the key types.
     pub(crate) fn letter(self) -> Option<char> {
         match self.code {
             KeyCode::Char(letter) if !self.ctrl => Some(letter),
@@ -145,7 +145,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// The keys that are no letters.
+/// Names of the keys that are not letters.
 const NAMES: &[(&str, KeyCode)] = &[
     ("Space", KeyCode::Char(' ')),
     ("Enter", KeyCode::Enter),
@@ -168,11 +168,12 @@ const NAMES: &[(&str, KeyCode)] = &[
 #[derive(Clone, Copy, Debug)]
 pub struct Binding {
     pub mode: Mode,
-    /// Their names, with blanks between them; none for what only the palette has.
+    /// The names of the keys, separated by blanks; empty for an action that only the palette
+    /// offers.
     pub keys: &'static str,
     pub action: Action,
     pub help: &'static str,
-    /// The command that it stands for.
+    /// The equivalent `gt` command.
     pub command: Option<&'static str>,
 }
 
@@ -182,19 +183,19 @@ impl Binding {
     }
 }
 
-/// What a key means there.
+/// Returns the action of a key in a mode.
 pub(crate) fn find(mode: Mode, key: Key) -> Option<Action> {
     let rows = TABLE.iter().filter(|row| row.mode == mode);
     let mut hits = rows.filter(|row| row.keys().any(|other| other == key));
     hits.next().map(|row| row.action)
 }
 
-/// The rows of one mode.
+/// Returns the rows of one mode.
 pub fn rows(mode: Mode) -> impl Iterator<Item = &'static Binding> {
     TABLE.iter().filter(move |row| row.mode == mode)
 }
 
-/// The first key of an action there, for hints.
+/// Returns the name of the first key for an action in a mode, for hints.
 pub(crate) fn key_of(mode: Mode, action: Action) -> &'static str {
     rows(mode)
         .find(|row| row.action == action)

@@ -1,15 +1,14 @@
-//! The board as a pure program: what is known and what was pressed come in, a frame and
-//! wishes come out.
+//! The board as a pure program: data and input events come in, frames and requests go out.
 //!
-//! Nothing here reads a file, a clock, tmux or the terminal. The binary gathers the
-//! [`Facts`], hands events to the [`Board`], draws what it says and fulfils its
-//! [`Wish`]es: nearly all of them are `gt` commands, and the words of the command are
-//! what the board asks for. So there is nothing that only the board can do.
+//! Nothing here reads a file, a clock, tmux or the terminal. The binary collects the [`Facts`],
+//! passes events to the [`Board`], draws its frames and carries out its requests ([`Wish`]). Nearly
+//! all requests are `gt` commands, given as their arguments, so the board can do nothing that the
+//! command line cannot.
 //!
-//! Whoever runs it has a loop: wait for an event, but no longer than until
-//! [`Board::wake_at`], and if that comes first, the event is [`Event::Tick`]; hand it to
-//! [`Board::handle`] and see to the wishes; when no other event waits and the board
-//! [`is_dirty`](Board::is_dirty), [`draw`](Board::draw).
+//! The caller runs an event loop: wait for an event, but no longer than until [`Board::wake_at`],
+//! and send [`Event::Tick`] at that moment; pass the event to [`Board::handle`] and carry out the
+//! requests; if no other event is pending and the board [`is_dirty`](Board::is_dirty),
+//! [`draw`](Board::draw) a frame.
 
 mod action;
 mod age;

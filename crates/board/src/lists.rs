@@ -1,7 +1,7 @@
-//! The columns as lists of cards: what is in which, in which order.
+//! The columns as sorted lists of cards.
 //!
-//! They are made anew when the facts, the search, the filter, the order or the project
-//! change, and only then. A frame looks at no card that it does not draw.
+//! The lists are rebuilt only when the data, the search, the filter, the sort order or the project
+//! changes. A frame reads only the cards that it draws.
 
 use crate::Facts;
 use crate::filter::Filter;
@@ -12,7 +12,7 @@ use gt_core::work::WorkId;
 use nucleo_matcher::Utf32String;
 use std::collections::HashMap;
 
-/// Through what the cards are seen.
+/// Selection and order of the visible cards.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lens {
     pub(crate) project: Option<String>,
@@ -24,20 +24,20 @@ pub(crate) struct Lens {
 
 #[derive(Debug, Default)]
 pub(crate) struct Lists {
-    /// Numbers of cards, by column.
+    /// Indices of cards, by column.
     columns: [Vec<usize>; 5],
-    /// Where each card stands, if it is shown.
+    /// The position of each card, or `None` if it is not shown.
     places: Vec<Option<(Column, usize)>>,
     numbers: HashMap<WorkId, usize>,
     haystacks: Vec<Utf32String>,
-    /// The card that the search fits best.
+    /// The card with the best search score.
     pub(crate) best: Option<usize>,
-    /// How many of the project there are, shown or not.
+    /// The number of cards in the selected project, shown or not.
     pub(crate) all: usize,
 }
 
 impl Lists {
-    /// For new facts.
+    /// Rebuilds everything for new data.
     pub(crate) fn learn(&mut self, facts: &Facts, lens: &Lens) {
         self.haystacks = facts.cards.iter().map(haystack).collect();
         self.numbers = facts
@@ -49,7 +49,7 @@ impl Lists {
         self.arrange(facts, lens);
     }
 
-    /// For another look at the same facts.
+    /// Rebuilds the columns for a new selection or order of unchanged data.
     pub(crate) fn arrange(&mut self, facts: &Facts, lens: &Lens) {
         for column in &mut self.columns {
             column.clear();
@@ -102,7 +102,7 @@ impl Lists {
         self.numbers.get(id).map(|number| &facts.cards[*number])
     }
 
-    /// The column that a card is shown in, and its place there.
+    /// Returns the column of a card and its position there, if it is shown.
     pub(crate) fn place(&self, id: &WorkId) -> Option<(Column, usize)> {
         let number = self.numbers.get(id)?;
         self.places.get(*number).copied().flatten()

@@ -1,4 +1,4 @@
-//! A moment, as the caller's clock tells it. The board has no clock of its own.
+//! A point in time from the caller's clock. The board does not read a clock.
 
 /// Milliseconds since the epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,7 +26,7 @@ impl Moment {
         Moment(self.0.saturating_add(millis))
     }
 
-    /// The next moment whose seconds are a multiple of these, or this one if it is.
+    /// Rounds up to a multiple of `seconds`.
     #[must_use]
     pub(crate) const fn rounded_up(self, seconds: i64) -> Self {
         let unit = seconds * 1000;

@@ -1,5 +1,5 @@
-//! What lies over the view and has the keys. Each is bound to the cards that it was
-//! opened for: what moves meanwhile does not change whom it is about.
+//! Overlays: boxes over the view that receive the keys. Each is bound to the cards for which it was
+//! opened; changes of the cursor or of the lists do not change that.
 
 use crate::action::Deed;
 use crate::command::Draft;
@@ -32,7 +32,7 @@ pub(crate) enum Overlay {
     },
     Palette {
         bound: Vec<WorkId>,
-        /// Which mode's rows go before the deeds.
+        /// The mode whose rows the palette offers besides the operations.
         mode: Mode,
         pick: Pick,
     },
@@ -53,13 +53,14 @@ pub(crate) enum Overlay {
         items: Vec<Cleaning>,
         scroll: usize,
     },
-    /// A start has failed in a way that it can go on from.
+    /// The question after a start that failed in an init command and can be continued.
     InitFailed {
         id: WorkId,
         why: String,
-        /// The start again, without what has failed.
+        /// The retry of the start, without the failed command.
         go_on: Draft,
-        /// A frame has shown it: it comes by itself, and keys before that were not for it.
+        /// Whether a frame has shown the overlay. It opens without a key, so earlier keys are
+        /// ignored.
         is_shown: bool,
     },
     Confirm {
@@ -67,7 +68,8 @@ pub(crate) enum Overlay {
         lines: Vec<String>,
         drafts: Vec<Draft>,
         scroll: usize,
-        /// A frame has shown it: it may come by itself, and keys before that were not for it.
+        /// Whether a frame has shown the overlay. It may open without a key, so earlier keys are
+        /// ignored.
         is_shown: bool,
     },
     Answer {
@@ -75,15 +77,15 @@ pub(crate) enum Overlay {
         input: Input,
         scroll: usize,
     },
-    /// A message.
+    /// A message to agents.
     Write {
-        /// Items and the agents that were at them.
+        /// The items, and the agents that worked on them when the overlay was opened.
         bound: Vec<(WorkId, String)>,
         about: Vec<String>,
         input: Input,
     },
     Help {
-        /// The mode whose keys are told first.
+        /// The mode whose keys are listed first.
         first: Mode,
         scroll: usize,
     },
@@ -92,27 +94,27 @@ pub(crate) enum Overlay {
     },
 }
 
-/// One item of a cleanup, with what it would do once that is known.
+/// One item of a cleanup, with the result of its dry run once that is known.
 #[derive(Debug)]
 pub(crate) struct Cleaning {
     pub(crate) id: WorkId,
     pub(crate) order: u64,
     pub(crate) foreseen: Option<Result<Vec<String>, String>>,
-    /// A frame has shown that: nobody agrees to what was not to be read.
+    /// Whether a frame has shown the result: a confirmation before that is ignored.
     pub(crate) is_shown: bool,
 }
 
-/// One item of an answer, with what is asked there once that is read.
+/// One item of an answer, with its question once that has been read.
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) id: WorkId,
-    /// Who was at it when the answer was begun.
+    /// The agent of the item when the overlay was opened.
     pub(crate) agent: String,
-    /// The window beside that agent whose program asks, if it is not the agent.
+    /// The window of the program that asks, if it is not the agent itself.
     pub(crate) window: Option<String>,
     pub(crate) order: u64,
     pub(crate) question: Option<Result<Question, String>>,
-    /// A frame has shown that: nobody answers what was not to be read.
+    /// Whether a frame has shown the question: an answer before that is ignored.
     pub(crate) is_shown: bool,
 }
 
@@ -135,7 +137,7 @@ impl Overlay {
         }
     }
 
-    /// Where text goes that is typed or pasted.
+    /// Returns the input line for typed or pasted text.
     pub(crate) fn input(&mut self) -> Option<&mut Input> {
         match self {
             Overlay::Search { input }
@@ -147,12 +149,12 @@ impl Overlay {
     }
 }
 
-/// A list out of which one is taken, narrowed by what is typed.
+/// A list from which the user selects one row, narrowed by a search.
 #[derive(Debug)]
 pub(crate) struct Pick {
     pub(crate) input: Input,
     texts: Vec<String>,
-    /// Numbers of texts that fit, the best first.
+    /// Indices of the matching texts, the best first.
     pub(crate) found: Vec<usize>,
     pub(crate) cursor: usize,
 }
@@ -171,7 +173,7 @@ impl Pick {
         &self.texts[number]
     }
 
-    /// After the line was edited.
+    /// Updates the matches after the input has changed.
     pub(crate) fn search(&mut self) {
         self.found = search::ranked(self.input.text(), &self.texts);
         self.cursor = 0;
@@ -186,7 +188,7 @@ impl Pick {
     }
 }
 
-/// The next row, or the one before; the ends are met.
+/// Returns the next or previous row, wrapping around at the ends.
 pub(crate) fn step(cursor: usize, rows: usize, down: bool) -> usize {
     if rows == 0 {
         return 0;
@@ -197,7 +199,7 @@ pub(crate) fn step(cursor: usize, rows: usize, down: bool) -> usize {
     }
 }
 
-/// The rows of the action menu.
+/// Returns the rows of the action menu.
 pub(crate) fn deeds() -> impl Iterator<Item = (&'static Binding, Deed)> {
     keys::rows(Mode::Actions).filter_map(|row| match row.action {
         crate::action::Action::Do(deed) if !row.keys.is_empty() => Some((row, deed)),
@@ -205,14 +207,15 @@ pub(crate) fn deeds() -> impl Iterator<Item = (&'static Binding, Deed)> {
     })
 }
 
-/// What the palette offers: the rows of the view it was opened in, and all deeds.
+/// Returns the rows of the palette: all operations, and the rows of the view in which it was
+/// opened.
 pub(crate) fn commands(mode: Mode) -> Vec<&'static Binding> {
     let deeds =
         keys::rows(Mode::Actions).filter(|row| matches!(row.action, crate::action::Action::Do(_)));
     deeds.chain(keys::rows(mode)).collect()
 }
 
-/// Labels for so many cards, without the letters that mean something of their own.
+/// Returns labels for `count` cards, without `g` and `e`, which are bound in this mode.
 pub(crate) fn labels(count: usize) -> Vec<String> {
     const LETTERS: &str = "asdfjklhwruioqptzxcvbnmy";
     if count <= LETTERS.len() {

@@ -1,4 +1,4 @@
-//! A town that is made up: always the same for the same numbers.
+//! A generated town, deterministic for given numbers.
 
 use crate::Facts;
 use gt_core::card::{Branch, Card, Parts, Server, ServerState, Session};
@@ -30,7 +30,7 @@ const STATES: [State; 11] = [
     State::Limited,
 ];
 
-/// So many items, the first of which have agents.
+/// Returns a town with `items` items, the first `agents` of which have agents.
 pub fn sample(items: usize, agents: usize) -> Facts {
     Facts {
         town: "sample".to_owned(),

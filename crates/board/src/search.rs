@@ -5,7 +5,7 @@ use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32String};
 use std::fmt;
 
-/// What a card is found by: its id, its title and its labels.
+/// Returns the searchable text of a card: its id, its title and its labels.
 pub(crate) fn haystack(card: &Card) -> Utf32String {
     let mut text = format!("{} {}", card.id, card.title);
     for label in &card.labels {
@@ -15,7 +15,7 @@ pub(crate) fn haystack(card: &Card) -> Utf32String {
     Utf32String::from(text)
 }
 
-/// One question to many texts.
+/// A query that is matched against many texts.
 pub(crate) struct Search {
     pattern: Pattern,
     matcher: Matcher,
@@ -37,13 +37,13 @@ impl Search {
         }
     }
 
-    /// How well it fits, if it does.
+    /// Returns the score of a text, or `None` if it does not match.
     pub(crate) fn score(&mut self, text: &Utf32String) -> Option<u32> {
         self.pattern.score(text.slice(..), &mut self.matcher)
     }
 }
 
-/// The texts that fit, the best first; all of them for an empty question.
+/// Returns the indices of the matching texts, the best first; all of them for an empty query.
 pub(crate) fn ranked(query: &str, texts: &[String]) -> Vec<usize> {
     let mut search = Search::new(query);
     let mut found: Vec<(u32, usize)> = texts

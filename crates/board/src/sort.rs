@@ -6,8 +6,8 @@ use std::cmp::{Ordering, Reverse};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sort {
-    /// Each column by its own: what needs somebody by how long it does, what is done
-    /// by how lately it was, the rest by priority.
+    /// A different order for each column: cards that need a person by age, finished cards by their
+    /// last update, the rest by priority.
     #[default]
     Usual,
     Priority,
@@ -39,7 +39,7 @@ impl Sort {
     }
 }
 
-/// Which of two cards of a column stands first.
+/// Compares two cards of a column.
 pub(crate) fn compare(sort: Sort, reversed: bool, column: Column, a: &Card, b: &Card) -> Ordering {
     let by_priority = || a.priority.cmp(&b.priority);
     let by_age = || a.since().cmp(&b.since());
@@ -53,7 +53,7 @@ pub(crate) fn compare(sort: Sort, reversed: bool, column: Column, a: &Card, b: &
         (Sort::State, _) => rank(a).cmp(&rank(b)).then_with(by_age),
     };
     let order = if reversed { order.reverse() } else { order };
-    // Whatever the order, it is the same each time.
+    // The id as a last criterion makes the order deterministic.
     order.then_with(|| {
         let by_id = a.id.cmp(&b.id);
         if reversed && sort == Sort::Id {
@@ -64,7 +64,7 @@ pub(crate) fn compare(sort: Sort, reversed: bool, column: Column, a: &Card, b: &
     })
 }
 
-/// What needs a look goes first.
+/// Returns the rank of a card by its state; states that need attention come first.
 fn rank(card: &Card) -> u8 {
     match card.state() {
         _ if card.asks().is_some() => 0,

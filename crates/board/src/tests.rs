@@ -1,4 +1,4 @@
-//! The board as a whole: frames on a terminal that is only memory, key by key.
+//! Tests of the whole board: frames on an in-memory terminal, key by key.
 
 mod bound;
 mod frames;
@@ -19,10 +19,10 @@ use gt_core::work::{Status, WorkId};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
-/// When it is in the tests.
+/// The present time in the tests.
 pub(crate) const NOW: i64 = 1_800_000_000;
 
-/// A board on a terminal, and a clock that is moved by hand.
+/// A board on a test terminal, with a manual clock.
 pub(crate) struct Stage {
     pub(crate) board: Board,
     pub(crate) terminal: Terminal<TestBackend>,
@@ -46,7 +46,7 @@ impl Stage {
         stage
     }
 
-    /// Something happens, and a frame is drawn if one is due.
+    /// Handles an event, and draws a frame if one is due.
     pub(crate) fn happens(&mut self, event: Event) -> Vec<Wish> {
         let wishes = self.board.handle(event, self.now);
         if self.board.is_dirty() {
@@ -56,7 +56,7 @@ impl Stage {
     }
 
     pub(crate) fn draw(&mut self) {
-        // Whole, so that what is read back is this frame and nothing else.
+        // Clears first, so that the buffer contains this frame only.
         self.terminal.clear().expect("a terminal");
         let (board, now) = (&mut self.board, self.now);
         let drawn = self.terminal.draw(|frame| board.draw(frame, now));
@@ -162,7 +162,7 @@ pub(crate) fn parse(keys: &str) -> Vec<KeyEvent> {
     events
 }
 
-/// The words of the orders among wishes.
+/// Returns the arguments of the commands among the requests.
 pub(crate) fn commands(wishes: &[Wish]) -> Vec<String> {
     let orders = wishes.iter().filter_map(|wish| match wish {
         Wish::Run(order) => Some(("run", order)),
@@ -176,7 +176,7 @@ pub(crate) fn commands(wishes: &[Wish]) -> Vec<String> {
         .collect()
 }
 
-/// How a start fails when an init command does.
+/// Returns the failure of a start whose init command failed.
 pub(crate) fn init_failed() -> Failure {
     Failure {
         kind: "init_failed".to_owned(),
@@ -185,7 +185,7 @@ pub(crate) fn init_failed() -> Failure {
     }
 }
 
-/// How the first merge of a rig fails that is not confirmed.
+/// Returns the failure of an unconfirmed first merge of a rig.
 pub(crate) fn unconfirmed() -> Failure {
     Failure {
         kind: "unconfirmed".to_owned(),
@@ -197,7 +197,7 @@ pub(crate) fn unconfirmed() -> Failure {
     }
 }
 
-/// What an agent asks.
+/// Returns a question of an agent.
 pub(crate) fn question(fingerprint: &str) -> Question {
     let options = [
         ("1.", "Yes"),
@@ -270,7 +270,7 @@ pub(crate) fn working(card: Card, state: State, since: i64) -> Card {
     }
 }
 
-/// Whoever was given the conflicts of a merge.
+/// Returns the agent that resolves the conflicts of a merge.
 pub(crate) fn resolver(state: State, reason: &str) -> Resolver {
     Resolver {
         window: "merge".to_owned(),
@@ -288,7 +288,7 @@ pub(crate) fn branch(card: &mut Card) -> &mut Branch {
     card.branch.as_mut().expect("a branch")
 }
 
-/// A small town with something of everything.
+/// Returns a small town with cards of every kind.
 pub(crate) fn town() -> Facts {
     let mut epic = card("gt-00epc", "Move the store to the new format");
     epic.kind = "epic".to_owned();

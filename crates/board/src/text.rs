@@ -1,20 +1,19 @@
-//! Text from outside, made safe for a row of cells: cut, padded and wrapped by the
-//! width that a terminal gives it.
+//! Makes untrusted text safe for a row of cells: cut, padded and wrapped by its display width.
 //!
-//! What counts is the sum of the widths of its clusters, as they are drawn.
+//! The display width is the sum of the widths of the grapheme clusters, as they are drawn.
 
 use ratatui::buffer::CellWidth;
 use ratatui::style::Style;
 use ratatui::text::Span;
 
-/// So many marks may be stacked on one letter.
+/// Maximum number of combining marks on one letter.
 const MARKS: usize = 2;
 /// The width of a tab stop.
 pub(crate) const TAB: usize = 8;
 
-/// One line without anything that a terminal acts upon. Breaks and tabs become blanks;
-/// control characters, and those that are not seen but join, hide or turn around their
-/// neighbours, are dropped.
+/// Returns the text as one line without control sequences. Line breaks and tabs become blanks;
+/// control characters, and invisible characters that join, hide or reorder their neighbours, are
+/// dropped.
 pub(crate) fn clean(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());
     let mut marks = 0;
@@ -40,7 +39,8 @@ pub(crate) fn clean(text: &str) -> String {
     cleaned
 }
 
-/// Characters for layout, joining and direction. Terminals disagree about their widths.
+/// Returns whether the character controls layout, joining or direction. Terminals disagree about
+/// the widths of these characters.
 fn is_unseen(letter: char) -> bool {
     matches!(letter,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
@@ -50,7 +50,7 @@ fn is_unseen(letter: char) -> bool {
         | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// The cells that it takes.
+/// Returns the display width in cells.
 pub(crate) fn width(text: &str) -> usize {
     if is_plain(text) {
         return text.len();
@@ -65,7 +65,7 @@ fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
-/// As much of it as fits, with a sign for what is missing.
+/// Cuts the text to `room` cells, with a sign at the end if something is missing.
 pub(crate) fn cut(text: &str, room: usize) -> String {
     if width(text) <= room {
         return text.to_owned();
@@ -78,7 +78,7 @@ pub(crate) fn cut(text: &str, room: usize) -> String {
     kept
 }
 
-/// The clusters that fit, without a sign.
+/// Returns the leading clusters that fit, without a sign.
 fn head(text: &str, room: usize) -> String {
     let mut kept = String::new();
     let mut used = 0;
@@ -92,7 +92,7 @@ fn head(text: &str, room: usize) -> String {
     kept
 }
 
-/// What is left when that many cells are scrolled away.
+/// Returns the text after the first `cells` cells.
 pub(crate) fn skip(text: &str, cells: usize) -> String {
     let mut kept = String::new();
     let mut passed = 0;
@@ -101,7 +101,7 @@ pub(crate) fn skip(text: &str, cells: usize) -> String {
         if passed >= cells {
             kept.push_str(cluster.symbol);
         } else if passed + width > cells {
-            // Half of a wide one is in view.
+            // The right half of a wide character is in view.
             kept.extend(std::iter::repeat_n(' ', passed + width - cells));
         }
         passed += width;
@@ -109,7 +109,7 @@ pub(crate) fn skip(text: &str, cells: usize) -> String {
     kept
 }
 
-/// Exactly that wide: cut, or filled up.
+/// Cuts or pads the text to exactly `room` cells.
 pub(crate) fn fit(text: &str, room: usize) -> String {
     let mut fitted = cut(text, room);
     let missing = room.saturating_sub(width(&fitted));
@@ -117,7 +117,7 @@ pub(crate) fn fit(text: &str, room: usize) -> String {
     fitted
 }
 
-/// Tabs as the blanks that they stand for.
+/// Replaces tabs by blanks.
 pub(crate) fn expand(text: &str) -> String {
     let mut expanded = String::with_capacity(text.len());
     for (number, piece) in text.split('\t').enumerate() {
@@ -130,7 +130,7 @@ pub(crate) fn expand(text: &str) -> String {
     expanded
 }
 
-/// Lines of at most that width, broken at blanks where there are any.
+/// Wraps the text to lines of at most `room` cells, at blanks where possible.
 pub(crate) fn wrap(text: &str, room: usize) -> Vec<String> {
     let room = room.max(2);
     let mut lines = Vec::new();
@@ -142,7 +142,7 @@ pub(crate) fn wrap(text: &str, room: usize) -> Vec<String> {
 
 fn wrap_line(line: &str, room: usize, lines: &mut Vec<String>) {
     let line = line.trim_end();
-    // What is indented stays so.
+    // Continuation lines keep the indentation.
     let indent: String = line.chars().take_while(|letter| *letter == ' ').collect();
     let indent = if indent.len() * 2 > room {
         String::new()

@@ -1,4 +1,4 @@
-//! Colours, by what they mean. What a state is, a sign says too: nobody needs them.
+//! Colours by meaning. Signs show every state as well, so colours are optional.
 
 use gt_core::card::ServerState;
 use gt_core::state::State;
@@ -6,25 +6,25 @@ use ratatui::style::{Color, Modifier, Style};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Theme {
-    /// Light letters on a dark ground.
+    /// Light text on a dark background.
     #[default]
     Dark,
     Light,
-    /// No colours at all (`NO_COLOR`), only bold, dim and reversed.
+    /// No colours (`NO_COLOR`), only bold, dim and reversed.
     Plain,
 }
 
-/// What a piece of text is.
+/// The meaning of a piece of text, from which its style follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Text,
     Strong,
     Dim,
-    /// Frames and rules.
+    /// Borders and separators.
     Rule,
-    /// The column, tab or frame that has the keys.
+    /// The column, tab or box that receives the keys.
     Focus,
-    /// A key that may be pressed.
+    /// A key hint.
     Key,
     Good,
     Busy,
@@ -36,7 +36,7 @@ pub(crate) enum Tone {
 }
 
 impl Theme {
-    /// Dark and light change places; without colours it stays so.
+    /// Switches between dark and light; `Plain` stays `Plain`.
     #[must_use]
     pub fn toggled(self) -> Self {
         match self {
@@ -57,7 +57,7 @@ impl Theme {
         };
         let (dark, light) = match tone {
             Tone::Text | Tone::Strong => (Color::Reset, Color::Reset),
-            // A grey of its own is easier to read than what terminals make of dim.
+            // An explicit grey is easier to read than the dim attribute of most terminals.
             Tone::Dim => (Color::Indexed(246), Color::Indexed(242)),
             Tone::Rule => (Color::Indexed(240), Color::Indexed(250)),
             Tone::Focus => (Color::Indexed(117), Color::Indexed(25)),
@@ -80,7 +80,7 @@ impl Theme {
         }
     }
 
-    /// The ground of the card or row under the cursor.
+    /// Returns the background of the card or row under the cursor.
     pub(crate) fn selected(self) -> Style {
         match self {
             Theme::Dark => Style::new().bg(Color::Indexed(237)),
@@ -89,7 +89,7 @@ impl Theme {
         }
     }
 
-    /// The one row that has the cursor, where nothing else shows it.
+    /// Returns the style of the row under the cursor, where nothing else marks it.
     pub(crate) fn cursor_row(self) -> Style {
         match self {
             Theme::Plain => Style::new().add_modifier(Modifier::REVERSED),
@@ -97,7 +97,7 @@ impl Theme {
         }
     }
 
-    /// What of a foreign screen's style may be shown.
+    /// Returns the part of a captured screen's style that may be shown.
     pub(crate) fn foreign(self, style: Style) -> Style {
         match self {
             Theme::Plain => Style {
@@ -110,7 +110,7 @@ impl Theme {
     }
 }
 
-/// The sign of a state, which is told apart without colours.
+/// Returns the sign of a state, which is distinct without colours.
 pub(crate) fn sign(state: Option<State>) -> &'static str {
     match state {
         Some(State::Initializing | State::Starting) => "◌",

@@ -1,5 +1,5 @@
-//! Short messages in a corner: what has begun, how it went. They go by themselves, and
-//! are kept in a log.
+//! Short messages in a corner about commands that started or ended. They expire, and are kept in a
+//! log.
 
 use crate::Moment;
 use std::collections::VecDeque;
@@ -10,7 +10,7 @@ const KEPT: usize = 200;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tenor {
-    /// Something was begun and is not over.
+    /// A command is in progress.
     Running,
     Note,
     Good,
@@ -19,11 +19,11 @@ pub(crate) enum Tenor {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Toast {
-    /// The order that it is about.
+    /// The command that the message is about.
     order: Option<u64>,
     pub(crate) tenor: Tenor,
     pub(crate) text: String,
-    /// One about something that runs stays until it is over.
+    /// When the message expires; `None` for a command in progress.
     until: Option<Moment>,
 }
 
@@ -43,7 +43,7 @@ impl Toasts {
         });
     }
 
-    /// What came of it, in the place of its beginning.
+    /// Replaces the message of a command in progress by its result.
     pub(crate) fn end(&mut self, order: u64, tenor: Tenor, text: String, now: Moment) {
         self.shown.retain(|toast| toast.order != Some(order));
         self.say(tenor, text, now);
@@ -54,7 +54,7 @@ impl Toasts {
             Tenor::Bad => BAD_MILLIS,
             _ => GOOD_MILLIS,
         };
-        // The same once more only stays longer.
+        // A repeated message only extends the time of the first one.
         self.shown
             .retain(|toast| toast.text != text || toast.until.is_none());
         self.log.push_back((now, tenor, text.clone()));
@@ -69,7 +69,7 @@ impl Toasts {
         });
     }
 
-    /// Whether any went.
+    /// Removes expired messages. Returns whether there were any.
     pub(crate) fn expire(&mut self, now: Moment) -> bool {
         let before = self.shown.len();
         self.shown
@@ -85,14 +85,14 @@ impl Toasts {
         &self.shown
     }
 
-    /// The latest first.
+    /// Returns the log, the latest message first.
     pub(crate) fn log(&self) -> impl Iterator<Item = &(Moment, Tenor, String)> {
         self.log.iter().rev()
     }
 }
 
 impl Toast {
-    /// One that is about the others.
+    /// Creates a message about the other messages.
     pub(crate) fn note(text: String) -> Self {
         Toast {
             order: None,

@@ -1,5 +1,5 @@
-//! What events do to the board: keys by way of the table, the mouse by way of what the
-//! last frame has shown, and what comes back from commands.
+//! Event handling: keys by the table of keys, the mouse by the contents of the last frame, and the
+//! results of commands.
 
 mod deeds;
 mod detail;
@@ -29,7 +29,7 @@ impl Board {
         };
         let mode = self.mode();
         match keys::find(mode, key) {
-            // The second letter of a label may be one that means something alone.
+            // The second letter of a label may be one that is bound on its own.
             Some(Action::Top | Action::Bottom) if mode == Mode::Go && self.has_typed_label() => {
                 self.label_letter(key);
             }
@@ -45,13 +45,13 @@ impl Board {
     }
 
     pub(crate) fn on_paste(&mut self, text: &str) {
-        // Pasted text is never taken for keys.
+        // Pasted text is never interpreted as keys.
         if self.mode().takes_text() {
             self.type_text(text);
         }
     }
 
-    /// What an action means where the keys are now.
+    /// Performs an action in the current mode.
     pub(crate) fn act(&mut self, action: Action, now: Moment) {
         if action == Action::Quit {
             self.wishes.push(Wish::Quit);
@@ -70,9 +70,9 @@ impl Board {
         }
     }
 
-    /// The cards that an action is for: those that are marked, or the one under the
-    /// cursor. If it is gone and no frame has shown that yet, it is meant all the same, and
-    /// not the neighbour that nobody has seen there.
+    /// Returns the cards that an action applies to: the marked ones, or the one under the cursor.
+    /// If that card was removed and no frame has shown this yet, the action still applies to it,
+    /// and not to the neighbour that took its place.
     fn bound(&self) -> Vec<WorkId> {
         if self.marks.is_empty() {
             let meant = self.vanished.as_ref().or(self.cursor.as_ref());
@@ -88,7 +88,7 @@ impl Board {
         bound
     }
 
-    /// Whether it was a matter of the board itself.
+    /// Performs an action of the board view. Returns whether it is one.
     fn act_on_board(&mut self, action: Action) -> bool {
         match action {
             Action::Up => self.step(false, 1),
@@ -158,7 +158,7 @@ impl Board {
         true
     }
 
-    /// What can be done on the board and in the detail view alike.
+    /// Performs an action that the board and the detail view share.
     fn act_anywhere(&mut self, action: Action, mode: Mode, bound: &[WorkId], now: Moment) {
         match action {
             Action::Actions if bound.is_empty() => {
@@ -247,7 +247,7 @@ impl Board {
                     self.toasts.end(order, Tenor::Good, text, now);
                 }
             }
-            // What was done is not always told with what it was done to.
+            // Not every message names its item, so the title is added where it is missing.
             Ok(text) => {
                 let text = match text.contains(under_way.item.as_str()) {
                     true => text,
@@ -313,7 +313,7 @@ impl Board {
         self.dirty |= gone || older;
     }
 
-    /// The columns that have cards, from left to right.
+    /// Returns the columns that have cards, from left to right.
     pub(crate) fn peopled(&self) -> Vec<Column> {
         let columns = Column::ALL.into_iter();
         columns

@@ -1,7 +1,7 @@
-//! Frames. What is drawn where, and what it means to point at it.
+//! Draws frames, and records what is at each position.
 //!
-//! Nothing here changes the board. A frame leaves behind what the next key or click
-//! needs to know of it: [`Drawn`].
+//! Nothing here changes the board. A frame returns [`Drawn`], the data about it that the next key
+//! or click needs.
 
 mod canvas;
 mod card;
@@ -24,52 +24,52 @@ use gt_core::work::WorkId;
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 
-/// Below this nothing can be read.
+/// Minimum size of a readable terminal.
 const LEAST: (u16, u16) = (40, 10);
 
-/// What a frame has shown, and where.
+/// The contents and positions of a frame.
 #[derive(Debug, Default)]
 pub(crate) struct Drawn {
     hits: Vec<(Rect, Hit)>,
-    /// When a label of this frame is not true any more.
+    /// The moment at which a label of this frame becomes outdated.
     pub(crate) changes_at: Option<Moment>,
     /// The first card in view, by column.
     pub(crate) first: [usize; 5],
-    /// The column that was scrolled away from its cursor.
+    /// The column that was scrolled independently of the cursor.
     pub(crate) free: Option<Column>,
-    /// How far a page goes.
+    /// The number of cards or rows in a page.
     pub(crate) page: usize,
-    /// How far the open tab and the overlay are scrolled, within what there is.
+    /// The scroll offsets of the open tab and of the overlay, limited to their content.
     pub(crate) scroll: usize,
     pub(crate) overlay_scroll: usize,
 }
 
-/// What can be pointed at.
+/// An object at a position of the frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Hit {
     Card(WorkId),
     Column(Column),
     Tab(Tab),
-    /// A key that is named in the frame.
+    /// A key hint in the frame.
     Key(Action),
     /// A row of the overlay.
     Row(usize),
-    /// A key that is named in the overlay.
+    /// A key hint in the overlay.
     Choice(Action),
-    /// The overlay, but none of its rows.
+    /// Any other part of the overlay.
     Inside,
 }
 
 impl Drawn {
     pub(crate) fn hit(&self, x: u16, y: u16) -> Option<Hit> {
         let at = Position::new(x, y);
-        // What was drawn last lies on top.
+        // Later areas cover earlier ones.
         let mut hits = self.hits.iter().rev();
         hits.find(|(area, _)| area.contains(at))
             .map(|(_, hit)| hit.clone())
     }
 
-    /// The cards in view.
+    /// Returns the cards in view.
     pub(crate) fn cards(&self) -> Vec<WorkId> {
         let cards = self.hits.iter().filter_map(|(_, hit)| match hit {
             Hit::Card(id) => Some(id.clone()),
@@ -97,7 +97,7 @@ pub(crate) fn draw(board: &Board, frame: &mut Frame<'_>, now: Moment) -> Drawn {
     let mut canvas = Canvas::new(frame.buffer_mut(), board.theme, now, drawn);
     draw_all(board, area, &mut canvas);
     let (drawn, cursor) = canvas.done();
-    // The terminal's cursor is shown where something is typed.
+    // The terminal's cursor is visible only in an input line.
     if let Some(at) = cursor {
         frame.set_cursor_position(at);
     }

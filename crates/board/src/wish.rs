@@ -1,4 +1,4 @@
-//! What the board wants done.
+//! The requests of the board to its caller.
 
 use crate::Tab;
 use gt_core::work::WorkId;
@@ -6,38 +6,38 @@ use gt_core::work::WorkId;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wish {
     Quit,
-    /// Clear the terminal, so that the next frame is drawn whole.
+    /// Clear the terminal and draw the next frame in full.
     Redraw,
-    /// Run `gt` with these words, in the background, and say how it went.
+    /// Run `gt` with these arguments in the background, and report the outcome.
     Run(Order),
-    /// The same, with the terminal handed over until it ends.
+    /// Run `gt` with these arguments and the terminal, until it ends.
     HandOver(Order),
-    /// Find out what this command would do (`--dry-run`), and say so.
+    /// Run this command with `--dry-run`, and report the planned steps.
     Foresee(Order),
-    /// Read the question that this command shows (`gt answer` without an answer), and say it.
+    /// Read the question that this command shows (`gt answer` without an answer), and report it.
     Ask(Order),
-    /// This item's screen is in view from now on.
+    /// The screen of this item is in view from now on.
     Look(Option<WorkId>),
     /// This tab of this item is in view from now on.
     Show {
         id: WorkId,
         tab: Tab,
     },
-    /// Nothing of details is in view any more.
+    /// No detail tab is in view any more.
     Unshow,
 }
 
 /// A `gt` command for one item, bound when the key was pressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order {
-    /// Its number, which comes back in the outcome.
+    /// The number that the outcome refers to.
     pub number: u64,
     pub item: Option<WorkId>,
-    /// What to say while it runs.
+    /// The text to show while the command runs.
     pub title: String,
-    /// The arguments, without the program. `--json` is among them, but for commands that
-    /// take the terminal.
+    /// The arguments, without the program. They contain `--json`, except for commands that take the
+    /// terminal.
     pub words: Vec<String>,
-    /// For its standard input: what a person has typed.
+    /// Text for the standard input, typed by the user.
     pub input: Option<String>,
 }

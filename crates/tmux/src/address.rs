@@ -1,8 +1,7 @@
-//! Where a server listens.
+//! The socket on which a server listens.
 //!
 //! A socket is the default one, a name in tmux's own folder (`tmux -L name`), or a path
-//! (`tmux -S path`). This module computes the path that tmux itself would use; it opens
-//! nothing.
+//! (`tmux -S path`). This module computes the path that tmux itself would use; it opens nothing.
 
 mod usable;
 
@@ -12,18 +11,18 @@ use std::path::{Path, PathBuf};
 /// The socket of a tmux server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Socket {
-    /// The one that a bare `tmux` talks to.
+    /// The default socket, which `tmux` uses without `-L` and `-S`.
     #[default]
     Default,
     /// A name in tmux's folder: `tmux -L name`.
     Name(String),
-    /// A path of its own: `tmux -S path`.
+    /// An explicit path: `tmux -S path`.
     Path(PathBuf),
 }
 
 impl Socket {
-    /// Reads a setting: empty or `default` is the default socket, an absolute path is a path,
-    /// and anything else is a name.
+    /// Parses a setting: empty or `default` is the default socket, an absolute path is a path, and
+    /// anything else is a name.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         match text {
@@ -33,10 +32,10 @@ impl Socket {
         }
     }
 
-    /// The socket's path.
+    /// Returns the path of the socket.
     ///
-    /// This reads `TMUX_TMPDIR` from the process's environment, as tmux does. Give the folder
-    /// to [`path_in`](Self::path_in) to be independent of it; a [`crate::Server`] takes it by
+    /// Reads `TMUX_TMPDIR` from the environment of the process, as tmux does. Use
+    /// [`path_in`](Self::path_in) to pass the folder explicitly; a [`crate::Server`] takes it by
     /// [`with_tmpdir`](crate::Server::with_tmpdir).
     #[must_use]
     pub fn path(&self) -> PathBuf {
@@ -44,12 +43,12 @@ impl Socket {
         self.path_in(folder.as_deref())
     }
 
-    /// Returns why no server can ever listen on this path of the socket.
+    /// Returns the reason why no server can listen on `path`, or `None` if one could.
     pub(crate) fn obstacle(&self, path: &Path) -> Option<String> {
         usable::obstacle(self, path)
     }
 
-    /// The socket's path with this folder in the place of `TMUX_TMPDIR`.
+    /// Returns the path of the socket, with `tmpdir` in place of `TMUX_TMPDIR`.
     #[must_use]
     pub fn path_in(&self, tmpdir: Option<&Path>) -> PathBuf {
         let name = match self {
@@ -57,7 +56,7 @@ impl Socket {
             Self::Name(name) => name.as_str(),
             Self::Default => "default",
         };
-        // tmux skips a folder that does not exist, and resolves links in the one it takes.
+        // tmux ignores a folder that does not exist, and resolves symbolic links.
         let folder = tmpdir
             .filter(|folder| !folder.as_os_str().is_empty())
             .and_then(|folder| folder.canonicalize().ok())

@@ -1,8 +1,8 @@
 //! Several commands for one round trip.
 //!
-//! Commands on one line belong together: tmux runs them without a pause in which anyone else
-//! could come between, and when one fails it drops the rest of *its line*. A batch has one
-//! line unless [`Batch::then_line`] begins another.
+//! tmux runs the commands of one line without interruption: no command of another client runs
+//! between them. If one fails, tmux skips the rest of *its line*. A batch has one line unless
+//! [`Batch::then_line`] begins another.
 
 use crate::Command;
 
@@ -13,7 +13,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// A batch of nothing, which is never sent.
+    /// Creates an empty batch, which is never sent.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -28,23 +28,23 @@ impl Batch {
         self
     }
 
-    /// Adds a command to the current line, for chains.
+    /// Adds a command to the current line and returns the batch.
     #[must_use]
     pub fn then(mut self, command: Command) -> Self {
         self.push(command);
         self
     }
 
-    /// Adds several commands to the line.
+    /// Adds several commands to the current line.
     #[must_use]
     pub fn then_all(self, commands: impl IntoIterator<Item = Command>) -> Self {
         commands.into_iter().fold(self, Batch::then)
     }
 
-    /// Begins a new line: what follows runs even if a command before it failed.
+    /// Begins a new line. Its commands run even if an earlier line failed.
     ///
-    /// Only a line based transport can say that, so a batch of several lines travels through
-    /// `source-file -` and never as an argument vector.
+    /// An argument vector cannot express lines, so a batch of several lines is sent through
+    /// `source-file -`.
     #[must_use]
     pub fn then_line(mut self) -> Self {
         if self.lines.last().is_some_and(|line| !line.is_empty()) {
@@ -53,12 +53,12 @@ impl Batch {
         self
     }
 
-    /// The commands in order, whatever their line.
+    /// Returns all commands in order, regardless of their line.
     pub fn commands(&self) -> impl Iterator<Item = &Command> {
         self.lines.iter().flatten()
     }
 
-    /// The lines that hold a command.
+    /// Returns the lines that contain at least one command.
     pub fn lines(&self) -> impl Iterator<Item = &[Command]> {
         self.lines
             .iter()
@@ -66,19 +66,19 @@ impl Batch {
             .filter(|line| !line.is_empty())
     }
 
-    /// Whether there is nothing to send.
+    /// Returns whether the batch contains no command.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.commands().next().is_none()
     }
 
-    /// How many commands there are.
+    /// Returns the number of commands.
     #[must_use]
     pub fn len(&self) -> usize {
         self.commands().count()
     }
 
-    /// The whole batch in tmux's configuration grammar, one line per line.
+    /// Returns the batch in tmux's configuration grammar, with one text line per line of the batch.
     #[must_use]
     pub fn to_script(&self) -> String {
         let mut script = String::new();
@@ -94,7 +94,7 @@ impl Batch {
         script
     }
 
-    /// The batch as one argument vector, which knows no lines.
+    /// Returns the batch as one argument vector, which loses the division into lines.
     pub(crate) fn argv(&self) -> Vec<String> {
         let mut argv = Vec::new();
         for command in self.commands() {
@@ -110,7 +110,7 @@ impl Batch {
         self.lines().count() == 1
     }
 
-    /// The same lines with `mark` run after each command, given the command's index.
+    /// Returns a copy of the batch in which `mark(index)` follows the command of that index.
     pub(crate) fn interleave(&self, mark: impl Fn(usize) -> Command) -> Self {
         let mut index = 0;
         let mut lines = Vec::new();

@@ -1,8 +1,8 @@
 //! One tmux command: a name and its arguments, as data.
 //!
-//! A [`Command`] knows nothing of how it is sent. As an argument vector it is
-//! [`argv`](Command::argv), as a line for control mode or `source-file` it is
-//! [`to_line`](Command::to_line); both mean the same. Several make a [`crate::Batch`].
+//! A [`Command`] does not know how it is sent. [`argv`](Command::argv) returns it as an argument
+//! vector, [`to_line`](Command::to_line) as a line for control mode or `source-file`; both mean the
+//! same. Several commands form a [`crate::Batch`].
 
 use crate::{Target, argv_word, quote};
 
@@ -11,13 +11,13 @@ use crate::{Target, argv_word, quote};
 pub struct Command {
     name: &'static str,
     arguments: Vec<String>,
-    /// What `-t` says, for a summary.
+    /// Value of `-t`, for [`summary`](Self::summary).
     target: Option<String>,
 }
 
 impl Command {
-    /// A command by its full name: `new-session`, not `new`. The way a [`Target`] is written
-    /// depends on it.
+    /// Creates a command from its full name: `new-session`, not `new`. The name determines how a
+    /// [`Target`] is rendered.
     #[must_use]
     pub fn new(name: &'static str) -> Self {
         Self {
@@ -27,7 +27,7 @@ impl Command {
         }
     }
 
-    /// Adds one argument, which arrives in tmux as it is.
+    /// Adds one argument, which tmux receives unchanged.
     #[must_use]
     pub fn arg(mut self, argument: impl Into<String>) -> Self {
         self.arguments.push(argument.into());
@@ -45,7 +45,7 @@ impl Command {
         self
     }
 
-    /// Adds a flag that stands in the source text: `.flag("-d")`.
+    /// Adds a literal flag: `.flag("-d")`.
     #[must_use]
     pub fn flag(self, flag: &'static str) -> Self {
         self.arg(flag)
@@ -57,13 +57,13 @@ impl Command {
         self.arg(flag).arg(value)
     }
 
-    /// What the command is run on: `-t`.
+    /// Sets the target of the command: `-t`.
     #[must_use]
     pub fn target(self, target: impl Into<Target>) -> Self {
         self.target_as("-t", target)
     }
 
-    /// What the command takes from: `-s`, as for `join-pane`, `swap-pane` or `detach-client`.
+    /// Sets the source of the command: `-s`, as for `join-pane`, `swap-pane` or `detach-client`.
     #[must_use]
     pub fn source(self, target: impl Into<Target>) -> Self {
         self.target_as("-s", target)
@@ -75,13 +75,13 @@ impl Command {
         self.arg(flag).arg(rendered)
     }
 
-    /// The command's name.
+    /// Returns the name of the command.
     #[must_use]
     pub fn name(&self) -> &str {
         self.name
     }
 
-    /// The name and the target, without the arguments that may be private.
+    /// Returns the name and the target, without the other arguments, which may be private.
     #[must_use]
     pub fn summary(&self) -> String {
         match &self.target {
@@ -90,12 +90,12 @@ impl Command {
         }
     }
 
-    /// Name and arguments, unquoted.
+    /// Returns the name and the arguments, unquoted.
     pub fn words(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.name).chain(self.arguments.iter().map(String::as_str))
     }
 
-    /// Name and arguments for an argument vector.
+    /// Returns the name and the arguments for an argument vector.
     #[must_use]
     pub fn argv(&self) -> Vec<String> {
         self.words()
@@ -103,7 +103,7 @@ impl Command {
             .collect()
     }
 
-    /// The command as one line of tmux's configuration grammar, without a newline.
+    /// Returns the command as one line of tmux's configuration grammar, without a newline.
     #[must_use]
     pub fn to_line(&self) -> String {
         self.words().map(quote).collect::<Vec<_>>().join(" ")

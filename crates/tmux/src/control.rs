@@ -1,18 +1,18 @@
 //! A client that stays connected: tmux's control mode.
 //!
-//! One child process (`tmux -C attach-session`) takes commands on stdin and answers on stdout.
-//! A command costs a few hundredths of what a process of its own costs, less when many are
-//! under way at once, and the server says unasked when sessions and windows come and go. The
-//! client attaches with `no-output,ignore-size`: it neither receives what panes print (unread,
-//! that would block them) nor changes the size of anybody's window.
+//! One child process (`tmux -C attach-session`) takes commands on stdin and answers on stdout. A
+//! command costs a few hundredths of the time of a separate process, and less if many are in
+//! flight. The server also sends notifications when sessions and windows are created or closed. The
+//! client attaches with `no-output,ignore-size`: it does not receive the output of panes (unread
+//! output would block them) and does not resize windows of other clients.
 //!
-//! What it does not do: reconnect. When the server goes, every pending command fails and so
-//! does every later one; [`Reconnecting`] is the wrapper that tries again. It also does not
-//! give the output of `run-shell`, which tmux prints outside of any answer or into a pane.
+//! It does not reconnect. When the server ends, every pending command fails and so does every later
+//! one; [`Reconnecting`] is the wrapper that connects again. It does not return the output of
+//! `run-shell` either, which tmux prints outside of any answer or into a pane.
 //!
-//! `control/parser.rs` reads the stream and knows no processes. `control/spawn.rs` starts the
-//! child, `control/reader.rs` is the thread that owns it, `control/queue.rs` matches answers
-//! with those who wait, `control/hub.rs` hands out notifications.
+//! `control/parser.rs` parses the stream and knows no processes. `control/spawn.rs` starts the
+//! child, `control/reader.rs` is the thread that owns it, `control/queue.rs` matches answers to
+//! pending commands, `control/hub.rs` distributes notifications.
 
 mod block;
 mod hub;
@@ -40,7 +40,7 @@ use crate::{Batch, Command, Error, Row, Server, Target};
 use hub::Hub;
 use reader::Connection;
 
-/// How long a child may take to leave after its stdin was closed.
+/// Maximum time for the child to exit after its stdin was closed.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// A connected control client. All methods take `&self` and may be called from any thread.
@@ -52,7 +52,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Connects to this session, or to the one that tmux thinks best. Never starts a server.
+    /// Connects to `target`, or to the session that tmux prefers. Never starts a server.
     pub(crate) fn connect(server: &Server, target: Option<&Target>) -> Result<Self, Error> {
         Self::connect_with(server, target, Arc::new(Hub::default()))
     }
@@ -73,19 +73,19 @@ impl Control {
 
     /// Runs the commands and waits for their output, with the server's timeout.
     ///
-    /// The result is that of [`Server::run`]: commands of one line run without a pause, the
-    /// first that fails ends its line and makes the whole an error.
+    /// The result is that of [`Server::run`]: the commands of one line run without interruption,
+    /// the first one that fails ends its line, and the call returns its error.
     pub fn run(&self, commands: impl Into<Batch>) -> Result<String, Error> {
         self.send(commands).wait(self.timeout)
     }
 
-    /// Sends the commands and returns at once. Answers come in the order of sending.
+    /// Sends the commands and returns immediately. Answers arrive in the order of sending.
     pub fn send(&self, commands: impl Into<Batch>) -> Pending {
         let mut pending = self.connection.send(&[commands.into()], self.timeout);
         pending.pop().unwrap_or_else(Pending::nothing)
     }
 
-    /// Runs the commands independently of each other, all under way at once.
+    /// Runs the commands independently of each other, all in flight at once.
     pub fn run_all(&self, commands: impl Into<Batch>) -> Vec<Result<String, Error>> {
         let batches: Vec<Batch> = commands.into().commands().map(Batch::from).collect();
         let pending = self.connection.send(&batches, self.timeout);
@@ -95,10 +95,10 @@ impl Control {
             .collect()
     }
 
-    /// Runs a listing and reads each line into a struct, like [`Server::rows`].
+    /// Runs a listing and parses each line into a struct, like [`Server::rows`].
     ///
-    /// A value that holds a newline followed by the exact end of this answer's block, time and
-    /// number included, would cut the answer short. That is an error here, never a wrong row.
+    /// A value that contains a newline followed by the exact end of this answer's block, with the
+    /// same time and number, would truncate the answer. That returns an error, never a wrong row.
     pub fn rows<R: Row>(&self, list: Command) -> Result<Vec<R>, Error> {
         let listing = Listing::new();
         let output = self
@@ -107,16 +107,16 @@ impl Control {
         listing.parse(&output, &list)
     }
 
-    /// What tmux says unasked, from now on. Each call gives a receiver of its own.
+    /// Subscribes to tmux's notifications from now on. Each call returns a separate receiver.
     ///
-    /// A receiver that is not read keeps the last thousand or so; what is lost is counted in a
-    /// [`Notification::Lagged`].
+    /// A receiver that is not read keeps about the last thousand notifications; a
+    /// [`Notification::Lagged`] counts the lost ones.
     #[must_use]
     pub fn notifications(&self) -> Receiver<Notification> {
         self.hub.subscribe()
     }
 
-    /// Whether the server was still there when it was last heard of.
+    /// Returns whether the connection is open, as far as the reader has noticed.
     #[must_use]
     pub fn is_connected(&self) -> bool {
         self.connection.is_open()

@@ -1,7 +1,7 @@
-//! What can go wrong, with what explains it: the command, its exit code, and tmux's own words.
+//! Errors, with the command, its exit code and tmux's own message.
 //!
-//! tmux says everything that matters in prose, so [`ErrorKind`] is read from that prose in
-//! `error/recognise.rs`. Callers decide by [`Error::kind`] and never by the text.
+//! tmux reports the cause only as prose, so `error/recognise.rs` derives the [`ErrorKind`] from
+//! that prose. Callers decide by [`Error::kind`] and never by the text.
 
 mod recognise;
 
@@ -12,28 +12,28 @@ use std::time::Duration;
 
 use crate::{FieldError, Version};
 
-/// A failure of tmux, or on the way to it.
+/// A failure of tmux, or of the communication with it.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
     /// tmux ran the command and refused it, or found no server to run it.
     #[error("`{command}` failed{}: {message}", exit(*code))]
     Command {
-        /// What tmux meant, as far as its words are known.
+        /// The kind, as far as the message is known.
         kind: ErrorKind,
-        /// The command line; of a private one only the names of the commands.
+        /// The command line; for a private one only the names of the commands.
         command: String,
-        /// The exit code of the client; control mode has none.
+        /// The exit code of the client; `None` in control mode.
         code: Option<i32>,
-        /// What tmux wrote to stderr.
+        /// The text that tmux wrote to stderr.
         message: String,
     },
-    /// There is no tmux program.
+    /// The tmux program was not found.
     #[error("cannot find the tmux program {}", program.display())]
     NotInstalled {
-        /// What was looked for.
+        /// The program that was looked for.
         program: PathBuf,
     },
-    /// No server listens where one should.
+    /// No server listens on the socket.
     #[error("no tmux server is running on {}", socket.display())]
     NoServer {
         /// The socket.
@@ -44,112 +44,112 @@ pub enum Error {
     BadSocket {
         /// The socket.
         socket: PathBuf,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// The server is stopped (SIGSTOP) and answers nothing.
+    /// The server process is stopped (SIGSTOP) and does not answer.
     #[error("the tmux server on {} is stopped: process {pid}", socket.display())]
     Stopped {
         /// The socket.
         socket: PathBuf,
-        /// The server.
+        /// The process id of the server.
         pid: i32,
     },
-    /// The server went away while it had the command.
+    /// The server ended before it answered the command.
     #[error("lost the tmux server during `{command}`{}", because(reason))]
     ServerLost {
-        /// The command that got no answer. It may have been run or not.
+        /// The command that got no answer. The server may or may not have run it.
         command: String,
-        /// What tmux said last, if anything.
+        /// The last message of tmux, if any.
         reason: String,
     },
-    /// No answer in time. The command may have been run or not.
+    /// No answer before the timeout. The server may or may not have run the command.
     #[error("`{command}` got no answer within {} ms", after.as_millis())]
     TimedOut {
         /// The command.
         command: String,
-        /// How long it was waited for.
+        /// The timeout.
         after: Duration,
     },
-    /// This tmux is older than what is asked of it.
+    /// The tmux version is older than required.
     #[error("tmux {found} is too old, {needed} is needed: without it there is no {missing}")]
     TooOld {
-        /// What is installed.
+        /// The installed version.
         found: Version,
-        /// The least version.
+        /// The minimum version.
         needed: Version,
-        /// What older ones lack.
+        /// The feature that older versions lack.
         missing: String,
     },
-    /// tmux answered something that makes no sense here.
+    /// tmux sent an unexpected answer.
     #[error("`{command}` got an unexpected answer: {problem}")]
     Protocol {
         /// The command.
         command: String,
-        /// What was wrong with the answer.
+        /// Describes the error in the answer.
         problem: String,
     },
-    /// A listing held a value that its field cannot take.
+    /// A listing contained a value that does not fit the type of its field.
     #[error("`{command}` listed a value that cannot be read")]
     Field {
         /// The command.
         command: String,
-        /// Which field and value.
+        /// Names the field and the value.
         source: FieldError,
     },
-    /// No tmux argument can hold a NUL, on any transport.
+    /// An argument contains a NUL byte, which no transport can send.
     #[error("an argument of `{command}` holds a NUL byte")]
     NulByte {
         /// The name of the command.
         command: String,
     },
-    /// The operating system refused something.
+    /// A system call failed.
     #[error("cannot {action}")]
     Io {
-        /// What was tried.
+        /// The action that failed.
         action: String,
-        /// Why it failed.
+        /// The error of the operating system.
         source: Arc<io::Error>,
     },
 }
 
-/// What an [`Error`] means to a caller who has to decide something.
+/// The meaning of an [`Error`], for callers that decide by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// There is no tmux program.
+    /// The tmux program was not found.
     NotInstalled,
     /// No server listens on the socket.
     NoServer,
     /// No server can listen on the socket.
     BadSocket,
-    /// The server is stopped and answers nothing.
+    /// The server process is stopped and does not answer.
     Stopped,
-    /// The session is not there.
+    /// The session does not exist.
     NoSuchSession,
-    /// The window is not there.
+    /// The window does not exist.
     NoSuchWindow,
-    /// The pane is not there.
+    /// The pane does not exist.
     NoSuchPane,
-    /// The client is not there, or the command needs one and there is none.
+    /// The client does not exist, or the command needs a client and there is none.
     NoSuchClient,
-    /// A session of that name is there already.
+    /// A session of that name already exists.
     Duplicate,
-    /// The server went away in the middle.
+    /// The server ended before it answered.
     ServerLost,
-    /// No answer in time.
+    /// No answer before the timeout.
     TimedOut,
-    /// This tmux is too old.
+    /// The tmux version is too old.
     TooOld,
-    /// An answer that cannot be understood.
+    /// The answer cannot be parsed.
     Protocol,
-    /// The operating system refused something.
+    /// A system call failed.
     Io,
-    /// Anything else that tmux says.
+    /// Any other message of tmux.
     Other,
 }
 
 impl Error {
-    /// What this means.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -167,7 +167,7 @@ impl Error {
         }
     }
 
-    /// The command line that failed, if one was run; of a private one only the names.
+    /// Returns the command line that failed, if one was run; for a private one only the names.
     #[must_use]
     pub fn command(&self) -> Option<&str> {
         match self {
@@ -186,7 +186,7 @@ impl Error {
         }
     }
 
-    /// What tmux wrote to stderr, if it got to write anything.
+    /// Returns the text that tmux wrote to stderr, if any.
     #[must_use]
     pub fn stderr(&self) -> Option<&str> {
         match self {
@@ -195,7 +195,7 @@ impl Error {
         }
     }
 
-    /// The exit code of the tmux client, if there was one.
+    /// Returns the exit code of the tmux client, if there is one.
     #[must_use]
     pub fn exit_code(&self) -> Option<i32> {
         match self {
@@ -204,7 +204,7 @@ impl Error {
         }
     }
 
-    /// An answer of tmux that says what went wrong.
+    /// Creates the error for a message of tmux, and derives its kind.
     pub(crate) fn refused(command: String, code: Option<i32>, message: &str) -> Self {
         let message = message.trim();
         Self::Command {

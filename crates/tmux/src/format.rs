@@ -1,42 +1,41 @@
-//! Text that must not be taken for a tmux format.
+//! Escapes text that tmux must not expand as a format.
 //!
-//! tmux expands `#{…}` and runs `#(…)` in names, paths, status lines and messages, so a name
-//! from outside that lands there is code. The functions here make such text literal. There are
-//! several because a format has two ends: its result is *used* (a session's name, a start
-//! folder) or it is *drawn* (the status line), where `#[…]` is a colour and `##` is one `#`
-//! once more. And some formats first go through `strftime`, where `%H` is the hour.
+//! tmux expands `#{…}` and runs `#(…)` in names, paths, status lines and messages, so untrusted
+//! text in such a place is code. The functions here make it literal. There are several because the
+//! result of a format is either *used* (a session's name, a start folder) or *drawn* (the status
+//! line). In drawn text `#[…]` is a style, and `##` is reduced to `#` once more. Some formats first
+//! pass through `strftime`, where `%H` is the hour.
 //!
-//! This is a layer below quoting: text for a command line is escaped here first, and then
-//! quoted by [`crate::Command`], which does it by itself.
+//! This layer is below quoting: text for a command line is escaped here first, and then quoted by
+//! [`crate::Command`], which quotes all its arguments.
 
-/// Text for a format whose result is used as it is: `new-session -s`, `-n` and `-c`,
+/// Escapes text for a format whose result is used unchanged: `new-session -s`, `-n` and `-c`,
 /// `rename-window`, `list-panes -F`.
 #[must_use]
 pub fn escape(text: &str) -> String {
     multiply_hashes(text, USED)
 }
 
-/// Text for a format that goes through `strftime` and is then drawn: `status-left`,
+/// Escapes text for a format that passes through `strftime` and is then drawn: `status-left`,
 /// `status-right`, `pane-border-format`.
 ///
-/// tmux gives `strftime` a buffer of 8 KB and draws nothing at all if a text with a `%` needs
-/// more.
+/// tmux gives `strftime` a buffer of 8 KB, and draws nothing if a text with a `%` needs more.
 #[must_use]
 pub fn escape_time(text: &str) -> String {
     multiply_hashes(text, DRAWN).replace('%', "%%")
 }
 
-/// Text for a format that goes through `strftime` and is not drawn: `display-message -p`,
+/// Escapes text for a format that passes through `strftime` and is not drawn: `display-message -p`,
 /// `set-titles-string`.
 #[must_use]
 pub fn escape_message(text: &str) -> String {
     escape(text).replace('%', "%%")
 }
 
-/// How many `#` make one.
+/// The number of `#` that produce one `#`.
 struct Hashes {
     usual: usize,
-    /// In front of a `[`, where the expansion leaves them alone for the drawing.
+    /// The number before a `[`, where the expansion keeps them for the drawing.
     before_bracket: usize,
 }
 

@@ -1,24 +1,23 @@
-//! A typed tmux client: one-shot commands, listings as structs, exact targets, and a
-//! persistent control-mode client.
+//! A typed tmux client: one-shot commands, listings as structs, exact targets, and a persistent
+//! control-mode client.
 //!
-//! What it is: a [`Server`] is a handle on one tmux socket. It runs [`Command`]s, whole
-//! [`Batch`]es in one process, and turns listings into structs (see [`query!`] and
-//! [`Server::rows`]). [`Control`] keeps one client connected, which is far cheaper
-//! per command and says when something changes.
+//! A [`Server`] is a handle on one tmux socket. It runs [`Command`]s, or a whole [`Batch`] in one
+//! round trip, and parses listings into structs (see [`query!`] and [`Server::rows`]). [`Control`]
+//! keeps one client connected, which is far cheaper per command and delivers notifications.
 //!
-//! What it is not: it has no opinion on what the sessions are for, it keeps no state of its
-//! own, and it never matches a session by prefix: a [`Target`] is exact.
+//! The crate does not know what the sessions are for, keeps no state, and never matches a session
+//! by prefix: a [`Target`] is exact.
 //!
-//! Where next: `server.rs` for the handle, `command.rs` for what is run, `target.rs` for what
-//! it is run on, `quote.rs` and `format.rs` for text that must arrive as it is, `row.rs` for
-//! listings, `control.rs` for the long-lived client, `socket.rs` for the fast one-shot
-//! transport, and `testing.rs` for a private server in tests.
+//! Start with `server.rs` for the handle, `command.rs` for commands, `target.rs` for targets,
+//! `quote.rs` and `format.rs` for text that must arrive unchanged, `row.rs` for listings,
+//! `control.rs` for the persistent client, `socket.rs` for the fast one-shot transport, and
+//! `testing.rs` for a private server in tests.
 //!
 //! ```no_run
 //! use gt_tmux::{Command, Server, Socket, PaneId, query};
 //!
 //! query! {
-//!     /// One pane, as far as this program cares.
+//!     /// One pane, with the fields that this program needs.
 //!     pub struct Pane {
 //!         pub id: PaneId = "#{pane_id}",
 //!         pub session: String = "#{session_name}",

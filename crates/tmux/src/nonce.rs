@@ -1,14 +1,14 @@
-//! Words that nobody can guess, to tell our own marks from text that strangers wrote.
+//! Unpredictable words that separate our own marks from untrusted text.
 //!
-//! A pane title or a path may hold any byte, so no fixed separator is safe in a listing. A
-//! separator made up for one query is: whoever wrote the title could not know it.
+//! A pane title or a path may contain any byte, so no fixed separator is safe in a listing. A
+//! separator that is generated for one query is safe, since the author of a title cannot know it.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// A fresh word of 24 hexadecimal digits, safe in every grammar that tmux has.
+/// Returns a new word of 24 hexadecimal digits, which no tmux grammar has to quote.
 pub(crate) fn nonce() -> String {
-    // RandomState is seeded by the operating system and gives a new key each time; SipHash
-    // of nothing under an unknown key is as unpredictable as the key. This saves a dependency.
+    // The operating system seeds RandomState, and each instance has a new key. The SipHash of empty
+    // input under an unknown key is as unpredictable as the key. This avoids a dependency.
     let word = || RandomState::new().build_hasher().finish();
     let mut text = format!("{:016x}{:016x}", word(), word());
     text.truncate(24);

@@ -1,22 +1,22 @@
-//! Words that survive tmux's own grammar.
+//! Quoting for tmux's own grammar.
 //!
-//! tmux reads commands in two ways, and each has its trap. A *line* (control mode,
-//! `source-file`) goes through the configuration grammar, where `$`, `~`, `;`, `#`, braces,
-//! quotes and backslashes all mean something: [`quote`] makes one word of it. An *argument
-//! vector* (exec, the socket protocol) is taken as it is, but for one rule: an argument that
-//! ends in `;` ends the command: [`argv_word`].
+//! tmux reads commands in two ways, and each has a pitfall. A *line* (control mode, `source-file`)
+//! is parsed with the configuration grammar, where `$`, `~`, `;`, `#`, braces, quotes and
+//! backslashes are special: [`quote`] makes one word of a text. An *argument vector* (exec, the
+//! socket protocol) is taken literally with one exception, that an argument ending in `;` ends the
+//! command: [`argv_word`].
 //!
-//! Not here: text that tmux expands as a *format* after it has read it (`#{…}`, `#(…)`). That
-//! is a second layer, see [`crate::format`].
+//! Text that tmux expands as a *format* after parsing (`#{…}`, `#(…)`) is a second layer, see
+//! [`crate::format`].
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// One word of tmux's configuration grammar that means exactly `text`.
+/// Returns a word of tmux's configuration grammar that means exactly `text`.
 ///
-/// The result holds no raw newline or other control character, since control mode is line
-/// based. A NUL cannot be part of any tmux argument and is dropped; the transports of
-/// [`crate::Server`] refuse it before they come here.
+/// The result contains no raw newline or other control character, since control mode is line based.
+/// A NUL cannot be part of any tmux argument and is dropped; the transports of [`crate::Server`]
+/// reject it earlier.
 #[must_use]
 pub fn quote(text: &str) -> String {
     if is_plain(text) {
@@ -27,12 +27,12 @@ pub fn quote(text: &str) -> String {
     for character in text.chars() {
         match character {
             '\0' => {}
-            // `~` is a home folder only at the start, but escaping it anywhere is harmless.
+            // `~` is special only at the start of a word, but escaping it anywhere is harmless.
             '"' | '\\' | '$' | '~' => {
                 word.push('\\');
                 word.push(character);
             }
-            // Octal and not `\n`: three digits are unambiguous for every control character.
+            // Octal instead of `\n`: three digits are unambiguous for every control character.
             _ if character.is_ascii_control() => {
                 let _ = write!(word, "\\{:03o}", u32::from(character));
             }
@@ -43,7 +43,7 @@ pub fn quote(text: &str) -> String {
     word
 }
 
-/// An argument for a tmux argument vector, where a last `;` would end the command.
+/// Returns an argument for a tmux argument vector, where a trailing `;` would end the command.
 #[must_use]
 pub fn argv_word(text: &str) -> Cow<'_, str> {
     match text.strip_suffix(';') {
@@ -52,8 +52,8 @@ pub fn argv_word(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether the text means itself without quotes. Deliberately narrow: `%`, `=`, `{` and `#`
-/// all have a meaning at some place of a line.
+/// Returns whether the text needs no quotes. The set is deliberately small: `%`, `=`, `{` and `#`
+/// are special somewhere in a line.
 fn is_plain(text: &str) -> bool {
     !text.is_empty()
         && text

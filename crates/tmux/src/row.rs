@@ -1,12 +1,12 @@
 //! Listings as structs.
 //!
-//! A listing prints one line per thing and any text in it: titles, paths and user options may
-//! hold tabs, newlines and every other byte. So there is no fixed separator. Each query makes
-//! up two words that nobody can know (see `nonce.rs`): one between the fields and one after
-//! the row, and what stands between them is the value, whatever it is.
+//! A listing prints one line per object, and titles, paths and user options in it may contain tabs,
+//! newlines and every other byte. So there is no fixed separator. Each query generates two
+//! unpredictable words (see `nonce.rs`): one separates the fields, the other ends the row, and all
+//! bytes between them belong to the value.
 //!
-//! [`query!`](crate::query) writes the struct and its [`Row`], `row/field.rs` reads the
-//! values, and `row/listing.rs` holds the separators.
+//! [`query!`](crate::query) generates the struct and its [`Row`], `row/field.rs` parses the values,
+//! and `row/listing.rs` holds the separators.
 
 mod field;
 mod listing;
@@ -14,12 +14,12 @@ mod listing;
 pub use field::{Field, FieldError};
 pub(crate) use listing::Listing;
 
-/// A struct that one line of a listing fills. [`query!`](crate::query) implements it.
+/// A struct that holds one line of a listing. [`query!`](crate::query) implements it.
 pub trait Row: Sized {
-    /// The format of each field, in order.
+    /// Returns the format of each field, in order.
     fn fields() -> &'static [&'static str];
 
-    /// Reads the values, which are as many as there are fields.
+    /// Parses the values, one for each field.
     fn parse(values: &[&str]) -> Result<Self, FieldError>;
 }
 
@@ -27,7 +27,7 @@ pub trait Row: Sized {
 ///
 /// ```
 /// gt_tmux::query! {
-///     /// A client, and where it is.
+///     /// A client and its session.
 ///     #[derive(PartialEq)]
 ///     pub struct Client {
 ///         /// Its terminal.
@@ -39,7 +39,7 @@ pub trait Row: Sized {
 /// }
 /// ```
 ///
-/// The types are those that implement [`Field`]. The struct is `Clone` and `Debug` by itself.
+/// The types of the fields implement [`Field`]. The struct derives `Clone` and `Debug`.
 #[macro_export]
 macro_rules! query {
     (

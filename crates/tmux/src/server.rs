@@ -1,13 +1,12 @@
 //! A handle on one tmux server, and the one-shot commands on it.
 //!
-//! A [`Server`] is a name and some settings; it holds no connection and the server need not
-//! run. Each call is one tmux client for the whole [`Batch`], so the way to be fast is to ask
-//! for much at once, or to keep a [`Control`] client.
+//! A [`Server`] is a socket with some settings; it holds no connection, and the server need not
+//! run. Each call sends a whole [`Batch`] with one tmux client. To be fast, send many commands in
+//! one batch, or keep a [`Control`] client.
 //!
-//! `server/settings.rs` holds the settings and builds the client's command line.
-//! `server/direct.rs` sends a batch to a running server's socket where that is possible,
-//! `server/exec.rs` runs the program where it is not. `server/each.rs` tells the outputs of
-//! several commands apart.
+//! `server/settings.rs` holds the settings and builds the client's command line. `server/direct.rs`
+//! sends a batch to the socket of a running server if that is possible, `server/exec.rs` runs the
+//! program otherwise. `server/each.rs` separates the outputs of several commands.
 
 mod direct;
 mod each;
@@ -37,7 +36,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// The server on this socket, talked to through the `tmux` in `PATH`.
+    /// Creates a handle on the server on this socket, using the `tmux` in `PATH`.
     #[must_use]
     pub fn new(socket: Socket) -> Self {
         Self {
@@ -45,13 +44,13 @@ impl Server {
         }
     }
 
-    /// Talks to the server on another socket.
+    /// Changes the socket.
     #[must_use]
     pub fn with_socket(self, socket: Socket) -> Self {
         self.change(|settings| settings.socket = socket)
     }
 
-    /// Uses another tmux program, of which no version is known.
+    /// Changes the tmux program. The version of the new one is unknown.
     #[must_use]
     pub fn with_program(self, program: impl Into<PathBuf>) -> Self {
         self.change(|settings| {
@@ -60,22 +59,22 @@ impl Server {
         })
     }
 
-    /// Reads this file instead of the user's configuration if a server is started: `-f`.
+    /// Sets the configuration file that a new server reads instead of the user's: `-f`.
     #[must_use]
     pub fn with_config(self, config: impl Into<PathBuf>) -> Self {
         self.change(|settings| settings.config = Some(config.into()))
     }
 
-    /// Keeps the variables for which the predicate is true from the client.
+    /// Removes the variables for which the predicate is true from the client's environment.
     ///
-    /// The client that starts a server gives it its whole environment, and with it every pane
-    /// to come. `TMUX` and `TMUX_PANE` are always kept back.
+    /// The client that starts a server passes its whole environment on to the server, and so to
+    /// every later pane. `TMUX` and `TMUX_PANE` are always removed.
     #[must_use]
     pub fn without_env(self, predicate: fn(&str) -> bool) -> Self {
         self.change(|settings| settings.dropped_variables = Some(predicate))
     }
 
-    /// Gives the client exactly these variables instead of those of this process.
+    /// Sets the client's environment to exactly these variables, instead of those of this process.
     #[must_use]
     pub fn with_env<I, K, V>(self, variables: I) -> Self
     where
@@ -90,37 +89,37 @@ impl Server {
         self.change(|settings| settings.variables = Some(variables))
     }
 
-    /// Gives the client this `PATH`. A pane that is made by a client without a session gets
-    /// the client's, whatever `-e` says.
+    /// Sets the client's `PATH`. A pane that is created by a client without a session gets the
+    /// client's `PATH`, even if `-e` sets another.
     #[must_use]
     pub fn with_path(self, path: impl Into<OsString>) -> Self {
         self.change(|settings| settings.path = Some(path.into()))
     }
 
-    /// Looks for named sockets in this folder, whatever `TMUX_TMPDIR` says.
+    /// Sets the folder of named sockets, which overrides `TMUX_TMPDIR`.
     #[must_use]
     pub fn with_tmpdir(self, folder: impl Into<PathBuf>) -> Self {
         self.change(|settings| settings.tmpdir = Some(folder.into()))
     }
 
-    /// Gives up on a command after this time; 30 seconds unless told. The command may have
-    /// been run all the same. Commands such as `wait-for` need more.
+    /// Sets the timeout of each command; the default is 30 seconds. After a timeout the command may
+    /// still have been run. Commands such as `wait-for` need a longer one.
     #[must_use]
     pub fn with_timeout(self, timeout: Duration) -> Self {
         self.change(|settings| settings.timeout = timeout)
     }
 
-    /// Gives up on every command at this moment, however many there are; one that comes later
-    /// still gets the time that a server needs which is well.
+    /// Sets a deadline for all commands together. A command that starts after it still gets the
+    /// time that a healthy server needs for an answer.
     #[must_use]
     pub fn with_deadline(self, deadline: Instant) -> Self {
         self.change(|settings| settings.deadline = Some(deadline))
     }
 
-    /// Says which version the program has, as [`version_cache`](crate::version_cache) knows it.
+    /// Sets the version of the program, as [`version_cache`](crate::version_cache) returns it.
     ///
-    /// With it, commands for a running server go straight to its socket where that is
-    /// possible, which costs about a tenth; without it each is a process.
+    /// With a known version, commands for a running server go directly to its socket where that is
+    /// possible, which takes about a tenth of the time; otherwise each one starts a process.
     #[must_use]
     pub fn with_version(self, version: Version) -> Self {
         let binary = self.program_path().and_then(|path| Binary::of(&path));
@@ -132,67 +131,67 @@ impl Server {
         self
     }
 
-    /// The socket.
+    /// Returns the socket.
     #[must_use]
     pub fn socket(&self) -> &Socket {
         &self.settings.socket
     }
 
-    /// Where the socket is on disk.
+    /// Returns the path of the socket.
     #[must_use]
     pub fn socket_path(&self) -> PathBuf {
         self.settings.socket_path()
     }
 
-    /// The tmux program.
+    /// Returns the tmux program as it was configured.
     #[must_use]
     pub fn program(&self) -> &Path {
         &self.settings.program
     }
 
-    /// The file that is run as the tmux program, if there is one.
+    /// Returns the executable file of the tmux program, if it exists.
     #[must_use]
     pub fn program_path(&self) -> Option<PathBuf> {
         self.settings.program_path()
     }
 
-    /// Runs the commands in one tmux client and gives what it wrote to stdout.
+    /// Runs the commands in one tmux client and returns its stdout.
     ///
-    /// The first command that fails ends its line and makes the whole an error; what the
-    /// others did is done. A batch that is too long for an argument vector (16 KB), or has
+    /// The first command that fails ends its line, and the call returns its error; the effects of
+    /// the other commands remain. A batch that is too long for an argument vector (16 KB), or has
     /// several lines, is sent through stdin.
     pub fn run(&self, commands: impl Into<Batch>) -> Result<String, Error> {
         let output = self.capture(&commands.into(), Privacy::Open)?;
         Ok(lossy(output))
     }
 
-    /// Like [`run`](Self::run), with the output of each command apart.
+    /// Runs the commands like [`run`](Self::run), and returns the output of each one separately.
     ///
-    /// All of them must succeed. `show-buffer` and `save-buffer -` cannot be among them: the
-    /// client opens its stdout once, and these want it for themselves.
+    /// All of them must succeed. `show-buffer` and `save-buffer -` are not allowed: the client
+    /// opens its stdout once, and these commands need it exclusively.
     pub fn run_each(&self, commands: impl Into<Batch>) -> Result<Vec<String>, Error> {
         each::run(self, &commands.into())
     }
 
-    /// Like [`run`](Self::run), but nothing of the commands stands in any argument vector,
-    /// where every user of the machine could read it, nor in an error. There is no limit to
-    /// their length. Starts a server if none runs.
+    /// Runs the commands like [`run`](Self::run), but keeps their arguments out of argument
+    /// vectors, which every user of the machine can read, and out of errors. Their length is
+    /// unlimited. Starts a server if none runs.
     pub fn run_private(&self, commands: impl Into<Batch>) -> Result<String, Error> {
         let output = self.capture(&commands.into(), Privacy::Private)?;
         Ok(lossy(output))
     }
 
-    /// Runs a listing such as `list-panes -a` and reads each line into a struct.
+    /// Runs a listing such as `list-panes -a` and parses each line into a struct.
     ///
-    /// `-F` is added here. Without a server the answer is an error of the kind
-    /// [`ErrorKind::NoServer`], not an empty list.
+    /// Adds `-F` to the command. Returns an error of the kind [`ErrorKind::NoServer`], not an empty
+    /// list, if no server runs.
     pub fn rows<R: Row>(&self, list: Command) -> Result<Vec<R>, Error> {
         self.rows_while(list, || ())
     }
 
-    /// The same for who has something to do while the server looks: it is done once the
-    /// server was asked. Where a program has to ask, it is not done, and nothing is waited
-    /// for either.
+    /// Runs a listing like [`rows`](Self::rows), and calls `meanwhile` after the request was sent,
+    /// while the server works on it. Does not call it if the tmux program has to be started
+    /// instead.
     pub fn rows_while<R: Row>(
         &self,
         list: Command,
@@ -204,13 +203,13 @@ impl Server {
         listing.parse(&output, &list)
     }
 
-    /// Whether a server listens on the socket. It costs a connection and no process.
+    /// Returns whether a server listens on the socket. Costs one connection, but no process.
     #[must_use]
     pub fn is_running(&self) -> bool {
         UnixStream::connect(self.socket_path()).is_ok()
     }
 
-    /// Whether there is a session of exactly this name. Without a server there is none.
+    /// Returns whether a session of exactly this name exists; false if no server runs.
     pub fn has_session(&self, name: &SessionName) -> Result<bool, Error> {
         match self.run(Command::new("has-session").target(name)) {
             Ok(_) => Ok(true),
@@ -221,8 +220,8 @@ impl Server {
         }
     }
 
-    /// The version of the program, by `tmux -V`. A server that was started before an upgrade
-    /// may be older; `#{version}` asks it.
+    /// Returns the version of the program, from `tmux -V`. A server that was started before an
+    /// upgrade may be older; the format `#{version}` returns the server's version.
     pub fn version(&self) -> Result<Version, Error> {
         let output = exec::print_version(&self.settings)?;
         output
@@ -230,11 +229,11 @@ impl Server {
             .map_err(|error: VersionError| Error::protocol("tmux -V", error.to_string()))
     }
 
-    /// `tmux attach-session` as a process for the caller to run in the foreground or to
-    /// become, with socket, configuration and environment applied.
+    /// Returns `tmux attach-session` as a process for the caller to run in the foreground or to
+    /// exec, with socket, configuration and environment applied.
     ///
-    /// It works inside another tmux too, since `TMUX` is removed. On the same server
-    /// `switch-client` is the better way then.
+    /// It also works inside another tmux, since `TMUX` is removed. On the same server
+    /// `switch-client` is preferable.
     #[must_use]
     pub fn attach_command(&self, target: impl Into<Target>) -> process::Command {
         let mut command = self.settings.client();
@@ -242,18 +241,19 @@ impl Server {
         command
     }
 
-    /// A tmux client with socket, configuration and environment applied, and no command yet.
+    /// Returns a tmux client with socket, configuration and environment applied, and no command
+    /// yet.
     #[must_use]
     pub fn client_command(&self) -> process::Command {
         self.settings.client()
     }
 
-    /// Connects a control client to the session. It never starts a server.
+    /// Connects a control client to the session. Never starts a server.
     pub fn control(&self, session: &SessionName) -> Result<Control, Error> {
         Control::connect(self, Some(&Target::from(session)))
     }
 
-    /// The bytes that the commands wrote to stdout.
+    /// Runs the commands and returns the bytes of their stdout.
     fn capture(&self, batch: &Batch, privacy: Privacy) -> Result<Vec<u8>, Error> {
         self.capture_while(batch, privacy, || ())
     }
@@ -277,7 +277,7 @@ impl Server {
         }
         let result = match direct::capture(&self.settings, batch, privacy, meanwhile) {
             Some(result) => result,
-            // tmux itself reports a socket that it cannot create, and exits with success.
+            // tmux reports a socket that it cannot create, but exits with success.
             None if exec::starts_server(batch, privacy) => {
                 self.check_socket()?;
                 exec::capture(&self.settings, batch, privacy)
@@ -287,8 +287,8 @@ impl Server {
         result.map_err(|error| self.explain(error))
     }
 
-    /// tmux has no error of its own for a socket that no server can have: it says that none
-    /// runs, or that one was lost.
+    /// Replaces the error if the socket is unusable. tmux has no separate error for that: it
+    /// reports that no server runs, or that one was lost.
     fn explain(&self, error: Error) -> Error {
         let may_be_socket = matches!(
             error.kind(),
@@ -300,8 +300,8 @@ impl Server {
         }
     }
 
-    /// Fails if no server can ever listen on the socket: its folder is missing, it is a file,
-    /// or its path is too long.
+    /// Fails if no server can listen on the socket: its folder is missing or not
+    /// writable, it is a regular file, or its path is too long.
     pub fn check_socket(&self) -> Result<(), Error> {
         let socket = self.socket_path();
         match self.settings.socket.obstacle(&socket) {

@@ -1,20 +1,20 @@
-//! One-shot commands without a process: the protocol that the tmux client itself speaks.
+//! One-shot commands without a process, using the protocol of the tmux client.
 //!
-//! A client connects to the server's socket, says who it is, sends one command line, collects
-//! the output and is told an exit code. Doing that here instead of starting a program costs
-//! about a tenth (`examples/latency.rs` measures it). The messages are small and have been the
-//! same since tmux 3.2; only their header changed, with 3.6.
+//! A client connects to the server's socket, identifies itself, sends one command line, collects
+//! the output and receives an exit code. Without a process this takes about a tenth of the time
+//! (`examples/latency.rs` measures it). The messages are small and unchanged since tmux 3.2; only
+//! their header changed, in 3.6.
 //!
-//! The protocol is private to tmux, and up to 3.5 a server *ends itself* over a malformed
-//! message, so this transport is careful. It is used only if the caller has said which version
-//! the program has, the version is one that was tried, and the running server *is* that
-//! program, file for file (Linux only: `socket/binary.rs`). It never starts a server. Whatever
-//! does not fit is left to the program. And once a command was sent it is not sent again by
-//! another way, unless it only reads, or the server ended before it read the command.
+//! The protocol is private to tmux, and up to 3.5 a malformed message *ends the server*, so this
+//! transport is conservative. It is used only if the caller has set the version of the program,
+//! that version was tested, and the running server *is* that program, file for file (Linux only:
+//! `socket/binary.rs`). It never starts a server. All other cases are left to the program. A
+//! command that was sent is not retried through the program, unless it only reads, or the server
+//! ended before it read the command.
 //!
-//! `socket/message.rs` is the wire format, `socket/identify.rs` what a client says about
-//! itself, `socket/exchange.rs` the conversation as a pure state machine, and
-//! `socket/stream.rs` the connection.
+//! `socket/message.rs` is the wire format, `socket/identify.rs` the identification of a client,
+//! `socket/exchange.rs` the exchange as a pure state machine, and `socket/stream.rs` the
+//! connection.
 
 mod binary;
 mod exchange;
@@ -38,46 +38,46 @@ use stream::Stream;
 
 use crate::Version;
 
-/// How long a server may take to accept a connection.
+/// Maximum wait for the server to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// A command line for a running server.
 #[derive(Debug)]
 pub(crate) struct Request<'a> {
     pub(crate) socket: &'a Path,
-    /// The version and the file that the server must be.
+    /// The version that the server must have.
     pub(crate) version: Version,
     pub(crate) binary: &'a Binary,
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) argv: Vec<String>,
-    /// What a command that reads stdin gets.
+    /// The stdin of the command line.
     pub(crate) input: &'a [u8],
     pub(crate) timeout: Duration,
 }
 
-/// What became of a request.
+/// The result of a request.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// The server ran it and said how it ended.
+    /// The server ran the command line and reported an exit code.
     Finished {
         code: i32,
         stdout: Vec<u8>,
         stderr: Vec<u8>,
     },
-    /// Nobody listens on the socket.
+    /// No server listens on the socket.
     NoServer,
-    /// Nothing was run; the program has to do it.
+    /// The server ran nothing; the caller has to use the program.
     NotTried,
-    /// It was sent and no answer came.
+    /// The request was sent, but the connection ended without an answer.
     Lost { reason: String },
-    /// It was sent and no answer came in time.
+    /// The request was sent, but no answer came before the timeout.
     TimedOut,
-    /// The server is stopped.
+    /// The server process is stopped.
     Stopped { pid: i32 },
 }
 
-/// Runs the command line on the server, if that is possible. While the server is at it the
-/// caller does something else.
+/// Runs the command line on the server, if that is possible. Calls `meanwhile` after the request
+/// was sent, while the server works on it.
 pub(crate) fn run(request: &Request<'_>, meanwhile: impl FnOnce()) -> Outcome {
     let Some(layout) = Layout::of(request.version) else {
         return Outcome::NotTried;
@@ -86,7 +86,7 @@ pub(crate) fn run(request: &Request<'_>, meanwhile: impl FnOnce()) -> Outcome {
     let mut stream = match Stream::connect(request.socket, request.timeout.min(CONNECT_TIMEOUT)) {
         Ok(stream) => stream,
         Err(error) if is_absence(&error) => return Outcome::NoServer,
-        // Its queue of connections is full, and it accepts none.
+        // The server's backlog is full, and it accepts no connection.
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Outcome::TimedOut,
         Err(_) => return Outcome::NotTried,
     };
@@ -99,7 +99,7 @@ pub(crate) fn run(request: &Request<'_>, meanwhile: impl FnOnce()) -> Outcome {
     };
     match stream.greet(&hello) {
         Ok(()) => {}
-        // The last bytes carry the command, and they were not taken.
+        // The last bytes contain the command, and the server did not receive them.
         Err(error) if is_hang_up(&error) => return Outcome::NoServer,
         Err(_) => {
             return Outcome::Lost {
@@ -128,8 +128,8 @@ fn converse(stream: &mut Stream, mut exchange: Exchange<'_>, deadline: Instant) 
                 }
                 continue;
             }
-            // The socket closed with unread bytes in it, and the last ones are the command: the
-            // server ended with its last session before it ran anything.
+            // The socket closed with unread bytes, and the last ones are the command: the server
+            // ended with its last session before it ran anything.
             Err(error) if is_hang_up(&error) && !is_answered => return Outcome::NoServer,
             Err(error) => {
                 return Outcome::Lost {
@@ -157,7 +157,7 @@ fn is_absence(error: &io::Error) -> bool {
     )
 }
 
-/// Whether the server closed the connection without reading everything that was sent.
+/// Returns whether the server closed the connection before it read everything that was sent.
 fn is_hang_up(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -173,7 +173,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(30);
 
-    /// The outcome of a command that is sent to a server which then does this.
+    /// Returns the outcome of a command on a server that behaves as `serve`.
     fn outcome(serve: impl FnOnce(UnixListener)) -> Outcome {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn server_that_ends_during_its_answer_is_lost() {
-        // It has read the command, and leaves what came after unread.
+        // The server has read the command, and leaves later bytes unread.
         let outcome = outcome(|listener| {
             let (mut peer, _) = listener.accept().unwrap();
             peer.read_exact(&mut [0; 2]).unwrap();

@@ -1,14 +1,14 @@
-//! What a command is run on: exact targets only.
+//! The targets of commands. All of them are exact.
 //!
-//! tmux takes `-t foo` for any session whose name *begins* with `foo`, for a window of that
-//! name in the current session, or for a pattern. A [`Target`] is none of that: it is an id,
-//! or a whole session name written as `=name` (or `=name:` where the command wants a pane or
-//! a window). There is no way to spell an inexact one.
+//! tmux takes `-t foo` for any session whose name *begins* with `foo`, for a window of that name in
+//! the current session, or for a pattern. A [`Target`] is an id, or a whole session name written as
+//! `=name` (or `=name:` where the command expects a pane or a window). An inexact target cannot be
+//! expressed.
 //!
-//! One trap stays with the caller: `display-message`, `if-shell` and `run-shell` do not fail
-//! when the target is gone. They go on with an empty one, and formats come out empty.
+//! One pitfall remains for the caller: `display-message`, `if-shell` and `run-shell` do not fail if
+//! the target no longer exists. They continue without one, and formats expand to nothing.
 //!
-//! The ids are in `target/id.rs`, what may be a name is in `target/session_name.rs`.
+//! The ids are in `target/id.rs`, valid session names in `target/session_name.rs`.
 
 mod id;
 mod session_name;
@@ -16,12 +16,12 @@ mod session_name;
 pub use id::{IdError, PaneId, SessionId, WindowId};
 pub use session_name::{SessionName, SessionNameError};
 
-/// Something that a command can be run on.
+/// The target of a command.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
-    /// The session of exactly this name; for a pane or window command its current one.
+    /// The session of exactly this name; for a pane or window command its current pane or window.
     Session(SessionName),
-    /// The session with this id, whatever its name is by now.
+    /// The session with this id, even if it was renamed.
     SessionId(SessionId),
     /// A window.
     Window(WindowId),
@@ -29,8 +29,8 @@ pub enum Target {
     Pane(PaneId),
 }
 
-/// Commands whose `-t` (or `-s`) names a session. Everywhere else a bare `=name` would be
-/// read as the name of a pane or of a window.
+/// Commands whose `-t` (or `-s`) names a session. All other commands would read a bare `=name` as
+/// the name of a pane or of a window.
 const SESSION_COMMANDS: &[&str] = &[
     "attach-session",
     "detach-client",
@@ -47,14 +47,14 @@ const SESSION_COMMANDS: &[&str] = &[
 ];
 
 impl Target {
-    /// The text after `-t` for the command of this name.
+    /// Returns the text after `-t` for the command of this name.
     #[must_use]
     pub fn render_for(&self, command: &str) -> String {
         match self {
             Self::Session(name) if SESSION_COMMANDS.contains(&command) => format!("={name}"),
             Self::Session(name) => format!("={name}:"),
             Self::SessionId(id) if SESSION_COMMANDS.contains(&command) => id.to_string(),
-            // A bare `$1` is a session for every kind of command; the colon only says so.
+            // A bare `$1` means a session in every command; the colon makes it explicit.
             Self::SessionId(id) => format!("{id}:"),
             Self::Window(id) => id.to_string(),
             Self::Pane(id) => id.to_string(),

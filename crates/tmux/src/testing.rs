@@ -1,12 +1,12 @@
 //! A private tmux server for tests, and waiting for a named condition.
 //!
-//! Every [`TestServer`] has its own folder, its own socket, no configuration and an
-//! environment of four variables, so it neither sees nor touches the user's tmux. It is gone
-//! when the test ends, and the test fails if it is not.
+//! Every [`TestServer`] has its own folder and socket, no configuration and an environment of four
+//! variables, so it neither sees nor changes the user's tmux. It ends with the test, and the test
+//! fails if it does not.
 //!
-//! The variable `TMUX_TEST_PROGRAM` names another tmux than the one in `PATH`, to run the
-//! same tests against several versions, and `TMUX_TEST_DIRECT` lets commands go straight to
-//! the socket (see [`Server::with_version`]), to run them on the other transport.
+//! The variable `TMUX_TEST_PROGRAM` selects another tmux than the one in `PATH`, to run the tests
+//! against several versions. `TMUX_TEST_DIRECT` sends commands directly to the socket (see
+//! [`Server::with_version`]), to run them on the other transport.
 
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
@@ -20,10 +20,10 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use crate::nonce::nonce;
 use crate::{Command, ErrorKind, Server, Socket};
 
-/// How long anything in a test may take before it is taken for broken.
+/// Maximum wait for any condition in a test.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A tmux server of one's own. It starts with the first command that starts one.
+/// A private tmux server. It starts with the first command that starts one, like `new-session`.
 #[derive(Debug)]
 pub struct TestServer {
     server: Server,
@@ -31,14 +31,14 @@ pub struct TestServer {
 }
 
 impl TestServer {
-    /// A server that is not running yet, in a new folder.
+    /// Creates a folder and a handle on a server that does not run yet.
     ///
     /// # Panics
-    /// If the folder cannot be made.
+    /// If the folder cannot be created.
     #[must_use]
     #[expect(clippy::new_without_default, reason = "making folders is no default")]
     pub fn new() -> Self {
-        // A socket's path has at most 107 bytes, and `TMPDIR` may be long.
+        // The path of a socket has at most 107 bytes, and `TMPDIR` may be long.
         let folder = PathBuf::from(format!("/tmp/gt-{}", &nonce()[..12]));
         fs::DirBuilder::new()
             .mode(0o700)
@@ -64,25 +64,25 @@ impl TestServer {
         Self { server, folder }
     }
 
-    /// The handle.
+    /// Returns the handle on the server.
     #[must_use]
     pub fn server(&self) -> &Server {
         &self.server
     }
 
-    /// Where it listens.
+    /// Returns the path of the socket.
     #[must_use]
     pub fn socket_path(&self) -> PathBuf {
         self.server.socket_path()
     }
 
-    /// A folder that lives as long as the server; it is the `HOME` of its panes.
+    /// Returns the folder, which exists as long as the server; it is the `HOME` of its panes.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The process of the server, if it runs.
+    /// Returns the pid of the server, if it runs.
     ///
     /// # Panics
     /// If the server does not answer.
@@ -100,11 +100,11 @@ impl TestServer {
         }
     }
 
-    /// Ends the server and waits until its process is gone; returns the pid of one that would
-    /// not go by itself and had to be killed.
+    /// Ends the server and waits until its process has exited. Returns the pid if the process did
+    /// not exit in time and was killed.
     fn end(&self) -> Option<u32> {
         let process = self.process()?;
-        // It may answer that it is gone; whether it is gone is what counts.
+        // The command may fail because the server is gone; only the process counts.
         let _ = self.server.run(Command::new("kill-server"));
         let deadline = Instant::now() + PATIENCE;
         while is_running(process) {
@@ -117,7 +117,8 @@ impl TestServer {
         None
     }
 
-    /// Who listens on the socket. The kernel knows even when the server no longer answers.
+    /// Returns the process that listens on the socket. The kernel reports it even if the server no
+    /// longer answers.
     #[cfg(target_os = "linux")]
     fn process(&self) -> Option<Pid> {
         let stream = UnixStream::connect(self.socket_path()).ok()?;
@@ -130,11 +131,11 @@ impl TestServer {
     }
 }
 
-/// Whether the process still does anything. One that has ended but was not yet reaped by its
-/// parent, which takes some inits seconds, does not.
+/// Returns whether the process is alive. A zombie is not: some init processes take seconds to reap
+/// it.
 fn is_running(process: Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    // The state follows the name, which is in parentheses and may hold some itself.
+    // The state follows the name, which is in parentheses and may itself contain some.
     let is_zombie = stat
         .rsplit_once(") ")
         .is_some_and(|(_, rest)| rest.starts_with(['Z', 'X']));
@@ -153,11 +154,11 @@ impl Drop for TestServer {
     }
 }
 
-/// Waits until the closure gives something, and gives that. It rests as long as a check takes,
-/// so that expensive checks leave the machine to the processes that are waited for.
+/// Calls the closure until it returns a value, and returns that value. Sleeps as long as a check
+/// takes, so that expensive checks leave CPU time to the processes that are waited for.
 ///
 /// # Panics
-/// With the name of the condition, if it does not come true in time.
+/// With the name of the condition, if the timeout passes.
 pub fn wait_until<T>(
     condition: &str,
     timeout: Duration,

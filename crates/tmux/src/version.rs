@@ -1,8 +1,8 @@
-//! Which tmux this is, and what it can do.
+//! The version of tmux, and the features that depend on it.
 //!
 //! `tmux -V` prints `tmux 3.3a`, but also `tmux next-3.6`, `tmux master` and, on OpenBSD,
-//! `tmux openbsd-7.5`. What depends on a version is one row in the table of
-//! `version/feature.rs`; code asks [`Version::supports`] and never compares numbers.
+//! `tmux openbsd-7.5`. Each feature that depends on a version is one row in the table of
+//! `version/feature.rs`; callers use [`Version::supports`] and never compare numbers.
 
 mod cache;
 mod feature;
@@ -29,16 +29,16 @@ pub struct Version {
     pub suffix: Option<char>,
 }
 
-/// A text that is no version of tmux.
+/// A text that is not a version of tmux.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a version of tmux")]
 pub struct VersionError(String);
 
 impl Version {
-    /// What `master` and OpenBSD's own tmux are taken for: newer than every release.
+    /// Stands for `master` and for OpenBSD's own tmux: newer than every release.
     pub const UNRELEASED: Self = Self::new(u16::MAX, 0);
 
-    /// A version without a letter.
+    /// Creates a version without a letter.
     #[must_use]
     pub const fn new(major: u16, minor: u16) -> Self {
         Self {
@@ -48,23 +48,23 @@ impl Version {
         }
     }
 
-    /// Whether this tmux has the feature.
+    /// Returns whether this version has the feature.
     #[must_use]
     pub fn supports(self, feature: Feature) -> bool {
         self >= feature.since()
     }
 
-    /// Whether listings and messages are not printed as they are.
+    /// Returns whether this version escapes values in listings and messages.
     ///
     /// From 3.4 to 3.5a control characters other than tab and newline, and bytes that are not
-    /// UTF-8, come out in octal (`\033`), which cannot be told from a text that says so. 3.4
-    /// also puts a backslash before `$NAME`. What a pane shows is not concerned.
+    /// UTF-8, are printed in octal (`\033`), which is indistinguishable from a text with these
+    /// characters. 3.4 also puts a backslash before `$NAME`. The content of panes is not affected.
     #[must_use]
     pub fn escapes_output(self) -> bool {
         (Self::new(3, 4)..Self::new(3, 6)).contains(&self)
     }
 
-    /// An error that says what is missing, if this tmux is older than [`MINIMUM`].
+    /// Fails with the missing features if this version is older than [`MINIMUM`].
     pub fn check_minimum(self) -> Result<(), Error> {
         if self >= MINIMUM {
             return Ok(());
@@ -85,8 +85,8 @@ impl Version {
 impl FromStr for Version {
     type Err = VersionError;
 
-    /// Reads `tmux 3.3a`, with or without the name, which need not be `tmux`: older ones print
-    /// the name they were called by.
+    /// Parses `tmux 3.3a`, with or without the program's name, which need not be `tmux`: older
+    /// versions print the name with which they were called.
     fn from_str(text: &str) -> Result<Self, VersionError> {
         let trimmed = text.trim();
         let version = trimmed
@@ -95,7 +95,7 @@ impl FromStr for Version {
         if version == "master" || version.starts_with("openbsd-") {
             return Ok(Self::UNRELEASED);
         }
-        // `next-3.6` is on its way to 3.6 and has most of it; `3.5-rc2` likewise.
+        // `next-3.6` will become 3.6 and has most of its features; `3.5-rc2` likewise.
         let version = version.strip_prefix("next-").unwrap_or(version);
         parse_number(version).ok_or_else(|| VersionError(text.to_owned()))
     }

@@ -1,5 +1,4 @@
-//! The rows: where, which keys, what they do, how that is called, and for which command
-//! it stands.
+//! The rows of the table: mode, keys, action, help text and equivalent command.
 
 use super::{Binding, Mode};
 use crate::Tab;
@@ -7,7 +6,7 @@ use crate::action::Action::*;
 use crate::action::{Deed, ServerDeed};
 use crate::sort::Sort as Order;
 
-/// A table that stays one: a line for each row.
+/// Keeps the table readable: one line for each row.
 macro_rules! rows {
     ($($mode:ident $keys:literal $action:expr, $help:literal $(, $command:literal)?;)*) => {
         &[$(Binding {

@@ -1,11 +1,10 @@
-//! Keys are for the card that was under the cursor when they were pressed, whatever
-//! moves meanwhile.
+//! Keys apply to the card that was under the cursor when they were pressed, even if cards move in
+//! the meantime.
 
 use super::*;
 use crate::Tab;
 
-/// The town after time has passed: one card has gone to another column, the others have
-/// changed places.
+/// Returns the town at a later time: one card is in another column, the others have changed places.
 fn later() -> Facts {
     let mut facts = town();
     facts.cards.reverse();
@@ -21,7 +20,7 @@ fn later() -> Facts {
     facts
 }
 
-/// The same without the card.
+/// Returns the town without one card.
 fn without(facts: Facts, gone: &str) -> Facts {
     let mut facts = facts;
     facts.cards.retain(|card| card.id != id(gone));
@@ -72,7 +71,7 @@ fn an_action_goes_to_the_card_that_its_menu_was_opened_for() {
         let wishes = stage.press("p");
         assert_eq!(commands(&wishes), ["run: gt task pause gt-00bsy --json"]);
     }
-    // Even when the cursor had to go elsewhere, because the card is shown no more.
+    // Also if the cursor had to move because the card is no longer shown.
     let mut stage = Stage::new(80, 24);
     stage.press("h ");
     stage.board.lens.project = Some("beads".to_owned());
@@ -94,7 +93,7 @@ fn a_menu_for_a_card_that_is_gone_orders_nothing() {
 
 #[test]
 fn a_neighbour_that_nobody_has_seen_there_is_not_meant() {
-    // The card goes, and the key is pressed before a frame shows it.
+    // The card is removed, and the key is pressed before a frame shows this.
     let go = |keys: &str| {
         let mut stage = Stage::new(80, 24);
         stage.press("h");
@@ -109,10 +108,10 @@ fn a_neighbour_that_nobody_has_seen_there_is_not_meant() {
     stage.assert_shows("gt-00bsy: it is gone");
     let (stage, _) = go("<Enter>");
     stage.assert_shows("gt-00bsy  it is gone");
-    // Who moves away from it means what is there.
+    // After a cursor movement, keys apply to the new card.
     let (_, orders) = go("jk c");
     assert_eq!(orders, ["run: gt work close gt-00hkd --json"]);
-    // And so does who has seen it.
+    // After a frame, keys apply to the card that it shows.
     let (mut stage, _) = go("");
     stage.draw();
     assert_eq!(
@@ -167,7 +166,7 @@ fn a_question_is_about_what_it_was_asked_for() {
     assert_eq!(commands(&wishes), ["run: gt task stop gt-00bsy --json"]);
 }
 
-/// A start of that card that has failed, with the number of its order.
+/// Requests a start, which the caller then fails. Returns the number of the command.
 fn failed_start(stage: &mut Stage, key: &str) -> u64 {
     stage.board.select(&id("gt-00epc"));
     stage.press(&format!(" {key}"));
@@ -254,7 +253,7 @@ fn the_first_merge_of_a_rig_is_confirmed_in_an_overlay() {
         stage
             .board
             .handle(Event::Outcome { order, result }, stage.now);
-        // A key that was on its way is not the answer.
+        // A key that was pressed before the frame is not an answer.
         assert_eq!(commands(&stage.press("y")), [""; 0]);
         stage.assert_mode(Mode::Confirm);
         stage.assert_shows("Merge gt-00bsy?");
@@ -269,7 +268,7 @@ fn the_first_merge_of_a_rig_is_confirmed_in_an_overlay() {
 fn a_question_that_comes_by_itself_takes_no_key_that_was_meant_for_something_else() {
     let mut stage = Stage::new(80, 24);
     let order = failed_start(&mut stage, "s");
-    // Somebody types a message meanwhile.
+    // The user types a message in the meantime.
     stage.board.select(&id("gt-00bsy"));
     stage.press(" n");
     let result = Err(init_failed());
@@ -280,7 +279,7 @@ fn a_question_that_comes_by_itself_takes_no_key_that_was_meant_for_something_els
         ["run: gt nudge task/gt-00bsy --stdin --json"]
     );
     stage.assert_mode(Mode::InitFailed);
-    // And before a frame has shown it, it is nobody's.
+    // Before a frame has shown the question, keys have no effect on it.
     let mut stage = Stage::new(80, 24);
     let order = failed_start(&mut stage, "s");
     let result = Err(init_failed());
@@ -295,7 +294,7 @@ fn a_question_that_comes_by_itself_takes_no_key_that_was_meant_for_something_els
     stage.assert_shows("Go on with gt-00epc?");
 }
 
-/// A stage that was asked whether to merge, with the cursor elsewhere by now.
+/// Returns a stage with the question whether to merge, and with the cursor elsewhere.
 fn asked_to_merge() -> Stage {
     let mut stage = Stage::new(80, 24);
     let wishes = stage.press("h a");
@@ -434,7 +433,7 @@ fn many_are_cleaned_up_with_one_question() {
     );
 }
 
-/// The number of the order that reads a question.
+/// Returns the number of the command that reads a question.
 fn asked(wishes: &[Wish]) -> u64 {
     let found = wishes.iter().find_map(|wish| match wish {
         Wish::Ask(order) => Some(order.number),
@@ -466,7 +465,7 @@ fn an_answer_goes_to_the_agent_and_the_question_that_were_shown() {
         commands(&wishes),
         ["run: gt answer --json --expect f1-9 -- task/gt-00ask -2"]
     );
-    // What another question was is none for this one.
+    // The result of an earlier command is not the question of this one.
     let order_again = asked(&stage.press(" y"));
     let result = Ok(question("f1-9"));
     stage.happens(Event::Asked { order, result });
@@ -503,7 +502,7 @@ fn what_the_merge_window_asks_is_answered_there() {
     let (order, result) = (asked(&wishes), Ok(question("f1-9")));
     stage.happens(Event::Asked { order, result });
     stage.assert_shows("in its window merge");
-    // Its agent asks meanwhile: what was shown is answered all the same.
+    // The agent itself asks in the meantime: the answer still goes to the question that was shown.
     for card in &mut facts.cards {
         if card.id == id("gt-00ask") {
             session(card).state = State::Waiting;
@@ -514,7 +513,7 @@ fn what_the_merge_window_asks_is_answered_there() {
         commands(&stage.press("yes<Enter>")),
         ["run: gt answer --json --expect f1-9 --window merge -- task/gt-00ask yes"]
     );
-    // Its agent's question goes first then, and is the one on the card.
+    // The agent's own question then has priority, and the card shows it.
     stage.assert_shows_not("merge asks:");
     assert_eq!(
         commands(&stage.press(" y")),
@@ -540,7 +539,7 @@ fn nobody_answers_a_question_that_was_not_shown() {
     let order = asked(&stage.press("j y"));
     assert_eq!(commands(&stage.press("1<Enter>")), Vec::<String>::new());
     stage.assert_mode(Mode::Write);
-    // It is known, and no frame has shown it yet.
+    // The question is known, but no frame has shown it yet.
     let result = Ok(question("f1-9"));
     stage
         .board

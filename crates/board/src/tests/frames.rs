@@ -1,4 +1,4 @@
-//! Frames of every view, at the sizes that matter.
+//! Snapshots of every view, at the sizes that matter.
 
 use super::*;
 use crate::{Detail, Happening, Life, Screen, Tab, Window};
@@ -6,7 +6,7 @@ use ratatui::style::Color;
 
 pub(crate) const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (200, 50)];
 
-/// Every view, by the keys that lead to it.
+/// Every view, with the keys that open it.
 pub(crate) const VIEWS: &[(&str, &str)] = &[
     ("board", ""),
     ("board_without_preview", "v"),
@@ -46,7 +46,7 @@ pub(crate) const VIEWS: &[(&str, &str)] = &[
     ("detail_actions", "h<Enter> "),
 ];
 
-/// What happens to a task, the latest first.
+/// Returns the events of a task, the latest first.
 fn events() -> Vec<Happening> {
     let rows = [
         (30, "nudge", "command by mayor", "sent it a message"),
@@ -84,7 +84,7 @@ fn events() -> Vec<Happening> {
     all.collect()
 }
 
-/// A stage in that view, with all that it asks for given.
+/// Returns a stage in this view, with all its requests answered.
 pub(crate) fn view(keys: &str, width: u16, height: u16, theme: Theme, facts: Facts) -> Stage {
     let mut stage = Stage::with(width, height, theme, facts);
     answer(&mut stage, vec![]);
@@ -96,7 +96,7 @@ pub(crate) fn view(keys: &str, width: u16, height: u16, theme: Theme, facts: Fac
     stage
 }
 
-/// Gives what is wished for, as far as it is to be seen.
+/// Answers the requests whose results are visible.
 fn answer(stage: &mut Stage, wishes: Vec<Wish>) {
     if let Some(id) = stage.board.cursor().cloned() {
         stage.happens(Event::Screen(screen_of(id)));

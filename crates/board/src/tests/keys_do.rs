@@ -1,4 +1,4 @@
-//! Every row of the table of keys does something, and does what it says.
+//! Every row of the table of keys has an effect, and the documented one.
 
 use super::frames::view;
 use super::*;
@@ -7,7 +7,7 @@ use crate::keys::{self, TABLE};
 use crate::{Detail, Tab};
 use ratatui::buffer::Buffer;
 
-/// The keys that lead into a mode, such that this action has something to do there.
+/// Returns the keys that open a mode in which this action has an effect.
 fn way(mode: Mode, action: Action) -> &'static str {
     match (mode, action) {
         (Mode::Board, Action::Up | Action::PageUp | Action::Top) => "jj",
@@ -36,7 +36,7 @@ fn way(mode: Mode, action: Action) -> &'static str {
         (Mode::MergeChoice, _) => "h a",
         (Mode::Cleanup, Action::Force) => "h d",
         (Mode::Cleanup, _) => "j d",
-        // It comes by itself, when a start has failed.
+        // The overlay opens without a key, after a failed start.
         (Mode::InitFailed, _) => "H s",
         (Mode::Confirm, _) => "h x",
         (Mode::Write, Action::Right | Action::Delete | Action::Bottom) => "h nt<Left>",
@@ -48,7 +48,7 @@ fn way(mode: Mode, action: Action) -> &'static str {
     }
 }
 
-/// To the menu of a card with which it can be done.
+/// Returns the keys that open the menu of a card for which the operation is possible.
 fn deed_way(deed: Deed) -> &'static str {
     match deed {
         Deed::Start | Deed::StartWork | Deed::StartYolo | Deed::Close => "H ",
@@ -59,7 +59,7 @@ fn deed_way(deed: Deed) -> &'static str {
     }
 }
 
-/// All that can be seen of a stage.
+/// Returns the visible state of a stage.
 fn seen(stage: &Stage) -> (Buffer, Mode, Option<WorkId>, String) {
     let state = format!("{:?} {:?}", stage.board.overlay, stage.board.lens);
     (
@@ -70,7 +70,7 @@ fn seen(stage: &Stage) -> (Buffer, Mode, Option<WorkId>, String) {
     )
 }
 
-/// A stage on that way. Details and cleanups are long, so that there is where to scroll.
+/// Returns a stage in the mode. Details and cleanups are long enough to scroll.
 fn ready(mode: Mode, action: Action) -> Stage {
     let mut stage = view("", 80, 24, Theme::Dark, town());
     for key in parse(way(mode, action)) {
@@ -112,7 +112,7 @@ fn ready(mode: Mode, action: Action) -> Stage {
         }
     }
     if mode == Mode::Confirm {
-        // As if very many were marked.
+        // Simulates a confirmation for many marked cards.
         if let Some(crate::overlay::Overlay::Confirm { lines, .. }) = &mut stage.board.overlay {
             lines.extend((0..60).map(|number| number.to_string()));
         }
@@ -231,7 +231,7 @@ fn each_action_is_the_command_of_the_table() {
         let wishes = stage.press(keys);
         assert_eq!(commands(&wishes), [*command], "{deed:?}");
     }
-    // Each is there, but for the diff, which is a view.
+    // All operations have a case, except the diff, which is a view.
     for row in keys::rows(Mode::Actions) {
         if let Action::Do(deed) = row.action
             && !row.keys.is_empty()
@@ -269,7 +269,7 @@ fn what_cannot_be_done_says_why_and_leaves_the_menu_open() {
 
 #[test]
 fn a_merge_is_aborted_only_where_one_is_under_way() {
-    // It is in the merge queue, and nothing is under way in a worktree.
+    // The item is in the merge queue, and there is no merge in its worktree.
     let mut stage = Stage::new(120, 40);
     stage.board.select(&id("gt-00que"));
     let wishes = stage.press(" M");
@@ -281,7 +281,7 @@ fn a_merge_is_aborted_only_where_one_is_under_way() {
 #[test]
 fn what_runs_is_not_started_but_gone_to() {
     for key in ["s", "S", "!"] {
-        // It is behind its base: that is asked first, as with a.
+        // The branch is behind its base, so the merge choice opens first, as with `a`.
         let mut stage = Stage::new(80, 24);
         assert_eq!(
             commands(&stage.press(&format!("h {key}"))),
@@ -301,7 +301,7 @@ fn what_runs_is_not_started_but_gone_to() {
     let mut stage = Stage::new(80, 24);
     stage.press("h ");
     stage.assert_shows("s Start                     (it runs: attaches)");
-    // Nobody goes to several at once, and what is paused is resumed.
+    // A start of several cards never attaches, and a paused task has to be resumed.
     let mut stage = Stage::new(80, 24);
     stage.press("hV");
     stage.board.select(&id("gt-00epc"));
@@ -386,7 +386,7 @@ fn moves_go_where_they_say() {
         ("h", "gt-00bsy"),
         ("j", "gt-00hkd"),
         ("l", "gt-00crs"),
-        // Where it was when it left.
+        // The cursor returns to the card that it left.
         ("h", "gt-00hkd"),
         ("<Left>", "gt-00epc"),
         ("h", "gt-00epc"),

@@ -1,4 +1,4 @@
-//! What happens without keys: facts, screens, time, outcomes.
+//! Events without keys: data, screens, time, outcomes.
 
 use super::frames::screen_of;
 use super::*;
@@ -56,7 +56,7 @@ fn it_wakes_when_an_age_in_view_changes_and_not_before() {
     facts.cards.retain(|card| card.id == id("gt-00bsy"));
     let mut stage = Stage::with(80, 24, Theme::Dark, facts);
     stage.assert_shows("busy 3m");
-    // It is busy for 200 seconds.
+    // The agent has been busy for 200 seconds.
     assert_eq!(stage.board.wake_at(), Some(Moment::from_seconds(NOW + 40)));
     at(&mut stage, 39);
     stage.board.handle(Event::Tick, stage.now);
@@ -95,7 +95,7 @@ fn an_order_is_told_begun_and_ended_and_what_is_said_goes_by_itself() {
     stage.now = stage.now.plus_millis(4000);
     stage.happens(Event::Tick);
     stage.assert_shows_not("Paused gt-00bsy.");
-    // It is kept.
+    // The message is in the log.
     stage.press("!");
     stage.assert_shows("✓ Paused gt-00bsy.");
 }
@@ -155,7 +155,7 @@ fn the_screen_in_view_is_asked_for_once() {
     let mut stage = Stage::new(80, 24);
     assert_eq!(look(stage.press("j")), some("gt-00ask"));
     assert_eq!(look(stage.happens(Event::Facts(town()))), []);
-    // The next has no session.
+    // The next card has no session.
     assert_eq!(look(stage.press("j")), [None]);
     assert_eq!(look(stage.press("j")), []);
     assert_eq!(look(stage.press("k")), some("gt-00ask"));
@@ -163,7 +163,7 @@ fn the_screen_in_view_is_asked_for_once() {
     assert_eq!(look(stage.press("v")), some("gt-00ask"));
     assert_eq!(look(stage.press("<Enter>")), [None]);
     assert_eq!(look(stage.press("2")), some("gt-00ask"));
-    // What comes for another is not shown.
+    // The screen of another item is not shown.
     let late = Screen {
         id: Some(id("gt-00crs")),
         lines: vec!["late".to_owned()],
@@ -229,7 +229,7 @@ fn a_search_finds_as_one_types() {
     stage.press("<Esc>");
     stage.assert_shows_not("of 12");
     stage.assert_cursor("gt-00epc");
-    // By label, by id, by words in any case; Esc while typing shows all again.
+    // By label, by id, by words in any case; Esc while typing shows all cards again.
     for (query, found) in [
         ("cleanup", "gt-00blk"),
         ("00wid", "gt-00wid"),
@@ -334,7 +334,7 @@ fn another_project_shows_other_cards() {
 
 #[test]
 fn a_frame_does_not_look_at_cards_that_it_does_not_show() {
-    // As much is noted for a frame of a large town as of a small one.
+    // The record of a frame is as large for a large town as for a small one.
     let notes = |items| {
         let mut stage = Stage::with(120, 40, Theme::Dark, crate::sample(items, items / 5));
         stage.press("jjkk");

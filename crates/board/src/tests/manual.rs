@@ -1,4 +1,4 @@
-//! The manual has the keys of the table, and no others.
+//! The manual contains exactly the keys of the table.
 
 use crate::keys::{self, Mode};
 use std::fmt::Write;
@@ -7,7 +7,7 @@ use std::path::Path;
 const BEGIN: &str = "<!-- keys: made from crates/board/src/keys/table.rs -->\n";
 const END: &str = "<!-- end of keys -->\n";
 
-/// The tables of the manual.
+/// Returns the tables of the manual.
 fn tables() -> String {
     let mut text = String::from(BEGIN);
     for mode in Mode::ALL {

@@ -1,4 +1,4 @@
-//! Text from outside may be anything, and terminals may have any size.
+//! Untrusted text may contain anything, and terminals may have any size.
 
 use super::frames::{VIEWS, view};
 use super::*;
@@ -24,7 +24,7 @@ const NASTY: &[&str] = &[
     "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
 ];
 
-/// A town of such texts only, beginning with one of them.
+/// Returns a town with hostile texts only, beginning with number `first`.
 fn nasty_town(first: usize) -> Facts {
     let mut number = first;
     let mut next = || {
@@ -57,7 +57,7 @@ fn nasty_town(first: usize) -> Facts {
     facts
 }
 
-/// Nothing that a terminal acts upon, and no wide character that is covered by another.
+/// Asserts that no cell contains a control character, and that each wide character fits.
 #[track_caller]
 fn assert_sound(buffer: &Buffer, about: &str) {
     let width = usize::from(buffer.area.width);
@@ -165,7 +165,7 @@ fn details_and_screens_may_be_anything() {
     }
 }
 
-/// A terminal as it is: whoever writes over half of a wide character blanks the other.
+/// A model of a terminal: writing over half of a wide character blanks the other half.
 struct Glass {
     cells: Vec<Option<String>>,
     width: usize,
@@ -176,7 +176,7 @@ impl Glass {
         let row = y * self.width;
         for at in x..x + wide {
             if self.cells[row + at].is_none() {
-                // The right half of one: its left half goes with it.
+                // Writing over the right half blanks the left half.
                 if let Some(left) = (0..at).rev().find(|left| self.cells[row + left].is_some()) {
                     self.cells[row + left] = Some(" ".to_owned());
                 }
@@ -192,8 +192,8 @@ impl Glass {
     }
 }
 
-/// What a terminal shows after many frames, each of which sends only what has changed,
-/// is what the last frame is.
+/// After many frames, each of which sends only the changes, a terminal must show exactly the last
+/// frame.
 #[test]
 fn frames_that_follow_each_other_leave_nothing_behind() {
     let (width, height) = (80, 24);
@@ -220,7 +220,7 @@ fn frames_that_follow_each_other_leave_nothing_behind() {
     }
 }
 
-/// Numbers that look like chance and are always the same.
+/// A deterministic generator of pseudo-random numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -252,7 +252,7 @@ fn whatever_happens_in_whatever_order_it_holds_together() {
     let mut stage = Stage::new(80, 24);
     let (mut last_order, mut orders) = (0, 0);
     for step in 0..2000 {
-        // Choices add up until nothing is shown any more. So there are new beginnings.
+        // Filters accumulate until no card is shown, so the test restarts regularly.
         if step % 80 == 0 {
             stage = Stage::new(80, 24);
             last_order = 0;

@@ -1,9 +1,9 @@
-//! The mouse.
+//! Tests of the mouse.
 
 use super::*;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 
-/// Where a text is.
+/// Returns the position of a text.
 fn find(stage: &Stage, text: &str) -> (u16, u16) {
     let screen = stage.screen();
     for (y, line) in screen.lines().enumerate() {
@@ -116,7 +116,7 @@ fn the_other_button_opens_the_menu_of_its_card() {
 fn a_click_is_for_the_card_that_was_seen_there() {
     let mut stage = Stage::new(120, 40);
     let at = find(&stage, "Measure a frame");
-    // The facts change, and the frame that shows it is not drawn yet.
+    // The data changes, but no frame shows it yet.
     let mut facts = town();
     facts.cards.retain(|card| card.id != id("gt-00bsy"));
     stage.board.handle(Event::Facts(facts), stage.now);
@@ -145,7 +145,7 @@ fn the_wheel_scrolls_what_is_under_it() {
     stage.assert_shows("↑8");
     mouse(&mut stage, MouseEventKind::ScrollUp, "▸Open");
     assert_eq!(stage.board.drawn.first[column as usize], 7);
-    // A key leads back to the cursor.
+    // A key scrolls back to the cursor.
     stage.press("j");
     stage.assert_shows_not("↑7");
     stage.press("?");

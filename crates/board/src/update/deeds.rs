@@ -1,4 +1,4 @@
-//! From an action on cards to orders, by way of a question where one is due.
+//! Turns operations on cards into commands, with a confirmation where necessary.
 
 use crate::action::{Deed, ServerDeed};
 use crate::board::{Board, UnderWay};
@@ -11,7 +11,7 @@ use gt_core::card::{Asks, Card};
 use gt_core::work::WorkId;
 
 impl Board {
-    /// Does something with these cards, whatever is under the cursor by now.
+    /// Performs an operation on these cards, regardless of the present cursor.
     pub(crate) fn perform(&mut self, deed: Deed, bound: &[WorkId], now: Moment) {
         let deed = self.meant(deed, bound);
         let mut able = Vec::new();
@@ -63,7 +63,8 @@ impl Board {
         }
     }
 
-    /// What a deed is for these cards. One cannot go to several at once.
+    /// Returns the operation that is meant for these cards. A start becomes an attach only for a
+    /// single card.
     pub(crate) fn meant(&self, deed: Deed, bound: &[WorkId]) -> Deed {
         match bound {
             [one] => self.card(one).map_or(deed, |card| deed.meant_for(card)),
@@ -71,7 +72,7 @@ impl Board {
         }
     }
 
-    /// The command of a deed that needs nothing but the item, or whoever holds it.
+    /// Returns the command of an operation that needs only the item, or the agent that holds it.
     fn draft(&self, deed: Deed, id: &WorkId) -> Option<Draft> {
         let holder = self.card(id).and_then(|card| card.holder.as_deref());
         match (deed, holder) {
@@ -83,13 +84,13 @@ impl Board {
     fn attach(&mut self, id: &WorkId) {
         let holder = self.card(id).and_then(|card| card.holder.as_deref());
         if let Some(holder) = holder {
-            // Its branch is its own affair.
+            // The branch of another agent is not updated from here.
             let draft = command::attach_holder(id, holder);
             self.order(draft);
             return;
         }
         let branch = self.card(id).and_then(|card| card.branch.as_ref());
-        // One merge at a time: while its is under way there is nothing to choose.
+        // While a merge is in progress, a second one cannot be offered.
         match branch.filter(|branch| branch.behind > 0 && !branch.merging) {
             Some(branch) => {
                 let choice = Overlay::MergeChoice {
@@ -105,15 +106,15 @@ impl Board {
         }
     }
 
-    /// First the merge, as an order like others: conflicts are told as those of an update.
+    /// Updates the branch first, as a separate command that reports conflicts, and then attaches.
     pub(super) fn merge_and_attach(&mut self, id: &WorkId) {
         if let Some(update) = command::plain(Deed::Update, id) {
             self.order_then(update, Some(command::attach(id, Some("--skip"))));
         }
     }
 
-    /// What follows an order that has ended well. Nobody is sent elsewhere while he is at
-    /// something else: what he types would go there.
+    /// Starts the follow-up of a successful command. Does not hand over the terminal while an
+    /// overlay is open, since the user's typing would go to the agent.
     pub(super) fn follow(&mut self, then: Draft, now: Moment) {
         if then.manner == Manner::HandOver && self.overlay.is_some() {
             let text = format!("{}: a attaches when you are done here", then.item);
@@ -124,7 +125,7 @@ impl Board {
     }
 
     fn choose_server(&mut self, bound: Vec<WorkId>) {
-        // Several items have no servers in common but all.
+        // For several items the only choice is all servers.
         let servers = match bound.as_slice() {
             [id] => self.card(id).map(|card| card.servers.clone()),
             _ => None,
@@ -145,7 +146,7 @@ impl Board {
         else {
             return;
         };
-        // The first row stands for all.
+        // The first row stands for all servers.
         let name = cursor.checked_sub(1).and_then(|row| servers.get(row));
         let name = name.map(|server| server.name.as_str());
         let drafts = bound.iter().map(|id| command::server(deed, id, name));
@@ -169,7 +170,8 @@ impl Board {
         self.show(Overlay::Cleanup { items, scroll: 0 });
     }
 
-    /// What was refused is left alone, or else forced and nothing but that.
+    /// Starts the cleanups. Without `--force` it skips the refused items, with it it cleans up only
+    /// those.
     pub(super) fn clean_up(&mut self, more: Option<&str>) {
         let Some(Overlay::Cleanup { items, .. }) = &self.overlay else {
             return;
@@ -192,7 +194,7 @@ impl Board {
         self.order_all(drafts);
     }
 
-    /// What is answered is read anew: a card may be a moment behind its agent.
+    /// Reads the questions again, since a card may be behind its agent.
     fn read_questions(&mut self, able: Vec<WorkId>) {
         let items = self.with_agents(able).into_iter().map(|(id, agent)| {
             let window = match self.card(&id).and_then(Card::asks) {
@@ -241,7 +243,7 @@ impl Board {
         });
     }
 
-    /// Sends what was typed. Where a question could not be read, nothing is answered.
+    /// Sends the typed text. Items whose question could not be read are skipped.
     pub(super) fn send(&mut self, now: Moment) {
         let drafts: Vec<Draft> = match &self.overlay {
             Some(Overlay::Write { bound, input, .. }) => {
@@ -277,7 +279,7 @@ impl Board {
         self.order_all(drafts);
     }
 
-    /// One question for all of them.
+    /// Asks one question for all commands.
     fn ask(&mut self, what: &str, drafts: Vec<Draft>, unable: Vec<String>) {
         let question = match drafts.as_slice() {
             [one] => format!("{what} {}?", one.item),
@@ -294,7 +296,7 @@ impl Board {
             lines,
             drafts,
             scroll: 0,
-            // It was asked for by a key.
+            // The overlay was opened by a key.
             is_shown: true,
         });
     }
@@ -305,12 +307,12 @@ impl Board {
         }
     }
 
-    /// Sends an order, and gives back its number.
+    /// Requests a command and returns its number.
     pub(super) fn order(&mut self, draft: Draft) -> u64 {
         self.order_then(draft, None)
     }
 
-    /// The same, with what is ordered if it ends well.
+    /// Requests a command, and `then` if it succeeds. Returns the number of the first.
     pub(super) fn order_then(&mut self, draft: Draft, then: Option<Draft>) -> u64 {
         self.orders += 1;
         let number = self.orders;

@@ -22,7 +22,7 @@ impl Board {
         self.dirty = true;
     }
 
-    /// Whether it was a matter of the detail view.
+    /// Performs an action of the detail view. Returns whether it is one.
     pub(super) fn act_in_detail(&mut self, action: Action) -> bool {
         let page = self.drawn.page;
         match action {
@@ -51,13 +51,13 @@ impl Board {
         true
     }
 
-    /// The frame that comes next keeps it within what there is.
+    /// Scrolls the open tab. The next frame limits the offset to the content.
     pub(crate) fn scroll(&mut self, down: bool, by: usize) {
         let Some(open) = &mut self.detail else {
             return;
         };
         let scroll = open.scroll.entry(open.tab).or_default();
-        // A terminal's newest lines are at its end, and it is scrolled from there.
+        // The terminal tab scrolls from its end, where the newest lines are.
         let more = down != (open.tab == Tab::Terminal);
         *scroll = match more {
             true => scroll.saturating_add(by),

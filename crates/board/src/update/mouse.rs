@@ -1,4 +1,4 @@
-//! The mouse: what it points at is what the last frame has shown there.
+//! The mouse. It points at the contents of the last frame.
 
 use crate::Moment;
 use crate::action::Action;
@@ -7,7 +7,7 @@ use crate::overlay::Overlay;
 use crate::view::Hit;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 
-/// Two clicks that are closer than this are one double click.
+/// Maximum time between the two clicks of a double click.
 const DOUBLE_MILLIS: i64 = 400;
 const WHEEL_LINES: usize = 3;
 
@@ -38,7 +38,7 @@ impl Board {
             Some(Hit::Row(row)) => self.click_row(row, now),
             Some(Hit::Choice(action)) => self.act(action, now),
             Some(Hit::Inside) => {}
-            // Beside what is open: close it, and no more.
+            // A click outside an overlay only closes it.
             _ if self.overlay.is_some() => self.act(Action::Back, now),
             Some(Hit::Card(id)) => {
                 let twice = before.is_some_and(|(at, other)| {
@@ -58,7 +58,8 @@ impl Board {
         }
     }
 
-    /// While a search is typed or labels are shown, the cards are there to be clicked.
+    /// Closes a search line or jump labels when a card or column is clicked, since both leave the
+    /// cards visible.
     fn leave_what_covers_nothing(&mut self, hit: &Option<Hit>) {
         if self.covers_nothing() && matches!(hit, Some(Hit::Card(_) | Hit::Column(_))) {
             self.hide();
@@ -72,7 +73,7 @@ impl Board {
         )
     }
 
-    /// A row of a menu does what Enter does on it.
+    /// Selects a row of a menu, as Enter does.
     fn click_row(&mut self, row: usize, now: Moment) {
         match &mut self.overlay {
             Some(Overlay::Actions { cursor, .. } | Overlay::Sort { cursor }) => {
@@ -98,14 +99,14 @@ impl Board {
     fn wheel(&mut self, hit: Option<Hit>, down: bool, now: Moment) {
         let action = if down { Action::Down } else { Action::Up };
         if !self.covers_nothing() {
-            // Only what is a list or a text.
+            // The wheel works only over lists and texts.
             if matches!(hit, Some(Hit::Row(_) | Hit::Choice(_) | Hit::Inside)) {
                 self.act(action, now);
             }
         } else if self.detail.is_some() {
             self.scroll(down, WHEEL_LINES);
         } else if let Some(column) = self.drawn.column_at(&hit, &self.lists) {
-            // The cursor stays where it is, even out of sight.
+            // The cursor stays on its card, even if that leaves the view.
             let last = self.lists.column(column).len().saturating_sub(1);
             let first = &mut self.drawn.first[column as usize];
             *first = match down {

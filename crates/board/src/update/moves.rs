@@ -1,4 +1,4 @@
-//! Moving about on the board.
+//! Cursor movements on the board.
 
 use crate::board::Board;
 use crate::keys::Key;
@@ -15,7 +15,7 @@ impl Board {
         self.go_to(self.column, row);
     }
 
-    /// To the next column that has cards, where the cursor was when it left there.
+    /// Moves to the next column that has cards, and there to the last card under the cursor.
     pub(super) fn sideways(&mut self, right: bool) {
         let peopled = self.peopled();
         let next = match right {
@@ -59,7 +59,7 @@ impl Board {
         self.go_to(Column::NeedsYou, row);
     }
 
-    /// Round through all cards that are shown.
+    /// Moves to the next visible card, wrapping around at the end.
     pub(super) fn next_match(&mut self, down: bool) {
         let places: Vec<(Column, usize)> = Column::ALL
             .into_iter()
@@ -75,7 +75,7 @@ impl Board {
         self.go_to(column, row);
     }
 
-    /// Gives a label to each card that is in view.
+    /// Assigns a label to each card in view.
     pub(super) fn label_cards(&mut self) {
         let cards = self.drawn.cards();
         let labels = labels(cards.len()).into_iter().zip(cards).collect();

@@ -1,5 +1,5 @@
-//! The cells of a frame, with what all that is drawn on them shares: the colours, the
-//! time, and the notes about what was drawn where.
+//! The cells of a frame, with the state that all drawing functions share: the theme, the time, and
+//! the record of what was drawn where.
 
 use super::{Drawn, Hit};
 use crate::theme::{Theme, Tone};
@@ -9,7 +9,7 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-/// Ages may be so much behind, so that a board with many of them can sleep.
+/// Maximum delay of age labels, so that a board with many of them wakes up rarely.
 const ROUND_SECONDS: i64 = 10;
 
 pub(super) struct Canvas<'a> {
@@ -31,7 +31,7 @@ impl<'a> Canvas<'a> {
         }
     }
 
-    /// What was noted, and where the cursor is if something is typed.
+    /// Returns the record of the frame, and the cursor position if there is an input line.
     pub(super) fn done(self) -> (Drawn, Option<Position>) {
         (self.drawn, self.cursor)
     }
@@ -40,15 +40,15 @@ impl<'a> Canvas<'a> {
         Span::styled(text.into(), self.theme.style(tone))
     }
 
-    /// How long ago that was. The frame is true until the words change.
+    /// Returns the age label of `since`, and schedules a frame for its next change.
     pub(super) fn age(&mut self, since: i64) -> String {
         let (label, changes) = age::label(since, self.now);
         self.draw_again_at(changes);
         label
     }
 
-    /// The frame is true until then at most. Texts that change at nearly the same time are
-    /// drawn anew together.
+    /// Schedules a frame for this moment at the latest. Changes that are close together share one
+    /// frame.
     pub(super) fn draw_again_at(&mut self, changes: Moment) {
         let changes = changes.rounded_up(ROUND_SECONDS);
         let next = self.drawn.changes_at.map_or(changes, |at| at.min(changes));
@@ -63,7 +63,7 @@ impl<'a> Canvas<'a> {
         self.cursor = Some(Position::new(x, y));
     }
 
-    /// A text in the first row of an area, cut where it ends. Its end is returned.
+    /// Draws a text in the first row of an area and cuts it to the area. Returns its end.
     pub(super) fn text(&mut self, area: Rect, text: &str, style: Style) -> u16 {
         let area = area.intersection(self.buffer.area);
         if area.is_empty() {
@@ -74,7 +74,7 @@ impl<'a> Canvas<'a> {
         self.buffer.set_stringn(area.x, area.y, text, room, style).0
     }
 
-    /// A line of several styles; what does not fit is cut with a sign.
+    /// Draws a line of several styles; a sign shows where it was cut.
     pub(super) fn line(&mut self, area: Rect, line: &Line<'_>) -> u16 {
         let mut rest = area;
         for span in &line.spans {
@@ -92,7 +92,7 @@ impl<'a> Canvas<'a> {
         rest.x
     }
 
-    /// A line at the right end of an area.
+    /// Draws a line aligned to the right end of an area.
     pub(super) fn right(&mut self, area: Rect, line: &Line<'_>) {
         let width: usize = line
             .spans
@@ -118,7 +118,7 @@ impl<'a> Canvas<'a> {
         self.text(area, &"─".repeat(usize::from(area.width)), style);
     }
 
-    /// Blank, also where a wide character reaches in from the left.
+    /// Clears an area, including a wide character that extends into it from the left.
     pub(super) fn clear(&mut self, area: Rect) {
         let area = area.intersection(self.buffer.area);
         for y in area.top()..area.bottom() {
@@ -136,7 +136,7 @@ impl<'a> Canvas<'a> {
         }
     }
 
-    /// A box with a title over what is there; what is inside it is returned.
+    /// Draws a box with a title over the present content. Returns the area inside it.
     pub(super) fn frame(&mut self, area: Rect, title: &str, tone: Tone) -> Rect {
         self.clear(area);
         self.note(area, Hit::Inside);
@@ -187,7 +187,7 @@ impl<'a> Canvas<'a> {
     }
 }
 
-/// One row of an area.
+/// Returns one row of an area.
 pub(super) fn row(area: Rect, number: u16) -> Rect {
     Rect {
         y: area.y.saturating_add(number),
@@ -196,7 +196,7 @@ pub(super) fn row(area: Rect, number: u16) -> Rect {
     }
 }
 
-/// Without some cells at its left.
+/// Returns the area without its leftmost `cells` columns.
 pub(super) fn indent(area: Rect, cells: u16) -> Rect {
     let cells = cells.min(area.width);
     Rect {

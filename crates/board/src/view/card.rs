@@ -1,4 +1,4 @@
-//! One card.
+//! Draws one card.
 
 use super::canvas::{Canvas, indent, row};
 use crate::board::Board;
@@ -15,7 +15,7 @@ use gt_core::work::WorkId;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-/// The room that cards of a column have.
+/// The available space for the cards of a column.
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
     pub(super) width: usize,
@@ -23,10 +23,10 @@ pub(super) struct Shape {
     pub(super) now: Moment,
 }
 
-/// The cells before all rows but the first.
+/// Indentation of all rows except the first, in cells.
 const INDENT: usize = 2;
 
-/// How many rows it takes.
+/// Returns the number of rows of a card.
 pub(super) fn height(card: &Card, shape: Shape) -> u16 {
     let rows = 2
         + title(card, shape).len()
@@ -119,7 +119,7 @@ pub(super) fn draw(
 /// A short text that is never broken.
 type Chip = (String, Tone);
 
-/// What there is to say in figures: branch, servers, parts, program, tokens.
+/// Returns the short texts of a card: branch, servers, parts, program, tokens.
 fn chips(card: &Card, shape: Shape) -> Vec<Chip> {
     let mut chips = work(card);
     if let Some(harness) = harness(card)
@@ -131,7 +131,7 @@ fn chips(card: &Card, shape: Shape) -> Vec<Chip> {
     chips
 }
 
-/// Rows of chips, as many in each as fit.
+/// Arranges the chips in rows, as many in each as fit.
 fn flow(chips: Vec<Chip>, shape: Shape) -> Vec<Vec<Chip>> {
     let room = shape.width.saturating_sub(INDENT);
     let mut rows: Vec<Vec<Chip>> = Vec::new();
@@ -168,13 +168,13 @@ fn harness(card: &Card) -> Option<String> {
     session.harness.as_deref().map(clean)
 }
 
-/// Whether the program's name fits beside the rest of the first row.
+/// Returns whether the program's name fits into the first row.
 fn has_room_in_head(card: &Card, harness: &str, shape: Shape) -> bool {
     let rest = 2 + width(card.id.as_str()) + 4 + width(&clean(&card.kind));
     rest + 1 + width(harness) <= shape.width
 }
 
-/// The sign of its state, who it is, how urgent, what, and which program is at it.
+/// Draws the first row: sign of the state, id, priority, type, and the program that works on it.
 fn head(board: &Board, card: &Card, shape: Shape, area: Rect, canvas: &mut Canvas<'_>) {
     let state = match card.asks() {
         Some(_) => Some(State::Waiting),
@@ -199,7 +199,7 @@ fn head(board: &Board, card: &Card, shape: Shape, area: Rect, canvas: &mut Canva
         && has_room_in_head(card, &harness, shape)
     {
         let rest = indent(area, end.saturating_sub(area.x) + 1);
-        // The sign of an order under way may have taken its place.
+        // The sign of a command in progress may have taken its place.
         if width(&harness) <= usize::from(rest.width) {
             let line = Line::from(canvas.span(harness, Tone::Dim));
             canvas.right(rest, &line);
@@ -207,7 +207,7 @@ fn head(board: &Board, card: &Card, shape: Shape, area: Rect, canvas: &mut Canva
     }
 }
 
-/// While labels are shown: the rest of its label that is to be typed.
+/// Returns the rest of the card's jump label that has to be typed, while labels are shown.
 fn label<'a>(board: &'a Board, card: &Card) -> Option<&'a str> {
     let Some(Overlay::Go { labels, typed }) = &board.overlay else {
         return None;
@@ -224,7 +224,7 @@ fn priority_tone(priority: u8) -> Tone {
     }
 }
 
-/// What its agent does and since when, or else how the item stands; and why.
+/// Returns the state of the agent or of the item, with its age and its reasons.
 pub(super) fn state(card: &Card, canvas: &mut Canvas<'_>) -> Line<'static> {
     let mut spans = standing(card, canvas);
     for (text, tone) in notes(card, canvas.now) {
@@ -235,7 +235,7 @@ pub(super) fn state(card: &Card, canvas: &mut Canvas<'_>) -> Line<'static> {
 
 const BETWEEN: &str = " · ";
 
-/// The word for its state, and how long it is so.
+/// Returns the word for the state, and its age.
 fn standing(card: &Card, canvas: &mut Canvas<'_>) -> Vec<Span<'static>> {
     let age = canvas.age(card.since());
     let (word, tone) = word(card);
@@ -252,7 +252,7 @@ fn standing(card: &Card, canvas: &mut Canvas<'_>) -> Vec<Span<'static>> {
     spans
 }
 
-/// When the usage limit of its agent ends, and the moment at which that text changes.
+/// Returns the text about the end of the usage limit, and the moment at which it changes.
 fn reset(card: &Card, now: Moment) -> Option<(String, Moment)> {
     let session = card.session.as_ref()?;
     let (left, changes) = age::left(session.resets_at?, now)?;
@@ -283,7 +283,7 @@ fn is_attached(card: &Card) -> bool {
         .is_some_and(|session| session.attached)
 }
 
-/// Why it stands as it does.
+/// Returns the reasons for the state.
 fn notes(card: &Card, now: Moment) -> Vec<Chip> {
     let mut notes = Vec::new();
     if let Some(merge) = card.merge {
@@ -315,7 +315,7 @@ fn notes(card: &Card, now: Moment) -> Vec<Chip> {
     notes
 }
 
-/// What whoever was given the conflicts needs, unless its agent's own question goes first.
+/// Returns the need of the agent that resolves conflicts, unless the card's own agent asks first.
 fn resolver_note(card: &Card) -> Option<Chip> {
     let resolver = card.resolver_needs_you()?;
     let tone = match resolver.state {
@@ -327,7 +327,7 @@ fn resolver_note(card: &Card) -> Option<Chip> {
     reason.map(|reason| (reason, tone))
 }
 
-/// The same, where they have no room beside the state: then each has a row of its own.
+/// Returns the notes if they do not fit beside the state; each then has a separate row.
 fn notes_below(card: &Card, shape: Shape) -> Vec<Chip> {
     let notes = notes(card, shape.now);
     let (age, _) = age::label(card.since(), shape.now);
@@ -342,10 +342,10 @@ fn notes_below(card: &Card, shape: Shape) -> Vec<Chip> {
     }
 }
 
-/// How its branch, its servers and its background tasks stand.
+/// Returns the state of the branch, the servers and the background tasks.
 pub(super) fn work(card: &Card) -> Vec<Chip> {
     let mut chips = card.branch.as_ref().map(branch_chips).unwrap_or_default();
-    // One that nobody has started is the action menu's to offer.
+    // Servers that were not started appear only in the action menu.
     let is_shown = |server: &&Server| server.state != ServerState::Stopped;
     chips.extend(card.servers.iter().filter(is_shown).map(server_chip));
     let has_failed = |task: &&BackgroundTask| task.state == BackgroundState::Failed;
@@ -379,7 +379,7 @@ fn branch_chips(branch: &Branch) -> Vec<Chip> {
     parts
 }
 
-/// How a merge in the worktree stands.
+/// Returns the state of a merge in the worktree.
 fn merge_chip(branch: &Branch) -> Option<Chip> {
     let conflicts = match branch.conflicts.len() {
         0 if branch.merging => return Some(("merging".to_owned(), Tone::Bad)),
@@ -393,12 +393,11 @@ fn merge_chip(branch: &Branch) -> Option<Chip> {
     })
 }
 
-/// A background task that failed.
 fn background_chip(task: &BackgroundTask) -> Chip {
     (format!("✗ {} failed", clean(&task.name)), Tone::Bad)
 }
 
-/// The port of one that runs; otherwise its name, with how it stands.
+/// Returns the port of a running server; otherwise its sign with the port or the name.
 fn server_chip(server: &Server) -> Chip {
     let (sign, _, tone) = theme::server(server.state);
     let text = match (server.state, server.port) {
@@ -409,7 +408,7 @@ fn server_chip(server: &Server) -> Chip {
     (text, tone)
 }
 
-/// How far its parts are, and what it took.
+/// Returns the progress of the parts, and the usage.
 pub(super) fn spent(card: &Card) -> Vec<Chip> {
     let mut chips = Vec::new();
     if let Some(parts) = card.parts {
@@ -422,7 +421,8 @@ pub(super) fn spent(card: &Card) -> Vec<Chip> {
     chips
 }
 
-/// Five cells. It is full only when all is done, and empty only when nothing is.
+/// Draws a progress bar of five cells. It is full only if all parts are closed, and empty only if
+/// none is.
 fn progress(parts: Parts) -> String {
     const CELLS: u32 = 5;
     let full = match parts {
@@ -439,7 +439,7 @@ fn usage_text(usage: &Usage) -> String {
     spent_text(usage.tokens(), usage.cost_usd)
 }
 
-/// Tokens and what they cost. A number alone could be anything.
+/// Formats tokens and their cost. The unit distinguishes the number from others.
 pub(super) fn spent_text(tokens: u64, cost_usd: Option<f64>) -> String {
     let tokens = format!("{} tok", short_number(tokens));
     match cost_usd {
@@ -452,7 +452,7 @@ fn dollars(cost: f64) -> String {
     format!("${cost:.2}")
 }
 
-/// Three digits and a letter.
+/// Formats a number with at most three digits and a letter for its unit.
 fn short_number(number: u64) -> String {
     let scaled = |unit: u64, letter: char| {
         let tenths = number / (unit / 10);

@@ -1,4 +1,4 @@
-//! The columns that fit side by side, and of each the cards that are in view.
+//! Draws the columns that fit side by side, and in each the cards that fit.
 
 use super::Hit;
 use super::canvas::{Canvas, indent, row};
@@ -9,10 +9,10 @@ use gt_core::card::Column;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-/// Cards that are narrower cannot be read.
+/// Minimum width of a readable card.
 const NARROWEST: u16 = 23;
 
-/// Draws them and says which.
+/// Draws the columns and returns those in view.
 pub(super) fn draw(board: &Board, area: Rect, canvas: &mut Canvas<'_>) -> Vec<Column> {
     let fit = usize::from((area.width + 1) / (NARROWEST + 1)).clamp(1, Column::ALL.len());
     let focus = board.column as usize;
@@ -21,7 +21,7 @@ pub(super) fn draw(board: &Board, area: Rect, canvas: &mut Canvas<'_>) -> Vec<Co
     let count = u16::try_from(fit).unwrap_or(1);
     let rules = count - 1;
     let each = (area.width - rules) / count;
-    // What is left over goes to the first ones.
+    // The remaining cells go to the first columns.
     let over = (area.width - rules) % count;
     let mut x = area.x;
     canvas.drawn.page = 1;
@@ -53,7 +53,7 @@ pub(super) fn draw(board: &Board, area: Rect, canvas: &mut Canvas<'_>) -> Vec<Co
     in_view.to_vec()
 }
 
-/// Says why there is no card.
+/// Explains why there is no card.
 fn nothing(board: &Board, area: Rect, canvas: &mut Canvas<'_>) {
     let said = match board.lists.all {
         0 => "There are no work items here",
@@ -97,7 +97,7 @@ fn draw_column(board: &Board, column: Column, area: Rect, canvas: &mut Canvas<'_
     while next < list.len() && y < body.bottom() {
         let card = &board.facts.cards[list[next]];
         let room = body.bottom() - y;
-        // Half a card is only shown where there is no whole one.
+        // A partial card is drawn only if it is the first one.
         if height(next) > room && next > first {
             break;
         }
@@ -125,7 +125,7 @@ fn draw_column(board: &Board, column: Column, area: Rect, canvas: &mut Canvas<'_
     );
 }
 
-/// The first card in view such that the one under the cursor is, moved no more than needed.
+/// Returns the first card in view: the present one, or the nearest that keeps the cursor in view.
 fn first_in_view(first: usize, cursor: usize, room: u16, height: impl Fn(usize) -> u16) -> usize {
     if cursor <= first {
         return cursor;
@@ -135,7 +135,7 @@ fn first_in_view(first: usize, cursor: usize, room: u16, height: impl Fn(usize) 
     loop {
         used += height(start);
         if used > room {
-            // The cursor's own card is shown, however high it is.
+            // The card under the cursor is shown, even if it does not fit.
             return (start + 1).min(cursor);
         }
         if start == first {
@@ -145,7 +145,7 @@ fn first_in_view(first: usize, cursor: usize, room: u16, height: impl Fn(usize) 
     }
 }
 
-/// Its name, how many there are, and how many are out of sight above and below.
+/// Draws the name, the number of cards, and the numbers of those above and below the view.
 fn title(
     board: &Board,
     column: Column,

@@ -1,4 +1,4 @@
-//! One card, in full: its tabs and what each of them shows.
+//! Draws one card in full: its tabs and their contents.
 
 use super::canvas::{Canvas, indent, row};
 use super::frame::hints;
@@ -82,7 +82,7 @@ fn tabs(open: &Open, area: Rect, canvas: &mut Canvas<'_>) {
     }
 }
 
-/// Draws what the tab shows. Returns how far it is scrolled.
+/// Draws the open tab. Returns its scroll offset.
 fn tab(board: &Board, open: &Open, area: Rect, canvas: &mut Canvas<'_>) -> usize {
     let scroll = open.scroll.get(&open.tab).copied().unwrap_or_default();
     if open.tab == Tab::Terminal {
@@ -131,7 +131,7 @@ fn say(area: Rect, text: &str, tone: Tone, canvas: &mut Canvas<'_>) {
     canvas.text(indent(row(area, 0), 1), text, style);
 }
 
-/// Draws the rows that are in view, and only those are made.
+/// Draws the rows in view; only these are created. Returns the scroll offset.
 fn page(
     area: Rect,
     rows: usize,

@@ -1,4 +1,4 @@
-//! The board as a whole: a line above, columns and preview, a line below.
+//! Draws the board view: a header, columns and preview, a footer.
 
 use super::canvas::{Canvas, row};
 use super::{Hit, columns, preview};
@@ -12,9 +12,9 @@ use gt_core::card::Column;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-/// From here on the preview stands beside the columns, otherwise below them.
+/// Minimum width for a preview beside the columns; otherwise it is below them.
 pub(super) const WIDE: u16 = 160;
-/// Below this there is no room for it.
+/// Minimum height for a preview below the columns.
 const TALL: u16 = 20;
 
 pub(super) fn draw(board: &Board, area: Rect, canvas: &mut Canvas<'_>) {
@@ -65,7 +65,7 @@ fn split(board: &Board, body: Rect) -> (Rect, Option<Rect>) {
     (above, Some(below))
 }
 
-/// The town and what is shown of it; at the right the columns that are not in view.
+/// Draws the town and the selection; at the right the columns that are out of view.
 fn header(board: &Board, area: Rect, in_view: &[Column], canvas: &mut Canvas<'_>) {
     let lens = &board.lens;
     let project = lens.project.as_deref().unwrap_or("all projects");
@@ -185,7 +185,7 @@ fn warnings(board: &Board, area: Rect, canvas: &mut Canvas<'_>) {
     canvas.right(area, &line);
 }
 
-/// Keys with a word for each, which can be clicked. Returns where they end.
+/// Draws key hints, which can be clicked. Returns the column at which they end.
 pub(super) fn hints(
     mode: Mode,
     hints: &[(Action, &str)],

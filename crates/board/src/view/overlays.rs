@@ -1,5 +1,5 @@
-//! What lies over the view. Each is a box of rows; the box of jump labels is the board
-//! itself, and the line of the search is the last one.
+//! Draws overlays. Each is a box of rows, except the jump labels, which are drawn on the cards, and
+//! the search, which uses the last line.
 
 mod help;
 mod menus;
@@ -52,7 +52,7 @@ pub(super) fn draw(board: &Board, overlay: &Overlay, area: Rect, canvas: &mut Ca
     }
 }
 
-/// The middle of an area, as large as wanted and possible.
+/// Returns a rectangle of this size, limited to the area and centred in it.
 fn middle(area: Rect, width: u16, height: u16) -> Rect {
     let width = width.min(area.width);
     let height = height.min(area.height);
@@ -64,7 +64,7 @@ fn middle(area: Rect, width: u16, height: u16) -> Rect {
     }
 }
 
-/// Lines of which those in view are drawn; says how far they are scrolled.
+/// Draws the lines in view, and records the scroll offset.
 fn scrolled(lines: &[Line<'_>], scroll: usize, area: Rect, canvas: &mut Canvas<'_>) {
     let height = usize::from(area.height);
     let scroll = scroll.min(lines.len().saturating_sub(height));

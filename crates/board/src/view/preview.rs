@@ -1,4 +1,4 @@
-//! The screen of the agent under the cursor, or what is known of a card without one.
+//! Draws the screen of the agent under the cursor, or the data of a card without one.
 
 use super::canvas::{Canvas, indent, row};
 use super::card;
@@ -55,14 +55,14 @@ fn title(card: &Card, canvas: &mut Canvas<'_>) -> Line<'static> {
     Line::from(spans)
 }
 
-/// What it does, since when, and who says so.
+/// Returns the state of the agent, with its age and its source.
 pub(super) fn session_text(session: &Session, age: &str) -> String {
     let source = session.source.word();
     let sign = theme::sign(Some(session.state));
     format!("{sign} {} {age} ({source})", session.state.word())
 }
 
-/// The end of the screen, or as far before it as was scrolled. Returns how far that is.
+/// Draws the end of the screen, or the part `up` lines above it. Returns the scroll offset.
 pub(super) fn screen(board: &Board, area: Rect, up: usize, canvas: &mut Canvas<'_>) -> usize {
     let lines = &board.screen.lines;
     if lines.is_empty() {
@@ -87,7 +87,7 @@ pub(super) fn screen(board: &Board, area: Rect, up: usize, canvas: &mut Canvas<'
     up
 }
 
-/// What is known of an item that nobody works on.
+/// Returns the data of an item without an agent.
 pub(super) fn about(card: &Card, width: usize, canvas: &mut Canvas<'_>) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     for text in wrap(&clean(&card.title), width.saturating_sub(2)) {

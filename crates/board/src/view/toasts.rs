@@ -1,4 +1,4 @@
-//! Messages in the corner above the last line.
+//! Draws messages in the corner above the last line.
 
 use super::canvas::{Canvas, row};
 use crate::board::Board;
@@ -8,7 +8,7 @@ use crate::toast::{Tenor, Toast};
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-/// So many are shown, the newest of them.
+/// Maximum number of visible messages; the newest are shown.
 const SHOWN: usize = 4;
 const WIDEST: u16 = 60;
 const ROWS: usize = 6;
@@ -35,7 +35,7 @@ pub(super) fn draw(board: &Board, area: Rect, canvas: &mut Canvas<'_>) {
     }
 }
 
-/// Draws one that ends above a row, and says where it begins.
+/// Draws one message that ends above the row `bottom`. Returns its first row.
 fn draw_one(toast: &Toast, area: Rect, bottom: u16, canvas: &mut Canvas<'_>) -> u16 {
     let room = usize::from(WIDEST.min(area.width.saturating_sub(6)));
     let mut lines = Vec::new();

@@ -1,4 +1,4 @@
-//! Whether a server can listen on a socket at all.
+//! Checks whether a server could listen on a socket.
 
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ use rustix::net::SocketAddrUnix;
 
 use super::Socket;
 
-/// Returns why no server can ever listen there, or `None` if one could.
+/// Returns the reason why no server can listen on `path`, or `None` if one could.
 pub(super) fn obstacle(socket: &Socket, path: &Path) -> Option<String> {
     if SocketAddrUnix::new(path).is_err() {
         let length = path.as_os_str().len();
@@ -25,7 +25,8 @@ pub(super) fn obstacle(socket: &Socket, path: &Path) -> Option<String> {
     }
 }
 
-/// tmux creates its own folder for named sockets, and no other.
+/// Reports a parent folder that is missing or not writable, unless tmux creates it. tmux creates
+/// only its own folder for named sockets.
 fn missing_folder(socket: &Socket, path: &Path) -> Option<String> {
     let is_created = match socket {
         Socket::Default => true,

@@ -1,19 +1,19 @@
-//! An answer: what stands between `%begin` and `%end`.
+//! An answer: the text between `%begin` and `%end`.
 
 /// One answer of tmux.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// The mark of the block.
+    /// Identifies the block.
     pub guard: Guard,
-    /// Whether it ended in `%end` and not in `%error`.
+    /// Whether the block ended in `%end` and not in `%error`.
     pub succeeded: bool,
     /// The lines, each with its newline. They need not be UTF-8.
     pub body: Vec<u8>,
-    /// Whether the body was longer than the parser keeps, and was cut.
+    /// Whether the body exceeded the parser's limit and was truncated.
     pub truncated: bool,
 }
 
-/// The three numbers that `%begin` and its `%end` have in common.
+/// The three numbers that `%begin` and its `%end` share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guard {
     /// When the command ran, in seconds since 1970.
@@ -25,14 +25,14 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Whether this answers a command of ours. Hooks, and the `attach-session` by which the
-    /// client came, give blocks that do not.
+    /// Returns whether this answers a command of this client. Hooks, and the `attach-session` that
+    /// connected the client, produce blocks that do not.
     #[must_use]
     pub fn is_reply(&self) -> bool {
         self.flags == 1
     }
 
-    /// Reads the line if it is `keyword` and three numbers.
+    /// Parses a line that consists of `keyword` and three numbers.
     pub(super) fn parse(line: &[u8], keyword: &str) -> Option<Self> {
         let rest = line.strip_prefix(keyword.as_bytes())?.strip_prefix(b" ")?;
         let mut numbers = std::str::from_utf8(rest)

@@ -1,15 +1,15 @@
-//! Notifications for whoever listens.
+//! Distributes notifications to listeners.
 //!
-//! Each listener has a bounded channel. The reader of the control client must never wait for
-//! a listener, since a client that does not read makes the server grow, so a full channel
-//! loses what comes next, and says so as soon as there is room again.
+//! Each listener has a bounded channel. The reader of the control client must never wait for a
+//! listener: the server buffers output for a client that does not read, and grows. A full channel
+//! therefore drops notifications, and the listener gets a count as soon as there is room.
 
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::notification::Notification;
 
-/// How many notifications wait for a listener.
+/// Maximum number of notifications that wait for one listener.
 const CAPACITY: usize = 1024;
 
 #[derive(Debug, Default)]
@@ -30,14 +30,14 @@ impl Hub {
         receiver
     }
 
-    /// Gives it to every listener that has room, and forgets those that are gone.
+    /// Sends the notification to every listener that has room, and removes disconnected listeners.
     pub(super) fn publish(&self, notification: &Notification) {
         self.lock()
             .retain_mut(|listener| listener.offer(notification));
     }
 
-    /// Tells listeners what they lost, where there is room by now. Whether some still have
-    /// none: then this must be called again later.
+    /// Reports losses to the listeners that have room by now. Returns whether some still have none;
+    /// the caller must then call this again later.
     pub(super) fn report_losses(&self) -> bool {
         let mut listeners = self.lock();
         listeners.retain_mut(|listener| listener.report_loss() != Delivery::Gone);
@@ -59,7 +59,7 @@ enum Delivery {
 }
 
 impl Listener {
-    /// Whether the listener is still there.
+    /// Offers a notification. Returns whether the listener is still connected.
     fn offer(&mut self, notification: &Notification) -> bool {
         let delivery = match self.report_loss() {
             Delivery::Done => self.deliver(notification.clone()),

@@ -1,4 +1,4 @@
-//! The child's stdin, written to without waiting for ever.
+//! The child's stdin, written with a timeout.
 
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
@@ -15,12 +15,12 @@ pub(super) struct Input {
 
 impl Input {
     pub(super) fn new(stdin: ChildStdin) -> io::Result<Self> {
-        // Only our end: the other one has a description of its own.
+        // The flag applies to our end only: the other end is a separate open file description.
         fcntl_setfl(&stdin, fcntl_getfl(&stdin)? | OFlags::NONBLOCK)?;
         Ok(Self { stdin })
     }
 
-    /// Writes all of it, or fails. After a failure the stream is of no more use.
+    /// Writes the whole text, or fails. After a failure the stream must not be used again.
     pub(super) fn write(&mut self, text: &str, timeout: Duration) -> io::Result<()> {
         let deadline = Instant::now() + timeout;
         let mut left = text.as_bytes();

@@ -1,72 +1,72 @@
-//! What tmux says unasked, typed.
+//! The notifications of tmux, typed.
 //!
-//! A line that is not of a known form is [`Notification::Other`] and never an error: a newer
-//! tmux may say more.
+//! A line of an unknown form is [`Notification::Other`] and never an error: a newer tmux may send
+//! other notifications.
 
 use crate::{PaneId, SessionId, WindowId};
 
-/// One thing that happened.
+/// One notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notification {
-    /// A session came or went.
+    /// A session was created or closed.
     SessionsChanged,
-    /// This client is now on another session.
+    /// This client was switched to another session.
     SessionChanged { session: SessionId, name: String },
-    /// A session has a new name.
+    /// A session was renamed.
     SessionRenamed { session: SessionId, name: String },
-    /// Another window of the session is the current one.
+    /// The current window of the session changed.
     SessionWindowChanged {
         session: SessionId,
         window: WindowId,
     },
-    /// A window came to this client's session.
+    /// A window was linked to this client's session.
     WindowAdd { window: WindowId },
-    /// A window of this client's session went.
+    /// A window of this client's session was closed.
     WindowClose { window: WindowId },
-    /// A window of this client's session has a new name.
+    /// A window of this client's session was renamed.
     WindowRenamed { window: WindowId, name: String },
-    /// Another pane of the window is the active one.
+    /// The active pane of the window changed.
     WindowPaneChanged { window: WindowId, pane: PaneId },
-    /// A window came to another session.
+    /// A window was linked to another session.
     UnlinkedWindowAdd { window: WindowId },
-    /// A window of another session went.
+    /// A window of another session was closed.
     UnlinkedWindowClose { window: WindowId },
-    /// A window of another session has a new name.
+    /// A window of another session was renamed.
     UnlinkedWindowRenamed { window: WindowId, name: String },
-    /// A pane entered or left copy mode or the like.
+    /// A pane entered or left a mode, such as copy mode.
     PaneModeChanged { pane: PaneId },
-    /// A client left.
+    /// A client detached.
     ClientDetached { client: String },
-    /// Another client is now on this session.
+    /// Another client was switched to this session.
     ClientSessionChanged {
         client: String,
         session: SessionId,
         name: String,
     },
-    /// The panes of a window were arranged anew.
+    /// The layout of a window changed.
     LayoutChange { window: WindowId, layout: String },
-    /// A subscribed format has a new value.
+    /// The value of a subscribed format changed.
     SubscriptionChanged {
         /// The name of the subscription.
         name: String,
         session: SessionId,
-        /// `None` where the subscription is not about a window.
+        /// `None` if the subscription does not concern a window.
         window: Option<WindowId>,
-        /// `None` where the subscription is not about a pane.
+        /// `None` if the subscription does not concern a pane.
         pane: Option<PaneId>,
         value: String,
     },
-    /// A pane printed something, escapes undone.
+    /// Output of a pane, unescaped.
     Output { pane: PaneId, data: Vec<u8> },
-    /// Like `Output`, with how many milliseconds late it is.
+    /// Output of a pane, unescaped, with its delay in milliseconds.
     ExtendedOutput {
         pane: PaneId,
         age: u64,
         data: Vec<u8>,
     },
-    /// The output of a pane is held back.
+    /// tmux holds back the output of a pane.
     Pause { pane: PaneId },
-    /// And flows again.
+    /// tmux sends the output of a pane again.
     Continue { pane: PaneId },
     /// A message for the user.
     Message { text: String },
@@ -76,20 +76,20 @@ pub enum Notification {
     PasteBufferChanged { name: String },
     /// A paste buffer was deleted.
     PasteBufferDeleted { name: String },
-    /// The connection ended. This is the last of it.
+    /// The connection ended. This is its last notification.
     Exit { reason: Option<String> },
-    /// A command that is not ours, such as one of a hook, wrote to this client.
+    /// A command that this client did not send, for example in a hook, wrote to this client.
     Injected { succeeded: bool, text: String },
-    /// Something else. A line outside of any answer has an empty name.
+    /// Any other notification. A line outside of any answer has an empty name.
     Other { name: String, rest: String },
-    /// This many notifications were lost because they were not read in time.
+    /// This many notifications were lost because the receiver was not read in time.
     Lagged { lost: u64 },
-    /// There is a new connection; what happened in between is not known.
+    /// A new connection exists; the changes since the last one ended are unknown.
     Reconnected,
 }
 
 impl Notification {
-    /// Reads a line that begins with `%`.
+    /// Parses a line that begins with `%`.
     #[must_use]
     pub fn parse(line: &[u8]) -> Self {
         parse_output(line).unwrap_or_else(|| parse_text(&String::from_utf8_lossy(line)))
@@ -201,7 +201,7 @@ fn id_and_text<T: std::str::FromStr>(rest: &str) -> Option<(T, String)> {
     Some((id.parse().ok()?, text.to_owned()))
 }
 
-/// `name $1 @2 3 %4 : value`, where what does not apply is `-`.
+/// Parses `name $1 @2 3 %4 : value`, where `-` stands for a field that does not apply.
 fn parse_subscription(rest: &str) -> Option<Notification> {
     let (head, value) = rest
         .split_once(" : ")
@@ -221,7 +221,7 @@ fn parse_subscription(rest: &str) -> Option<Notification> {
     })
 }
 
-/// `-` is nothing, and anything else must be of the type.
+/// Parses a word; `-` means none.
 fn optional<T: std::str::FromStr>(word: &str) -> Option<Option<T>> {
     if word == "-" {
         Some(None)
@@ -230,7 +230,7 @@ fn optional<T: std::str::FromStr>(word: &str) -> Option<Option<T>> {
     }
 }
 
-/// What panes print is bytes, with control characters and backslashes in octal.
+/// Parses pane output: bytes, with control characters and backslashes in octal.
 fn parse_output(line: &[u8]) -> Option<Notification> {
     if let Some(rest) = line.strip_prefix(b"%output ") {
         let (pane, data) = split_at_space(rest)?;
@@ -241,7 +241,7 @@ fn parse_output(line: &[u8]) -> Option<Notification> {
     }
     let (pane, rest) = split_at_space(line.strip_prefix(b"%extended-output ")?)?;
     let (age, rest) = split_at_space(rest)?;
-    // Fields of a later tmux may stand before the colon.
+    // A later tmux may add fields before the colon.
     let colon = rest.windows(2).position(|pair| pair == b": ")?;
     Some(Notification::ExtendedOutput {
         pane: parse_bytes(pane)?,

@@ -1,4 +1,4 @@
-//! The control client against a real server.
+//! Tests of the control client against a real server.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -335,7 +335,7 @@ fn the_end_of_the_server_fails_what_waits() {
     let (test, control) = started();
     let notifications = control.notifications();
     let waiting = control.send(Command::new("wait-for").arg("never"));
-    // Not `kill-server`, which wakes those that wait before it goes.
+    // `kill-server` would wake the waiting clients before the server ends.
     let pid = i32::try_from(test.pid().unwrap()).unwrap();
     let process = rustix::process::Pid::from_raw(pid).unwrap();
     rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
@@ -395,7 +395,7 @@ fn comes_back_after_the_server_did() {
     wait_until("there is no server", PATIENCE, || {
         (again.run(say("a")).unwrap_err().kind() == ErrorKind::NoServer).then_some(())
     });
-    // The session that it would like is not there, another one is.
+    // The preferred session does not exist, but another one does.
     test.server().run(new_session("other")).unwrap();
     assert_eq!(again.run(say("#{client_session}")).unwrap(), "other\n");
     expect(&notifications, |note| {
@@ -426,7 +426,7 @@ fn comes_back_after_its_session_closed() {
     assert_eq!(again.run(say("#{client_session}")).unwrap(), "other\n");
 }
 
-/// Not a test of its own: the process that the next one kills.
+/// Helper process that the next test starts and kills.
 #[test]
 fn owner_of_a_control_client() {
     let Some(socket) = std::env::var_os("TMUX_TEST_OWNED_SOCKET") else {
@@ -436,7 +436,7 @@ fn owner_of_a_control_client() {
     let server = Server::new(Socket::Path(socket.into())).with_program(program);
     let control = server.control(&name("main")).unwrap();
     println!("connected");
-    // The output of this command would have no reader: what wedges a server.
+    // After the kill the output of this command has no reader, which can block a server.
     loop {
         let _ = control.run(Command::new("list-keys"));
     }

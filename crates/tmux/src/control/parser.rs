@@ -1,13 +1,12 @@
-//! The stream of a control client, read piece by piece.
+//! Incremental parser for the stream of a control client.
 //!
-//! Bytes in, messages out; no processes, no clock. The stream comes from programs that print
-//! what they like, so no bytes whatever make the parser panic, and it keeps no more of them
-//! than its limit.
+//! Bytes in, messages out; no processes, no clock. Programs in panes control parts of the stream,
+//! so no input makes the parser panic, and it buffers no more than its limit.
 
 use super::block::{Block, Guard};
 use super::notification::Notification;
 
-/// How much of one answer is kept: enough for a full history, not for a runaway.
+/// Maximum size of one answer: enough for a full history, but bounded.
 const DEFAULT_LIMIT: usize = 64 << 20;
 
 /// A complete piece of the stream.
@@ -15,18 +14,19 @@ const DEFAULT_LIMIT: usize = 64 << 20;
 pub enum Message {
     /// The answer to a command of this client.
     Reply(Block),
-    /// The answer to a command of somebody else: a hook, or the one that connected us.
+    /// The answer to a command that this client did not send: in a hook, or the `attach-session` of
+    /// this connection.
     Injected(Block),
-    /// Something happened.
+    /// A notification.
     Notification(Notification),
 }
 
-/// Reads a control-mode stream incrementally.
+/// Parses a control-mode stream incrementally.
 #[derive(Debug)]
 pub struct Parser {
-    /// The line that is not complete yet.
+    /// The line that is still incomplete.
     line: Vec<u8>,
-    /// Whether the line was too long, and its rest is skipped.
+    /// Whether the line exceeded the limit; the rest of it is skipped.
     line_overflowed: bool,
     open: Option<OpenBlock>,
     limit: usize,
@@ -46,7 +46,7 @@ impl Default for Parser {
 }
 
 impl Parser {
-    /// A parser that keeps at most this many bytes of a line, and of an answer.
+    /// Creates a parser that keeps at most `limit` bytes of a line, and of an answer.
     #[must_use]
     pub fn with_limit(limit: usize) -> Self {
         Self {
@@ -57,7 +57,7 @@ impl Parser {
         }
     }
 
-    /// Takes the next bytes and gives the messages that they complete.
+    /// Takes the next bytes and returns the messages that they complete.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<Message> {
         let mut messages = Vec::new();
         let mut rest = bytes;

@@ -1,4 +1,4 @@
-//! An answer that is on its way.
+//! The answer to commands in flight.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use crate::Error;
 
 type Outcome = Result<Vec<u8>, Error>;
 
-/// Commands that were sent and not yet answered. Dropping it does not take them back.
+/// Commands that were sent and not yet answered. Dropping it does not cancel them.
 #[derive(Debug)]
 #[must_use = "the commands run either way, but nobody sees whether they fail"]
 pub struct Pending {
@@ -15,7 +15,7 @@ pub struct Pending {
     receiver: Receiver<Outcome>,
 }
 
-/// The end that gets the answer.
+/// The sending end of the answer.
 #[derive(Debug)]
 pub(super) struct Answer {
     sender: SyncSender<Outcome>,
@@ -23,7 +23,7 @@ pub(super) struct Answer {
 
 impl Answer {
     pub(super) fn give(self, outcome: Outcome) {
-        // Whoever stopped waiting does not want it.
+        // Fails if the receiver was dropped; the answer is then not wanted.
         let _ = self.sender.try_send(outcome);
     }
 }
@@ -34,21 +34,21 @@ impl Pending {
         (Self { summary, receiver }, Answer { sender })
     }
 
-    /// The answer to nothing.
+    /// Returns an empty answer that is already complete, for an empty batch.
     pub(super) fn nothing() -> Self {
         let (pending, answer) = Self::new(String::new());
         answer.give(Ok(Vec::new()));
         pending
     }
 
-    /// Waits for the output. When the time is over the commands may still run.
+    /// Waits for the output. After a timeout the commands may still run.
     pub fn wait(self, timeout: Duration) -> Result<String, Error> {
         let output = self.wait_bytes(timeout)?;
         Ok(String::from_utf8(output)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
     }
 
-    /// Waits for the output as tmux wrote it, UTF-8 or not.
+    /// Waits for the output as raw bytes, which need not be UTF-8.
     pub fn wait_bytes(self, timeout: Duration) -> Result<Vec<u8>, Error> {
         self.receiver.recv_timeout(timeout).unwrap_or_else(|error| {
             Err(match error {

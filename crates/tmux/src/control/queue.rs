@@ -1,10 +1,10 @@
-//! Who waits for which answer.
+//! Matches answers to pending commands.
 //!
-//! tmux answers in the order of sending, one block per command, and a line ends early when a
-//! command of it fails. So each entry knows how many blocks each of its lines can give. Some
-//! commands run others inside themselves and give a block for each of those too, which no one
-//! can count from here, and others go on after their block has ended. After these a mark is
-//! sent, and everything up to the mark is theirs.
+//! tmux answers in the order of sending, one block per command, and a line ends early if one of its
+//! commands fails. So each entry counts the blocks that each of its lines can produce. Some
+//! commands run other commands and produce a block for each of them, which cannot be counted in
+//! advance; others continue after their block has ended. After such commands a marker is sent, and
+//! all blocks up to the marker belong to them.
 
 use std::collections::VecDeque;
 
@@ -13,8 +13,8 @@ use super::pending::Answer;
 use crate::nonce::nonce;
 use crate::{Batch, Command, Error};
 
-/// Commands that run other commands, each of which gives a block of its own, or that are not
-/// done when their block ends.
+/// Commands that run other commands, each with a separate block, or that continue after their block
+/// has ended.
 const MARKED_COMMANDS: [&str; 6] = [
     "if-shell",
     "load-buffer",
@@ -24,11 +24,11 @@ const MARKED_COMMANDS: [&str; 6] = [
     "wait-for",
 ];
 
-/// The answers that are still to come, first in line first.
+/// The pending answers, in the order of sending.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     entries: VecDeque<Entry>,
-    /// Why the connection ended, once it has.
+    /// The reason for the end of the connection, once it has ended.
     ended: Option<String>,
 }
 
@@ -43,14 +43,14 @@ pub(super) struct Entry {
 
 #[derive(Debug)]
 enum Expected {
-    /// How many blocks each line still owes.
+    /// The number of blocks that each line can still produce.
     Blocks(VecDeque<usize>),
-    /// Everything up to the block with this body.
+    /// All blocks up to the one with this body.
     UpTo(Vec<u8>),
 }
 
 impl Entry {
-    /// The entry for a batch, and the text to send for it.
+    /// Creates the entry for a batch, and the text to send.
     pub(super) fn new(batch: &Batch, summary: String, answer: Answer) -> (Self, String) {
         let mut script = batch.to_script();
         let marked = batch
@@ -79,7 +79,7 @@ impl Entry {
         (entry, script)
     }
 
-    /// Takes a block; whether it was the last one.
+    /// Takes a block. Returns whether it was the last one of this entry.
     fn take(&mut self, block: Block) -> bool {
         match &mut self.expected {
             Expected::UpTo(mark) if block.body == *mark => return true,
@@ -124,7 +124,7 @@ impl Entry {
 }
 
 impl Queue {
-    /// Puts the entry last, or fails it at once if the connection is over.
+    /// Appends the entry, or fails it at once if the connection has ended.
     pub(super) fn push(&mut self, entry: Entry) {
         match &self.ended {
             Some(reason) => entry.lose(reason),
@@ -132,8 +132,8 @@ impl Queue {
         }
     }
 
-    /// Gives the block to the first in line. False if nobody waits for one, which means that
-    /// we have lost count.
+    /// Passes the block to the first entry. Returns false if there is none, which means that the
+    /// count of blocks is wrong.
     pub(super) fn take(&mut self, block: Block) -> bool {
         let Some(first) = self.entries.front_mut() else {
             return false;
@@ -146,7 +146,7 @@ impl Queue {
         true
     }
 
-    /// Fails everything that waits, and everything to come.
+    /// Fails all pending entries, and all later ones.
     pub(super) fn end(&mut self, reason: &str) {
         let reason = self.ended.get_or_insert_with(|| reason.to_owned());
         for entry in self.entries.drain(..) {

@@ -1,8 +1,8 @@
-//! The connection: the child process, the thread that reads it, and the way to write to it.
+//! The connection: the child process, the thread that reads its output, and the way to write.
 //!
-//! The thread starts the child, so that the child ends with it (see `spawn.rs`), reads until
-//! the stream ends, and reaps it. Writers never wait for the reader and the reader never for
-//! a writer or a listener: a client that stops reading harms the server.
+//! The thread starts the child, so that the child ends with it (see `spawn.rs`), reads until the
+//! stream ends, and reaps the child. Writers never wait for the reader, and the reader never waits
+//! for a writer or a listener: a client that stops reading harms the server.
 
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -25,13 +25,13 @@ use crate::{Batch, Command, Error, Server, Target};
 
 const CHUNK: usize = 64 * 1024;
 
-/// How often a listener that fell behind is looked after.
+/// Interval for reporting losses to listeners that have fallen behind.
 const LOSS_CHECK: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
 pub(super) struct Connection {
     shared: Arc<Shared>,
-    /// Ends when the thread has reaped the child.
+    /// Disconnects when the thread has reaped the child.
     finished: Mutex<Receiver<()>>,
 }
 
@@ -98,9 +98,9 @@ impl Connection {
         }
     }
 
-    /// Sends the batches in one write, each with an answer of its own.
+    /// Sends the batches in one write, each with a separate answer.
     pub(super) fn send(&self, batches: &[Batch], timeout: Duration) -> Vec<Pending> {
-        // The lock is held from the first entry to the last byte: answers come in this order.
+        // The lock is held from the first entry to the last byte, since answers come in this order.
         let mut input = lock(&self.shared.input);
         let mut text = String::new();
         let mut all = Vec::with_capacity(batches.len());
@@ -115,7 +115,7 @@ impl Connection {
             None => Err(io::ErrorKind::BrokenPipe.into()),
         };
         if let Err(error) = written {
-            // Half a line may be in the pipe, so nothing can follow it.
+            // The pipe may contain half a line, so nothing can be written after it.
             *input = None;
             lock(&self.shared.queue).end(&error.to_string());
         }
@@ -150,12 +150,12 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // An end of its stdin makes the client leave by itself, which is kind to the server.
+        // The client exits by itself when its stdin closes, which is a clean detach for the server.
         *lock(&self.shared.input) = None;
         let finished = lock(&self.finished);
         if finished.recv_timeout(FAREWELL) == Err(RecvTimeoutError::Timeout) {
             if let Some(child) = lock(&self.shared.child).as_mut() {
-                // It is ours and does not go; a failure means that it just went.
+                // The child did not exit in time. The kill fails only if it has exited by now.
                 let _ = child.kill();
             }
             let _ = finished.recv_timeout(FAREWELL);
@@ -163,12 +163,12 @@ impl Drop for Connection {
     }
 }
 
-/// The thread.
+/// The state of the reading thread.
 struct Reader {
     shared: Arc<Shared>,
     hub: Arc<Hub>,
     parser: Parser,
-    /// Taken when the client is attached, or has failed to.
+    /// Taken when the client has attached, or has failed to attach.
     ready: Option<SyncSender<Result<(), Error>>>,
     exit_seen: Option<Option<String>>,
     summary: String,
@@ -228,7 +228,7 @@ impl Reader {
                     return Err(io::Error::other("an answer that nobody waits for"));
                 }
             }
-            // The first of these answers our own attach.
+            // The first block of this kind answers our own attach.
             Message::Injected(block) if self.ready.is_some() => {
                 let text = String::from_utf8_lossy(&block.body).into_owned();
                 self.tell_ready(match block.succeeded {
@@ -249,12 +249,12 @@ impl Reader {
         Ok(())
     }
 
-    /// Everything that has to happen when the stream is over, for whatever reason.
+    /// Cleans up after the stream has ended, for any reason.
     fn end(mut self, mut stderr: ChildStderr, broken: Option<io::Error>) {
         *lock(&self.shared.input) = None;
         let mut said = Vec::new();
         let mut piece = [0; 4096];
-        // stderr ends with the process. A process that stays is not waited for.
+        // stderr closes with the process. The wait for it is bounded by a timeout.
         while let Ok(true) = is_readable(&stderr, FAREWELL) {
             match stderr.read(&mut piece) {
                 Ok(count) if count > 0 => said.extend_from_slice(&piece[..count]),
@@ -263,7 +263,7 @@ impl Reader {
         }
         let mut code = None;
         if let Some(mut child) = lock(&self.shared.child).take() {
-            // Its stdout is closed, so there is nothing left that it could do.
+            // The child's stdout is closed, so it has nothing left to do.
             code = child
                 .try_wait()
                 .ok()
@@ -291,7 +291,7 @@ impl Reader {
 
     fn tell_ready(&mut self, outcome: Result<(), Error>) {
         if let Some(ready) = self.ready.take() {
-            // Whoever opened the connection may have given up by now.
+            // The caller that opened the connection may have timed out.
             let _ = ready.try_send(outcome);
         }
     }
@@ -305,8 +305,8 @@ fn attach_command(target: Option<&Target>) -> Command {
     }
 }
 
-/// The commands as an error names them: what they are and on what, never their other
-/// arguments, since a control client is also the way for what must stay private.
+/// Describes the commands for an error: name and target only, since a control client also carries
+/// arguments that must stay private.
 fn summarize(batch: &Batch) -> String {
     let mut summary = String::new();
     for command in batch.commands().take(8) {

@@ -1,11 +1,10 @@
-//! A control client that comes back.
+//! A control client that reconnects.
 //!
-//! A server may end and be started again, and the session that a client is attached to may
-//! close. [`Reconnecting`] holds no promise over that: a command that was under way when the
-//! connection broke fails, and is never run a second time. The *next* command connects anew.
-//! Listeners get [`Notification::Exit`] when a connection ends and
-//! [`Notification::Reconnected`] when there is another; one who waits for notifications and
-//! sends nothing calls [`Reconnecting::connect`] on the first to get to the second.
+//! A server may end and be started again, and the session that a client is attached to may close.
+//! [`Reconnecting`] never retries a command: a command in flight when the connection breaks fails,
+//! and the *next* command connects again. Listeners get [`Notification::Exit`] when a connection
+//! ends and [`Notification::Reconnected`] when there is a new one. A listener that sends no
+//! commands calls [`Reconnecting::connect`] after the first to get the second.
 
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +14,7 @@ use super::hub::Hub;
 use super::notification::Notification;
 use crate::{Batch, Command, Error, ErrorKind, Row, Server, SessionName, Target};
 
-/// A [`Control`] client that is connected when it is needed.
+/// A [`Control`] client that connects on demand.
 #[derive(Debug)]
 pub struct Reconnecting {
     server: Server,
@@ -31,8 +30,8 @@ struct State {
 }
 
 impl Reconnecting {
-    /// Connects with the first command, to this session or, where there is none of that name,
-    /// to any.
+    /// Creates a client that connects with the first command, to `session` or, if that does not
+    /// exist, to any session.
     #[must_use]
     pub fn new(server: Server, session: Option<SessionName>) -> Self {
         Self {
@@ -43,7 +42,7 @@ impl Reconnecting {
         }
     }
 
-    /// The present connection, or a new one.
+    /// Returns the open connection, or a new one.
     pub fn connect(&self) -> Result<Arc<Control>, Error> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(control) = state
@@ -53,7 +52,7 @@ impl Reconnecting {
         {
             return Ok(Arc::clone(control));
         }
-        // The old child is reaped before there is a new one.
+        // Dropping the old client reaps its child before a new one is started.
         state.current = None;
         let control = Arc::new(self.open()?);
         if std::mem::replace(&mut state.was_connected, true) {
@@ -76,28 +75,28 @@ impl Reconnecting {
         }
     }
 
-    /// See [`Control::run`].
+    /// Runs commands as [`Control::run`] does, and connects first if necessary.
     pub fn run(&self, commands: impl Into<Batch>) -> Result<String, Error> {
         self.connect()?.run(commands)
     }
 
-    /// See [`Control::run_all`].
+    /// Runs commands as [`Control::run_all`] does, and connects first if necessary.
     pub fn run_all(&self, commands: impl Into<Batch>) -> Result<Vec<Result<String, Error>>, Error> {
         Ok(self.connect()?.run_all(commands))
     }
 
-    /// See [`Control::rows`].
+    /// Runs a listing as [`Control::rows`] does, and connects first if necessary.
     pub fn rows<R: Row>(&self, list: Command) -> Result<Vec<R>, Error> {
         self.connect()?.rows(list)
     }
 
-    /// What tmux says unasked, over all connections.
+    /// Subscribes to the notifications of all connections, present and future.
     #[must_use]
     pub fn notifications(&self) -> Receiver<Notification> {
         self.hub.subscribe()
     }
 
-    /// The server that it connects to.
+    /// Returns the server that this client connects to.
     #[must_use]
     pub fn server(&self) -> &Server {
         &self.server

@@ -1,17 +1,17 @@
-//! The control client's process, which must not outlive its owner.
+//! Starts the control client's process, which must not outlive its owner.
 //!
-//! A control client whose owner is killed can wedge the server: it has output for a reader
-//! that no longer exists. On Linux the kernel is asked to kill the child with its parent.
-//! It means the parent *thread*, so [`spawn`] is called by the thread that reads the child's
-//! output and lives as long as the connection.
+//! A control client whose owner was killed can block the server: it has output for a reader that no
+//! longer exists. On Linux the kernel kills the child when its parent dies. This applies to the
+//! parent *thread*, so the thread that reads the child's output, and lives as long as the
+//! connection, calls [`spawn`].
 //!
-//! This is the only unsafe code of the crate.
+//! This module contains the only unsafe code of the crate.
 
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-/// Starts the client in a process group of its own, so that Ctrl-C passes it by.
+/// Starts the client in a separate process group, so that Ctrl-C does not reach it.
 pub(super) fn spawn(mut client: Command) -> io::Result<Child> {
     client
         .process_group(0)
@@ -33,7 +33,7 @@ fn end_with_this_thread(client: &mut Command) {
     let owner = getpid();
     let bind = move || {
         set_parent_process_death_signal(Some(Signal::KILL))?;
-        // The owner may have died before the line above, and then no signal will come.
+        // The owner may have died before the call above; the signal would then never arrive.
         if getppid() == Some(owner) {
             Ok(())
         } else {
@@ -41,8 +41,8 @@ fn end_with_this_thread(client: &mut Command) {
         }
     };
     // SAFETY: the closure runs between fork and exec, where only async-signal-safe calls are
-    // allowed. It makes two system calls, touches no lock and allocates nothing: an
-    // `io::Error` made from a kind or from an error number is a plain value.
+    // allowed. It makes two system calls, takes no lock and allocates nothing: an `io::Error` made
+    // from a kind or from an error number is a plain value.
     unsafe {
         client.pre_exec(bind);
     }

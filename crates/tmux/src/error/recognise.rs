@@ -1,11 +1,11 @@
-//! tmux's prose, read as a kind.
+//! Derives an [`ErrorKind`] from tmux's prose.
 //!
-//! The texts are those of tmux 3.2 to 3.8. Only the start of a line counts: what comes after
-//! it is a name that somebody else chose, and may read like any error at all.
+//! The texts are those of tmux 3.2 to 3.8. Only the start of a line is compared: a name chosen by a
+//! user may follow it, and may read like any other error.
 
 use super::ErrorKind;
 
-/// How a message begins, and what it means. The first that fits wins.
+/// Beginnings of messages with their kinds. The first match wins.
 const BEGINNINGS: &[(&str, ErrorKind)] = &[
     ("no server running on", ErrorKind::NoServer),
     ("can't find session", ErrorKind::NoSuchSession),
@@ -28,7 +28,7 @@ const BEGINNINGS: &[(&str, ErrorKind)] = &[
     ("server version is too old for client", ErrorKind::TooOld),
 ];
 
-/// The kind of the first line that is known.
+/// Returns the kind of the first line that is known.
 pub(super) fn kind(message: &str) -> ErrorKind {
     message
         .lines()
@@ -39,7 +39,7 @@ pub(super) fn kind(message: &str) -> ErrorKind {
 fn line_kind(line: &str) -> Option<ErrorKind> {
     let line = without_position(line.trim_start());
     if line.starts_with("error connecting to ") {
-        // Any other reason, such as a folder that is not ours, is not the absence of a server.
+        // Any other reason, such as a folder of another user, does not mean that no server runs.
         let absent =
             line.ends_with("(No such file or directory)") || line.ends_with("(Connection refused)");
         return absent.then_some(ErrorKind::NoServer);
@@ -50,7 +50,7 @@ fn line_kind(line: &str) -> Option<ErrorKind> {
         .map(|&(_, kind)| kind)
 }
 
-/// `source-file -` puts `-:1: ` before the message, with the number of the line.
+/// Removes the position `-:1: ` that `source-file -` puts before a message.
 fn without_position(line: &str) -> &str {
     line.strip_prefix("-:")
         .and_then(|rest| rest.split_once(": "))

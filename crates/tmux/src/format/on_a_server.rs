@@ -1,4 +1,4 @@
-//! Whether escaped text comes out of tmux as it went in, and nothing in it is run.
+//! Checks on a real server that escaped text comes out unchanged, and that nothing in it runs.
 
 use super::{escape, escape_message, escape_time};
 use crate::testing::{PATIENCE, TestServer, wait_until};
@@ -101,7 +101,7 @@ fn a_session_is_named_literally() {
     assert!(!file.exists());
 }
 
-/// A client of the one server runs in a pane of the other, which shows what is drawn.
+/// Runs a client of the inner server in a pane of the outer one, which captures the drawn text.
 #[test]
 fn what_is_drawn_is_literal() {
     let (inner, outer) = (TestServer::new(), TestServer::new());

@@ -1,4 +1,4 @@
-//! Whether tmux reads a word as it was meant, on every way that a word can take.
+//! Checks on a real server that tmux reads each word as intended, on every transport.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use proptest::test_runner::{Config, TestRunner};
 use crate::testing::TestServer;
 use crate::{Batch, Command, Control, Error, SessionName};
 
-/// What is known to trip something, somewhere.
+/// Texts that are known to break quoting somewhere.
 const TRAPS: &[&str] = &[
     "",
     " ",
@@ -71,8 +71,8 @@ const TRAPS: &[&str] = &[
 
 type Way<'a> = &'a dyn Fn(Batch) -> Result<String, Error>;
 
-/// Stores the texts as buffers in one batch and reads them back through files, since not
-/// every tmux prints a text as it is.
+/// Stores the texts as buffers in one batch and reads them back through files, since some versions
+/// of tmux escape the text that they print.
 fn check(test: &TestServer, way: Way<'_>, texts: &[String]) {
     let texts: Vec<&String> = texts.iter().filter(|text| !text.is_empty()).collect();
     let key = |index: usize| format!("k{index}");
@@ -117,12 +117,12 @@ fn known_traps_do_not_close() {
 #[test]
 fn any_text_arrives_as_it_is() {
     let text = prop_oneof![
-        // Everything, but for NUL, which no argument can hold.
+        // Any character except NUL, which no argument can contain.
         proptest::collection::vec(any::<char>(), 0..12).prop_map(|chars| chars
             .into_iter()
             .filter(|character| *character != '\0')
             .collect::<String>()),
-        // Pieces that mean something next to each other.
+        // Combinations of pieces that are special next to each other.
         proptest::collection::vec(proptest::sample::select(TRAPS), 0..6)
             .prop_map(|pieces| pieces.concat()),
     ];

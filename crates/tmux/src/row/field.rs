@@ -7,13 +7,13 @@ use crate::{PaneId, SessionId, SessionName, WindowId};
 
 /// A type that a field of a [`Row`](crate::Row) can have.
 pub trait Field: Sized {
-    /// What a value should look like, for the error.
+    /// Description of a valid value, for the error.
     const EXPECTED: &'static str;
 
-    /// Reads a value.
+    /// Parses a value. Returns `None` if it is invalid.
     fn parse(value: &str) -> Option<Self>;
 
-    /// Reads the next value for the field of this name. This is what `query!` calls.
+    /// Parses the next value for the field `name`. The expansion of `query!` calls this.
     fn parse_next<'a>(
         name: &'static str,
         values: &mut impl Iterator<Item = &'a str>,
@@ -27,7 +27,7 @@ pub trait Field: Sized {
     }
 }
 
-/// Why a row could not be read.
+/// The reason why a row could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FieldError {
     /// The row has fewer values than the struct has fields.
@@ -36,14 +36,14 @@ pub enum FieldError {
         /// The struct's field.
         name: &'static str,
     },
-    /// The value is not of the field's type.
+    /// The value does not fit the type of the field.
     #[error("{name} should be {expected} but is {value:?}")]
     Invalid {
         /// The struct's field.
         name: &'static str,
-        /// What tmux printed.
+        /// The value that tmux printed.
         value: String,
-        /// What was wanted.
+        /// Description of a valid value.
         expected: &'static str,
     },
 }
@@ -64,7 +64,7 @@ impl Field for PathBuf {
     }
 }
 
-/// tmux prints a flag as 1 or 0, an option as on or off, and what is not there as nothing.
+/// Parses a flag, which tmux prints as 1 or 0, as on or off for an option, or empty if it is unset.
 impl Field for bool {
     const EXPECTED: &'static str = "1, on, 0, off or nothing";
 
@@ -77,7 +77,7 @@ impl Field for bool {
     }
 }
 
-/// Nothing is `None`.
+/// Parses an empty value as `None`.
 impl<T: Field> Field for Option<T> {
     const EXPECTED: &'static str = T::EXPECTED;
 
@@ -121,7 +121,7 @@ mod tests {
     use crate::{Row, query};
 
     query! {
-        /// Every kind of field.
+        /// A row with every type of field.
         #[derive(PartialEq)]
         struct Everything {
             text: String = "#{a}",

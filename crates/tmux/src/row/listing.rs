@@ -1,9 +1,9 @@
-//! One query: the format that is sent and the reading of what comes back.
+//! One query: the format that is sent, and the parser for the answer.
 //!
-//! tmux 3.4 and 3.5 do not print values as they are (see
-//! [`Version::escapes_output`](crate::Version::escapes_output)). What can be undone is undone:
-//! 3.4 puts a backslash before the `$` of what looks like a variable, and a canary at the
-//! start of each row says whether this one does.
+//! tmux 3.4 and 3.5 escape the values that they print (see
+//! [`Version::escapes_output`](crate::Version::escapes_output)). The parser reverses the escaping
+//! that is reversible: 3.4 puts a backslash before a `$` that could begin a variable, and a canary
+//! at the start of each row shows whether this server does.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::{Command, Error};
 /// A text that tmux 3.4 prints with a backslash before it.
 const CANARY: &str = "$a";
 
-/// A listing with its own two separators.
+/// A listing with its two separators.
 #[derive(Debug)]
 pub(crate) struct Listing {
     between_fields: String,
@@ -29,7 +29,7 @@ impl Listing {
         }
     }
 
-    /// The command with a format for this kind of row.
+    /// Returns the command with the format for rows of type `R`.
     pub(crate) fn command<R: Row>(&self, list: Command) -> Command {
         let Self {
             between_fields,
@@ -39,13 +39,13 @@ impl Listing {
         list.option("-F", format!("{CANARY}{between_fields}{fields}{after_row}"))
     }
 
-    /// The rows of the answer. `command` is named in an error.
+    /// Parses the rows of the answer. Errors name `command`.
     pub(crate) fn parse<R: Row>(&self, answer: &[u8], command: &Command) -> Result<Vec<R>, Error> {
         let mut rows = Vec::new();
         let mut rest = answer;
         while let Some((row, after)) = split_once(rest, self.after_row.as_bytes()) {
             rows.push(self.parse_row(row, command)?);
-            // tmux ends every line of a listing, ours included.
+            // tmux ends every row of a listing with a newline.
             rest = after.strip_prefix(b"\n").unwrap_or(after);
         }
         if rest.is_empty() {
@@ -75,7 +75,7 @@ impl Listing {
     }
 }
 
-/// Takes back the backslash before a `$` that could begin a variable.
+/// Removes the backslash before a `$` that could begin a variable.
 fn unescape_dollars(value: &mut Cow<'_, str>) {
     if !value.contains("\\$") {
         return;

@@ -1,4 +1,4 @@
-//! Listings in which everything that strangers can write is hostile.
+//! Listings in which every value that an untrusted program can set is hostile.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use crate::testing::{PATIENCE, TestServer, wait_until};
 use crate::{Command, ErrorKind, PaneId, SessionName};
 
 crate::query! {
-    /// What a stranger can write, between things that he cannot.
+    /// Fields that an untrusted program can set, between fields that it cannot.
     struct PaneRow {
         session: String = "#{session_name}",
         title: String = "#{pane_title}",

@@ -1,15 +1,14 @@
-//! A batch sent to a running server's socket, where that is possible.
+//! Sends a batch to the socket of a running server, if that is possible.
 //!
-//! What travels here stands in no argument vector, so private batches need no detour. This
-//! module decides what may travel; how is in [`crate::socket`].
+//! These commands appear in no argument vector, so private batches need no special treatment. This
+//! module decides which batches are sent; [`crate::socket`] sends them.
 
 use super::exec::{self, Finished, Privacy, SERVER_STARTERS};
 use super::settings::Settings;
 use crate::socket::{self, Outcome, Request};
 use crate::{Batch, Error};
 
-/// Commands that make the client open files, or take over its terminal: a matter for the
-/// program.
+/// Commands that make the client open files or take over its terminal. Only the program runs them.
 const LEFT_TO_THE_PROGRAM: [&str; 4] = [
     "attach-session",
     "load-buffer",
@@ -17,7 +16,7 @@ const LEFT_TO_THE_PROGRAM: [&str; 4] = [
     "source-file",
 ];
 
-/// Commands that change nothing, and so may be asked twice.
+/// Commands that change nothing, so that a retry through the program is safe.
 const READING: [&str; 13] = [
     "display-message",
     "has-session",
@@ -34,8 +33,8 @@ const READING: [&str; 13] = [
     "show-options",
 ];
 
-/// Runs the batch and gives what it wrote to stdout, or nothing if the program has to do it.
-/// While the server is at it the caller does something else.
+/// Runs the batch and returns its stdout, or `None` if the program has to run it. Calls `meanwhile`
+/// while the server works on the batch.
 pub(super) fn capture(
     settings: &Settings,
     batch: &Batch,

@@ -1,7 +1,7 @@
-//! The outputs of several commands, told apart.
+//! Separates the outputs of several commands.
 //!
-//! tmux runs a batch and writes one stream. A mark that nobody can know is printed after each
-//! command, and the stream is cut there.
+//! tmux runs a batch and writes one stream. An unpredictable mark is printed after each command,
+//! and the stream is split at the marks.
 
 use super::exec::{self, Privacy};
 use super::{Server, lossy};
@@ -32,7 +32,7 @@ impl Marks {
             .arg(self.text(index))
     }
 
-    /// What stands before each mark, or nothing if a mark is missing.
+    /// Returns the text before each mark, or `None` if a mark is missing.
     fn split(&self, output: &str, count: usize) -> Option<Vec<String>> {
         let mut rest = output;
         let mut outputs = Vec::with_capacity(count);

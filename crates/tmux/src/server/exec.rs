@@ -1,7 +1,7 @@
-//! One run of the tmux program.
+//! Runs the tmux program once.
 //!
-//! Commands travel as an argument vector, or, where that is too short or too public, as a
-//! script on the stdin of `source-file -`. `exec/process.rs` feeds and drains the process.
+//! Commands are passed as an argument vector, or, if that is too short or too public, as a script
+//! on the stdin of `source-file -`. `exec/process.rs` does the I/O with the process.
 
 mod process;
 
@@ -15,25 +15,25 @@ use process::ProcessError;
 
 pub(super) use process::Finished;
 
-/// tmux refuses an argument vector of more than 16,380 bytes; this leaves some room.
+/// Maximum size of an argument vector in bytes. tmux refuses more than 16,380.
 const ARGV_LIMIT: usize = 16_000;
 
-/// How much of a command line an error repeats.
+/// Maximum length of a command line in an error.
 const DESCRIPTION_LIMIT: usize = 300;
 
-/// Commands that start a server by themselves if none runs.
+/// Commands that start a server if none runs.
 pub(super) const SERVER_STARTERS: [&str; 3] = ["new-session", "start-server", "attach-session"];
 
-/// Whether others may see the commands' arguments.
+/// Whether the arguments of the commands may become visible to others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Privacy {
-    /// They may stand in an argument vector and in an error.
+    /// The arguments may appear in an argument vector and in an error.
     Open,
-    /// They may not.
+    /// The arguments must not appear in either.
     Private,
 }
 
-/// Runs the batch and gives what it wrote to stdout.
+/// Runs the batch and returns its stdout.
 pub(super) fn capture(
     settings: &Settings,
     batch: &Batch,
@@ -46,8 +46,8 @@ pub(super) fn capture(
         client.args(argv);
         run(settings, client, None, &description)?
     } else {
-        // `source-file` starts no server; only what would have started one, or was promised
-        // to, brings one up here.
+        // `source-file` starts no server, so `start-server` precedes it if the batch contains a
+        // command that starts one, or if the batch is private.
         if starts_server(batch, privacy) {
             client.args(["start-server", ";"]);
         }
@@ -62,18 +62,18 @@ pub(super) fn capture(
     answer(finished, || description)
 }
 
-/// Returns whether the batch brings up a server where none runs.
+/// Returns whether the batch starts a server if none runs.
 pub(super) fn starts_server(batch: &Batch, privacy: Privacy) -> bool {
     let is_starter = |name: &str| SERVER_STARTERS.contains(&name);
     privacy == Privacy::Private || batch.commands().any(|command| is_starter(command.name()))
 }
 
-/// Whether the batch can travel as this argument vector.
+/// Returns whether the batch can be sent as this argument vector.
 pub(super) fn is_one_argv(batch: &Batch, argv: &[String]) -> bool {
     batch.has_one_line() && argv.iter().map(|word| word.len() + 1).sum::<usize>() <= ARGV_LIMIT
 }
 
-/// What `tmux -V` prints.
+/// Returns the output of `tmux -V`.
 pub(super) fn print_version(settings: &Settings) -> Result<String, Error> {
     let mut program = Process::new(settings.program());
     program.arg("-V");
@@ -88,7 +88,7 @@ fn run(
     input: Option<&[u8]>,
     description: &str,
 ) -> Result<Finished, Error> {
-    // A group of its own, so that Ctrl-C at the terminal does not end a client in mid-command.
+    // A separate process group, so that Ctrl-C at the terminal does not interrupt a command.
     program
         .process_group(0)
         .stdin(if input.is_some() {
@@ -115,7 +115,7 @@ fn run(
     })
 }
 
-/// What a client that ended so means to the caller.
+/// Converts the result of a client that has exited into an answer or an error.
 pub(super) fn answer(
     finished: Finished,
     description: impl FnOnce() -> String,
@@ -128,13 +128,13 @@ pub(super) fn answer(
     if code == Some(0) {
         return Ok(stdout);
     }
-    // `source-file` prints what it cannot parse to stdout.
+    // `source-file` prints parse errors to stdout.
     let said = if stderr.is_empty() { stdout } else { stderr };
     let said = String::from_utf8_lossy(&said);
     Err(Error::refused(description(), code, &said))
 }
 
-/// The batch as an error names it.
+/// Returns the batch as text for an error.
 pub(super) fn describe(batch: &Batch, privacy: Privacy) -> String {
     let words: Vec<String> = batch
         .commands()

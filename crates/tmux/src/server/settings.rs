@@ -1,4 +1,4 @@
-//! What a client is started with.
+//! Settings with which a client is started.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,13 +10,13 @@ use rustix::fs::Access;
 use crate::socket::Binary;
 use crate::{Socket, Version};
 
-/// How long a command may take unless the caller says otherwise.
+/// Default timeout of a command.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What a server that is well needs for an answer.
+/// Minimum timeout: enough for a healthy server to answer.
 const MOMENT: Duration = Duration::from_millis(100);
 
-/// Variables that would make a client believe that it runs inside the tmux it talks to.
+/// Variables that make a client assume that it runs inside the tmux it talks to.
 const NEVER_PASSED: [&str; 2] = ["TMUX", "TMUX_PANE"];
 
 #[derive(Clone, Debug)]
@@ -25,15 +25,15 @@ pub(crate) struct Settings {
     pub(super) program: PathBuf,
     pub(super) config: Option<PathBuf>,
     pub(super) tmpdir: Option<PathBuf>,
-    /// Exactly these variables, or those of this process.
+    /// The whole environment of the client; `None` means that of this process.
     pub(super) variables: Option<Vec<(OsString, OsString)>>,
     pub(super) dropped_variables: Option<fn(&str) -> bool>,
-    /// Instead of the `PATH` that stands there.
+    /// Overrides the `PATH` of the environment.
     pub(super) path: Option<OsString>,
     pub(super) timeout: Duration,
-    /// No command is waited for after this.
+    /// Deadline for all commands together.
     pub(super) deadline: Option<Instant>,
-    /// The version of the program, and the file that it is the version of.
+    /// The version of the program, and the file that has this version.
     pub(super) known: Option<(Version, Binary)>,
 }
 
@@ -53,7 +53,7 @@ impl Settings {
         }
     }
 
-    /// How long a command that begins now may take.
+    /// Returns the timeout of a command that starts now.
     pub(crate) fn timeout(&self) -> Duration {
         self.deadline.map_or(self.timeout, |deadline| {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -72,11 +72,11 @@ impl Settings {
         }
     }
 
-    /// A client without a command.
+    /// Returns a client without a command.
     pub(crate) fn client(&self) -> process::Command {
         let mut command = process::Command::new(&self.program);
         command.env_clear().envs(self.environment());
-        // Output is UTF-8 whatever the locale: without it tmux replaces what is not ASCII.
+        // Forces UTF-8 output in every locale: otherwise tmux replaces all non-ASCII characters.
         command.arg("-u");
         match &self.socket {
             Socket::Default => {}
@@ -93,7 +93,7 @@ impl Settings {
         command
     }
 
-    /// The variables of a client, and of a server that it starts.
+    /// Returns the environment of a client, and of a server that it starts.
     pub(super) fn environment(&self) -> Vec<(OsString, OsString)> {
         let mut environment: Vec<(OsString, OsString)> = match &self.variables {
             Some(variables) => variables.clone(),
@@ -111,7 +111,7 @@ impl Settings {
         environment
     }
 
-    /// The file that would be run: the program itself, or the first of that name in `PATH`.
+    /// Returns the file that would be executed: the program itself, or the first match in `PATH`.
     pub(super) fn program_path(&self) -> Option<PathBuf> {
         if self.program.components().count() > 1 {
             return self.program.is_file().then(|| self.program.clone());
@@ -123,7 +123,7 @@ impl Settings {
             .find(|file| rustix::fs::access(file, Access::EXEC_OK).is_ok() && file.is_file())
     }
 
-    /// Whether a variable of this name reaches the client, and by it a server it starts.
+    /// Returns whether the client, and a server that it starts, inherits a variable of this name.
     fn passes(&self, name: &str) -> bool {
         !NEVER_PASSED.contains(&name)
             && !self.dropped_variables.is_some_and(|dropped| dropped(name))

@@ -1,4 +1,4 @@
-//! One-shot commands against a real server.
+//! Tests of one-shot commands against a real server.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -23,14 +23,14 @@ fn say(text: &str) -> Command {
     Command::new("display-message").flag("-p").arg(text)
 }
 
-/// A server with one session, `main`.
+/// Starts a server with one session, `main`.
 fn started() -> TestServer {
     let test = TestServer::new();
     test.server().run(new_session("main")).unwrap();
     test
 }
 
-/// A tmux that leaves its argument vector in a file before it runs.
+/// Creates a tmux wrapper that records its argument vector in a file. Returns both paths.
 fn recording_program(test: &TestServer) -> (PathBuf, PathBuf) {
     let (program, record) = (test.folder().join("tmux"), test.folder().join("argv"));
     let script = format!(
@@ -144,7 +144,7 @@ fn a_server_that_ends_in_the_middle_is_lost() {
     let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     let kind = waiting.join().unwrap().unwrap_err().kind();
-    // It may not have got as far as to connect.
+    // The client may not have connected yet.
     assert!(
         matches!(kind, ErrorKind::ServerLost | ErrorKind::NoServer),
         "{kind:?}"

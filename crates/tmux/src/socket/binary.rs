@@ -1,16 +1,15 @@
-//! Whether a running server is the program whose version is known.
+//! Checks whether a running server is the program whose version is known.
 //!
-//! An upgrade replaces the program on disk under a server that goes on running, and that
-//! server speaks what its own version spoke. So the version of a *file* says something about
-//! a server only if the server was started from that very file, and the file is as it was
-//! when it was asked for its version.
+//! An upgrade replaces the program on disk while an old server keeps running with its own version
+//! of the protocol. So the version of a *file* applies to a server only if the server was started
+//! from exactly this file, and the file has not changed since its version was read.
 
 use std::fs;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// One file at one time.
+/// The identity of a file at one point in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Binary {
     device: u64,
@@ -20,7 +19,7 @@ pub(crate) struct Binary {
 }
 
 impl Binary {
-    /// The file as it is now.
+    /// Reads the identity of the file as it is now.
     pub(crate) fn of(path: &Path) -> Option<Self> {
         let metadata = fs::metadata(path).ok()?;
         Some(Self {
@@ -31,17 +30,17 @@ impl Binary {
         })
     }
 
-    /// Whether the process at the other end of the connection runs this file.
+    /// Returns whether the process at the other end of the connection runs this file.
     #[cfg(target_os = "linux")]
     pub(super) fn is_running_behind(&self, connection: &impl AsFd) -> bool {
         let Ok(peer) = rustix::net::sockopt::socket_peercred(connection) else {
             return false;
         };
-        // The link leads to the file that was started, even if its name is another's by now.
+        // The link refers to the file that was started, even if another file has its name by now.
         Self::of(Path::new(&format!("/proc/{}/exe", peer.pid))).as_ref() == Some(self)
     }
 
-    /// Elsewhere there is no cheap way to know.
+    /// Returns false: other systems have no cheap way to find out.
     #[cfg(not(target_os = "linux"))]
     pub(super) fn is_running_behind(&self, _connection: &impl AsFd) -> bool {
         false

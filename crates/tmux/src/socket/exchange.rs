@@ -1,15 +1,15 @@
-//! The conversation after the greeting, as a state machine: bytes in, bytes out.
+//! The exchange after the identification, as a state machine: bytes in, bytes out.
 //!
-//! The server opens streams and writes to them, may ask for stdin, and ends with an exit code.
-//! A stream is one of ours (stdout, stderr) or a file that the client should open; files are
-//! refused, since commands that want them are not sent on this way.
+//! The server opens streams and writes to them, may ask for stdin, and ends with an exit code. A
+//! stream is one of ours (stdout, stderr) or a file that the client should open. Files are refused,
+//! since commands that need them are not sent over this transport.
 
 use std::collections::HashMap;
 
 use super::Outcome;
 use super::message::{HEADER, Layout, MAX_MESSAGE, Next, Received, append, kind, number, parse};
 
-/// What a server that asks for a file is told.
+/// Error number that is sent to a server that asks for a file.
 const NOT_SUPPORTED: i32 = rustix::io::Errno::NOTSUP.raw_os_error();
 const STDIN: i32 = 0;
 const STDOUT: i32 = 1;
@@ -18,11 +18,11 @@ const STDERR: i32 = 2;
 #[derive(Debug)]
 pub(super) struct Exchange<'a> {
     layout: Layout,
-    /// What came and is not yet a whole message.
+    /// Received bytes that are not yet a complete message.
     pending: Vec<u8>,
     replies: Vec<u8>,
     input: &'a [u8],
-    /// Which descriptor each open stream stands for.
+    /// The descriptor of each open stream.
     streams: HashMap<i32, i32>,
     stdout: Vec<u8>,
     stderr: Vec<u8>,
@@ -47,7 +47,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Takes what the server sent; nothing means that it hung up.
+    /// Processes received bytes. An empty slice means that the server closed the connection.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Step {
         if bytes.is_empty() {
             return lost("the server hung up");
@@ -71,7 +71,7 @@ impl<'a> Exchange<'a> {
         Step::Continue
     }
 
-    /// What is to be sent now.
+    /// Returns and clears the bytes to send.
     pub(super) fn take_replies(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.replies)
     }
@@ -91,7 +91,7 @@ impl<'a> Exchange<'a> {
             kind::EXIT | kind::SHUTDOWN => self.exit(data),
             kind::EXITED => self.exit(&[]),
             kind::DETACH | kind::DETACHKILL => self.reply(kind::EXITING, &[]),
-            // It refused our first message, so it has not run anything.
+            // The server refused our first message, so it has not run anything.
             kind::VERSION => Step::Done(Outcome::NotTried),
             kind::FLAGS | kind::READ_CANCEL => Step::Continue,
             other => lost(&format!("the server sent a message of the kind {other}")),

@@ -1,8 +1,8 @@
-//! What a client says about itself before it sends a command.
+//! The identification of a client before it sends a command.
 //!
-//! The same messages in the same order as those of the tmux client with stdin and stdout on
-//! `/dev/null`. Servers up to 3.5 end themselves over a message of a wrong size, or over a
-//! missing one, so nothing here is optional.
+//! The messages and their order are those of the tmux client with stdin and stdout on `/dev/null`.
+//! Servers up to 3.5 end themselves if a message has a wrong size or is missing, so nothing here is
+//! optional.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -10,10 +10,10 @@ use std::path::PathBuf;
 
 use super::message::{HEADER, Layout, MAX_MESSAGE, append, kind};
 
-/// The client wants UTF-8 as it is: `-u`.
+/// Flag of a client that accepts UTF-8: `-u`.
 const UTF8: u64 = 0x10000;
 
-/// Who the client is.
+/// The identity of a client.
 #[derive(Debug)]
 pub(super) struct Identity<'a> {
     term: &'a [u8],
@@ -22,25 +22,25 @@ pub(super) struct Identity<'a> {
     environment: &'a [(OsString, OsString)],
 }
 
-/// The bytes to send, in two pieces because a piece carries at most one descriptor.
+/// The bytes to send, in two pieces because one piece carries at most one descriptor.
 ///
-/// The server sweeps all its windows each time it has read a piece, so there are no more.
+/// The server checks all its windows after each piece, so there are no more than two.
 #[derive(Debug)]
 pub(super) struct Hello {
     pub(super) with_stdin: Vec<u8>,
-    /// The rest, the command included.
+    /// The remaining messages, including the command.
     pub(super) with_stdout: Vec<u8>,
 }
 
 impl<'a> Identity<'a> {
-    /// This process with these variables.
+    /// Returns the identity of this process with these variables.
     pub(super) fn new(environment: &'a [(OsString, OsString)]) -> Self {
         let variable = |name: &str| {
             let found = environment.iter().find(|(key, _)| key == name);
             found.map(|(_, value)| value.as_os_str())
         };
         let real = std::env::current_dir();
-        // The shell's name of the folder keeps the links in it, if it is still true.
+        // `PWD` keeps the symbolic links in the folder's path; it is used if it is still correct.
         let named = variable("PWD").map(PathBuf::from).filter(|named| {
             let same = |real: &PathBuf| {
                 named
@@ -57,7 +57,7 @@ impl<'a> Identity<'a> {
         }
     }
 
-    /// The whole greeting with the command, or nothing if something is too long for it.
+    /// Returns the identification and the command, or `None` if the protocol cannot encode them.
     pub(super) fn messages(&self, layout: Layout, argv: &[String]) -> Option<Hello> {
         let mut first = Pieces::new(layout);
         // Up to 3.5 the client sends its flags in both widths.
@@ -76,7 +76,7 @@ impl<'a> Identity<'a> {
         rest.add(kind::IDENTIFY_CLIENTPID, &self.process.to_ne_bytes());
         for (name, value) in self.environment {
             let variable = [name.as_bytes(), b"=", value.as_bytes()].concat();
-            // The client leaves out what does not fit with its NUL, too.
+            // Like the tmux client, skips a variable that does not fit with its NUL.
             if variable.len() < MAX_MESSAGE - HEADER {
                 rest.add_text(kind::IDENTIFY_ENVIRON, &variable);
             }
@@ -90,7 +90,7 @@ impl<'a> Identity<'a> {
     }
 }
 
-/// A command line as the protocol has it: how many words, and each with a NUL after it.
+/// Encodes a command line: the number of words, and each word with a trailing NUL.
 fn packed(argv: &[String]) -> Option<Vec<u8>> {
     let mut data = i32::try_from(argv.len()).ok()?.to_ne_bytes().to_vec();
     for word in argv {
@@ -100,7 +100,7 @@ fn packed(argv: &[String]) -> Option<Vec<u8>> {
     Some(data)
 }
 
-/// Messages one after the other.
+/// A sequence of encoded messages.
 struct Pieces {
     bytes: Vec<u8>,
     layout: Layout,

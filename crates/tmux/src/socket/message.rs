@@ -1,22 +1,22 @@
-//! The wire format: a header of sixteen bytes and the data, in the machine's byte order.
+//! The wire format: a header of sixteen bytes and the data, in native byte order.
 //!
-//! Pure: values to bytes and back. The names are those of the protocol.
+//! Pure conversion between values and bytes. The names are those of the protocol.
 
 use crate::Version;
 
-/// The largest message, header included.
+/// Maximum size of a message, including its header.
 pub(super) const MAX_MESSAGE: usize = 16_384;
 pub(super) const HEADER: usize = 16;
 const PROTOCOL_VERSION: u32 = 8;
-/// The last version that this was tried with. A newer one may have changed anything.
+/// The latest version that was tested. A newer one may have changed the protocol.
 const LAST_KNOWN: Version = Version::new(3, 8);
 
-/// How the second word of the header is laid out.
+/// The layout of the second word of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
     /// Up to 3.5: a length and flags, 16 bits each.
     Short,
-    /// From 3.6: a length of 32 bits, whose highest says that a descriptor comes along.
+    /// From 3.6: a length of 32 bits, whose highest bit announces a descriptor.
     Long,
 }
 
@@ -56,7 +56,7 @@ impl Layout {
     }
 }
 
-/// The messages that a client of ours sends or gets.
+/// Types of the messages that our client sends or receives.
 pub(super) mod kind {
     pub(in super::super) const VERSION: u32 = 12;
     pub(in super::super) const IDENTIFY_FLAGS: u32 = 100;
@@ -88,7 +88,7 @@ pub(super) mod kind {
     pub(in super::super) const READ_CANCEL: u32 = 307;
 }
 
-/// Appends a message. False, and nothing appended, if it is too long to be one.
+/// Appends a message. Returns false and appends nothing if the message is too long.
 #[must_use]
 pub(super) fn append(
     bytes: &mut Vec<u8>,
@@ -107,27 +107,27 @@ pub(super) fn append(
     bytes.extend_from_slice(&kind.to_ne_bytes());
     bytes.extend_from_slice(&word);
     bytes.extend_from_slice(&PROTOCOL_VERSION.to_ne_bytes());
-    // The client does not tell its process here: the field is all ones.
+    // The client does not send its pid here: all bits of the field are set.
     bytes.extend_from_slice(&u32::MAX.to_ne_bytes());
     bytes.extend_from_slice(data);
     true
 }
 
-/// A message of the server.
+/// A message from the server.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Received {
     pub(super) kind: u32,
     pub(super) data: Vec<u8>,
 }
 
-/// What is at the start of the bytes.
+/// The result of parsing the start of the bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// A message, and how many bytes it took.
+    /// A complete message, and its length in bytes.
     Message(Received, usize),
-    /// Not all of it is there yet.
+    /// More bytes are needed.
     Incomplete,
-    /// No message of this protocol.
+    /// The bytes are not a message of this protocol.
     Garbage,
 }
 
@@ -138,7 +138,7 @@ pub(super) fn parse(bytes: &[u8], layout: Layout) -> Next {
     };
     let length = layout.length(word);
     let kind = u32::from_ne_bytes(kind);
-    // The lowest byte is the version of the protocol; a refusal names another one.
+    // The lowest byte is the version of the protocol; a refusal contains another version.
     let version = u32::from_ne_bytes(version) & 0xff;
     if !(HEADER..=MAX_MESSAGE).contains(&length)
         || (version != PROTOCOL_VERSION && kind != kind::VERSION)
@@ -157,12 +157,12 @@ pub(super) fn parse(bytes: &[u8], layout: Layout) -> Next {
     }
 }
 
-/// The four bytes at this place.
+/// Returns the four bytes at this offset.
 pub(super) fn word(bytes: &[u8], at: usize) -> Option<[u8; 4]> {
     bytes.get(at..at + 4)?.try_into().ok()
 }
 
-/// The number at this place.
+/// Returns the number at this offset.
 pub(super) fn number(bytes: &[u8], at: usize) -> Option<i32> {
     word(bytes, at).map(i32::from_ne_bytes)
 }

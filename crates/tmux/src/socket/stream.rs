@@ -15,7 +15,7 @@ use rustix::net::{
 
 use super::identify::Hello;
 
-// Only Linux servers are spoken to (see `Binary`); elsewhere this has to compile.
+// Only Linux uses this transport (see `Binary`); on other systems it only has to compile.
 #[cfg(target_os = "linux")]
 const CLOSE_ON_EXEC: SocketFlags = SocketFlags::CLOEXEC;
 #[cfg(target_os = "linux")]
@@ -31,11 +31,12 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// Connects; nothing that is sent waits longer than this for the server.
+    /// Connects to the socket, with this timeout for the connect and for each send.
     pub(super) fn connect(path: &Path, timeout: Duration) -> io::Result<Self> {
         let address = SocketAddrUnix::new(path)?;
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, CLOSE_ON_EXEC, None)?;
-        // A server that hangs accepts nobody, and then a connect would wait too.
+        // The send timeout also applies to `connect`, which blocks if a hung server accepts
+        // nothing.
         set_socket_timeout(
             &socket,
             Timeout::Send,
@@ -45,7 +46,7 @@ impl Stream {
         Ok(Self { socket })
     }
 
-    /// Sends the greeting, with `/dev/null` for stdin and stdout.
+    /// Sends the identification, with `/dev/null` for stdin and stdout.
     pub(super) fn greet(&mut self, hello: &Hello) -> io::Result<()> {
         let null = File::options().read(true).write(true).open("/dev/null")?;
         self.send_with(&hello.with_stdin, null.as_fd())?;
@@ -63,7 +64,8 @@ impl Stream {
         Ok(())
     }
 
-    /// The descriptor arrives with the bytes, among which is the one message that claims it.
+    /// Sends bytes with a descriptor, which belongs to the one message among them that announces
+    /// it.
     fn send_with(&mut self, bytes: &[u8], descriptor: BorrowedFd<'_>) -> io::Result<()> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
@@ -86,7 +88,7 @@ impl Stream {
         self.send(&bytes[sent..])
     }
 
-    /// Waits for bytes; none means that the server hung up.
+    /// Waits for bytes. Returns 0 if the server closed the connection.
     pub(super) fn receive(&mut self, buffer: &mut [u8], deadline: Instant) -> io::Result<usize> {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());

@@ -1,12 +1,12 @@
-//! The ids tmux gives out: `$1` for a session, `@2` for a window, `%3` for a pane.
+//! The ids of tmux: `$1` for a session, `@2` for a window, `%3` for a pane.
 //!
-//! They are unique for the life of one server and never used twice, so they are the safest
-//! targets there are. They mean nothing on another server, or after a restart of this one.
+//! A server never reuses an id, so ids are the safest targets. They are meaningless on another
+//! server, or after a restart of this one.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A text that is not the id it should be.
+/// A text that is not a valid id of the expected type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a tmux id like {example}")]
 pub struct IdError {
@@ -31,7 +31,7 @@ macro_rules! id {
 
             fn from_str(text: &str) -> Result<Self, IdError> {
                 text.strip_prefix($sigil)
-                    // `u32::from_str` takes a leading `+`, tmux does not.
+                    // `u32::from_str` accepts a leading `+`, tmux does not.
                     .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
                     .and_then(|digits| digits.parse().ok())
                     .map(Self)

@@ -1,4 +1,4 @@
-//! Whether a target hits what it names and nothing else.
+//! Checks on a real server that a target matches exactly what it names.
 
 use proptest::test_runner::{Config, TestRunner};
 
@@ -16,7 +16,7 @@ fn create(server: &Server, session: &SessionName) {
     server.run(command.args(["-x", "80", "-y", "24"])).unwrap();
 }
 
-/// Every kind of command that takes a session by its name, with what it needs besides.
+/// Returns every kind of command that takes a session by name, with its required arguments.
 fn commands(target: &Target) -> Vec<Command> {
     let on = |command: &'static str| Command::new(command).target(target);
     vec![
@@ -74,7 +74,7 @@ fn no_command_takes_the_beginning_of_a_name_for_the_name() {
     let test = TestServer::new();
     create(test.server(), &name("foo-2"));
     for command in commands(&name("foo").into()) {
-        // This one takes an unknown session for the name of a group that is to be.
+        // `new-session` takes an unknown session for the name of a new group.
         if command.name() == "new-session" {
             continue;
         }

@@ -1,39 +1,38 @@
-//! What may be the name of a session that is to be found again.
+//! Validation of session names, so that a session can be found again by its name.
 //!
-//! tmux takes any text as a session name and quietly stores another one where it sees fit: a
-//! dot or a colon becomes `_`, a backslash is doubled, `$x` becomes `\$x` (up to 3.3), control
-//! characters become octal. And even an exact target has two doors left open: `=$3` is the
-//! session with that *id*, and `=pts/3` is the session of the *client* on that terminal. A
-//! [`SessionName`] is a name for which none of this happens, so the session that it creates
-//! is the session that it finds.
+//! tmux accepts any text as a session name and silently stores a different one in some cases: a dot
+//! or a colon becomes `_`, a backslash is doubled, `$x` becomes `\$x` (up to 3.3), control
+//! characters become octal. Even an exact target is ambiguous in two cases: `=$3` is the session
+//! with that *id*, and `=pts/3` is the session of the *client* on that terminal. A [`SessionName`]
+//! is a name for which none of this happens, so that it finds exactly the session that it created.
 //!
-//! Not covered: characters that the C library of the server cannot print (some that Unicode
-//! has not assigned) are stored in octal. A session of a stranger with a name that does not
-//! fit here is still there for its [`SessionId`](super::SessionId).
+//! Not covered: characters that the C library of the server cannot print (some that Unicode has not
+//! assigned) are stored in octal. A foreign session with an invalid name can still be addressed by
+//! its [`SessionId`](super::SessionId).
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The exact name of a session. See the module's text for what it may be.
+/// The exact name of a session. The module's documentation lists the restrictions.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionName(String);
 
-/// Why a text cannot be a session name.
+/// The reason why a text is not a valid session name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SessionNameError {
-    /// tmux has no nameless sessions.
+    /// tmux has no sessions without a name.
     #[error("a session name cannot be empty")]
     Empty,
-    /// tmux would store another character, or read it as something else.
+    /// tmux would store a different character, or give it a special meaning.
     #[error("a session name cannot hold {0:?}")]
     Character(char),
-    /// An exact target of this name can mean the session of a client.
+    /// An exact target of this name could match the session of a client.
     #[error("a session name cannot look like that of a terminal or of a client")]
     LooksLikeClient,
 }
 
 impl SessionName {
-    /// Checks the name.
+    /// Validates the name.
     pub fn new(name: impl Into<String>) -> Result<Self, SessionNameError> {
         let name = name.into();
         if name.is_empty() {
@@ -51,13 +50,13 @@ impl SessionName {
         Ok(Self(name))
     }
 
-    /// The name as tmux shows it.
+    /// Returns the name as tmux shows it.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The name for `new-session -s` and `rename-session`, which expand it as a format.
+    /// Returns the name for `new-session -s` and `rename-session`, which expand it as a format.
     #[must_use]
     pub fn to_format(&self) -> String {
         crate::format::escape(&self.0)
@@ -68,8 +67,8 @@ fn is_changed_by_tmux(character: char) -> bool {
     matches!(character, ':' | '.' | '\\' | '$') || character.is_control()
 }
 
-/// tmux finds a client by its name, which is its terminal with or without `/dev/`, or
-/// `client-PID` for one that has no terminal.
+/// Returns whether tmux could take the name for that of a client: its terminal with or without
+/// `/dev/`, or `client-PID` for a client without a terminal.
 fn looks_like_client(name: &str) -> bool {
     let ends_in_number = |rest: &str| {
         let digits = rest.trim_start_matches(|character: char| character.is_ascii_alphabetic());

@@ -1,8 +1,8 @@
-//! The version of a program, remembered.
+//! A cache for the version of a program.
 //!
-//! Asking a tmux for its version means to start it, which costs as much as a command. The
-//! answer holds as long as the file does, so it is kept in a cache file with the file's path,
-//! number, size and time of change.
+//! Reading the version of a tmux means starting it, which costs as much as a command. The version
+//! is valid as long as the file is unchanged, so the cache file stores it with the program's path,
+//! inode, size and modification time.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -10,10 +10,9 @@ use std::path::Path;
 
 use crate::{Error, Server, Socket, Version};
 
-/// The version of this tmux program, from the cache file if the program is still the same.
+/// Returns the version of this tmux program, from the cache file if the program has not changed.
 ///
-/// A cache that cannot be read is asked anew, and one that cannot be written costs time the
-/// next time and nothing else, so neither is an error.
+/// A cache that cannot be read or written only costs time, so neither is an error.
 pub fn version_cache(cache: &Path, program: &Path) -> Result<Version, Error> {
     let key = key(program).map_err(|_| Error::NotInstalled {
         program: program.to_owned(),
@@ -28,7 +27,7 @@ pub fn version_cache(cache: &Path, program: &Path) -> Result<Version, Error> {
     Ok(version)
 }
 
-/// What must be the same for the version to be the same.
+/// Returns the cache key: the version is valid as long as the key is unchanged.
 fn key(program: &Path) -> std::io::Result<String> {
     let path = program.canonicalize()?;
     let metadata = fs::metadata(&path)?;
@@ -45,7 +44,7 @@ fn remembered(cache: &Path, key: &str) -> Option<Version> {
     (stored_key == key).then(|| version.parse().ok())?
 }
 
-/// Written aside and moved into place, so that a reader never sees half of it.
+/// Writes the cache file atomically: a temporary file is renamed into place.
 fn remember(cache: &Path, key: &str, version: Version) {
     let aside = cache.with_extension(format!("{}.new", std::process::id()));
     let written =
@@ -62,7 +61,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::path::PathBuf;
 
-    /// A program that says this version, and counts how often it was asked.
+    /// Creates a program that prints this version, and records each call.
     fn program(folder: &Path, version: &str) -> PathBuf {
         let path = folder.join("tmux");
         let script = format!(

@@ -1,11 +1,11 @@
-//! What depends on the version: one row per feature.
+//! Features that depend on the version, one row each.
 
 use super::Version;
 
-/// Writes the enum, the list of all and the two look-ups from one table.
+/// Generates the enum, the list of all features and the two look-ups from one table.
 macro_rules! features {
     ($($(#[$doc:meta])* $name:ident, $major:literal . $minor:literal, $what:literal;)+) => {
-        /// Something that not every tmux can do.
+        /// A feature that not every tmux has.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Feature {
             $($(#[$doc])* $name,)+
@@ -15,7 +15,7 @@ macro_rules! features {
             /// Every feature, in the order of the table.
             pub const ALL: &'static [Self] = &[$(Self::$name),+];
 
-            /// The first version that has it.
+            /// Returns the first version that has the feature.
             #[must_use]
             pub const fn since(self) -> Version {
                 match self {
@@ -23,7 +23,7 @@ macro_rules! features {
                 }
             }
 
-            /// What is missing without it, in words for a message.
+            /// Returns the name of the feature for messages.
             #[must_use]
             pub const fn what(self) -> &'static str {
                 match self {
@@ -53,6 +53,6 @@ features! {
     ConfigErrorNotification, 3 . 4, "notification of configuration errors";
     /// The `command-error` hook.
     CommandErrorHook, 3 . 5, "command-error hook";
-    /// `pane_dead_status` that is never lost. Debian's 3.3a loses one in four.
+    /// A reliable `pane_dead_status`. Debian's 3.3a loses one in four.
     ReliableExitStatus, 3 . 5, "exit status of every pane";
 }

@@ -1,4 +1,4 @@
-//! The keys, from their table; and what was said.
+//! Draws the help, generated from the table of keys, and the message log.
 
 use super::{middle, scrolled};
 use crate::board::Board;

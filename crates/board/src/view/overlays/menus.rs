@@ -1,4 +1,4 @@
-//! Lists out of which one row is taken.
+//! Draws lists from which the user selects one row.
 
 use super::middle;
 use crate::action::{Action, Deed};
@@ -17,7 +17,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 use std::borrow::Cow;
 
-/// Draws rows of which one has the cursor, such that it is in view.
+/// Draws rows, scrolled such that the cursor is in view.
 fn rows(lines: &[Line<'_>], cursor: usize, area: Rect, canvas: &mut Canvas<'_>) {
     let height = usize::from(area.height);
     let first = (cursor + 1).saturating_sub(height);
@@ -39,7 +39,7 @@ fn height_of(rows: usize) -> u16 {
     u16::try_from(rows).unwrap_or(u16::MAX).saturating_add(2)
 }
 
-/// Whom it is about.
+/// Returns a title for the cards of the overlay.
 fn bound_title(bound: &[WorkId]) -> String {
     match bound {
         [one] => one.to_string(),
@@ -76,11 +76,11 @@ pub(super) fn actions(
         }
         lines.push(Line::from(spans));
     }
-    // Agents' addresses may be long.
+    // The addresses of agents may be long.
     let widest = lines.iter().map(Line::width).max().unwrap_or_default();
     let wide = u16::try_from(widest + 4).unwrap_or(60).clamp(60, 80);
     let at = middle(area, wide, height_of(lines.len()));
-    // One that is marked may be elsewhere than the cursor.
+    // A marked card may be elsewhere than the cursor.
     let is_marked = bound.iter().any(|id| board.marks.contains(id));
     let mark = if is_marked { "◆ " } else { "" };
     let title = format!("{mark}{}", bound_title(bound));
@@ -88,7 +88,7 @@ pub(super) fn actions(
     rows(&lines, cursor, inside, canvas);
 }
 
-/// It can be done if it can be with any of them.
+/// Returns a reason only if the operation is impossible for all of the cards.
 fn why_not(board: &Board, bound: &[WorkId], deed: Deed) -> Option<Cow<'static, str>> {
     if deed.is_for_one() && bound.len() > 1 {
         return Some("for one card only".into());
@@ -101,7 +101,7 @@ fn why_not(board: &Board, bound: &[WorkId], deed: Deed) -> Option<Cow<'static, s
     reasons.all(|why| why.is_some()).then_some(first)
 }
 
-/// What speaks against it and does not forbid it.
+/// Returns a reason against the operation that does not forbid it.
 fn doubt(board: &Board, bound: &[WorkId], deed: Deed) -> Option<&'static str> {
     let [id] = bound else {
         return None;
@@ -171,7 +171,7 @@ pub(super) fn sort(board: &Board, cursor: usize, area: Rect, canvas: &mut Canvas
     rows(&lines, cursor, inside, canvas);
 }
 
-/// Keys in the lower edge of a box.
+/// Draws key hints in the lower border of a box.
 fn foot(mode: Mode, actions: &[Action], area: Rect, canvas: &mut Canvas<'_>) {
     let mut words = Vec::new();
     for action in actions {
@@ -197,7 +197,7 @@ fn first_word(help: &str) -> String {
     word.to_lowercase()
 }
 
-/// A line to type in above the rows that fit it.
+/// Draws an input line above the matching rows.
 fn pick_box(
     pick: &Pick,
     title: &str,

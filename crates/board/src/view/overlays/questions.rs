@@ -1,4 +1,4 @@
-//! What asks before something is done.
+//! Draws confirmations and questions.
 
 use super::{middle, scrolled};
 use crate::action::Action;
@@ -13,7 +13,7 @@ use gt_core::work::WorkId;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-/// The box of the document, word for word.
+/// Draws the choice for a branch that is behind its base. The wording is that of the specification.
 pub(super) fn merge_choice(base: &str, behind: u32, area: Rect, canvas: &mut Canvas<'_>) {
     let base = clean(base);
     let commits = if behind == 1 { "commit" } else { "commits" };
@@ -131,11 +131,11 @@ pub(super) fn confirm(
     );
 }
 
-/// An init command that has failed, of whatever needed a container.
+/// Draws the question after a failed init command, for any operation that needs a container.
 pub(super) fn init_failed(id: &WorkId, why: &str, area: Rect, canvas: &mut Canvas<'_>) {
     let wide = 72.min(area.width);
     let room = usize::from(wide.saturating_sub(4));
-    // The hints below it are the keys.
+    // The other lines are hints, which the keys below replace.
     let why = why.lines().next().unwrap_or_default();
     let lines: Vec<Line<'_>> = wrap(why, room)
         .into_iter()
@@ -154,7 +154,7 @@ pub(super) fn init_failed(id: &WorkId, why: &str, area: Rect, canvas: &mut Canva
     );
 }
 
-/// What it is about, and below it the keys, those dimmed that would do nothing now.
+/// Draws the subject and the keys below it. Keys that have no effect now are dimmed.
 fn question(
     mode: Mode,
     title: &str,
@@ -191,7 +191,7 @@ fn question(
     }
 }
 
-/// What is asked, as it was read, and a line for the answer.
+/// Draws the questions as they were read, and an input line for the answer.
 pub(super) fn answer(
     items: &[Asked],
     input: &Input,
@@ -223,7 +223,7 @@ pub(super) fn answer(
                     lines.push(Line::from(canvas.span(format!("  {line}"), Tone::Text)));
                 }
                 for (label, option) in &question.options {
-                    // All of it: at its end may stand for how long it approves.
+                    // Options are shown in full: the end may say for how long they approve.
                     let mut label = format!("  {} ", clean(label));
                     for line in wrap(option, room.saturating_sub(width(&label))) {
                         let beneath = " ".repeat(width(&label));
@@ -263,7 +263,7 @@ pub(super) fn write(about: &[String], input: &Input, area: Rect, canvas: &mut Ca
 
 const TYPED_WIDTH: u16 = 76;
 
-/// What it is about, and below it a hint and the line that is typed.
+/// Draws the subject, a hint and an input line below it.
 fn typed(
     title: &str,
     lines: &[Line<'_>],
@@ -275,7 +275,7 @@ fn typed(
 ) {
     let wanted = u16::try_from(lines.len() + 4).unwrap_or(u16::MAX);
     let at = middle(area, TYPED_WIDTH, wanted.min(area.height.saturating_sub(2)));
-    // It stands above, or at the left, where it does not cover the agent's question.
+    // At the top, or at the left, the box does not cover the agent's question.
     let at = Rect {
         x: if area.width >= frame::WIDE {
             area.x

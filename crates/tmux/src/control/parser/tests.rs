@@ -23,7 +23,8 @@ fn expected() -> Vec<Message> {
     vec![
         Message::Injected(block(10, 1, 0, true, "")),
         note(Notification::parse(b"%session-changed $0 a")),
-        // An end with other numbers, and what looks like a notification, is part of the answer.
+        // An end with other numbers, or a line that looks like a notification, belongs to the
+        // answer.
         Message::Reply(block(
             11,
             2,
@@ -87,7 +88,7 @@ fn bytes_that_are_no_text_stay_as_they_are() {
     assert!(matches!(&messages[..], [Message::Reply(block)] if block.body == b"\xff\x00\n"));
 }
 
-/// Pieces that a stream is made of, and some that it is not.
+/// Generates pieces of a valid stream, and invalid ones.
 fn piece() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         Just(b"%begin 1 2 1\n".to_vec()),

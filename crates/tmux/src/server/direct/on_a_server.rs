@@ -1,4 +1,4 @@
-//! The socket against the program: the same commands, the same answers.
+//! Compares the socket transport with the program: equal commands must get equal answers.
 
 use std::time::Duration;
 
@@ -18,14 +18,14 @@ fn new_session(session: &str) -> Command {
     Command::new("new-session").flag("-d").option("-s", session)
 }
 
-/// The same server twice: by the program, and by the socket.
+/// Returns two handles on one server: one uses the program, the other the socket.
 fn both(test: &TestServer) -> (Server, Server) {
     let program = test.server().clone().with_program(test.server().program());
     let version = program.version().unwrap();
     (program.clone(), program.with_version(version))
 }
 
-/// What the socket says, which must have been able to.
+/// Runs a batch over the socket. Panics if the batch was left to the program.
 fn direct(server: &Server, batch: impl Into<Batch>) -> Result<String, Error> {
     let batch = batch.into();
     let result = capture(server.settings(), &batch, Privacy::Open, || ());
@@ -261,7 +261,7 @@ fn files_are_left_to_the_program() {
         ])
         .unwrap();
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "text");
-    // Hidden in another command it is refused, and said to be.
+    // Nested in another command it is refused, with a message.
     let nested = Command::new("if-shell").args(["-F", "1", &save.to_line()]);
     assert!(
         direct(&socket, nested)
@@ -277,7 +277,7 @@ fn a_server_of_another_program_is_left_to_the_program() {
     let test = TestServer::new();
     let (program, _) = both(&test);
     program.run(new_session("main")).unwrap();
-    // The same version, but not the file that runs: an upgrade, or a copy.
+    // Equal version but another file than the running one, as after an upgrade or a copy.
     let copy = test.folder().join("tmux");
     std::fs::copy(program.program_path().unwrap(), &copy).unwrap();
     let upgraded = program
@@ -299,7 +299,7 @@ fn a_version_that_nobody_tried_is_left_to_the_program() {
     }
 }
 
-/// The header of another version does no harm to the server.
+/// The message header of another version must not harm the server.
 #[test]
 fn a_wrong_version_does_not_hurt_the_server() {
     let test = TestServer::new();
@@ -307,9 +307,9 @@ fn a_wrong_version_does_not_hurt_the_server() {
     program.run(new_session("main")).unwrap();
     for version in ["3.3a", "3.8"] {
         let server = program.clone().with_version(version.parse().unwrap());
-        // A reading command may be asked again by the other way, so it works all the same.
+        // A reading command is retried through the program, so it succeeds.
         assert_eq!(server.run(say("x")).unwrap(), "x\n");
-        // Any other is done once or not at all.
+        // Any other command runs at most once.
         let set = Command::new("set-option").args(["-ga", "@count", "1"]);
         let outcome = server.run(set);
         let count = program.run(say("#{@count}")).unwrap();
@@ -343,7 +343,7 @@ fn the_end_of_the_server_is_an_answer_or_a_loss() {
     let test = TestServer::new();
     let (program, socket) = both(&test);
     program.run(new_session("main")).unwrap();
-    // It ends by itself when the test's folder goes.
+    // The script ends when the test's folder is removed.
     let started = test.folder().join("started");
     let script = format!(
         "touch {0}; while [ -e {0} ]; do sleep 0.02; done",

@@ -1,6 +1,6 @@
-//! A child process that is fed, drained and waited for, all within a time.
+//! Runs a child process with stdin, stdout and stderr, within a timeout.
 //!
-//! One thread does it with `poll`: a child that fills its stdout while we still write its
+//! One thread does all I/O with `poll`: a child that fills its stdout while we still write its
 //! stdin must not block either side.
 
 use std::io::{self, ErrorKind, Read, Write};
@@ -13,13 +13,13 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 const CHUNK: usize = 64 * 1024;
 
-/// After so long without an answer it is checked whether the server is stopped.
+/// Time without an answer after which the server is checked for being stopped.
 const SILENCE: Duration = Duration::from_millis(300);
 
-/// A process that has ended.
+/// The result of a process that has exited.
 #[derive(Debug)]
 pub(in crate::server) struct Finished {
-    /// `None` if a signal ended it.
+    /// `None` if a signal ended the process.
     pub(in crate::server) code: Option<i32>,
     pub(in crate::server) stdout: Vec<u8>,
     pub(in crate::server) stderr: Vec<u8>,
@@ -29,7 +29,7 @@ pub(in crate::server) struct Finished {
 pub(super) enum ProcessError {
     NotFound,
     TimedOut,
-    /// The server that it waits for is stopped: this process.
+    /// The server that the process waits for is stopped; this is the pid of the server.
     Stopped(i32),
     Io(io::Error),
 }
@@ -40,9 +40,9 @@ impl From<io::Error> for ProcessError {
     }
 }
 
-/// Runs the program, whose streams are set up by the caller, with this on its stdin. A child
-/// that takes too long is killed, and so is one that waits for a stopped server: `stopped`
-/// returns that server's process.
+/// Runs the program with `input` on its stdin; the caller has set up its streams. Kills a child
+/// that exceeds the timeout, and a child that waits for a stopped server: `stopped` returns the pid
+/// of that server.
 pub(super) fn run(
     mut program: Command,
     input: &[u8],
@@ -54,11 +54,11 @@ pub(super) fn run(
         ErrorKind::NotFound => ProcessError::NotFound,
         _ => ProcessError::Io(error),
     })?;
-    // Our copies of its ends go away with the builder, else stdout would never end.
+    // The builder holds copies of the pipe ends; while they are open, stdout would never close.
     drop(program);
     let drained = drain(&mut child, input, deadline, stopped);
     if drained.is_err() {
-        // The client is ours and the answer is lost; what can be told is in the error already.
+        // The answer is lost in any case, and `drained` already holds the error to report.
         let _ = child.kill();
     }
     let status = child.wait()?;
@@ -124,7 +124,7 @@ fn drain(
     Ok((stdout.bytes, stderr.bytes))
 }
 
-/// Waits for any of them; false when the time is over.
+/// Waits for any of the descriptors. Returns false after the deadline.
 fn wait(polled: &mut [PollFd<'_>], deadline: Instant) -> io::Result<bool> {
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -138,7 +138,7 @@ fn wait(polled: &mut [PollFd<'_>], deadline: Instant) -> io::Result<bool> {
     }
 }
 
-/// A stream of the child that is read until it ends.
+/// A stream of the child that is read to its end.
 struct Drain<R> {
     stream: Option<R>,
     bytes: Vec<u8>,
@@ -160,7 +160,7 @@ impl<R: Read + AsFd> Drain<R> {
         self.stream.as_ref().map(AsFd::as_fd)
     }
 
-    /// Reads what is there. One `read` does not block after `poll` said that it will not.
+    /// Reads the available bytes. One `read` after a successful `poll` does not block.
     fn read(&mut self) -> io::Result<()> {
         let Some(stream) = &mut self.stream else {
             return Ok(());
@@ -180,7 +180,7 @@ impl<R: Read + AsFd> Drain<R> {
     }
 }
 
-/// The child's stdin with what is still to be written.
+/// The child's stdin, and the bytes that remain to be written.
 struct Feed<'a> {
     stream: Option<ChildStdin>,
     left: &'a [u8],
@@ -189,7 +189,7 @@ struct Feed<'a> {
 impl<'a> Feed<'a> {
     fn new(stream: Option<ChildStdin>, input: &'a [u8]) -> io::Result<Self> {
         if let Some(stream) = &stream {
-            // `poll` promises room for something, not for all of it.
+            // `poll` guarantees room for some bytes, not for all of them.
             fcntl_setfl(stream, fcntl_getfl(stream)? | OFlags::NONBLOCK)?;
         }
         Ok(Self {
@@ -202,14 +202,14 @@ impl<'a> Feed<'a> {
         self.stream.as_ref().map(AsFd::as_fd)
     }
 
-    /// Writes what fits, and closes the stream after the last byte.
+    /// Writes as much as fits, and closes the stream after the last byte.
     fn write(&mut self) -> io::Result<()> {
         let Some(stream) = &mut self.stream else {
             return Ok(());
         };
         match stream.write(self.left) {
             Ok(written) => self.left = &self.left[written..],
-            // The child does not want the rest; its exit code says why.
+            // The child closed its stdin; its exit code reports the cause.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => self.left = &[],
             Err(error)
                 if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>

@@ -18,7 +18,7 @@ fn text(stream: i32, text: &[u8]) -> Vec<u8> {
     [&stream.to_ne_bytes(), text].concat()
 }
 
-/// An answer with some output and some complaint.
+/// Returns an answer with text on stdout and stderr.
 fn answer() -> Vec<u8> {
     [
         message(kind::FLAGS, &[0; 8]),
