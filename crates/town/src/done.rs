@@ -1,9 +1,9 @@
-//! The end of a piece of work: checked, pushed, queued, told, and the life ended.
+//! Finishes a piece of work: checks it, pushes it, queues it, reports it and ends the session.
 //!
-//! What counts is one transaction (`Work::finish`): the branch is queued, the hook is
-//! empty and the item has its new status. Everything before it can be done again, and
-//! everything after it is done by whoever comes next: `gt done` once more finishes what
-//! a killed one has begun. The end comes last, because an agent ends itself by it.
+//! The commit point is one transaction (`Work::finish`): it queues the branch, empties the hook and
+//! sets the item's status. Every step before it can be retried. Every step after it is idempotent:
+//! the next `gt done` completes a run that was killed. The end of the session comes last, because
+//! an agent ends itself by it.
 
 mod worktree;
 
@@ -22,7 +22,7 @@ use gt_core::{Identity, Problem, Role, mail};
 use std::path::{Path, PathBuf};
 use worktree::Worktree;
 
-/// Where a test kills a `gt done`; each is what was just done.
+/// Fault points at which a test kills `gt done`, each named after the step just completed.
 pub const FAULT_POINTS: &[&str] = &[
     "done.checked",
     "done.pushed",
@@ -32,50 +32,50 @@ pub const FAULT_POINTS: &[&str] = &[
     "done.stopped",
 ];
 
-/// So many files are named.
+/// Maximum number of files that an error lists.
 const MOST_FILES: usize = 10;
 
 #[derive(Clone, Debug)]
 pub struct DoneOptions {
     pub leaving: Leaving,
-    /// What whoever comes after should know.
+    /// Message for the agent that takes over the work.
     pub said: Option<String>,
     pub push: bool,
-    /// Done although there are changes that are not committed: they are kept.
+    /// Finish despite uncommitted changes; they are saved under a ref.
     pub force: bool,
-    /// End the life of one that would stay.
+    /// End the session of an agent that would otherwise keep running.
     pub exit: bool,
 }
 
-/// What was done.
+/// Result of [`done`].
 #[derive(Clone, Debug)]
 pub struct Done {
     pub finished: Finished,
-    /// A `gt done` before this one had got so far.
+    /// An earlier `gt done` had already committed the transaction.
     pub is_resumed: bool,
     pub commit: Option<String>,
     pub is_pushed: bool,
-    /// The ref under which uncommitted changes were kept.
+    /// Ref under which uncommitted changes were saved.
     pub saved: Option<String>,
-    /// Whether the life is to be ended.
+    /// Whether the caller has to end the session.
     pub ends: bool,
-    /// The log of the queue, where this has started it.
+    /// Log file of the merge queue, if this call started it.
     pub queue_log: Option<PathBuf>,
     pub warnings: Vec<String>,
 }
 
-/// Hands in what an agent has done. Its life is ended by [`end`], afterwards.
+/// Submits the work of an agent. The caller ends its session afterwards, with [`end`].
 pub fn done(town: &Town, agent: &Identity, options: &DoneOptions) -> Result<Done> {
     let work = Work::of(town);
     let address = agent.address();
     let life = running_life(town, agent)?.map(|life| life.id);
     let hooked = work.hooked(&address)?.map(|hooked| hooked.item);
-    // A letter alone is nothing that could be done.
+    // A message on the hook is not work that can be finished.
     let hooked = hooked.filter(|item| item.kind != mail::KIND);
     let hooked = hooked.map(|item| item.id);
     let ends = ends(agent, options);
     let begun = work.finished(&address)?.filter(|begun| !begun.is_ended);
-    // The life that has left its work ends, whatever it was given since.
+    // A session that has submitted its work ends, even if its agent got new work since.
     let is_leaving = |begun: &Finished| ends && begun.life.is_some() && begun.life == life;
     if let Some(finished) = begun.filter(|begun| hooked.is_none() || is_leaving(begun)) {
         after(town, agent, &finished, options)?;
@@ -150,7 +150,8 @@ pub fn done(town: &Town, agent: &Identity, options: &DoneOptions) -> Result<Done
     })
 }
 
-/// Starts the queue for what was handed in. The work is queued, whatever comes of it.
+/// Starts the merge queue for the submitted branch. A failure is only a warning, because the branch
+/// is already queued.
 fn start_queue(town: &Town, finished: &Finished, warnings: &mut Vec<String>) -> Option<PathBuf> {
     let id = finished.merge.as_ref()?;
     let merge = Work::of(town).merge(id);
@@ -163,13 +164,13 @@ fn start_queue(town: &Town, finished: &Finished, warnings: &mut Vec<String>) -> 
     }
 }
 
-/// Whether its life ends with the work.
+/// Returns whether the agent's session ends with the work.
 fn ends(agent: &Identity, options: &DoneOptions) -> bool {
     options.exit || agent.role() == Role::Polecat
 }
 
-/// Ends the life of an agent that has left its work, with its container; or notes that
-/// it stays.
+/// Ends the session and the container of an agent that has submitted its work, or records that the
+/// agent keeps running.
 pub fn end(town: &Town, agent: &Identity, ends: bool) -> Result<()> {
     if ends {
         let options = StopOptions {
@@ -179,7 +180,7 @@ pub fn end(town: &Town, agent: &Identity, ends: bool) -> Result<()> {
         for (_, stopped) in stop::stop_all(town, std::slice::from_ref(agent), options) {
             match stopped {
                 Err(problem) if problem.kind() != Kind::NotFound => return Err(problem),
-                // Where nothing runs, nothing has to be ended.
+                // An agent that does not run has nothing to end.
                 _ => {}
             }
         }
@@ -188,7 +189,7 @@ pub fn end(town: &Town, agent: &Identity, ends: bool) -> Result<()> {
     Work::of(town).finish_is_ended(&agent.address())
 }
 
-/// What follows from a transaction that went through; it may be done twice.
+/// Runs the steps that follow the committed transaction. Idempotent.
 fn after(town: &Town, agent: &Identity, finished: &Finished, options: &DoneOptions) -> Result<()> {
     if finished.leaving == Leaving::Completed {
         checkpoint::clear(town, agent)?;
@@ -200,7 +201,7 @@ fn after(town: &Town, agent: &Identity, finished: &Finished, options: &DoneOptio
             || "has nothing left to do".to_owned(),
             |item| format!("has handed in {item}"),
         );
-        // It only shows: what was handed in is where it belongs.
+        // Only the displayed state depends on this; the work is already submitted.
         let _ = signal::mark_done(town, agent, &reason);
     }
     fault::point(town, "done.told");
@@ -224,7 +225,7 @@ fn tell(town: &Town, finished: &Finished, said: Option<&str>) {
         .with("merge", finished.merge.as_ref().map(WorkId::to_string))
         .with("reason", said.map(str::to_owned));
     let mut events = vec![event];
-    // A repair that changes nothing, once too often, leaves its merge to others.
+    // A repair without changes, once too often, escalates its merge.
     let is_empty = finished.leaving == Leaving::Completed && finished.merge.is_none();
     if is_empty && let Ok(Some(merge)) = Work::of(town).merge_that_needs_help(item) {
         events.push(
@@ -238,8 +239,8 @@ fn tell(town: &Town, finished: &Finished, said: Option<&str>) {
     Events::of(town).note(events);
 }
 
-/// Refuses what would be lost or cannot be merged. Gives the ref under which changes
-/// that are not committed were kept.
+/// Refuses work that would be lost or cannot be merged. Returns the ref under which uncommitted
+/// changes were saved.
 fn check(
     town: &Town,
     agent: &Identity,
@@ -287,7 +288,7 @@ fn check(
     if options.force {
         let saved = workspace::save_uncommitted(town, agent, &state.dir)?;
         if saved.is_some() && agent.role() == Role::Polecat {
-            // Or nobody could give it the next item.
+            // The next item could not be assigned to a dirty worktree.
             workspace::clean(town, &state.dir)?;
         }
         return Ok(saved);
@@ -309,8 +310,8 @@ fn check(
         .hint("`--force` keeps them under refs/gt/saved/ and goes on"))
 }
 
-/// Refuses a commit that points to one of a submodule that is nowhere else: everybody who
-/// takes it over would have to do without.
+/// Refuses a commit that points to a submodule commit which exists in no other repository: no other
+/// checkout could fetch it.
 pub(crate) fn check_submodules(town: &Town, dir: &Path, commit: &str, base: &str) -> Result<()> {
     let stranded = submodules::stranded(town, dir, commit, base)?;
     let Some(first) = stranded.first() else {

@@ -1,9 +1,9 @@
-//! The merge queue at work: mechanical, one branch of a rig after the other.
+//! The merge queue: merges one branch of a rig after the other, without an agent.
 //!
-//! A branch is merged with the base in memory, the rig's commands say whether the
-//! result is sound, and only then the base moves to exactly that commit. So the base
-//! never holds what was not validated, whoever is killed when. What cannot be merged
-//! becomes an item for an agent. The queue itself is in `crate::work`.
+//! A branch is merged with the base in memory, the rig's commands validate the result, and only
+//! then the base moves to exactly that commit. The base therefore never contains a commit that was
+//! not validated, even if a process is killed. A branch that cannot be merged becomes an item for
+//! an agent. The entries of the queue are stored by `crate::work`.
 
 mod announce;
 pub mod background;
@@ -36,7 +36,7 @@ use gt_core::work::WorkId;
 use queue::{Came, Queue};
 use std::time::Duration;
 
-/// Where a test kills a run; each is what was just done.
+/// Fault points at which a test kills a run, each named after the step just completed.
 pub const FAULT_POINTS: &[&str] = &[
     "mq.begun",
     "mq.built",
@@ -46,29 +46,30 @@ pub const FAULT_POINTS: &[&str] = &[
     "mq.swept",
 ];
 
-/// The same where a branch cannot be merged.
+/// Fault points of a run in which a branch cannot be merged.
 pub const REFUSAL_FAULT_POINTS: &[&str] = &["mq.begun", "mq.refused", "mq.handed"];
 
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
-    /// These alone, whatever else waits.
+    /// Merge only these entries; empty means all.
     pub only: Vec<WorkId>,
-    /// One of each rig, and no more.
+    /// Merge at most one entry of each rig.
     pub once: bool,
 }
 
-/// What is told while a queue is worked off.
+/// Message to the caller during a run.
 #[derive(Clone, Copy, Debug)]
 pub enum Note<'a> {
     Progress(&'a str),
-    /// What did not go as wished and changes nothing about what is merged.
+    /// A failure that does not affect the merge itself.
     Warning(&'a str),
 }
 
-/// Whoever is told.
+/// Callback that receives the notes.
 pub type Tell<'a> = &'a dyn Fn(Note<'_>);
 
-/// Merges what waits in a rig. What was done before a problem came up is told first.
+/// Merges the waiting entries of a rig. `give` receives each result as it is known, also those
+/// before a failure.
 pub fn run(
     town: &Town,
     rig: &str,
@@ -81,7 +82,7 @@ pub fn run(
     run_locked(town, rig, options, tell, &mut give)
 }
 
-/// Does so while the caller holds the lock of the queue.
+/// Merges the waiting entries while the caller holds the lock of the queue.
 fn run_locked(
     town: &Town,
     rig: &str,
@@ -100,15 +101,15 @@ fn run_locked(
         tell,
         has_published: std::cell::Cell::new(false),
     };
-    // What a killed run's commands have left would go on for ever where nothing is validated.
+    // Commands of a killed run would otherwise run on where nothing is validated any more.
     validate::end_leftovers(town, rig);
     let result = work_off(&queue, options, &mut give);
     queue.finish_up();
     result
 }
 
-/// Takes one entry after the other. What the remote does not take holds up no other: it is
-/// told when all have had their turn.
+/// Merges one entry after the other. An entry that the remote refuses does not block the others;
+/// its problem is returned after all of them.
 fn work_off(queue: &Queue<'_>, options: &RunOptions, give: &mut impl FnMut(Merge)) -> Result<()> {
     let Queue {
         town, rig, work, ..
@@ -139,7 +140,7 @@ fn work_off(queue: &Queue<'_>, options: &RunOptions, give: &mut impl FnMut(Merge
     }
     let mut first = None;
     for (merge, problem) in not_taken {
-        // Where it takes others it is this one that it does not want.
+        // The remote accepts other entries, so it refuses this one in particular.
         let left = match has_taken {
             true => work.leave_to_help(&merge.id, problem.message())?,
             false => None,
@@ -153,7 +154,7 @@ fn work_off(queue: &Queue<'_>, options: &RunOptions, give: &mut impl FnMut(Merge
     first.map_or(Ok(()), Err)
 }
 
-/// What would become of what waits, as far as can be told without running anything.
+/// Predicts the result of each waiting entry, without running the commands of the rig.
 pub fn foresee(town: &Town, rig: &str, only: &[WorkId]) -> Result<Vec<(Merge, Option<Refusal>)>> {
     let base = Base::of(town, rig)?;
     let mut tip = base.tip()?;
@@ -175,7 +176,7 @@ pub fn foresee(town: &Town, rig: &str, only: &[WorkId]) -> Result<Vec<(Merge, Op
     Ok(foreseen)
 }
 
-/// Where a commit and the base do not go together.
+/// Returns the conflict between a commit and the base, if there is one.
 pub(crate) fn conflict(base: &Base<'_>, commit: &str) -> Result<Option<Conflict>> {
     match base.combine(&base.tip()?, commit, "foreseen")? {
         Combined::Commit(_) => Ok(None),
@@ -187,7 +188,8 @@ pub(crate) fn conflict(base: &Base<'_>, commit: &str) -> Result<Option<Conflict>
     }
 }
 
-/// Queues again what could not be merged: as its branch is now, if it went on.
+/// Queues an entry again that could not be merged, with the current commit of its branch if the
+/// branch has advanced.
 pub fn retry(town: &Town, id: &WorkId) -> Result<Merge> {
     let work = Work::of(town);
     let merge = work.merge(id)?;
@@ -199,7 +201,7 @@ pub fn retry(town: &Town, id: &WorkId) -> Result<Merge> {
     work.retry_merge(id, &commit)
 }
 
-/// Takes an entry out of the queue for good.
+/// Removes an entry from the queue permanently.
 pub fn reject(town: &Town, id: &WorkId, rejection: &Rejection<'_>) -> Result<Merge> {
     let work = Work::of(town);
     let merge = work.merge(id)?;
@@ -213,7 +215,7 @@ pub fn reject(town: &Town, id: &WorkId, rejection: &Rejection<'_>) -> Result<Mer
         .hint("try again when it is done"));
     };
     validate::end_leftovers(town, &merge.rig);
-    // As it is now that nobody else is at it.
+    // Read again, now that no other process can change it.
     let merge = work.merge(id)?;
     refuse_landed(town, &work, &merge)?;
     let repair = merge.repair.as_ref();
@@ -226,15 +228,15 @@ pub fn reject(town: &Town, id: &WorkId, rejection: &Rejection<'_>) -> Result<Mer
     Ok(rejected)
 }
 
-/// What is in the base already is merged, whoever was killed before it was noted: it is
-/// settled as such, and can be rejected no more.
+/// Refuses to reject an entry that is already in the base: a process was killed before it recorded
+/// the merge. Records the merge instead.
 fn refuse_landed(town: &Town, work: &Work, merge: &Merge) -> Result<()> {
     if merge.status.is_settled() {
         return Ok(());
     }
     let base = Base::of(town, &merge.rig)?;
     let fetched = base.fetch_patiently();
-    // Where a push may have gone through, nobody but the remote knows.
+    // After a possible push only the remote knows whether the entry is merged.
     if merge.status == Status::Merging && merge.merged_as.is_some() {
         fetched?;
     }
@@ -261,7 +263,7 @@ fn lock_path(town: &Town, rig: &str) -> std::path::PathBuf {
         .join(format!("merge-{rig}.lock"))
 }
 
-/// One run of a rig at a time: the second waits, and says for whom.
+/// Waits for the lock of the rig's queue, and reports once which process holds it.
 fn take_turn(town: &Town, rig: &str, tell: Tell<'_>) -> Result<FileLock> {
     let path = lock_path(town, rig);
     let mut is_told = false;
@@ -280,12 +282,12 @@ fn take_turn(town: &Town, rig: &str, tell: Tell<'_>) -> Result<FileLock> {
     }
 }
 
-/// An event of what is not merged as it was handed in, because its item was taken up again.
+/// Writes the event of an entry that is withdrawn because its item was taken up again.
 pub fn tell_withdrawn(town: &Town, merge: &Merge) {
     note(town, merge, Status::Withdrawn);
 }
 
-/// An event of what waits for somebody's help.
+/// Writes the event of an entry that needs a person's help.
 fn tell_escalated(town: &Town, merge: &Merge) {
     let event = town
         .event("escalation_raised")

@@ -1,8 +1,8 @@
 //! Polecats: workers that take one work item, finish it and are free again.
 //!
-//! They are made and given work by [`crate::sling`]. Here is who they are, what each of
-//! them is at, and how they go. Nothing is written down about them: a polecat is its
-//! folder, what is on its hook, and its container.
+//! [`crate::sling`] creates them and gives them work. This module lists them, reports their state
+//! and removes them. It stores nothing about them: a polecat is its folder, the item on its hook,
+//! and its container.
 
 pub(crate) mod claim;
 mod house;
@@ -20,16 +20,16 @@ use gt_core::{Identity, Problem, Role};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// What a polecat is at.
+/// State of a polecat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Its container lives.
+    /// Its container is alive.
     Working,
-    /// It has work on its hook, and does not run.
+    /// It has an item on its hook and does not run.
     Stopped,
-    /// It has no work, but something in its worktree is nowhere else.
+    /// It has no item, but its worktree holds changes that exist nowhere else.
     Dirty,
-    /// It has no work, and no worktree that git could read.
+    /// It has no item, and no worktree that git can read.
     Broken,
     /// It is free.
     Idle,
@@ -47,11 +47,11 @@ impl State {
     }
 }
 
-/// What there is of a polecat's worktree.
+/// State of a polecat's worktree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Worktree {
     Sound,
-    /// Its folder is there, and git does not know it.
+    /// The folder exists, but git does not know it.
     Broken,
     Missing,
 }
@@ -66,25 +66,25 @@ impl Worktree {
     }
 }
 
-/// One polecat.
+/// Snapshot of one polecat.
 #[derive(Clone, Debug)]
 pub struct Polecat {
     pub identity: Identity,
     pub state: State,
     pub bead: Option<WorkId>,
-    /// What its worktree is on; `None` where it is on no branch.
+    /// Branch of its worktree; `None` if it is on no branch.
     pub branch: Option<String>,
-    /// Its container, where it has one.
+    /// Name of its container, if it has one.
     pub container: Option<String>,
     pub session: Option<SessionId>,
     pub worktree: Worktree,
-    /// Commits that its rig's base has not; nobody knows without a worktree.
+    /// Number of commits that are not in the rig's base; `None` without a worktree.
     pub ahead: Option<usize>,
     pub changed_files: Option<usize>,
     pub work_dir: PathBuf,
 }
 
-/// The polecats of a rig, or of all rigs.
+/// Returns the polecats of one rig, or of all rigs.
 pub fn list(town: &Town, only: Option<&str>) -> Result<Vec<Polecat>> {
     if let Some(name) = only {
         rig::entry(town, name)?;
@@ -97,7 +97,7 @@ pub fn list(town: &Town, only: Option<&str>) -> Result<Vec<Polecat>> {
         .collect()
 }
 
-/// Everybody who is a polecat of a rig: by the folder, by the hook, or by the container.
+/// Returns all polecats of a rig: found by folder, by hook or by container.
 fn all_of(town: &Town, house: &House, rig: &str) -> BTreeSet<Identity> {
     let mut all: BTreeSet<Identity> = directory::workers(town, rig, Role::Polecat)
         .into_iter()
@@ -107,7 +107,7 @@ fn all_of(town: &Town, house: &House, rig: &str) -> BTreeSet<Identity> {
     all
 }
 
-/// One of them.
+/// Returns one polecat. Fails if there is no trace of it.
 pub fn show(town: &Town, identity: &Identity) -> Result<Polecat> {
     let house = House::look(town)?;
     let view = view(town, &house, identity.clone())?;
@@ -117,7 +117,7 @@ pub fn show(town: &Town, identity: &Identity) -> Result<Polecat> {
     Err(not_found(identity))
 }
 
-/// Those of this name, in all rigs.
+/// Returns the polecats with this name in all rigs.
 pub fn named(town: &Town, name: &str) -> Result<Vec<Identity>> {
     let house = House::look(town)?;
     let rigs = town.registry().rigs.keys();
@@ -125,7 +125,7 @@ pub fn named(town: &Town, name: &str) -> Result<Vec<Identity>> {
     Ok(all.filter(|agent| agent.name() == Some(name)).collect())
 }
 
-/// The folder of a polecat.
+/// Returns the path of a polecat's folder.
 pub(crate) fn work_dir(town: &Town, identity: &Identity) -> Result<PathBuf> {
     let role = roles::resolve(town, identity.role(), identity.rig())?.value;
     workspace::path(town, identity, &role)

@@ -1,11 +1,10 @@
-//! Giving work to an agent that is there for it: allocate, hook, start, in this order, so
-//! that the agent finds its work when it starts.
+//! Assigns a work item to an agent: allocate, hook, start, in this order, so that the agent finds
+//! its work when it starts.
 //!
-//! For a rig a polecat is allocated: a free one, or a new one, with its
-//! worktree on the branch of the item. Any other agent is taken as it is. What a step has
-//! made is taken back when a later one fails, and nothing else. A process that is killed
-//! leaves either a free polecat or an item on the hook of one that does not run; the next
-//! call for the same item goes on from there.
+//! For a rig it allocates a polecat, a free or a new one, with its worktree on the branch of the
+//! item. Any other agent is used as it is. If a step fails, the changes of earlier steps are rolled
+//! back, and nothing else. A process that is killed leaves either a free polecat or an item on the
+//! hook of an agent that does not run; the next call for the item continues from there.
 
 mod allocate;
 mod order;
@@ -20,7 +19,7 @@ use gt_core::{Identity, Problem, Role};
 use order::Order;
 use std::path::PathBuf;
 
-/// Where a test can kill us.
+/// Fault points at which a test can kill the process.
 pub const FAULT_POINTS: &[&str] = &[
     "sling.allocated",
     "sling.placed",
@@ -29,10 +28,10 @@ pub const FAULT_POINTS: &[&str] = &[
     "sling.started",
 ];
 
-/// Who is to do it.
+/// Receiver of the item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SlingTarget {
-    /// A polecat of this rig, whichever is free.
+    /// Any free polecat of this rig.
     Rig(String),
     /// This agent.
     Agent(Identity),
@@ -40,44 +39,44 @@ pub enum SlingTarget {
 
 #[derive(Clone, Debug, Default)]
 pub struct SlingOptions {
-    /// Another harness than the role's.
+    /// Harness to use instead of the role's.
     pub harness: Option<String>,
     /// The account under which the agent program runs.
     pub account: Option<String>,
-    /// What to say beside the item; kept in its notes.
+    /// Additional instructions; they are appended to the item's notes.
     pub args: Option<String>,
     /// Only allocate and hook.
     pub no_start: bool,
-    /// Also if something that it waits for is not done.
+    /// Assign the item even if it is blocked.
     pub force: bool,
-    /// The program asks for permission, whatever its role says.
+    /// The program asks for permission, regardless of its role's setting.
     pub ask_permissions: bool,
-    /// Who gives the work; otherwise `GT_ROLE`, or a human.
+    /// Sender of the work; the default is `GT_ROLE`, or a human.
     pub sender: Option<String>,
 }
 
-/// An item that an agent has now.
+/// Result of [`sling`]: the agent that has the item now.
 #[derive(Clone, Debug)]
 pub struct Slung {
     pub id: WorkId,
     pub agent: Identity,
     pub container: String,
-    /// What its worktree is on, where it has one.
+    /// Branch of its worktree, if it has one.
     pub branch: Option<String>,
     pub work_dir: PathBuf,
-    /// The life that works on it.
+    /// Session that works on the item.
     pub session: Option<SessionId>,
-    /// It was started by this call.
+    /// This call started the agent.
     pub started: bool,
-    /// It was there before.
+    /// The agent existed before.
     pub reused: bool,
-    /// It ran, and was told.
+    /// The agent was running and got a nudge.
     pub nudged: bool,
-    /// What did not go as wished and did not stop it.
+    /// Failures that did not stop the call.
     pub warnings: Vec<String>,
 }
 
-/// Gives an item to an agent, and starts that.
+/// Assigns an item to an agent and starts the agent.
 pub fn sling(town: &Town, id: &WorkId, to: &SlingTarget, options: &SlingOptions) -> Result<Slung> {
     let item = Work::of(town).get(id)?;
     let start = start_options(options);
@@ -97,8 +96,8 @@ pub fn sling(town: &Town, id: &WorkId, to: &SlingTarget, options: &SlingOptions)
     }
 }
 
-/// Who is to do an item, where nobody is named: a polecat of its rig. One of the town's own
-/// belongs to no rig, but a polecat that has it goes on with it.
+/// Returns the default target of an item: a polecat of its rig. An item of the town belongs to no
+/// rig; a polecat that already has it keeps it.
 pub fn target_of(town: &Town, id: &WorkId) -> Result<SlingTarget> {
     Work::of(town).get(id)?;
     let no_rig = match rig_of(town, id) {
@@ -114,7 +113,8 @@ pub fn target_of(town: &Town, id: &WorkId) -> Result<SlingTarget> {
     }
 }
 
-/// The rig that an item belongs to: in whose beads it is, or by its prefix.
+/// Returns the rig that an item belongs to: the rig whose beads contain it, or the one with its
+/// prefix.
 pub(crate) fn rig_of(town: &Town, id: &WorkId) -> Result<String> {
     if let Some(rig) = Work::of(town).rig_in_beads(id)? {
         return Ok(rig);
@@ -126,7 +126,8 @@ pub(crate) fn rig_of(town: &Town, id: &WorkId) -> Result<String> {
     }
 }
 
-/// What keeps an item from being begun by anybody.
+/// Refuses an item that no agent may begin: closed, pinned, already submitted or, without `force`,
+/// blocked.
 pub(crate) fn check(town: &Town, item: &Item, force: bool) -> Result<()> {
     let id = &item.id;
     if matches!(item.status, Status::Closed | Status::Pinned) {
@@ -145,7 +146,7 @@ pub(crate) fn check(town: &Town, item: &Item, force: bool) -> Result<()> {
     Err(Problem::conflict(message).hint("`--force` gives it to an agent all the same"))
 }
 
-/// Refuses an item that is on somebody else's hook.
+/// Refuses an item that is on the hook of another agent.
 pub(crate) fn check_free(id: &WorkId, holder: Option<&str>, agent: &Identity) -> Result<()> {
     match holder {
         Some(holder) if holder != agent.address() => Err(held_by(id, holder)),

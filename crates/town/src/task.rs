@@ -1,11 +1,11 @@
-//! Tasks: one work item, with a worktree, a container and an agent of its own.
+//! Tasks: one work item, with its own worktree, container and agent.
 //!
-//! A start goes through the steps of the board: what is there already is used; the
-//! worktree; the files that git does not have; the item onto the hook; the container, and
-//! in its shell the project's init commands; the agent program in the shell's place, by
-//! way of [`crate::start`]; the windows beside it. Each step finds what is done already, so
-//! that a start that was killed is finished by the next one. What a start has made is taken
-//! back when a later step fails; only what init commands have left stays to be looked at.
+//! A start runs these steps: reuse what exists; create the worktree; copy the files that git does
+//! not track; put the item on the hook; create the container and run the project's init commands in
+//! its shell; replace the shell by the agent program, through [`crate::start`]; open the windows
+//! beside it. Each step is idempotent, so that the next start completes a start that was killed. If
+//! a step fails, the changes of this start are rolled back; only the shell of failed init commands
+//! remains for inspection.
 
 mod branch;
 mod cleanup;
@@ -60,7 +60,7 @@ use gt_tmux::{Command, SessionName};
 use order::Order;
 use std::path::{Path, PathBuf};
 
-/// Where a test can kill us.
+/// Fault points at which a test can kill the process.
 pub const FAULT_POINTS: &[&str] = &[
     "task.placed",
     "task.copied",
@@ -72,7 +72,7 @@ pub const FAULT_POINTS: &[&str] = &[
     "task.windows",
 ];
 
-/// Whether this is the agent of a task whose item is closed.
+/// Returns whether this is the agent of a task whose item is closed.
 pub(crate) fn is_finished(town: &Town, agent: &Identity) -> bool {
     if agent.role() != Role::Task {
         return false;
@@ -82,26 +82,26 @@ pub(crate) fn is_finished(town: &Town, agent: &Identity) -> bool {
     item.is_some_and(|item| item.status == Status::Closed)
 }
 
-/// Tags of a task's container, beside those of every agent.
+/// Tags of a task's container, in addition to those of every agent.
 pub(crate) mod tags {
-    /// The id under which its init commands are done.
+    /// Id of this container's init steps.
     pub(crate) const INIT: &str = "@gt_init";
-    /// They are done: so the board's own scripts ask, and so do we.
+    /// The init commands are done. Scripts of the board read this tag, and so does `gt`.
     pub(crate) const INIT_DONE: &str = "@az_init_done";
     pub(crate) const OWN_INIT_DONE: &str = "@gt_init_done";
-    /// The names of the background tasks that were begun.
+    /// Names of the background tasks that were started.
     pub(crate) const BACKGROUND: &str = "@gt_background";
-    /// The commit whose merge was given to an agent of its own.
+    /// Commit whose merge conflicts were given to a resolver agent.
     pub(crate) const MERGE: &str = "@gt_merge";
-    /// The commit in which a pause has kept what was not committed.
+    /// Commit in which a pause has saved uncommitted changes.
     pub(crate) const WIP: &str = "@gt_wip";
-    /// While it is paused: the fingerprint of the message whose turn was stopped.
+    /// While paused: fingerprint of the message whose turn was stopped.
     pub(crate) const STOPPED: &str = "@gt_stopped";
-    /// The fingerprint of the message that has told it again what it was told first.
+    /// Fingerprint of the message that has repeated the first prompt.
     pub(crate) const REMINDED: &str = "@gt_reminded";
-    /// While somebody resumes it: who.
+    /// While being resumed: the caller that resumes it.
     pub(crate) const RESUMER: &str = "@gt_resumer";
-    /// While it is paused: by what the line is known into which the program put it back.
+    /// While paused: mark of the input line into which the program put the message back.
     pub(crate) const PUT_BACK: &str = "@gt_put_back";
 }
 
@@ -111,28 +111,28 @@ pub struct TaskOptions {
     pub work: bool,
     /// The program does not ask for permission.
     pub yolo: bool,
-    /// The program asks for permission, whatever its role says.
+    /// The program asks for permission, regardless of its role's setting.
     pub ask_permissions: bool,
-    /// What to say to it first.
+    /// Additional first prompt.
     pub prompt: Option<String>,
-    /// Another harness than the project's or the role's.
+    /// Harness to use instead of the project's or the role's.
     pub harness: Option<String>,
     /// The account under which the agent program runs.
     pub account: Option<String>,
-    /// Go on when an init command fails.
+    /// Continue when an init command fails.
     pub continue_on_failure: bool,
-    /// Also if something that it waits for is not done.
+    /// Start even if the item is blocked.
     pub force: bool,
-    /// Only the container and its init commands, and no agent.
+    /// Create only the container and run the init commands, without an agent.
     pub no_agent: bool,
-    /// As a life before was started, and in its conversation.
+    /// Options of an earlier session, with the conversation to continue.
     pub as_before: Option<StartOptions>,
-    /// The command that asks for it, where that is not `gt task start`.
+    /// Command for hints, if it is not `gt task start`.
     pub asked_by: Option<String>,
 }
 
 impl TaskOptions {
-    /// The command that asks for the same again.
+    /// Returns the command line that repeats this request.
     fn command(&self, id: &WorkId) -> String {
         if let Some(asked_by) = &self.asked_by {
             return asked_by.clone();
@@ -161,7 +161,7 @@ impl TaskOptions {
     }
 }
 
-/// A task that is there now.
+/// Result of [`start()`].
 #[derive(Clone, Debug)]
 pub struct Started {
     pub id: WorkId,
@@ -169,23 +169,24 @@ pub struct Started {
     pub container: String,
     pub branch: Option<String>,
     pub work_dir: PathBuf,
-    /// The life that works on it; `None` while there is only a shell.
+    /// Session that works on the item; `None` while there is only a shell.
     pub session: Option<SessionId>,
     pub harness: Option<String>,
-    /// Its agent was started by this call.
+    /// This call started the agent.
     pub started: bool,
-    /// Its worktree was there before.
+    /// The worktree existed before.
     pub reused: bool,
-    /// What was copied into the worktree.
+    /// Paths that were copied into the worktree.
     pub copied: Vec<String>,
-    /// The init commands that this call has run.
+    /// Init commands that this call has run.
     pub init: Vec<Ran>,
-    /// The windows that this call has opened.
+    /// Windows that this call has opened.
     pub windows: Vec<String>,
     pub warnings: Vec<String>,
 }
 
-/// Starts a task, or finds that it runs. Of an init command that fails `go_on` is asked.
+/// Starts a task, or returns the running one. After a failed init command, `go_on` decides whether
+/// to continue.
 pub fn start(
     town: &Town,
     id: &WorkId,
@@ -197,7 +198,8 @@ pub fn start(
     let name = container_name(town, &agent)?;
     let _claim = match claim::try_agent(town, &agent)? {
         Some(claim) => claim,
-        // Whoever is at it has made the container: there is something to look at.
+        // Another process is starting it and has created the container, so there is something to
+        // show.
         None => match own_container(town, &agent, &name)? {
             Some(container) => return present(town, &item, &agent, &container),
             None => claim::agent(town, &agent)?,
@@ -216,7 +218,7 @@ pub fn start(
     order.start(own_container(town, &agent, &name)?, go_on)
 }
 
-/// The agent of an item, and its rig.
+/// Returns the agent of an item, and its rig.
 pub fn agent_of(town: &Town, id: &WorkId) -> Result<(Identity, String)> {
     let agent = Identity::task(id.as_str(), town.registry());
     agent.check_new(town.registry())?;
@@ -229,7 +231,7 @@ pub fn agent_of(town: &Town, id: &WorkId) -> Result<(Identity, String)> {
     Ok((agent, rig))
 }
 
-/// The folder of a task's worktree, if it is there.
+/// Returns the folder of a task's worktree, if it exists.
 pub fn worktree(town: &Town, agent: &Identity) -> Option<PathBuf> {
     let rig = agent.rig().filter(|_| agent.role() == Role::Task)?;
     let project = project::of_rig(town, rig).ok();
@@ -237,7 +239,7 @@ pub fn worktree(town: &Town, agent: &Identity) -> Option<PathBuf> {
     by_template.or_else(|| Elsewhere::of_rig(town, rig).worktree(town, agent))
 }
 
-/// The task whose worktree a folder is in, where the project's own template says.
+/// Returns the task whose worktree contains the folder, according to the project's template.
 pub(crate) fn by_folder(town: &Town, dir: &Path) -> Option<Identity> {
     let dir = dir.canonicalize().ok()?;
     for (rig, entry) in &town.registry().rigs {
@@ -263,7 +265,7 @@ pub(crate) fn by_folder(town: &Town, dir: &Path) -> Option<Identity> {
     None
 }
 
-/// The same, if it is where the project says.
+/// Returns the worktree of a task if it exists at the place of the project's template.
 pub(crate) fn worktree_by(town: &Town, agent: &Identity, project: &Project) -> Option<PathBuf> {
     let rig = agent.rig()?;
     let dir = project::worktree(town, rig, agent.short_name(), project).ok()?;
@@ -275,7 +277,7 @@ fn container_name(town: &Town, agent: &Identity) -> Result<SessionName> {
     SessionName::try_from(name.as_str()).map_err(|error| Problem::usage(error.to_string()))
 }
 
-/// The agent's container. One of that name that is somebody else's is a conflict.
+/// Returns the agent's container. Fails if another owner has a container of that name.
 fn own_container(town: &Town, agent: &Identity, name: &SessionName) -> Result<Option<Container>> {
     if let Some(own) = containers::of_agent(town, agent)? {
         return Ok(Some(own));
@@ -286,7 +288,7 @@ fn own_container(town: &Town, agent: &Identity, name: &SessionName) -> Result<Op
     }
 }
 
-/// What there is, of a task that this call did not start.
+/// Returns the result for a task that this call did not start.
 fn present(town: &Town, item: &Item, agent: &Identity, container: &Container) -> Result<Started> {
     let pane = container.pane();
     let work_dir = worktree(town, agent).unwrap_or_else(|| PathBuf::from(&pane.path));
@@ -307,13 +309,13 @@ fn present(town: &Town, item: &Item, agent: &Identity, container: &Container) ->
     })
 }
 
-/// Whether an agent runs in its container: one that is dead, or a shell, is none.
+/// Returns whether an agent runs in the container. A dead agent or a shell does not count.
 fn is_alive(container: &Container) -> bool {
     container.life().is_some() && !container.pane().dead && !container.lost_agent_pane()
 }
 
-/// Whether a task has a container in which nothing is left to be done before others can
-/// work there: its agent has been started, or its init commands are done.
+/// Returns whether the task's container is ready for other work: its agent has been started, or its
+/// init commands are done.
 pub(crate) fn is_initialized(town: &Town, agent: &Identity) -> Result<bool> {
     match containers::of_agent(town, agent)? {
         Some(container) if container.life().is_none() => {
@@ -323,14 +325,14 @@ pub(crate) fn is_initialized(town: &Town, agent: &Identity) -> Result<bool> {
     }
 }
 
-/// An event about a task, done by whoever runs this command.
+/// Returns an event about a task, caused by the caller of this command.
 fn event_of(town: &Town, kind: &str, id: &WorkId, agent: &Identity) -> Event {
     events::by_command(town, kind)
         .with("target", agent.address())
         .with("bead", id.to_string())
 }
 
-/// The value of a container's tag.
+/// Returns the value of a container's tag.
 fn tag_of(town: &Town, container: &Container, option: &str) -> Result<String> {
     let ask = Command::new("display-message")
         .arg("-p")
@@ -341,7 +343,7 @@ fn tag_of(town: &Town, container: &Container, option: &str) -> Result<String> {
     Ok(value.trim_end().to_owned())
 }
 
-/// The wishes for the agent itself.
+/// Returns the start options of the task's agent.
 fn start_options(
     options: &TaskOptions,
     item: &Item,
@@ -390,7 +392,7 @@ fn unhook(town: &Town, agent: &Identity, id: &WorkId) -> Result<()> {
     Ok(())
 }
 
-/// Whether a container of that name is a task's, whoever runs in it.
+/// Returns whether the container belongs to a task, whatever runs in it.
 pub(crate) fn is_tasks(container: &Container) -> bool {
     matches!(container.owner(), Owner::Agent(agent) if agent.role() == Role::Task)
 }

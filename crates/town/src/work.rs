@@ -1,8 +1,8 @@
-//! Work items, kept in the town's own database: `.work/items.db`.
+//! Work items, stored in the town's database: `.work/items.db`.
 //!
-//! It is the truth about them, except for rigs that use beads (`beads.rs`), so every change is one transaction that is on the disk
-//! before it is told. An item is on one agent's hook at a time and an agent has one
-//! item: the table of hooks cannot hold it otherwise.
+//! The database is the source of truth, except for rigs that use beads (`beads.rs`). Every change
+//! is one transaction that is on disk before it is reported. An item is on the hook of at most one
+//! agent, and an agent has at most one item: the table of hooks enforces both.
 
 mod announcing;
 mod backup;
@@ -67,7 +67,7 @@ impl Work {
         }
     }
 
-    /// A database of its own, of a town without beads.
+    /// Opens a separate database, as of a town without beads.
     #[cfg(test)]
     fn at(path: PathBuf) -> Self {
         Work {
@@ -77,7 +77,7 @@ impl Work {
         }
     }
 
-    /// Where the database is, or will be.
+    /// Returns the path of the database, which may not exist yet.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -1,4 +1,4 @@
-//! What an agent leaves in its worktree.
+//! The state of an agent's worktree when the agent finishes its work.
 
 use crate::git::{Git, Status};
 use crate::merge::{Base, queued_ref};
@@ -9,22 +9,21 @@ use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, Role};
 use std::path::{Path, PathBuf};
 
-/// An agent's worktree, as it stands.
+/// Snapshot of an agent's worktree.
 pub(super) struct Worktree<'a> {
     pub(super) base: Base<'a>,
     rig: &'a str,
     pub(super) dir: PathBuf,
     pub(super) branch: Option<String>,
     pub(super) commit: String,
-    /// Commits that are not in the base.
+    /// Number of commits that are not in the base.
     pub(super) commits: usize,
     pub(super) changed: Vec<String>,
 }
 
 impl<'a> Worktree<'a> {
-    /// `None` for one that works in no worktree of a rig. Whoever says that an item is done
-    /// has one that can be looked at: without it nobody knows whether there is something to
-    /// merge.
+    /// Returns `None` for an agent without a worktree of a rig. To complete an item the worktree
+    /// must be readable: without it `gt` cannot tell whether there is something to merge.
     pub(super) fn of(
         town: &'a Town,
         agent: &'a Identity,
@@ -65,7 +64,7 @@ impl<'a> Worktree<'a> {
         }))
     }
 
-    /// What there is to merge.
+    /// Returns the branch to merge, if it has commits.
     pub(super) fn handed(&self) -> Option<Handed> {
         Some(Handed {
             rig: self.rig.to_owned(),
@@ -75,8 +74,8 @@ impl<'a> Worktree<'a> {
         })
     }
 
-    /// Refuses what is half done: it would go on behind the back of whoever comes next, and
-    /// what is checked out meanwhile is not the work.
+    /// Refuses an unfinished rebase, merge or bisect: it would affect the next user of the
+    /// worktree, and the commit checked out during it is not the work.
     pub(super) fn check_whole(&self) -> Result<()> {
         let Some(what) = workspace::half_done(&self.dir) else {
             return Ok(());
@@ -91,10 +90,10 @@ impl<'a> Worktree<'a> {
         )
     }
 
-    /// Refuses to leave commits behind that were made for the item: on the agent's own branch
-    /// for it, while something else is checked out. A branch that is called as the item has
-    /// nothing else; on any other, work counts only where nothing else is handed in. What
-    /// waits to be merged for other items is not left behind.
+    /// Refuses to leave commits for the item behind on the agent's own branch while another branch
+    /// is checked out. A branch named after the item holds only that item's work. On any other
+    /// branch, commits count only if nothing else is submitted. Commits that are queued for other
+    /// items are not left behind.
     pub(super) fn check_own_branch(&self, agent: &Identity, item: &WorkId) -> Result<()> {
         let named = match agent.role() {
             Role::Polecat => Some(workspace::work_branch(agent, item)),
@@ -136,7 +135,7 @@ impl<'a> Worktree<'a> {
         )))
     }
 
-    /// Refuses what has the commit of a pause in it.
+    /// Refuses a branch that contains the commit of a pause.
     pub(super) fn check_pause(&self, town: &Town, agent: &Identity) -> Result<()> {
         let Some(branch) = self.branch.as_deref() else {
             return Ok(());
@@ -148,16 +147,16 @@ impl<'a> Worktree<'a> {
         }
     }
 
-    /// Keeps the commit for the queue, whatever becomes of its branch.
+    /// Keeps the commit under a ref for the queue, so that it survives changes to its branch.
     pub(super) fn keep(&self, town: &Town, item: &WorkId) -> Result<()> {
         let git = Git::at(&self.dir, town.around());
         git.run(["update-ref", &queued_ref(item), &self.commit])
             .map(drop)
     }
 
-    /// Pushes the branch to the rig's remote, if it is the agent's own. The queue works
-    /// from the rig's own copy, so nothing depends on it, and nobody waits for it: it is
-    /// done without the repository's lock.
+    /// Pushes the branch to the rig's remote if it is the agent's own. The queue merges from the
+    /// rig's local repository and does not depend on this push, so it runs without the repository's
+    /// lock.
     pub(super) fn push(&self, town: &Town, agent: &Identity) -> Result<bool> {
         let branch = self.branch.as_deref();
         let branch = branch.filter(|branch| workspace::is_branch_of(agent, branch));
@@ -175,9 +174,9 @@ impl<'a> Worktree<'a> {
         Ok(true)
     }
 
-    /// Whether a commit was made on the branch here, and another was made of it since, by an
-    /// amendment or a rebase. What somebody else has pushed to the branch is not replaced, even
-    /// if it was taken over here for a while: git notes by what the branch got to each commit.
+    /// Returns whether the commit was made on this branch here and was replaced since, by an
+    /// amendment or a rebase. Commits that others pushed to the branch do not count, even if they
+    /// were fetched into it for a while: the reflog records how the branch reached each commit.
     fn has_replaced(&self, town: &Town, branch: &str, commit: &str) -> bool {
         const MAKING: [&str; 5] = ["commit", "rebase", "cherry-pick", "revert", "am"];
         let git = Git::at(&self.dir, town.around());
@@ -191,7 +190,7 @@ impl<'a> Worktree<'a> {
     }
 }
 
-/// That the worktree is not there in which an item was done.
+/// Returns the error for a missing worktree of an item that should be completed.
 fn gone(agent: &Identity, item: &WorkId, dir: &Path) -> Problem {
     Problem::conflict(format!(
         "the worktree of {agent} is not there: {}",

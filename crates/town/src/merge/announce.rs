@@ -1,5 +1,5 @@
-//! Telling the results of the queue: an event, and letters to the worker and to the person,
-//! or the agent, that gave it the item.
+//! Reports the results of the queue: an event, and mail to the worker and to the person or agent
+//! that assigned the item.
 
 use super::{Base, Note, Tell, validate};
 use crate::events::Events;
@@ -12,12 +12,12 @@ use gt_core::work::WorkId;
 use gt_core::{Identity, Role};
 use std::path::Path;
 
-/// Lines and characters of a failed command in a letter, and in an event.
+/// Maximum lines and characters of a failed command's output in a message, and in an event.
 const IN_LETTER: (usize, usize) = (30, 4_000);
 const IN_EVENT: (usize, usize) = (5, 500);
 
-/// Announces the results of a rig's queue that were not announced yet. Nothing depends on it:
-/// what fails is tried again by the next run.
+/// Announces the results of a rig's queue that were not announced yet. Failures are only warnings;
+/// the next run retries.
 pub(super) fn announce(town: &Town, rig: &str, base: Option<&Base<'_>>, tell: Tell<'_>) {
     let due = match Work::of(town).merges_to_announce(rig) {
         Ok(due) => due,
@@ -39,7 +39,7 @@ fn one(town: &Town, merge: &Merge, base: Option<&Base<'_>>) -> Result<()> {
         .log
         .as_deref()
         .filter(|_| merge.status == Status::Failed);
-    // The log may be gone by now.
+    // The log may have been removed.
     let tail = log.and_then(|log| validate::tail(Path::new(log)).ok());
     let letter_tail = tail.as_deref().map(|tail| shortened(tail, IN_LETTER));
     let holder = match &merge.repair {
@@ -65,12 +65,12 @@ fn one(town: &Town, merge: &Merge, base: Option<&Base<'_>>) -> Result<()> {
         return Ok(());
     };
     note(town, merge, holder.as_deref(), tail.as_deref());
-    // An idle agent is not woken, at a price, to hear that all is well.
+    // An idle agent is not woken for good news: a turn costs money.
     let nudges = merge.status.is_broken();
     let ended = ended_polecat(town, &merge.worker);
     for letter in &letters {
         if ended && letter.recipient == merge.worker {
-            // Its next session has another item, and nothing to do with this one.
+            // Its next session works on another item, to which this message is irrelevant.
             work.mark_read(&letter.id)?;
         }
     }
@@ -78,7 +78,7 @@ fn one(town: &Town, merge: &Merge, base: Option<&Base<'_>>) -> Result<()> {
     Ok(())
 }
 
-/// The event of a result.
+/// Writes the event of a result.
 fn note(town: &Town, merge: &Merge, holder: Option<&str>, tail: Option<&str>) {
     let kind = match merge.status {
         Status::Queued | Status::Merging => "merge_waiting".to_owned(),
@@ -97,8 +97,8 @@ fn shortened(text: &str, (lines, characters): (usize, usize)) -> String {
     last_lines(text, lines, characters)
 }
 
-/// The worker, and who gave it the item. An entry that only waits is no news for the worker,
-/// which can do nothing about it.
+/// Returns the recipients: the worker, and the sender of its item. The worker is not informed about
+/// an entry that only waits, because it can do nothing about it.
 fn recipients(town: &Town, work: &Work, merge: &Merge) -> Result<Vec<String>> {
     let is_agent = |address: &str| Identity::from_address(address, town.registry()).is_some();
     let sender = work.slung_by(&merge.item)?;
@@ -111,14 +111,14 @@ fn recipients(town: &Town, work: &Work, merge: &Merge) -> Result<Vec<String>> {
     Ok(recipients)
 }
 
-/// Whether an address is that of a polecat whose session has ended.
+/// Returns whether the address belongs to a polecat whose session has ended.
 fn ended_polecat(town: &Town, address: &str) -> bool {
     let agent = Identity::from_address(address, town.registry());
     let polecat = agent.filter(|agent| agent.role() == Role::Polecat);
     polecat.is_some_and(|agent| nudge::running(town, &agent).is_err())
 }
 
-/// The event of an entry, with what is known of it whatever came of it.
+/// Returns the event of an entry, with the fields that all results have in common.
 pub(super) fn event(town: &Town, kind: &str, merge: &Merge) -> Event {
     town.event(kind)
         .with("merge", merge.id.to_string())

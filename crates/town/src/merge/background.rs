@@ -1,10 +1,10 @@
-//! The queue of a rig, run by a process of its own.
+//! Runs the queue of a rig in a background process.
 //!
-//! Finished work starts it: no agent and no daemon takes part. The process is detached from
-//! its caller, so it outlives the agent that ran `gt done` and the terminal of a person. At
-//! most one process of a rig merges, and at most one other waits for its turn. A second one
-//! that finds somebody waiting ends at once: whoever waits reads the queue after it has the
-//! turn, and therefore sees everything that was queued before.
+//! Finished work starts it: no agent and no daemon takes part. The process is detached from its
+//! caller, so it outlives the agent that ran `gt done` and the terminal of a person. At most one
+//! process of a rig merges, and at most one other waits for its turn. A further process ends at
+//! once if one waits already: the waiting process reads the queue after it has the turn, and
+//! therefore sees every entry that was queued before.
 
 use super::announce::announce;
 use super::{Note, RunOptions, Tell, lock_path, requests, run_locked, take_turn, validate};
@@ -20,21 +20,21 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// A log that is longer begins anew; the one before is kept.
+/// Size in bytes at which a log is rotated; one older log is kept.
 const LONGEST_LOG: u64 = 1_000_000;
-/// Longer than anybody only probes the lock.
+/// Maximum wait for the lock; longer than a probe by another process holds it.
 const PROBE: Duration = Duration::from_millis(200);
 /// Maximum time from the start of a process until it holds a lock.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(50);
 
-/// The file with the messages of a rig's background runs.
+/// Returns the path of the log of a rig's background runs.
 pub fn log_path(town: &Town, rig: &str) -> PathBuf {
     validate::folder(town, rig).join("queue.log")
 }
 
-/// Starts the queue of a rig in the background, and returns its log. `None` where the
-/// settings or a parked rig leave that to a person.
+/// Starts the queue of a rig in the background and returns its log. Returns `None` if the settings
+/// disable it or the rig is parked.
 pub fn start(town: &Town, rig: &str) -> Result<Option<PathBuf>> {
     if !is_wanted(town, rig) {
         return Ok(None);
@@ -43,7 +43,8 @@ pub fn start(town: &Town, rig: &str) -> Result<Option<PathBuf>> {
         request(town, rig);
     }
     let log = log_path(town, rig);
-    // It starts the process that merges, and ends: nobody is the parent of that any more.
+    // The intermediate process starts the merging process and ends, so that the latter is no child
+    // of the caller.
     let status = callback::unattached(town, &["mq", "run", rig, "--detach"]).status();
     match status {
         Ok(status) if status.success() => Ok(Some(log)),
@@ -52,26 +53,24 @@ pub fn start(town: &Town, rig: &str) -> Result<Option<PathBuf>> {
     }
 }
 
-/// Whether finished work of a rig is merged without a command of a person.
+/// Returns whether finished work of a rig is merged without a command of a person.
 pub(crate) fn is_wanted(town: &Town, rig: &str) -> bool {
     town.settings().merge_defaults_of(rig).automatic && rig::check_not_parked(town, rig).is_ok()
 }
 
-/// Notes that work is about to be queued, for the case that the caller or the process that
-/// merges is killed.
+/// Records that work is about to be queued, in case the caller or the merging process is killed.
 pub(crate) fn request(town: &Town, rig: &str) {
     if !is_wanted(town, rig) {
         return;
     }
     if let Err(problem) = requests::request(town, rig) {
-        // The run is started all the same; only one that is killed is not resumed.
+        // The run is started anyway; it just cannot be resumed if it is killed.
         hook_log::note(town, "mq", &problem);
     }
 }
 
-/// Starts the runs whose processes were killed. Commands that look at the town call it: where
-/// no run is due it costs one system call. A failure is left to the next caller and to
-/// `gt doctor`.
+/// Restarts runs whose processes were killed. Called by commands that read the town: without a due
+/// run it costs one system call. A failure is left to the next caller and to `gt doctor`.
 pub fn resume(town: &Town) {
     for rig in requests::due(town) {
         if !is_wanted(town, &rig) || is_running(town, &rig) {
@@ -83,18 +82,18 @@ pub fn resume(town: &Town) {
     }
 }
 
-/// Removes the requests of a rig that is removed.
+/// Removes the requests of a rig that is being removed.
 pub(crate) fn forget(town: &Town, rig: &str) -> Result<()> {
     requests::forget(town, rig)
 }
 
-/// The number of runs of a rig that were killed since the last one that ended by itself.
-/// Meaningful while no process runs.
+/// Returns how many runs of a rig were killed since the last run that ended by itself. Meaningful
+/// only while no process runs.
 pub(crate) fn killed_runs(town: &Town, rig: &str) -> u32 {
     requests::attempts(town, rig)
 }
 
-/// Starts the queue of a rig in the background if something waits in it.
+/// Starts the queue of a rig in the background if an entry waits in it.
 pub fn start_if_waiting(town: &Town, rig: &str) -> Result<Option<PathBuf>> {
     let queue = Work::of(town).merges(Some(rig), false)?;
     match queue.iter().any(|merge| merge.status.is_waiting()) {
@@ -108,7 +107,7 @@ fn cannot_start(rig: &str) -> Problem {
         .hint(format!("`gt mq run {rig}` merges what waits"))
 }
 
-/// Leaves the session of the caller, and starts the process that merges.
+/// Leaves the session of the caller and starts the merging process.
 pub fn detach(town: &Town, rig: &str) -> Result<()> {
     rig::entry(town, rig)?;
     rustix::process::setsid()
@@ -125,7 +124,7 @@ pub fn detach(town: &Town, rig: &str) -> Result<()> {
 fn open_log(path: &Path) -> Result<File> {
     files::make_dir(path.parent().unwrap_or(path))?;
     if fs::metadata(path).is_ok_and(|meta| meta.len() > LONGEST_LOG) {
-        // Where it fails, the log only grows on.
+        // If this fails, the log only keeps growing.
         let _ = fs::rename(path, path.with_extension("log.1"));
     }
     OpenOptions::new()
@@ -136,26 +135,26 @@ fn open_log(path: &Path) -> Result<File> {
         .map_err(|error| files::cannot("write", path, &error))
 }
 
-/// Merges what waits in a rig, unless another process is about to do so.
+/// Merges the waiting entries of a rig, unless another process is already waiting to do so.
 pub fn run(town: &Town, rig: &str, tell: Tell<'_>) -> Result<()> {
     let Ok(next) = FileLock::take(&next_path(town, rig), PROBE) else {
         return Ok(());
     };
     let turn = take_turn(town, rig, tell)?;
     if let Err(problem) = requests::begin(town, rig) {
-        // The request stays, and an empty run follows.
+        // The request remains; the only effect is one empty run later.
         tell(Note::Warning(&problem.to_string()));
     }
-    // From here on others may wait, and this process reads the queue.
+    // From here on another process may wait, because this one reads the queue now.
     drop(next);
     let result = run_locked(town, rig, &RunOptions::default(), tell, |_| {});
     if let Err(problem) = &result {
-        // Nobody reads this process' error: the entries themselves say why they wait.
+        // A background process has no terminal for its error, so the entries record the reason.
         let work = Work::of(town);
         work.note_why_waiting(rig, problem.message())?;
         announce(town, rig, None, tell);
     }
-    // A run that was told to end, as at the shutdown of the machine, is resumed later.
+    // A cancelled run, as at the shutdown of the machine, is resumed later.
     if !town.around().cancel.is_set() {
         requests::end(town, rig)?;
     }
@@ -163,15 +162,15 @@ pub fn run(town: &Town, rig: &str, tell: Tell<'_>) -> Result<()> {
     result
 }
 
-/// Waits until the background run has dealt with an entry. Returns the entry as it is then:
-/// one that still waits says why.
+/// Waits until the background run has processed an entry, and returns the entry. An entry that
+/// still waits holds the reason.
 pub fn wait(town: &Town, entry: &WorkId) -> Result<Merge> {
     let work = Work::of(town);
     let first = work.merge(entry)?;
     let deadline = Instant::now() + START_TIMEOUT;
     let mut was_running = false;
     loop {
-        // Looked at before the entry: the run may end in between.
+        // Must be read before the entry: the run may end in between.
         let is_running = is_running(town, &first.rig);
         let merge = work.merge(entry)?;
         was_running |= is_running;
@@ -185,7 +184,7 @@ pub fn wait(town: &Town, entry: &WorkId) -> Result<Merge> {
     }
 }
 
-/// Whether a process merges in this rig, or waits for its turn.
+/// Returns whether a process merges in this rig, or waits for its turn.
 pub fn is_running(town: &Town, rig: &str) -> bool {
     FileLock::is_held(&lock_path(town, rig)) || FileLock::is_held(&next_path(town, rig))
 }

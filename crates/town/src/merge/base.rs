@@ -1,9 +1,9 @@
 //! The branch that a rig's work is merged into, and how it is moved.
 //!
-//! Where the rig's remote takes pushes, that branch is the remote's own. A repository
-//! with somebody's files in it is another matter: a branch that is checked out there
-//! must not move under its owner. Then the branch is kept in the rig's own copy, as
-//! `refs/gt/merged/<branch>`, and offered there as `gt/merged/<branch>`.
+//! If the rig's remote accepts pushes, it is a branch of the remote. In a repository with
+//! checked-out files a branch must not move under its owner. In that case the branch is kept in the
+//! rig's repository as `refs/gt/merged/<branch>`, and published to the remote as
+//! `gt/merged/<branch>`.
 
 use super::combine::{BEADS, Combined, Pair, combine};
 use super::remote::{Remote, has_files, is_checked_out};
@@ -15,10 +15,10 @@ use gt_core::merge::Merge;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a remote may take to accept what is pushed.
+/// Maximum duration of a push.
 const PUSH_LIMIT: Duration = Duration::from_secs(120);
 
-/// A rig's base.
+/// Base branch of a rig.
 #[derive(Debug)]
 pub(crate) struct Base<'a> {
     town: &'a Town,
@@ -29,13 +29,13 @@ pub(crate) struct Base<'a> {
     remote: Remote,
 }
 
-/// What became of a move.
+/// Result of moving the base.
 #[derive(Clone, Debug)]
 pub(crate) enum Advance {
     Done,
-    /// Somebody else was quicker.
+    /// Another process moved the base first.
     Moved,
-    /// The remote can be asked, and does not want it.
+    /// The remote is reachable and refuses the push.
     NotTaken(Problem),
 }
 
@@ -68,14 +68,13 @@ impl<'a> Base<'a> {
         Git::at(&self.repository, self.town.around())
     }
 
-    /// Looks what the remote has. Without it nothing can be merged into its branch; one
-    /// that is only taken from can wait.
+    /// Fetches from the remote. A failure is an error only if the base is a branch of the remote.
     pub(crate) fn fetch(&self) -> Result<()> {
         self.fetch_by(|| workspace::fetch(self.town, self.rig))
     }
 
-    /// The same for the queue, which gives a remote that it needs as much time for this as for
-    /// a push.
+    /// Fetches with the timeout of a push, for the queue: it cannot merge into a branch of the
+    /// remote without fetching.
     pub(super) fn fetch_patiently(&self) -> Result<()> {
         match self.into {
             MergeInto::Own => self.fetch(),
@@ -103,7 +102,7 @@ impl<'a> Base<'a> {
         }
     }
 
-    /// The ref of the rig's copy that says where it stands.
+    /// Returns the ref in the rig's repository that holds the position of the base.
     pub(super) fn name(&self) -> String {
         match self.into {
             MergeInto::Origin => self.theirs(),
@@ -111,12 +110,12 @@ impl<'a> Base<'a> {
         }
     }
 
-    /// The folder of the rig's copy.
+    /// Returns the folder of the rig's repository.
     pub(super) fn git_dir(&self) -> &Path {
         &self.repository
     }
 
-    /// The commit that it stands at.
+    /// Returns the commit of the base.
     pub(crate) fn tip(&self) -> Result<String> {
         self.commit(&self.name()).ok_or_else(|| {
             Problem::failed(format!(
@@ -127,8 +126,8 @@ impl<'a> Base<'a> {
         })
     }
 
-    /// What the base lacks of the other place where it may be kept: what the remote's owner
-    /// has committed, or what was merged here before the remote's branch became the base.
+    /// Returns the commit that the base lacks from its other possible location: commits of the
+    /// remote's owner, or work that was merged here before the remote's branch became the base.
     pub(crate) fn behind(&self) -> Result<Option<String>> {
         let other = match self.into {
             MergeInto::Own => self.theirs(),
@@ -141,25 +140,26 @@ impl<'a> Base<'a> {
         Ok((!is_in).then_some(other))
     }
 
-    /// Whether it lacks what was merged before the remote's branch became the base.
+    /// Returns whether the base lacks work that was merged before the remote's branch became the
+    /// base.
     pub(super) fn behind_itself(&self) -> Result<bool> {
         Ok(self.into == MergeInto::Origin && self.behind()?.is_some())
     }
 
-    /// Forgets what was merged here once the remote's branch, which is the base now, has it all:
-    /// what somebody takes out of that later is not to come back from here.
+    /// Deletes the ref of the work merged here once the remote's branch, which is the base now,
+    /// contains it. Otherwise a commit that is removed from that branch later would come back.
     pub(super) fn forget_own(&self) {
         let own = workspace::merged_ref(&self.branch);
         let Some(commit) = self.commit(&own).filter(|_| self.into == MergeInto::Origin) else {
             return;
         };
         if self.tip().is_ok_and(|tip| self.contains(&tip, &commit)) {
-            // Where it fails the next run does it.
+            // If this fails, the next run retries.
             let _ = self.git().run(["update-ref", "-d", &own, &commit]);
         }
     }
 
-    /// Where what [`Base::behind`] gives comes from.
+    /// Describes the origin of the commit that [`Base::behind`] returns, as a part of a sentence.
     pub(super) fn other_place(&self) -> &'static str {
         match self.into {
             MergeInto::Own => "of the remote",
@@ -167,7 +167,7 @@ impl<'a> Base<'a> {
         }
     }
 
-    /// Whether a commit is a part of another's history.
+    /// Returns whether `part` is an ancestor of `whole`.
     pub(crate) fn contains(&self, whole: &str, part: &str) -> bool {
         self.git()
             .says(["merge-base", "--is-ancestor", part, whole])
@@ -186,8 +186,8 @@ impl<'a> Base<'a> {
             .ok()
     }
 
-    /// Makes the commit that has a state of it and what comes in. Where only files of beads
-    /// are in conflict, those that come in stay, as after an update of their branch.
+    /// Creates the merge commit of `tip` and `commit`. If only files of beads are in conflict,
+    /// those of `commit` win, as after an update of its branch.
     pub(super) fn combine(&self, tip: &str, commit: &str, message: &str) -> Result<Combined> {
         let pair = Pair {
             onto: tip,
@@ -198,7 +198,7 @@ impl<'a> Base<'a> {
         combine(self.town, self.git(), pair)
     }
 
-    /// The files that one commit has otherwise than another, those of beads aside.
+    /// Returns the files that differ between two commits, except those of beads.
     pub(super) fn changes(&self, from: &str, to: &str) -> Result<Vec<String>> {
         let words = ["diff", "--name-only", "--no-renames", "-z", from, to, "--"];
         let names = self.git().run(words)?;
@@ -207,7 +207,8 @@ impl<'a> Base<'a> {
         Ok(names.map(str::to_owned).collect())
     }
 
-    /// Moves it from one commit to another, unless it is not there any more.
+    /// Moves the base from one commit to another. Returns [`Advance::Moved`] if the base has moved
+    /// meanwhile.
     pub(crate) fn advance(&self, from: &str, to: &str) -> Result<Advance> {
         match self.into {
             MergeInto::Own => self.advance_own(to),
@@ -218,20 +219,20 @@ impl<'a> Base<'a> {
     fn advance_own(&self, to: &str) -> Result<Advance> {
         let name = workspace::merged_ref(&self.branch);
         let before = self.commit(&name);
-        // Never back, whatever happened since the look.
+        // Never moves the ref backwards, even if another process has moved it.
         if let Some(before) = &before
             && !self.contains(to, before)
         {
             return Ok(Advance::Moved);
         }
-        // To git an empty text is a ref that must not be there yet.
+        // For git an empty old value means that the ref must not exist yet.
         let before = before.unwrap_or_default();
         self.git().run(["update-ref", &name, to, &before])?;
         Ok(Advance::Done)
     }
 
     fn advance_origin(&self, from: &str, to: &str) -> Result<Advance> {
-        // With the lease on where it was, this makes every push one that only goes forwards.
+        // Together with the lease this guarantees that every push is a fast-forward.
         if !self.contains(to, from) {
             return Err(Problem::failed(format!("{to} does not go on from {from}")));
         }
@@ -239,8 +240,8 @@ impl<'a> Base<'a> {
         let Err(problem) = pushed else {
             return Ok(Advance::Done);
         };
-        // It may have been refused because others were quicker, and it may have gone
-        // through although nobody could tell us.
+        // Another push may have been first, or this one may have succeeded without an answer that
+        // reached us.
         self.fetch_patiently()?;
         let now = self.tip()?;
         if self.contains(&now, to) {
@@ -259,8 +260,8 @@ impl<'a> Base<'a> {
         ))
     }
 
-    /// Offers the remote's owner what was merged, where the branch itself may not be
-    /// moved. Says what came of it, if there was anything to do.
+    /// Publishes the merged work to the remote under another name, if the branch itself must not be
+    /// moved. Returns that name if anything was pushed.
     pub(crate) fn publish(&self) -> Result<Option<String>> {
         let offered = format!("gt/merged/{}", self.branch);
         let merged = self.commit(&workspace::merged_ref(&self.branch));
@@ -278,7 +279,7 @@ impl<'a> Base<'a> {
         Ok(Some(offered))
     }
 
-    /// Says where merged work is, and how it gets into the checkout of a person.
+    /// Returns a sentence that says where merged work is, and how a person gets it into a checkout.
     pub(crate) fn delivery(&self) -> String {
         let Base { branch, rig, .. } = self;
         match (self.into, &self.remote) {
@@ -301,8 +302,8 @@ impl<'a> Base<'a> {
         }
     }
 
-    /// Pushes a commit to a branch of the remote, forwards only, and never to one that
-    /// somebody has checked out there.
+    /// Pushes a commit to a branch of the remote, as a fast-forward only, and never to a branch
+    /// that is checked out there.
     pub(crate) fn push(&self, commit: &str, branch: &str) -> Result<()> {
         self.check_not_checked_out(branch)?;
         let refspec = format!("{commit}:refs/heads/{branch}");
@@ -310,8 +311,8 @@ impl<'a> Base<'a> {
         git.run(["push", "--quiet", "origin", &refspec]).map(drop)
     }
 
-    /// The same for a branch of the remote that stands at exactly this commit, and only then:
-    /// one that somebody has taken back meanwhile is not brought forwards again.
+    /// Pushes a commit to a branch of the remote that must be exactly at `from`: a branch that was
+    /// reset meanwhile is not moved forward again.
     pub(crate) fn push_from(&self, from: &str, commit: &str, branch: &str) -> Result<()> {
         self.check_not_checked_out(branch)?;
         let lease = format!("--force-with-lease=refs/heads/{branch}:{from}");
@@ -321,12 +322,12 @@ impl<'a> Base<'a> {
             .map(drop)
     }
 
-    /// The commit that a branch of the remote stood at when it was last heard of.
+    /// Returns the commit of a remote branch at the last fetch.
     pub(crate) fn known_remote_commit(&self, branch: &str) -> Option<String> {
         self.commit(&format!("refs/remotes/origin/{branch}"))
     }
 
-    /// The commit that a branch of the remote stands at, as the remote says it now.
+    /// Asks the remote for the current commit of a branch.
     pub(crate) fn remote_commit(&self, branch: &str) -> Result<Option<String>> {
         let name = format!("refs/heads/{branch}");
         let git = self.git().within(PUSH_LIMIT);
@@ -336,7 +337,7 @@ impl<'a> Base<'a> {
         Ok(found.map(|(commit, _)| commit.to_owned()))
     }
 
-    /// Removes branches of the remote that still are at these commits, all by one push.
+    /// Deletes the branches of the remote that are still at the given commits, with one push.
     pub(crate) fn remove_remote<S: AsRef<str>>(&self, branches: &[(S, S)]) -> Result<()> {
         let branches = branches
             .iter()
@@ -360,9 +361,9 @@ impl<'a> Base<'a> {
             .map(drop)
     }
 
-    /// The commit by which an entry of the queue is in the base, if it is.
+    /// Returns the commit by which an entry is in the base, if it is.
     pub(crate) fn landing(&self, merge: &Merge) -> Result<Option<String>> {
-        // What was merged here gets into the remote's branch before anything else does.
+        // Work that was merged here is brought into the remote's branch before anything else.
         let before = match self.into {
             MergeInto::Origin => self.behind()?,
             MergeInto::Own => None,
@@ -384,7 +385,7 @@ impl<'a> Base<'a> {
         self.into
     }
 
-    /// The address of the remote, as it may be shown.
+    /// Returns the URL of the remote without its password.
     pub(crate) fn remote_url(&self) -> String {
         let url = self.git().run(["remote", "get-url", "--push", "origin"]);
         url.map_or_else(|_| "no remote".to_owned(), |url| without_password(&url))
@@ -394,7 +395,7 @@ impl<'a> Base<'a> {
         !matches!(self.remote, Remote::None)
     }
 
-    /// The remote, where it is a folder of this machine.
+    /// Returns the path of the remote if it is a folder on this machine.
     pub(crate) fn folder(&self) -> Option<&Path> {
         match &self.remote {
             Remote::Folder(path) => Some(path),
@@ -402,7 +403,7 @@ impl<'a> Base<'a> {
         }
     }
 
-    /// Refuses a branch of the remote that somebody works on there.
+    /// Refuses a branch that is checked out at the remote.
     pub(crate) fn check_not_checked_out(&self, branch: &str) -> Result<()> {
         match &self.remote {
             Remote::Folder(path) if is_checked_out(self.town, path, branch) => Err(

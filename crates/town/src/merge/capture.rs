@@ -1,7 +1,7 @@
-//! The log of a command, bounded: its beginning and its end are kept, whatever it prints.
+//! Captures the output of a command in a bounded log, which keeps the beginning and the end.
 //!
-//! A command writes into a pipe, which is always emptied, so it is never held up and never
-//! fills the disk.
+//! The command writes into a pipe that is always drained, so that it never blocks and never fills
+//! the disk.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -9,11 +9,11 @@ use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Bytes that are kept of the beginning, and of the end.
+/// Number of bytes kept of the beginning, and of the end.
 const HEAD: u64 = 512 * 1024;
 const TAIL: usize = 512 * 1024;
 
-/// The output of one command on its way into a log.
+/// Output of one command, written to a log.
 #[derive(Debug)]
 pub(super) struct Capture(Arc<Shared>);
 
@@ -31,14 +31,14 @@ struct State {
     omitted: u64,
     /// Every writer of the pipe has closed it.
     is_at_end: bool,
-    /// The log is complete: what comes later is dropped.
+    /// The log is complete; later output is dropped.
     is_finished: bool,
     failure: Option<io::Error>,
 }
 
 impl Capture {
-    /// Begins to read. Returns the end of the pipe for the command, which has to be closed here
-    /// once the command has it.
+    /// Starts reading. Returns the write end of the pipe for the command; the caller must close its
+    /// copy once the command has it.
     pub(super) fn begin(log: File) -> io::Result<(Self, PipeWriter)> {
         let (reader, writer) = io::pipe()?;
         let shared = Arc::new(Shared {
@@ -58,8 +58,8 @@ impl Capture {
         Ok((Capture(shared), writer))
     }
 
-    /// Completes the log once the command has closed the pipe. A process that has left it
-    /// and still holds the pipe is not waited for longer than this.
+    /// Completes the log once all writers have closed the pipe, or at the timeout: a process that
+    /// outlives the command may keep the pipe open.
     pub(super) fn finish(self, timeout: Duration) -> io::Result<()> {
         let state = lock(&self.0.state);
         let waited = self
@@ -107,11 +107,11 @@ impl State {
         let (head, rest) = bytes.split_at(room.min(bytes.len()));
         self.written += head.len() as u64;
         if let Err(error) = self.log.write_all(head) {
-            // The command goes on, and the caller is told at the end.
+            // The command keeps running; `finish` returns the error.
             self.failure = Some(error);
             return;
         }
-        // Only the last of it stays.
+        // Keep only the last bytes.
         let skipped = rest.len().saturating_sub(TAIL);
         let kept = &rest[skipped..];
         let over = (self.tail.len() + kept.len()).saturating_sub(TAIL);

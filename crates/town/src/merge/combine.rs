@@ -1,48 +1,48 @@
-//! Merging in memory: no file is touched, and no branch.
+//! Merges two commits in memory, without touching a file or a branch.
 //!
-//! What is under `.beads/` is beads' own, and `bd sync` brings it together: a conflict there
-//! does not count, and the work that is brought along keeps its own.
+//! Files under `.beads/` belong to beads, and `bd sync` reconciles them: a conflict there does not
+//! count, and the incoming work keeps its version.
 
 use crate::files::Passing;
 use crate::git::Git;
 use crate::{Result, Town, git};
 use gt_core::merge::{Refusal, Status};
 
-/// Of these beads takes care.
+/// Folder whose conflicts are left to beads.
 pub(crate) const BEADS: &str = ".beads/";
 
-/// Two commits that are to become one.
+/// Two commits to merge.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pair<'a> {
-    /// The first parent of what comes of it.
+    /// First parent of the merge commit.
     pub(crate) onto: &'a str,
     pub(crate) other: &'a str,
-    /// The one of them whose files of beads stay.
+    /// The commit whose files of beads win.
     pub(crate) beads_of: &'a str,
     pub(crate) message: &'a str,
 }
 
-/// What comes of two commits.
+/// Result of a merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Combined {
     Commit(String),
     Conflict(Conflict),
-    /// They have no history in common.
+    /// The commits have no common history.
     Strangers,
 }
 
-/// Where two commits do not go together.
+/// Conflict between two commits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Conflict {
-    /// The files that both have changed, without those of beads; the folders, where it is not
-    /// about single files.
+    /// Conflicting files, except those of beads; folders, if the conflict is not about single
+    /// files.
     pub(crate) files: Vec<String>,
-    /// What git says, where it is not about single files.
+    /// Git's message, if the conflict is not about single files.
     pub(crate) said: Option<String>,
 }
 
 impl Combined {
-    /// Why it cannot be merged into this branch, if it cannot.
+    /// Returns the reason why the branch cannot be merged, if it cannot.
     pub(super) fn refusal(self, branch: &str) -> Option<Refusal> {
         let (reason, files) = match self {
             Combined::Commit(_) => return None,
@@ -66,15 +66,14 @@ impl Combined {
     }
 }
 
-/// Makes the commit that has both of these.
+/// Creates the merge commit of a pair.
 pub(crate) fn combine(town: &Town, git: Git<'_>, pair: Pair<'_>) -> Result<Combined> {
     let Pair { onto, other, .. } = pair;
     let (related, _) = git.ask(["merge-base", onto, other])?;
     if !related {
         return Ok(Combined::Strangers);
     }
-    // 1 says that there are conflicts, also where no file is named; above that it has failed,
-    // and is told.
+    // Status 1 means conflicts, even if no file is named; `ask` fails on a higher status.
     let (is_clean, answer) = git.ask([
         "merge-tree",
         "--write-tree",
@@ -101,18 +100,18 @@ pub(crate) fn combine(town: &Town, git: Git<'_>, pair: Pair<'_>) -> Result<Combi
     git.run(args).map(Combined::Commit)
 }
 
-/// What git has found out.
+/// Parsed output of `git merge-tree`.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Merged {
     tree: String,
-    /// The files of beads that are in conflict.
+    /// Conflicting files of beads.
     beads: Vec<String>,
     conflict: Option<Conflict>,
 }
 
-/// Reads `git merge-tree --write-tree --name-only --messages -z`: the tree, the files in
-/// conflict, an empty name, and then each message as the number of paths that it is about,
-/// those, its kind and its text.
+/// Parses the output of `git merge-tree --write-tree --name-only --messages -z`: the tree, the
+/// files in conflict, an empty name, and then for each message the number of its paths, the paths,
+/// its kind and its text.
 fn read(answer: &str, is_clean: bool) -> Merged {
     let mut parts = answer.split('\0');
     let tree = parts.next().unwrap_or_default().trim().to_owned();
@@ -144,7 +143,7 @@ fn read(answer: &str, is_clean: bool) -> Merged {
             }
         }
     }
-    // It is one, whether or not it is understood.
+    // It is a conflict, even if the output is not understood.
     if conflict == Conflict::default() && beads.is_empty() {
         conflict.said = Some("git does not say where".to_owned());
     }
@@ -155,7 +154,8 @@ fn read(answer: &str, is_clean: bool) -> Merged {
     }
 }
 
-/// What git says of a conflict, as a part of a sentence. Names may hold anything.
+/// Turns git's message about a conflict into a part of a sentence. File names may contain control
+/// characters.
 fn plain(text: &str) -> String {
     let text = text.trim().trim_end_matches('.');
     let text = match text.strip_prefix("CONFLICT (") {
@@ -165,7 +165,7 @@ fn plain(text: &str) -> String {
     text.replace(char::is_control, " ")
 }
 
-/// A tree with these files as a commit has them.
+/// Returns a copy of the tree in which these files are as in the commit.
 fn with_files_of(
     town: &Town,
     git: Git<'_>,
@@ -186,7 +186,7 @@ fn with_files_of(
                 git.run(["update-index", "--add", "--cacheinfo", &info])?;
             }
             _ => {
-                // To take something out git wants a worktree, and then looks at none.
+                // For a removal git requires a worktree, but does not read it.
                 let words = ["--work-tree=.", "update-index", "--force-remove", "--"];
                 git.run([&words[..], &[file]].concat())?;
             }
@@ -218,7 +218,7 @@ mod tests {
             CONFLICT (directory rename split): Unclear where to rename dir to; there are two.\n|";
         let said = "directory rename split: Unclear where to rename dir to; there are two";
         check(&format!("0123||{auto}{split}"), &[], &["dir"], Some(said));
-        // What is beads' own does not hide it.
+        // A conflict of beads must not hide another conflict.
         let beads = "1|.beads/x|CONFLICT (contents)|CONFLICT (content): in .beads/x\n|";
         let both = format!("0123|.beads/x||{beads}{split}");
         check(&both, &[".beads/x"], &["dir"], Some(said));

@@ -1,8 +1,7 @@
-//! The first merge that a person starts in a rig: what it does there, and whether that was
-//! confirmed.
+//! The plan of the first merge that a person starts in a rig, and its confirmation.
 //!
-//! The confirmation is for one place: a rig that merges into another branch, or whose remote
-//! is another, asks again. It is kept in `.runtime/merge/<rig>/confirmed`.
+//! The confirmation applies to one destination: if the base branch or the remote changes, `gt` asks
+//! again. It is stored in `.runtime/merge/<rig>/confirmed`.
 
 use super::{Base, validate};
 use crate::settings::MergeInto;
@@ -10,7 +9,7 @@ use crate::{Result, Town, files, workspace};
 use gt_core::work::WorkId;
 use std::path::PathBuf;
 
-/// What a merge does.
+/// Plan of a merge, to be shown to a person.
 #[derive(Clone, Debug)]
 pub struct MergePlan {
     pub rig: String,
@@ -18,9 +17,9 @@ pub struct MergePlan {
     pub base: String,
     /// One sentence each.
     pub steps: Vec<String>,
-    /// Whether a person has confirmed it for this rig, or the settings want no confirmation.
+    /// Whether a person has confirmed it for this rig, or the settings require no confirmation.
     pub is_confirmed: bool,
-    /// By this the place is known.
+    /// Text that identifies the destination.
     place: String,
 }
 
@@ -40,7 +39,7 @@ impl MergePlan {
         }
     }
 
-    /// Notes that it was confirmed: the next merge into the same place does not ask.
+    /// Stores the confirmation, so that the next merge into the same destination does not ask.
     pub fn remember(&self, town: &Town) -> Result<()> {
         let path = confirmed_path(town, &self.rig);
         files::make_dir(path.parent().unwrap_or(town.root()))?;

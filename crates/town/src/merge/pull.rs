@@ -1,4 +1,4 @@
-//! Taking merged work into the checkout of a person: a fast-forward, and nothing else.
+//! Takes merged work into the checkout of a person, only by a fast-forward.
 
 use super::Base;
 use super::remote::{is_checked_out, is_checkout};
@@ -10,7 +10,7 @@ use gt_core::Problem;
 use gt_core::merge::some_of;
 use std::path::{Path, PathBuf};
 
-/// A checkout that has the merged work.
+/// Result of [`pull`].
 #[derive(Clone, Debug)]
 pub struct Pulled {
     pub rig: String,
@@ -18,12 +18,12 @@ pub struct Pulled {
     pub branch: String,
     pub from: String,
     pub to: String,
-    /// Commits that it lacked.
+    /// Number of new commits.
     pub commits: usize,
 }
 
-/// Fast-forwards the base branch of a checkout to the merged work: of the one that the rig was
-/// copied from, of the one that is named, or of the one around the current folder.
+/// Fast-forwards the base branch of a checkout to the merged work. The checkout is the given one,
+/// or the remote folder of the rig, or the checkout around the current folder.
 pub fn pull(town: &Town, rig: &str, checkout: Option<&Path>) -> Result<Pulled> {
     let base = Base::of(town, rig)?;
     let checkout = find(town, &base, checkout)?;
@@ -51,7 +51,7 @@ pub fn pull(town: &Town, rig: &str, checkout: Option<&Path>) -> Result<Pulled> {
         commits,
     };
     if commit(&format!("{tip}^{{commit}}")).is_none() {
-        // From the town's own copy: no network takes part.
+        // Fetches from the town's repository, without the network.
         let source = base.git_dir().to_string_lossy().into_owned();
         let name = base.name();
         let fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head"];
@@ -85,7 +85,7 @@ pub fn pull(town: &Town, rig: &str, checkout: Option<&Path>) -> Result<Pulled> {
     Ok(pulled(count.parse().unwrap_or(1)))
 }
 
-/// The checkout that is meant.
+/// Returns the checkout to update.
 fn find(town: &Town, base: &Base<'_>, given: Option<&Path>) -> Result<PathBuf> {
     let current = &town.around().current_dir;
     let top = |dir: &Path| {
@@ -118,7 +118,7 @@ fn find(town: &Town, base: &Base<'_>, given: Option<&Path>) -> Result<PathBuf> {
     })
 }
 
-/// Refuses a checkout with changes: a fast-forward would be one of several things to undo.
+/// Refuses a checkout with changes, so that the fast-forward alone would have to be undone.
 fn check_clean(git: Git<'_>, checkout: &Path, branch: &str) -> Result<()> {
     let dir = checkout.display();
     if let Some(what) = half_done(checkout) {

@@ -1,4 +1,4 @@
-//! One entry of the queue after the other.
+//! Processes the entries of the queue, one after the other.
 
 use super::base::{Advance, Base};
 use super::combine::Combined;
@@ -11,41 +11,41 @@ use gt_core::merge::{Merge, Refusal, Status, short, some_of};
 use gt_core::work::WorkId;
 use std::cell::Cell;
 
-/// How often it is tried to be quicker than others who move the base.
+/// Maximum number of attempts while the base keeps moving.
 const TRIES: usize = 5;
 
-/// A rig's queue, while its lock is held.
+/// The queue of a rig, while its lock is held.
 pub(super) struct Queue<'a> {
     pub(super) town: &'a Town,
     pub(super) rig: &'a str,
     pub(super) work: &'a Work,
     pub(super) base: &'a Base<'a>,
     pub(super) tell: Tell<'a>,
-    /// Whether this run has offered something to the remote's owner.
+    /// Whether this run has published merged work to the remote.
     pub(super) has_published: Cell<bool>,
 }
 
-/// What came of an attempt to bring a commit into the base.
+/// Result of an attempt to bring a commit into the base.
 enum Landed {
     As(String),
     Refused(Refusal, String),
-    /// The remote does not want it, and can be asked all the same.
+    /// The remote is reachable and refuses the push.
     NotTaken(Problem),
-    /// Others moved the base too often.
+    /// The base moved too often.
     Outrun,
 }
 
-/// What came of one entry.
+/// Result of one entry.
 pub(super) enum Came {
-    /// It does not wait any more.
+    /// The entry no longer waits.
     OfNothing,
     Of(Merge),
-    /// The remote did not take it: it waits on, and others may be taken.
+    /// The remote refused it: it keeps waiting, and the run goes on with other entries.
     NotTaken(Merge, Problem),
 }
 
 impl Queue<'_> {
-    /// What was merged here and the base lacks comes first, also where nothing waits.
+    /// Brings work into the base that was merged here and that it lacks, even if no entry waits.
     pub(super) fn begin(&self) -> Result<()> {
         if self.base.behind_itself()? {
             self.base.fetch_patiently()?;
@@ -83,15 +83,15 @@ impl Queue<'_> {
                 Ok(Came::Of(merge))
             }
             Err(problem) => {
-                // Where even that fails, the next run finds it as it is.
+                // If this fails too, the next run finds the entry unchanged.
                 let _ = self.work.put_back_merge(&merge.id, problem.message());
                 Err(problem)
             }
         }
     }
 
-    /// The commit by which an entry is in the base although nobody has noted it: whoever
-    /// moved the base was killed.
+    /// Returns the commit by which an entry is in the base although that is not recorded: the
+    /// process that moved the base was killed.
     fn landed_already(&self, merge: &Merge) -> Result<Option<String>> {
         if merge.status != Status::Merging {
             return Ok(None);
@@ -99,8 +99,9 @@ impl Queue<'_> {
         self.base.landing(merge)
     }
 
-    /// Takes over what the remote's owner has committed since, or what was merged here before
-    /// the remote's own branch became the base: until then nothing else is merged.
+    /// Brings into the base the commits that the remote's owner has made since, or the work that
+    /// was merged here before the remote's branch became the base. Must succeed before anything
+    /// else is merged.
     pub(super) fn catch_up(&self) -> Result<()> {
         let Some(other) = self.base.behind()? else {
             self.base.forget_own();
@@ -136,7 +137,8 @@ impl Queue<'_> {
         }
     }
 
-    /// Brings a commit into the base: combined, validated, and then moved in one step.
+    /// Brings a commit into the base: combines it, validates it, and then moves the base
+    /// atomically.
     fn land(&self, commit: &str, message: &str, merge: Option<&Merge>) -> Result<Landed> {
         for _ in 0..TRIES {
             let tip = self.base.tip()?;
@@ -166,7 +168,7 @@ impl Queue<'_> {
                 None => self.progress(text),
             };
             if let Verdict::Red { reason, log, tail } = validate(self.town, candidate, &say)? {
-                // Whoever repairs it begins with these.
+                // The agent that repairs it starts with these files.
                 let files = match merge {
                     Some(_) => self.base.changes(&tip, &new)?,
                     None => Vec::new(),
@@ -198,8 +200,8 @@ impl Queue<'_> {
     }
 
     fn settle(&self, merge: &Merge, merged_as: &str) -> Result<Merge> {
-        // Whoever waits for the result finds the work where the messages say. What fails here
-        // is tried again at the end, and told there.
+        // Published first, so that the work is where the messages about the result say. `finish_up`
+        // retries after a failure, and reports it.
         let _ = self.publish();
         let merge = self.work.settle_merge(&merge.id, merged_as)?;
         fault::point(self.town, "mq.recorded");
@@ -214,7 +216,7 @@ impl Queue<'_> {
                 Ok(Some(holder)) => {
                     format!("{item} stays on the hook of {holder}, and is not closed")
                 }
-                // It is merged and noted: whoever cannot be asked now holds up nothing.
+                // The merge is recorded; an unknown holder does not block anything.
                 Err(problem) => format!("nobody knows whose hook {item} is on: {problem}"),
             };
             (self.tell)(Note::Warning(&text));
@@ -228,7 +230,7 @@ impl Queue<'_> {
         self.say(&merge, &refusal.reason);
         self.hand_out(Some(&merge.id));
         fault::point(self.town, "mq.handed");
-        // With the agent that was given the repair.
+        // After the repair was assigned, so that the message names its agent.
         self.announce();
         Ok(merge)
     }
@@ -241,7 +243,7 @@ impl Queue<'_> {
         announce::announce(self.town, self.rig, Some(self.base), self.tell);
     }
 
-    /// What can be done at any time, and by whoever comes next.
+    /// Runs the idempotent steps at the end of a run; the next run completes them if they fail.
     pub(super) fn finish_up(&self) {
         self.hand_out(None);
         self.announce();

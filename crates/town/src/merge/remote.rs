@@ -1,6 +1,6 @@
-//! Where a rig's remote is, and whether somebody works there.
+//! Finds the location of a rig's remote, and whether it has checked-out files.
 //!
-//! It only looks. What is moved there is in `base.rs`.
+//! It only reads. `base.rs` moves branches.
 
 use crate::Town;
 use crate::git::Git;
@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-/// What the rig was copied from.
+/// Kind of the rig's remote.
 #[derive(Debug)]
 pub(super) enum Remote {
     None,
@@ -20,22 +20,21 @@ pub(super) enum Remote {
 impl Remote {
     pub(super) fn of(town: &Town, repository: &Path) -> Self {
         let git = Git::at(repository, town.around());
-        // As git itself understands it: one address may stand for another, and a push may go
-        // elsewhere than a fetch.
+        // Ask git: a URL may be an alias for another, and pushes may go elsewhere than fetches.
         let remotes = git.run(["remote", "--verbose"]).unwrap_or_default();
         let urls: Vec<&str> = urls(&remotes, "origin").collect();
         if urls.is_empty() {
             return Remote::None;
         }
-        // What is moved is where pushes go, which git names last.
+        // Branches are moved at the push URL, which git names last.
         let mut urls = urls.iter().rev();
         let folder = urls.find_map(|url| folder_of(repository, url));
         folder.map_or(Remote::Elsewhere, Remote::Folder)
     }
 }
 
-/// The URLs of a remote in `git remote --verbose`: "name<tab>URL (fetch)", and the same for
-/// pushes.
+/// Returns the URLs of a remote in the output of `git remote --verbose`: "name<tab>URL (fetch)",
+/// and likewise for pushes.
 fn urls<'t>(remotes: &'t str, name: &str) -> impl Iterator<Item = &'t str> {
     let lines = remotes.lines().filter_map(move |line| {
         let url = line.strip_prefix(name)?.strip_prefix('\t')?;
@@ -45,7 +44,7 @@ fn urls<'t>(remotes: &'t str, name: &str) -> impl Iterator<Item = &'t str> {
     lines.filter(|url| !url.is_empty())
 }
 
-/// The folder that a URL means, if it is one of this machine.
+/// Returns the folder of a URL, if it is on this machine.
 fn folder_of(repository: &Path, url: &str) -> Option<PathBuf> {
     let path = match url.strip_prefix("file://") {
         Some(path) => decoded(path),
@@ -53,12 +52,12 @@ fn folder_of(repository: &Path, url: &str) -> Option<PathBuf> {
     };
     let mut with_end = path.clone();
     with_end.push(".git");
-    // git also finds one whose name was given without its end.
+    // Git also finds a repository whose `.git` suffix was omitted.
     let folders = [path, with_end].map(|path| repository.join(path));
     folders.into_iter().find(|folder| folder.is_dir())
 }
 
-/// The path of a URL with each `%XX` as the byte that it stands for.
+/// Decodes each `%XX` in the path of a URL.
 fn decoded(path: &str) -> OsString {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();
@@ -75,13 +74,13 @@ fn decoded(path: &str) -> OsString {
     OsString::from_vec(bytes)
 }
 
-/// Whether somebody works in that repository itself. One that cannot be asked counts.
+/// Returns whether a person may work in that repository. A repository that cannot be read counts.
 pub(super) fn has_files(town: &Town, path: &Path, branch: &str) -> bool {
     let bare = Git::at(path, town.around()).run(["rev-parse", "--is-bare-repository"]);
     !bare.is_ok_and(|answer| answer == "true") || is_checked_out(town, path, branch)
 }
 
-/// Whether it is a repository with files, in which a person works.
+/// Returns whether it is a repository with files.
 pub(super) fn is_checkout(town: &Town, path: &Path) -> bool {
     let bare = Git::at(path, town.around()).run(["rev-parse", "--is-bare-repository"]);
     bare.is_ok_and(|answer| answer == "false")

@@ -1,4 +1,4 @@
-//! Giving repairs to agents, and calling them off.
+//! Assigns repairs to agents, and cancels them.
 
 use super::{Note, Tell};
 use crate::nudge::{self, Mode, Order};
@@ -10,9 +10,9 @@ use gt_core::work::{Item, Status, WorkId};
 use gt_core::{Identity, Kind, Problem};
 use std::time::Duration;
 
-/// Gives the repairs of a rig to agents that nobody was given yet, all or that of one
-/// entry. What could not be given stays open, and is tried again by the next run. An agent
-/// costs money, so the settings may leave all of it to a person.
+/// Assigns the open repairs of a rig to agents, or only that of one entry. A repair that cannot be
+/// assigned stays open, and the next run retries. An agent costs money, so the settings may disable
+/// this.
 pub(super) fn hand_out(town: &Town, rig: &str, only: Option<&WorkId>, tell: Tell<'_>) {
     if !town.settings().merge_defaults_of(rig).repair_agents {
         return;
@@ -31,7 +31,7 @@ pub(super) fn hand_out(town: &Town, rig: &str, only: Option<&WorkId>, tell: Tell
                 tell(Note::Progress(&handed_to(&merge, &slung)));
                 Ok(())
             }
-            // Somebody else has taken it up.
+            // Another process has already assigned it.
             Err(problem) if problem.kind() == Kind::Conflict && item.status == Status::Hooked => {
                 Ok(())
             }
@@ -53,8 +53,8 @@ fn handed_to(merge: &WorkId, slung: &Slung) -> String {
     format!("{merge}: the repair {id} was given to {agent}{how}")
 }
 
-/// Tells whoever has a repair on the hook that it is not wanted any more. One that does not
-/// run, or cannot be told, finds its hook empty.
+/// Tells the holder of a repair that it is cancelled. If the agent does not run or the message
+/// fails, the agent finds its hook empty.
 pub(super) fn call_off(town: &Town, holder: &str, repair: &WorkId, reason: &str) {
     let Some(agent) = Identity::from_address(holder, town.registry()) else {
         return;
@@ -77,7 +77,7 @@ fn unhanded(item: &Item, problem: &Problem) -> String {
     format!("the repair {} waits for an agent: {problem}", item.id)
 }
 
-/// Gives an item to an agent of the rig.
+/// Assigns an item to a polecat of the rig.
 fn hand_to_an_agent(town: &Town, rig: &str, item: &Item) -> Result<Slung> {
     let target = SlingTarget::Rig(rig.to_owned());
     let options = SlingOptions {

@@ -1,9 +1,9 @@
-//! Files that say that a background run of the merge queue is due.
+//! Files that record that a background run of the merge queue is due.
 //!
-//! `<rig>.requested` is written before work is queued, `<rig>.running` by the process that
-//! merges. Both go when a run has ended, so a file without a live process means that the
-//! process was killed: [`due`] lists those rigs. The folder is removed with its last
-//! file; a caller that finds nothing pays one system call.
+//! `<rig>.requested` is written before work is queued, `<rig>.running` by the merging process. Both
+//! are removed when a run ends, so a file without a live process means that the process was killed:
+//! [`due`] lists those rigs. The folder is removed with its last file; a caller that finds nothing
+//! pays one system call.
 
 use crate::{Result, Town, files};
 use std::fs;
@@ -12,7 +12,8 @@ use std::path::PathBuf;
 
 const REQUESTED: &str = "requested";
 const RUNNING: &str = "running";
-/// A run that was killed so often is left to a person: something on this machine ends it.
+/// Maximum number of killed runs. Then it is left to a person: something on this machine kills
+/// them.
 const MAX_ATTEMPTS: u32 = 5;
 
 fn folder(town: &Town) -> PathBuf {
@@ -23,7 +24,8 @@ fn file(town: &Town, rig: &str, kind: &str) -> PathBuf {
     folder(town).join(format!("{rig}.{kind}"))
 }
 
-/// Notes that a run is due. It is on the disk when this returns: the work is queued after it.
+/// Records that a run is due. The record is on disk when this returns, because the work is queued
+/// after it.
 pub(super) fn request(town: &Town, rig: &str) -> Result<()> {
     write(town, rig, REQUESTED, b"")
 }
@@ -32,8 +34,8 @@ pub(super) fn is_requested(town: &Town, rig: &str) -> bool {
     file(town, rig, REQUESTED).exists()
 }
 
-/// Notes that a run has begun, and takes the request away. The caller holds the lock of the
-/// queue and has not read the queue yet.
+/// Records that a run has begun, and removes the request. The caller holds the lock of the queue
+/// and has not read the queue yet.
 pub(super) fn begin(town: &Town, rig: &str) -> Result<()> {
     let attempts = attempts(town, rig).saturating_add(1);
     write(town, rig, RUNNING, attempts.to_string().as_bytes())?;
@@ -45,7 +47,7 @@ pub(super) fn forget(town: &Town, rig: &str) -> Result<()> {
     end(town, rig)
 }
 
-/// Notes that a run has ended by itself, whatever came of it.
+/// Records that a run has ended by itself, whatever its result.
 pub(super) fn end(town: &Town, rig: &str) -> Result<()> {
     files::remove_if_there(&file(town, rig, RUNNING))?;
     match fs::remove_dir(folder(town)) {
@@ -60,8 +62,8 @@ fn is_in_use(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::DirectoryNotEmpty | ErrorKind::NotFound)
 }
 
-/// Returns the rigs for which a run is due, each once. Those whose runs were killed too often
-/// are left out.
+/// Returns the rigs for which a run is due, each once, without those whose runs were killed too
+/// often.
 pub(super) fn due(town: &Town) -> Vec<String> {
     let Ok(entries) = fs::read_dir(folder(town)) else {
         return Vec::new();
@@ -80,13 +82,14 @@ pub(super) fn due(town: &Town) -> Vec<String> {
     rigs
 }
 
-/// The number of runs since the last one that ended by itself.
+/// Returns the number of runs since the last run that ended by itself.
 pub(super) fn attempts(town: &Town, rig: &str) -> u32 {
     let text = fs::read_to_string(file(town, rig, RUNNING)).unwrap_or_default();
     text.parse().unwrap_or_default()
 }
 
-/// Another process may remove the empty folder between its creation and the first file.
+/// Writes a file. Retries, because another process may remove the empty folder between its creation
+/// and the first file.
 fn write(town: &Town, rig: &str, kind: &str, text: &[u8]) -> Result<()> {
     const TRIES: usize = 10;
     let path = file(town, rig, kind);

@@ -1,7 +1,7 @@
-//! Removing what is not needed any more once a branch is merged.
+//! Removes branches and refs that are no longer needed after a merge.
 //!
-//! Nothing depends on it: what fails, or is checked out in a worktree, is left for the
-//! next time.
+//! Nothing depends on it: a branch that is checked out, or cannot be removed, is left for the next
+//! run.
 
 use super::Base;
 use crate::Town;
@@ -11,23 +11,24 @@ use gt_core::Identity;
 use gt_core::merge::{Merge, Status};
 use gt_core::work::{self, WorkId};
 
-/// Under this ref a queued commit is kept, whatever becomes of its branch.
+/// Returns the ref that keeps a queued commit, independent of its branch.
 pub(crate) fn queued_ref(item: &WorkId) -> String {
     format!("refs/gt/queued/{item}")
 }
 
-/// Removes merged branches of workers, here and at the remote, if nobody works on them.
+/// Removes merged branches of workers that are not checked out, here and at the remote.
 pub(super) fn sweep(town: &Town, rig: &str, base: &Base<'_>) {
     let work = Work::of(town);
     let Ok(merges) = work.merges(Some(rig), true) else {
         return;
     };
     let gone = sweep_here(town, rig, base, &work, &merges);
-    // Without the lock: nobody waits for a remote that is slow.
+    // Without the lock, so that a slow remote blocks no other process.
     let _ = base.remove_remote(&gone);
 }
 
-/// Does so in the rig's own copy. Gives what can go at the remote as well.
+/// Removes the merged branches in the rig's repository. Returns the branches and commits to remove
+/// at the remote.
 fn sweep_here(
     town: &Town,
     rig: &str,
@@ -49,7 +50,7 @@ fn sweep_here(
     ]) else {
         return gone;
     };
-    // The name and the commit of each; of a branch that is checked out it is said where.
+    // Returns the commit of a ref, and the worktree in which it is checked out or an empty text.
     let find = |wanted: &str| {
         refs.lines().find_map(|line| {
             let (name, rest) = line.split_once(' ')?;
@@ -64,8 +65,8 @@ fn sweep_here(
             .into_iter()
             .flatten()
         {
-            // Until its item is closed nobody knows better what was handed in: what was just
-            // kept here may be on its way into the queue.
+            // While the item is open, this ref may belong to a new submission that is not in the
+            // queue yet.
             let kept = queued_ref(item);
             let is_waiting = |other: &Merge| {
                 !other.status.is_settled()
@@ -81,14 +82,14 @@ fn sweep_here(
         if merge.status != Status::Merged {
             continue;
         }
-        // One that only was checked out by the worker is somebody else's, and stays.
+        // A branch that the worker had only checked out belongs to another owner and stays.
         let worker = Identity::from_address(&merge.worker, town.registry());
         let is_own = worker.is_some_and(|worker| is_branch_of(&worker, &merge.branch));
         if is_own && merge.branch != base.branch {
             let is_it = |commit: &str| commit == merge.commit;
             gone.extend(let_go(&merge.branch, find, remove, is_it));
         }
-        // A repair has taken the place of a polecat's branch: all of that is in the base.
+        // A repair replaces a polecat's branch; its commits are in the base.
         for branch in of_polecats(&refs, merge) {
             let is_in = |commit: &str| tip.as_deref().is_ok_and(|tip| base.contains(tip, commit));
             gone.extend(let_go(branch, find, remove, is_in));
@@ -99,8 +100,8 @@ fn sweep_here(
     gone
 }
 
-/// Removes a branch if nobody has it checked out and its commit may go. Gives it with the
-/// commit that the remote has of it, if that may go as well.
+/// Removes a branch if it is not checked out and its commit may go. Returns the branch with the
+/// remote's commit, if that may go as well.
 fn let_go<'r>(
     branch: &str,
     find: impl Fn(&str) -> Option<(&'r str, &'r str)>,
@@ -110,8 +111,8 @@ fn let_go<'r>(
     let local = format!("refs/heads/{branch}");
     let is_free = match find(&local) {
         Some((commit, "")) => may_go(commit) && remove(&local, commit),
-        // A polecat whose work is merged leaves its worktree as it is until its next item. What
-        // was pushed for it is needed by nobody until then.
+        // A polecat leaves its worktree on the merged branch until its next item; the pushed branch
+        // is not needed until then.
         Some(_) => branch.starts_with("polecat/"),
         None => true,
     };
@@ -119,8 +120,8 @@ fn let_go<'r>(
     (is_free && may_go(commit)).then(|| (branch.to_owned(), commit.to_owned()))
 }
 
-/// The branches that polecats have made for the item of an entry, or for its repair, and not
-/// for the entry itself.
+/// Returns the branches that polecats created for the item of an entry or for its repair, except
+/// the entry's branch.
 fn of_polecats<'r>(refs: &'r str, merge: &Merge) -> Vec<&'r str> {
     let mut found: Vec<&str> = Vec::new();
     for line in refs.lines() {

@@ -1,8 +1,8 @@
-//! The commands that must succeed before the base moves.
+//! Runs the commands that must succeed before the base moves.
 //!
-//! They are shell lines of `town.toml`, and never of the repository, which agents change.
-//! They run in a worktree of their own, `.runtime/merge/<rig>/tree`. It stays for the
-//! next time, and so do files that git ignores: what was built is built once.
+//! They are shell lines of `town.toml`, never of the repository, because agents change the
+//! repository. They run in a separate worktree, `.runtime/merge/<rig>/tree`, which is reused. Files
+//! that git ignores stay in it, so that builds are incremental.
 
 use super::capture::Capture;
 use crate::git::{self, Git};
@@ -21,12 +21,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Between TERM and KILL.
+/// Grace period between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(2);
-/// So much of the end of a log is shown.
+/// Maximum number of bytes that are shown of the end of a log.
 const TAIL: u64 = 4_000;
 
-/// What the commands say of a commit.
+/// Result of the commands for a commit.
 #[derive(Debug)]
 pub(super) enum Verdict {
     Green,
@@ -37,11 +37,11 @@ pub(super) enum Verdict {
     },
 }
 
-/// What is merged, for the commands.
+/// Commit to validate, with its context.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate<'a> {
     pub(super) rig: &'a str,
-    /// The entry of the queue; none where only the remote's own work is taken over.
+    /// Entry of the queue; `None` if only the remote's commits are taken over.
     pub(super) merge: Option<&'a Merge>,
     pub(super) base: &'a str,
     pub(super) commit: &'a str,
@@ -58,7 +58,7 @@ pub(super) fn validate(
         return Ok(Verdict::Green);
     }
     let limit = Duration::from_secs(60 * settings.timeout_minutes);
-    // What a killed run has left would work in the same folder.
+    // Processes of a killed run would work in the same folder.
     end_leftovers(town, candidate.rig);
     let tree = prepare(town, candidate)?;
     let log = log_path(town, candidate);
@@ -89,8 +89,8 @@ pub(super) fn validate(
     Ok(Verdict::Green)
 }
 
-/// Checks out the submodules of the worktree. One that cannot be had is left empty, and the
-/// log says so: the commands decide whether they need it.
+/// Checks out the submodules of the worktree. A submodule that is unavailable is left empty and
+/// noted in the log: the commands decide whether they need it.
 fn check_out_submodules(
     town: &Town,
     candidate: Candidate<'_>,
@@ -108,8 +108,8 @@ fn check_out_submodules(
     Ok(())
 }
 
-/// Makes the worktree of the queue at the rig's base, and checks out its submodules. Returns
-/// a sentence for each that could not be.
+/// Creates the worktree of the queue at the rig's base and checks out its submodules. Returns a
+/// sentence for each failure.
 pub(crate) fn try_submodules(town: &Town, rig: &str) -> Result<Vec<String>> {
     let base = super::Base::of(town, rig)?.tip()?;
     let candidate = Candidate {
@@ -163,7 +163,8 @@ fn run(
         .stdin(Stdio::null())
         .stdout(output.try_clone().map_err(cannot)?)
         .stderr(output)
-        // Ctrl-C at the terminal is for us: we end it, with all that it has started.
+        // Ctrl-C at the terminal must reach only this process, which then ends the whole process
+        // group.
         .process_group(0);
     if let Some(merge) = candidate.merge {
         command
@@ -172,7 +173,7 @@ fn run(
             .env("GT_MERGE_BRANCH", &merge.branch);
     }
     let mut child = command.spawn().map_err(cannot)?;
-    // It holds the other ends of the pipe.
+    // It holds the write ends of the pipe.
     drop(command);
     let began = Instant::now();
     loop {
@@ -185,23 +186,23 @@ fn run(
             around.cancel.check()?;
             return Ok(Ended::TooLate);
         }
-        // A child has no end that could be awaited together with Ctrl-C.
+        // Poll: the end of a child and Ctrl-C cannot be awaited together.
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
-/// Ends a command and everything that it has started.
+/// Ends a command and all processes that it has started.
 fn end(town: &Town, rig: &str, child: &mut Child) {
     let table = processes::snapshot();
     let mut all = table.descendants(child.id());
     all.extend(carrying(town, rig));
     signal(&table, &all);
-    // It has ended, or cannot be ended by anybody.
+    // It has ended, or cannot be killed.
     let _ = child.try_wait();
 }
 
-/// Ends what carries the marks of this rig's commands: they have ended, or whoever
-/// waited for them was killed.
+/// Ends processes that carry the marks of this rig's commands: their command has ended, or the
+/// process that waited for it was killed.
 pub(super) fn end_leftovers(town: &Town, rig: &str) {
     let left = carrying(town, rig);
     if !left.is_empty() {
@@ -221,7 +222,7 @@ fn carrying(town: &Town, rig: &str) -> BTreeSet<u32> {
     let marks = marks(town, rig).map(|(name, value)| format!("{name}={value}"));
     let table = processes::snapshot();
     let own = std::process::id();
-    // A tmux server holds what is not the command's.
+    // A tmux server may inherit the marks, but serves other processes.
     let others = table
         .iter()
         .filter(|process| process.pid != own && !process.name.starts_with("tmux"));
@@ -229,7 +230,7 @@ fn carrying(town: &Town, rig: &str) -> BTreeSet<u32> {
     processes::carrying(&pids, &[marks])
 }
 
-/// By these variables everything that a rig's commands start is known.
+/// Returns the variables that identify all processes started by a rig's commands.
 fn marks(town: &Town, rig: &str) -> [(&'static str, String); 3] {
     let tree = tree(town, rig);
     [
@@ -239,7 +240,7 @@ fn marks(town: &Town, rig: &str) -> [(&'static str, String); 3] {
     ]
 }
 
-/// The worktree at this commit, without what an earlier run has left.
+/// Returns the worktree at the candidate's commit, without changes of an earlier run.
 fn prepare(town: &Town, candidate: Candidate<'_>) -> Result<PathBuf> {
     let tree = tree(town, candidate.rig);
     let _lock = workspace::lock_repository(town, candidate.rig)?;
@@ -250,13 +251,14 @@ fn prepare(town: &Town, candidate: Candidate<'_>) -> Result<PathBuf> {
     }
     town.around().cancel.check()?;
     if is_there {
-        // Commands may leave folders that nobody may write to.
+        // Commands may leave folders without write permission.
         files::make_writable(&tree);
         if check_out(town, &tree, commit).is_ok() {
             return Ok(tree);
         }
     }
-    // It is not there, or a run was killed while git wrote it: ours alone, so anew.
+    // It does not exist, or a run was killed while git wrote it. Only the queue uses it, so it is
+    // created again.
     if let Err(problem) = files::remove_folder(&tree) {
         put_aside(&tree).map_err(|_| problem)?;
     }
@@ -276,10 +278,11 @@ fn prepare(town: &Town, candidate: Candidate<'_>) -> Result<PathBuf> {
     Ok(tree)
 }
 
-/// The submodules of the queue's worktree are checked out afterwards, one by one.
+/// Disables recursion: the submodules of the queue's worktree are checked out afterwards, one by
+/// one.
 const ALONE: [&str; 2] = ["-c", "submodule.recurse=false"];
 
-/// Puts the worktree on a commit, with nothing in it that git would show as changed.
+/// Puts the worktree on a commit and removes everything that git would show as changed.
 fn check_out(town: &Town, tree: &Path, commit: &str) -> Result<()> {
     let git = Git::at(tree, town.around()).without_hooks();
     let checkout = ["checkout", "--quiet", "--force", "--detach", commit];
@@ -288,8 +291,8 @@ fn check_out(town: &Town, tree: &Path, commit: &str) -> Result<()> {
     submodules::reset(town, tree)
 }
 
-/// Moves a worktree out of the way that cannot be removed: its commands may have written as
-/// somebody else. What was left so before may go by now.
+/// Renames a worktree that cannot be removed, for example because commands wrote files as another
+/// user. First tries to remove an earlier one.
 fn put_aside(tree: &Path) -> std::io::Result<()> {
     let aside = tree.with_extension("left");
     let stamp = jiff::Timestamp::now().as_millisecond();
@@ -324,7 +327,7 @@ fn append(path: &Path) -> Result<File> {
         .map_err(|error| files::cannot("write", path, &error))
 }
 
-/// The end of a log, without what would drive a terminal.
+/// Returns the end of a log, without control characters.
 pub(super) fn tail(path: &Path) -> Result<String> {
     let read = || -> std::io::Result<String> {
         let mut file = File::open(path)?;
@@ -334,7 +337,7 @@ pub(super) fn tail(path: &Path) -> Result<String> {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         let text = String::from_utf8_lossy(&bytes);
-        // A line that was cut in two says nothing.
+        // Drop the first line, which may be cut.
         let whole = match (from, text.split_once('\n')) {
             (1.., Some((_, rest))) => rest,
             _ => &text,

@@ -1,10 +1,9 @@
-//! Who may give whom work, one at a time.
+//! Locks for assigning work, so that concurrent calls take turns.
 //!
-//! Three locks, taken in this order and never the other way: the rig's, while a polecat is
-//! chosen, placed and given its item; the agent's, from there until it has been started;
-//! the town's, for the moment in which the number of polecats is compared with what is
-//! allowed and the item goes onto the hook. Whoever waits for an agent's lock alone may
-//! do so without the rig's.
+//! There are three locks, always taken in this order: the rig's, while a polecat is chosen, placed
+//! and given its item; the agent's, from there until it has been started; the town's, while the
+//! number of polecats is compared with the limit and the item is put on the hook. A caller that
+//! needs only the agent's lock may take it without the rig's.
 
 use crate::lock::FileLock;
 use crate::{Result, Town};
@@ -12,30 +11,31 @@ use gt_core::{Identity, Problem};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Many may wait, and each makes a worktree, or starts a slow program.
+/// Maximum wait for a lock. Many callers may wait, and each creates a worktree or starts a slow
+/// program.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
 
-/// The lock under which polecats of a rig are chosen.
+/// Takes the lock under which a polecat of a rig is chosen.
 pub(crate) fn rig(town: &Town, rig: &str) -> Result<FileLock> {
     wait(town, &path(town, &format!("sling-rig-{rig}")))
 }
 
-/// The lock under which polecats are counted.
+/// Takes the lock under which polecats are counted.
 pub(crate) fn count(town: &Town) -> Result<FileLock> {
     wait(town, &path(town, "sling"))
 }
 
-/// The lock under which an agent gets its work and is started with it.
+/// Takes the lock under which an agent gets its work and is started with it.
 pub(crate) fn agent(town: &Town, identity: &Identity) -> Result<FileLock> {
     wait(town, &agent_path(town, identity))
 }
 
-/// The same, if nobody has it.
+/// Takes the agent's lock if it is free; returns `None` otherwise.
 pub(crate) fn try_agent(town: &Town, identity: &Identity) -> Result<Option<FileLock>> {
     FileLock::try_take(&agent_path(town, identity))
 }
 
-/// Whether a process gives this agent work, starts it or removes it at this moment.
+/// Returns whether a process is assigning work to this agent, starting it or removing it.
 pub(crate) fn is_held(town: &Town, identity: &Identity) -> bool {
     FileLock::is_held(&agent_path(town, identity))
 }
@@ -51,7 +51,7 @@ fn path(town: &Town, name: &str) -> PathBuf {
         .join(format!("{name}.lock"))
 }
 
-/// Waits for a lock, as long as nobody presses Ctrl-C.
+/// Waits for a lock, until the timeout or until the person presses Ctrl-C.
 fn wait(town: &Town, path: &std::path::Path) -> Result<FileLock> {
     let deadline = Instant::now() + PATIENCE;
     loop {

@@ -1,4 +1,4 @@
-//! One look at who runs and who holds what.
+//! Snapshot of the running agents and of their hooks.
 
 use super::claim;
 use crate::containers::{self, Container};
@@ -9,7 +9,7 @@ use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, Role};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// All containers and all hooks of a town.
+/// All containers and hooks of a town, read at one moment.
 pub(crate) struct House {
     containers: Vec<Container>,
     hooks: BTreeMap<String, WorkId>,
@@ -23,7 +23,7 @@ impl House {
         })
     }
 
-    /// What an agent has on its hook.
+    /// Returns the item on an agent's hook.
     pub(crate) fn bead(&self, identity: &Identity) -> Option<WorkId> {
         self.hooks.get(&identity.address()).cloned()
     }
@@ -33,7 +33,8 @@ impl House {
         self.containers.iter().find(is_its)
     }
 
-    /// Everybody with something on the hook, or with a container.
+    /// Returns all agents with an item on their hook or with a container. An agent with both
+    /// appears twice.
     pub(crate) fn agents(&self, town: &Town) -> impl Iterator<Item = Identity> {
         let hooked = self.hooks.keys();
         let hooked = hooked.filter_map(|address| Identity::from_address(address, town.registry()));
@@ -41,14 +42,13 @@ impl House {
         hooked.chain(contained.cloned())
     }
 
-    /// Whether an agent's container is there and its process has not ended.
+    /// Returns whether an agent's container exists and its process has not ended.
     pub(crate) fn lives(&self, identity: &Identity) -> bool {
         self.container(identity).is_some_and(is_alive)
     }
 
-    /// Refuses one more polecat at work than the town allows. It is at work if it has
-    /// something on its hook, or lives. A dead one with an item on its hook keeps that, and
-    /// takes no place from others.
+    /// Refuses a polecat beyond the town's limits. A polecat counts if it has an item on its hook
+    /// or runs. A dead polecat keeps the item on its hook, but does not count.
     pub(crate) fn admit(&self, town: &Town, candidate: &Identity) -> Result<()> {
         let hooked = self.hooks.keys();
         let mut busy: BTreeSet<Identity> = hooked
@@ -69,7 +69,7 @@ impl House {
         let is_full = |(of_rig, all): (usize, usize)| {
             of_rig >= limits.polecats_per_rig || all >= limits.polecats
         };
-        // Only a full pool is searched for dead ones: that reads the index of sessions.
+        // Dead polecats are looked for only at the limit, because that reads the index of sessions.
         if is_full(count(&busy)) {
             let mut alive = BTreeSet::new();
             for agent in busy {
@@ -96,8 +96,8 @@ impl House {
         Ok(())
     }
 
-    /// Whether a polecat was started on the item that is on its hook, does not run any more,
-    /// and is not being started or respawned.
+    /// Returns whether a polecat was started on the item on its hook, no longer runs, and is not
+    /// being started or respawned.
     fn is_dead(&self, town: &Town, agent: &Identity) -> Result<bool> {
         let Some(item) = self.bead(agent) else {
             return Ok(false);

@@ -1,7 +1,7 @@
-//! Removing polecats: one that is named, or all that nobody needs any more.
+//! Removes polecats: a named one, or all unused ones.
 //!
-//! Every step can be taken again: the container first, so that nobody works on; then the
-//! hook; then worktree and branches. A removal that was killed is finished by the next.
+//! Every step is idempotent: first the container, so that the agent stops working; then the hook;
+//! then worktree and branches. The next removal completes a removal that was killed.
 
 use super::{House, State, claim, not_found, work_dir};
 use crate::git::Git;
@@ -14,35 +14,35 @@ use gt_core::{Identity, Problem};
 use jiff::Timestamp;
 use std::path::Path;
 
-/// Where a test can kill us.
+/// Fault points at which a test can kill the process.
 pub const FAULT_POINTS: &[&str] = &["nuke.stopped", "nuke.released", "nuke.removed"];
 
-/// A polecat that was removed, or would be.
+/// A polecat that was removed, or would be in a dry run.
 #[derive(Clone, Debug)]
 pub struct Nuked {
     pub identity: Identity,
-    /// Its container was ended.
+    /// Its container was stopped.
     pub stopped: bool,
-    /// What was on its hook, and is open again.
+    /// Item that was on its hook and is open again.
     pub released: Option<WorkId>,
-    /// The refs under which unsaved work was kept, and the folder of a broken worktree.
+    /// Refs under which unsaved work was saved, and the folder of a broken worktree.
     pub saved: Vec<String>,
-    /// Branches that stay: they wait to be merged, or are checked out elsewhere.
+    /// Branches that remain: they are queued for a merge, or checked out elsewhere.
     pub kept: Vec<String>,
     pub unsaved: workspace::Unsaved,
-    /// Why it would not be removed.
+    /// Reason why it would not be removed.
     pub refusal: Option<Problem>,
 }
 
-/// Removes a polecat: container, hook, worktree and branches. One with work that is nowhere
-/// else is left alone; with `force` that work is kept under `refs/gt/saved/`. With `dry_run`
-/// it only says what would be done, or why it would not be.
+/// Removes a polecat: container, hook, worktree and branches. Refuses if it has work that exists
+/// nowhere else; with `force` that work is saved under `refs/gt/saved/`. With `dry_run` it changes
+/// nothing and reports what it would do, or the reason for a refusal.
 pub fn nuke(town: &Town, identity: &Identity, force: bool, dry_run: bool) -> Result<Nuked> {
     let _claim = claim::agent(town, identity)?;
     nuke_claimed(town, identity, &House::look(town)?, force, dry_run)
 }
 
-/// The same for whoever has the claim, and has looked at the house since.
+/// Removes a polecat whose agent lock the caller holds. `house` must be read under that lock.
 fn nuke_claimed(
     town: &Town,
     identity: &Identity,
@@ -58,7 +58,7 @@ fn nuke_claimed(
     if !dir.exists() && !has_branches && container.is_none() && released.is_none() {
         return Err(not_found(identity));
     }
-    // Looked at before anything is ended: a refusal must change nothing.
+    // Checked before anything is stopped: a refusal must change nothing.
     let unsaved = workspace::unsaved(town, identity, &dir)?;
     let refusal = refuse_oneself(town, identity)
         .err()
@@ -84,7 +84,7 @@ fn nuke_claimed(
     fault::point(town, "nuke.released");
     let removed = workspace::remove(town, identity, &dir, force)?;
     fault::point(town, "nuke.removed");
-    // Somebody may have given it work until there was nobody to give it to.
+    // Another process may have hooked an item until the folder was removed.
     if let Some(late) = hook::take_off(town, identity)? {
         released = Some(late);
     }
@@ -101,7 +101,7 @@ fn nuke_claimed(
     })
 }
 
-/// Ends its container.
+/// Stops the container, if there is one. Returns whether there was.
 fn end(town: &Town, identity: &Identity, is_there: bool) -> Result<bool> {
     if !is_there {
         return Ok(false);
@@ -114,7 +114,7 @@ fn end(town: &Town, identity: &Identity, is_there: bool) -> Result<bool> {
     Ok(true)
 }
 
-/// Whoever removes itself would end in the middle of it.
+/// Refuses to remove the calling agent: its own process would end in the middle of the removal.
 pub(crate) fn refuse_oneself(town: &Town, identity: &Identity) -> Result<()> {
     let around = town.around();
     let is_here = around.var("GT_ROOT").map(Path::new) == Some(town.root());
@@ -128,8 +128,8 @@ pub(crate) fn refuse_oneself(town: &Town, identity: &Identity) -> Result<()> {
     Ok(())
 }
 
-/// Removes polecats that are free for longer than so many seconds, with nothing of
-/// theirs unsaved. Those that were passed over because of unsaved work are told as problems.
+/// Removes polecats that are free for at least `older_than` seconds and have nothing unsaved.
+/// Polecats with unsaved work are returned as problems.
 pub fn gc(
     town: &Town,
     only: Option<&str>,
@@ -146,7 +146,7 @@ pub fn gc(
         if age < i64::try_from(older_than).unwrap_or(i64::MAX) {
             continue;
         }
-        // Whoever has the claim is giving it work at this moment, or has just done so.
+        // A held claim means that another process is assigning work to it, or has just done so.
         let Some(_claim) = claim::try_agent(town, &identity)? else {
             continue;
         };
@@ -160,8 +160,8 @@ pub fn gc(
     Ok(answers)
 }
 
-/// When something last happened to a polecat, in seconds since the epoch: its worktree went
-/// to another commit, or a life of it ended.
+/// Returns when a polecat last changed, in seconds since the epoch: its worktree moved to another
+/// commit, or one of its sessions ended.
 fn last_change(town: &Town, identity: &Identity, dir: &Path) -> Result<i64> {
     let own = Git::at(dir, town.around()).run(["rev-parse", "--git-dir"]);
     let own = own.map_or_else(|_| dir.to_owned(), |own| dir.join(own));

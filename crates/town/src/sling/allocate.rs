@@ -1,8 +1,8 @@
-//! The first phase: which polecat gets an item, with its worktree and its hook.
+//! The first phase: chooses the polecat for an item, with its worktree and its hook.
 //!
-//! All of it under the rig's lock, so that of racing processes each finds what the one
-//! before has done. The worktree comes before the hook: an item is never on the hook of
-//! somebody who has no folder. A polecat that is taken stays claimed until it was started.
+//! All of it runs under the rig's lock, so that concurrent processes see each other's results. The
+//! worktree comes before the hook: an item is never on the hook of a polecat without a folder. A
+//! chosen polecat stays claimed until it has been started.
 
 use super::order::Order;
 use super::steps::Made;
@@ -14,18 +14,18 @@ use crate::workspace::{self, Placed};
 use crate::{Result, directory, fault, start};
 use gt_core::{Identity, Problem, Role, polecat};
 
-/// What came of it.
+/// Result of an allocation.
 pub(super) enum Allocation {
-    /// This polecat has the item on its hook now, and its worktree on the branch.
+    /// This polecat has the item on its hook, and its worktree is on the branch.
     New {
         agent: Identity,
         placed: Placed,
         reused: bool,
         claim: FileLock,
     },
-    /// Somebody has the item already.
+    /// An agent already has the item.
     HeldBy(String),
-    /// The polecat that was named runs.
+    /// The requested polecat is running.
     Runs(Identity),
 }
 
@@ -51,11 +51,11 @@ impl Order<'_> {
         };
         let agent = &choice.agent;
         house.admit(town, agent)?;
-        // The harness, its program, the role: all that can be told before anything is made.
+        // Check harness, program and role before anything is created.
         start::check(town, agent, self.start)?;
         fault::point(town, "sling.allocated");
         if house.container(agent).is_some() {
-            // It died after its last item: this is no part of that chain.
+            // It died after its last item; the new item must not continue that chain of respawns.
             let options = StopOptions {
                 force: true,
                 ..StopOptions::default()
@@ -81,7 +81,8 @@ impl Order<'_> {
         })
     }
 
-    /// Counts again and hooks in one: other rigs have locks of their own.
+    /// Counts again and hooks the item under one lock: calls for other rigs hold only the lock of
+    /// their rig.
     fn admit_and_hook(&self, agent: &Identity, is_new: bool) -> Result<()> {
         let _count = claim::count(self.town)?;
         self.town.around().cancel.check()?;
@@ -93,8 +94,7 @@ impl Order<'_> {
         Ok(())
     }
 
-    /// A polecat that is free, first of all one that has worked on this item before; or a
-    /// name that nobody has.
+    /// Returns a free polecat, or a new one. Prefers a polecat with a branch for this item.
     fn choose(&self, house: &House, rig: &str) -> Result<Choice> {
         let town = self.town;
         let mut known = directory::workers(town, rig, Role::Polecat);
@@ -116,7 +116,7 @@ impl Order<'_> {
         self.new_one(house, rig)
     }
 
-    /// Claims a polecat that exists and is free.
+    /// Claims an existing polecat if it is free.
     fn is_free(&self, house: &House, agent: &Identity) -> Result<Option<FileLock>> {
         let town = self.town;
         if house.lives(agent)
@@ -126,7 +126,7 @@ impl Order<'_> {
             return Ok(None);
         }
         let dir = work_dir(town, agent)?;
-        // Where it has worked on this very item, what it left there is the item's.
+        // If it has worked on this item, the changes in its worktree belong to the item.
         let due = workspace::work_branch(agent, &self.item.id);
         let is_back =
             workspace::current_branch(town, &dir) == Some(due) && !workspace::is_unfinished(&dir);
@@ -139,7 +139,7 @@ impl Order<'_> {
     fn new_one(&self, house: &House, rig: &str) -> Result<Choice> {
         let town = self.town;
         let pool = town.settings().polecats.pool(rig)?;
-        // `rig/name` means a crew worker first, and folders may not tell upper from lower case.
+        // `rig/name` resolves to a crew worker first, and file systems may ignore case.
         let mut taken: Vec<String> = [Role::Crew, Role::Polecat]
             .iter()
             .flat_map(|role| directory::workers(town, rig, *role))
@@ -158,7 +158,7 @@ impl Order<'_> {
                     .hint("`gt polecat gc --older-than 0s` removes those that are free")
             })?;
             let agent = Identity::polecat(rig, name.clone());
-            // Whoever has it is just removing one of that name.
+            // A held claim means that another process is removing a polecat of that name.
             if let Some(claim) = claim::try_agent(town, &agent)? {
                 return Ok(Choice {
                     agent,
@@ -170,7 +170,7 @@ impl Order<'_> {
         }
     }
 
-    /// The polecat that was named, which does not run.
+    /// Claims the requested polecat, which is not running.
     fn this_one(&self, house: &House, agent: &Identity) -> Result<Choice> {
         let town = self.town;
         agent.check_new(town.registry())?;

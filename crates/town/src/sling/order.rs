@@ -1,4 +1,4 @@
-//! One item, on its way to whoever is to do it.
+//! The assignment of one item to an agent.
 
 use super::allocate::Allocation;
 use super::steps::Made;
@@ -16,12 +16,12 @@ use gt_core::{Identity, Kind, Problem, Role};
 use std::path::Path;
 use std::time::Duration;
 
-/// How often the holder of an item may change while we look.
+/// Maximum number of attempts while the holder of the item keeps changing.
 const ATTEMPTS: usize = 5;
-/// How long an agent that runs may be busy before a message is left to its queue.
+/// Maximum wait for a busy agent before the message is left in its queue.
 const NUDGE_PATIENCE: Duration = Duration::from_secs(2);
 
-/// One item on its way.
+/// One item to assign, with its options.
 pub(super) struct Order<'a> {
     pub(super) town: &'a Town,
     pub(super) item: &'a Item,
@@ -50,7 +50,7 @@ impl Order<'_> {
                 Allocation::Runs(agent) => return self.to_running(&agent),
                 Allocation::HeldBy(holder) => {
                     let agent = self.of_this_rig(&holder, rig, wanted)?;
-                    // Somebody may be starting it at this moment, or taking it back.
+                    // Another process may be starting this agent, or rolling back.
                     let claim = claim::agent(self.town, &agent)?;
                     if Work::of(self.town).holder(&self.item.id)? != Some(holder) {
                         continue;
@@ -62,7 +62,7 @@ impl Order<'_> {
         Err(self.unsteady())
     }
 
-    /// The polecat that has the item already, if it is one that could get it.
+    /// Returns the polecat that already has the item, if it matches the request.
     fn of_this_rig(&self, holder: &str, rig: &str, wanted: Option<&Identity>) -> Result<Identity> {
         let agent = Identity::from_address(holder, self.town.registry());
         let fits = |agent: &Identity| match wanted {
@@ -79,7 +79,7 @@ impl Order<'_> {
             .hint("`gt work show` tells who has it now")
     }
 
-    /// The item is on its hook: it only has to run.
+    /// Starts an agent that already has the item on its hook, unless it is running.
     fn go_on(&self, agent: &Identity, claim: FileLock) -> Result<Slung> {
         if House::look(self.town)?.lives(agent) {
             if self.options.args.is_some() {
@@ -103,15 +103,15 @@ impl Order<'_> {
         self.finish(agent, made, true, claim)
     }
 
-    /// Puts the worktree of a polecat that does not run on the branch of its item, where
-    /// that is not there, or on the branch of another item with nothing unsaved. One that
-    /// is broken is linked again, or stays as it is with a refusal.
+    /// Puts the worktree of a stopped polecat on the branch of its item, if the worktree is
+    /// missing, or is on the branch of another item with nothing unsaved. A broken worktree is
+    /// linked again; if that fails, it is left as it is and the call fails.
     fn repair(&self, agent: &Identity) -> Result<Option<Placed>> {
         let dir = work_dir(self.town, agent)?;
         workspace::mend(self.town, agent, &dir)?;
         let due = workspace::work_branch(agent, &self.item.id);
         let is_own = |branch: &str| workspace::is_branch_of(agent, branch);
-        // One that is not there, or an empty folder in its place.
+        // The folder does not exist, or is empty.
         let is_missing = !workspace::is_usable(self.town, &dir);
         let branch = workspace::current_branch(self.town, &dir);
         let is_elsewhere = branch.is_some_and(|branch| branch != due && is_own(&branch));
@@ -121,7 +121,8 @@ impl Order<'_> {
         Ok(None)
     }
 
-    /// Notes what was said, and starts the agent; takes everything back if that fails.
+    /// Writes the instructions into the notes and starts the agent; rolls everything back on
+    /// failure.
     fn finish(
         &self,
         agent: &Identity,
@@ -139,7 +140,7 @@ impl Order<'_> {
             Ok(self.started(started, reused))
         });
         match result {
-            // Somebody else has started it meanwhile: it has its work.
+            // Another process has started it meanwhile, so it has its work.
             Err(problem) if problem.kind() == Kind::Running => self.present(agent, reused),
             Err(problem) => Err(self.take_back(agent, &made, problem)),
             Ok(mut slung) => {
@@ -150,7 +151,7 @@ impl Order<'_> {
         }
     }
 
-    /// An agent that is no polecat: it has its folder, and may run.
+    /// Assigns the item to an agent that is no polecat: it has its folder, and may be running.
     pub(super) fn to_other(&self, agent: &Identity) -> Result<Slung> {
         let claim = claim::agent(self.town, agent)?;
         let holder = Work::of(self.town).holder(&self.item.id)?;
@@ -162,7 +163,7 @@ impl Order<'_> {
         }
         let is_known = directory::has(self.town, agent);
         let mut start = self.start.clone();
-        // Whoever wants a crew worker makes it with `gt crew add`.
+        // Crew workers are created only by `gt crew add`.
         start.create = agent.role() != Role::Crew;
         start::check(self.town, agent, &start)?;
         let made = Made {
@@ -176,10 +177,10 @@ impl Order<'_> {
         order.finish(agent, made, is_known, claim)
     }
 
-    /// A polecat that runs with an empty hook.
+    /// Assigns the item to a polecat that runs with an empty hook.
     fn to_running(&self, agent: &Identity) -> Result<Slung> {
         let _claim = claim::agent(self.town, agent)?;
-        // Between handing in and its end it would take its new work with it.
+        // Between `gt done` and the end of its session it would lose the new work.
         let last = Work::of(self.town).finished(&agent.address())?;
         if last.is_some_and(|last| !last.is_ended) {
             return Err(Problem::conflict(format!("{agent} is just leaving"))
@@ -189,8 +190,8 @@ impl Order<'_> {
         self.tell(agent, placed)
     }
 
-    /// Puts the worktree of a polecat that runs on the branch of the item, where it is on that
-    /// of another one: what it commits now would be handed in as a part of that.
+    /// Puts the worktree of a running polecat on the branch of the item. On the branch of another
+    /// item, its commits would be submitted as a part of that item.
     fn change_branch(&self, agent: &Identity) -> Result<Option<Placed>> {
         let dir = work_dir(self.town, agent)?;
         let due = workspace::work_branch(agent, &self.item.id);
@@ -206,7 +207,7 @@ impl Order<'_> {
         workspace::place(self.town, agent, &dir, &due).map(Some)
     }
 
-    /// Gives an agent that runs its work, and tells it.
+    /// Hooks the item for a running agent and nudges the agent.
     fn tell(&self, agent: &Identity, placed: Option<Placed>) -> Result<Slung> {
         let mut made = Made {
             placed,
@@ -235,7 +236,7 @@ impl Order<'_> {
         }
     }
 
-    /// What there is, of an agent that this call did not start.
+    /// Returns the result for an agent that this call did not start.
     fn present(&self, agent: &Identity, reused: bool) -> Result<Slung> {
         let house = House::look(self.town)?;
         let life = house.container(agent).and_then(Container::life);
@@ -254,7 +255,8 @@ impl Order<'_> {
         })
     }
 
-    /// The same of one that was started. It cannot fail: nothing may be taken back now.
+    /// Returns the result for an agent that this call started. It cannot fail: nothing may be
+    /// rolled back after the start.
     fn started(&self, started: start::Started, reused: bool) -> Slung {
         Slung {
             id: self.item.id.clone(),

@@ -1,5 +1,5 @@
-//! The steps that change something beside worktree and container, and how all of them are
-//! taken back.
+//! The steps that change something other than worktree and container, and the rollback of all
+//! steps.
 
 use super::order::Order;
 use crate::events::Events;
@@ -12,24 +12,24 @@ use gt_core::mail::PERSON;
 use gt_core::work::has_noted;
 use gt_core::{Identity, Problem};
 
-/// What was made on the way, and is taken back if it fails.
+/// Changes made so far, to be rolled back on failure.
 #[derive(Default)]
 pub(super) struct Made {
     pub(super) hooked: bool,
-    /// The item's notes as they were before.
+    /// The item's notes before the change.
     pub(super) noted: Option<String>,
     pub(super) placed: Option<Placed>,
 }
 
 impl Order<'_> {
-    /// Puts the item on the hook, and says whether it was not there.
+    /// Puts the item on the hook. Returns whether it was not there before.
     pub(super) fn hook(&self, agent: &Identity) -> Result<bool> {
         let id = &self.item.id;
         let was_there = Work::of(self.town).holder(id)? == Some(agent.address());
         hook::put(self.town, agent, id)?;
         fault::point(self.town, "sling.hooked");
         let work = Work::of(self.town);
-        // The sender learns what becomes of it. A call that was killed has not noted it.
+        // The sender is informed about the result. A call that was killed has not recorded it.
         if !was_there || work.slung_by(id)?.is_none() {
             work.record_sling(id, self.sender())?;
         }
@@ -57,7 +57,7 @@ impl Order<'_> {
             .unwrap_or(PERSON)
     }
 
-    /// Keeps what was said with the item, so that a later life sees it; once.
+    /// Appends the instructions to the item's notes, so that later sessions see them. Idempotent.
     pub(super) fn note(&self, made: &mut Made) -> Result<()> {
         let Some(args) = self.options.args.as_deref().map(str::trim) else {
             return Ok(());
@@ -76,7 +76,7 @@ impl Order<'_> {
         Ok(())
     }
 
-    /// A checkpoint says where the work stood; that of another item would mislead.
+    /// Clears the checkpoint of another item: it would mislead the agent.
     pub(super) fn forget_other_work(&self, agent: &Identity) -> Result<()> {
         let found = checkpoint::read(self.town, agent)?.and_then(|found| found.hooked_bead);
         if found.is_some_and(|bead| bead != self.item.id.as_str()) {
@@ -85,7 +85,7 @@ impl Order<'_> {
         Ok(())
     }
 
-    /// Takes back what was made, the last first. What cannot be is told.
+    /// Rolls back in reverse order; failures are appended to the error.
     pub(super) fn take_back(&self, agent: &Identity, made: &Made, mut problem: Problem) -> Problem {
         let work = Work::of(self.town);
         let id = &self.item.id;

@@ -1,7 +1,7 @@
-//! Where a worktree's branch stands against the base of its rig.
+//! Compares a worktree's branch with the base of its rig.
 //!
-//! It only looks: no lock is taken and no index written. Many worktrees are looked at by
-//! whoever draws the board, so git is asked as seldom as can be.
+//! It only reads: it takes no lock and writes no index. The board reads many worktrees, so git is
+//! called as rarely as possible.
 
 use super::site::Site;
 use crate::git::Git;
@@ -13,19 +13,19 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-/// Of files that git does not know, so many are read to count their lines, up to a size.
+/// Maximum number and size of untracked files that are read to count their lines.
 const MOST_FILES: usize = 200;
 const MOST_BYTES: u64 = 1 << 20;
 
-/// The branch that a rig's work is merged into, where it stands now.
+/// Base branch of a rig, with its current commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseAt {
-    /// As people call it, such as `main`.
+    /// Short name, such as `main`.
     pub branch: String,
     pub commit: String,
 }
 
-/// The base of a rig, as its own copy of the repository knows it: no remote is asked.
+/// Returns the base of a rig from its local repository, without asking the remote.
 pub fn base_of(town: &Town, rig: &str) -> Result<BaseAt> {
     let base = Base::of(town, rig)?;
     Ok(BaseAt {
@@ -34,7 +34,7 @@ pub fn base_of(town: &Town, rig: &str) -> Result<BaseAt> {
     })
 }
 
-/// What there is to say about the branch of a worktree.
+/// Returns the facts about the branch of a worktree.
 pub fn branch_facts(town: &Town, dir: &Path, base: &BaseAt) -> Result<Branch> {
     let git = Git::at(dir, town.around());
     let status = git.run([
@@ -43,7 +43,7 @@ pub fn branch_facts(town: &Town, dir: &Path, base: &BaseAt) -> Result<Branch> {
         "--branch",
         "-z",
         "--untracked-files=all",
-        // What is inside of a submodule is not this branch's.
+        // Changes inside a submodule do not belong to this branch.
         "--ignore-submodules=dirty",
     ])?;
     let status = Status::read(&status);
@@ -62,7 +62,7 @@ pub fn branch_facts(town: &Town, dir: &Path, base: &BaseAt) -> Result<Branch> {
         (facts.behind, facts.ahead) = two_numbers(&counted);
     }
     if facts.ahead > 0 || status.changed > 0 {
-        // Without a commit in common there is nothing to count against.
+        // Fails without a common commit; then nothing is counted.
         let stat = git.run([
             "diff",
             "--shortstat",
@@ -82,25 +82,25 @@ pub fn branch_facts(town: &Town, dir: &Path, base: &BaseAt) -> Result<Branch> {
     Ok(facts)
 }
 
-/// The same for the worktree of a task.
+/// Returns the facts about the branch of a task's worktree.
 pub fn branch_of(town: &Town, id: &WorkId) -> Result<Branch> {
     let site = Site::of(town, id)?;
     branch_facts(town, &site.dir, &base_of(town, &site.rig)?)
 }
 
-/// What `git status` says of a worktree.
+/// Parsed output of `git status`.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Status {
     branch: Option<String>,
     commit: Option<String>,
-    /// Files that git knows and that are not as the last commit has them.
+    /// Number of tracked files that differ from the last commit.
     changed: u32,
     untracked: Vec<String>,
     conflicts: Vec<String>,
 }
 
 impl Status {
-    /// Reads the format `v2`, ended by NUL.
+    /// Parses the NUL-terminated format `v2`.
     fn read(text: &str) -> Self {
         let mut status = Status::default();
         let mut entries = text.split('\0');
@@ -113,12 +113,12 @@ impl Status {
                 "1" => status.changed += 1,
                 "2" => {
                     status.changed += 1;
-                    // A renamed file is followed by the name that it had.
+                    // The entry of a renamed file is followed by its old name.
                     entries.next();
                 }
                 "u" => {
                     status.changed += 1;
-                    // Ten fields, and the name may hold spaces.
+                    // The name is the tenth field and may contain spaces.
                     let name = rest.splitn(10, ' ').nth(9);
                     status.conflicts.extend(name.map(str::to_owned));
                 }
@@ -144,7 +144,7 @@ fn count(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
-/// Two numbers with a tab between them.
+/// Parses two numbers separated by whitespace.
 fn two_numbers(text: &str) -> (u32, u32) {
     let mut numbers = text
         .split_whitespace()
@@ -153,7 +153,7 @@ fn two_numbers(text: &str) -> (u32, u32) {
     (next(), next())
 }
 
-/// The added and the removed lines of `git diff --shortstat`.
+/// Returns the added and removed lines of `git diff --shortstat`.
 fn lines_of(stat: &str) -> (u32, u32) {
     let part = |word: &str| {
         let mut parts = stat.split(',');
@@ -164,7 +164,7 @@ fn lines_of(stat: &str) -> (u32, u32) {
     (part("insertion"), part("deletion"))
 }
 
-/// The lines of a text that git does not know; of anything else none.
+/// Returns the number of lines of an untracked text file; 0 for anything else.
 fn count_lines(path: &Path) -> u32 {
     let is_small = |meta: &fs::Metadata| meta.is_file() && meta.len() <= MOST_BYTES;
     if !path.symlink_metadata().is_ok_and(|meta| is_small(&meta)) {
@@ -176,7 +176,7 @@ fn count_lines(path: &Path) -> u32 {
         return 0;
     }
     let ends = bytes.iter().filter(|byte| **byte == b'\n').count();
-    // A last line without an end is one as well.
+    // A last line without a line end counts as well.
     count(ends + usize::from(bytes.last() != Some(&b'\n')))
 }
 

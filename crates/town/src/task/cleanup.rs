@@ -1,10 +1,9 @@
-//! The end of a task: its container, its worktree and its branches go, and its item is
-//! closed or open again.
+//! Ends a task: removes its container, worktree and branches, and closes or reopens its item.
 //!
-//! What is to be done is looked up first and told; then it is done in an order in which
-//! whoever is killed leaves something that the next call finds. Work that is nowhere else
-//! is not removed; with `force` it is kept under `refs/gt/saved/`. A branch of the remote
-//! goes only if it is in the base, or with `force`, and then its commits are kept as well.
+//! The plan is made and reported first. Then the steps run in an order in which a killed process
+//! leaves a state that the next call completes. Work that exists nowhere else is not removed; with
+//! `force` it is saved under `refs/gt/saved/`. A branch of the remote is deleted only if it is in
+//! the base, or with `force`, which saves its commits as well.
 
 use super::site::lock;
 use super::{agent_of, event_of, project, step, wip, worktree};
@@ -21,7 +20,7 @@ use gt_core::{Identity, Kind, Problem};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// Where a test can kill us; each is what was just done.
+/// Fault points at which a test can kill the process, each named after the step just completed.
 pub const FAULT_POINTS: &[&str] = &[
     "cleanup.stopped",
     "cleanup.saved",
@@ -33,32 +32,32 @@ pub const FAULT_POINTS: &[&str] = &[
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CleanupOptions {
-    /// Close the item, instead of opening it again.
+    /// Close the item instead of reopening it.
     pub close: bool,
-    /// Also what is nowhere else: it is kept under `refs/gt/saved/`.
+    /// Remove work that exists nowhere else; it is saved under `refs/gt/saved/`.
     pub force: bool,
 }
 
-/// What there is to do, before anything is done.
+/// Plan of a cleanup.
 #[derive(Clone, Debug)]
 pub struct CleanupPlan {
     pub id: WorkId,
     pub agent: Identity,
     pub steps: Vec<CleanupStep>,
-    /// What stays, and why.
+    /// Things that remain, with the reasons.
     pub kept: Vec<String>,
-    /// Why it is not done.
+    /// Reason why the cleanup is refused.
     pub refusal: Option<Problem>,
     pub warnings: Vec<String>,
     dir: PathBuf,
     remote: Option<RemoteBranch>,
 }
 
-/// One thing that is done.
+/// One step of a cleanup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CleanupStep {
     pub action: Action,
-    /// To what: a name, or a path.
+    /// Object of the action: a name or a path.
     pub what: String,
 }
 
@@ -74,7 +73,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// As scripts read it.
+    /// Returns the name for scripts.
     pub fn word(self) -> &'static str {
         match self {
             Action::StopContainer => "stop_container",
@@ -87,7 +86,7 @@ impl Action {
         }
     }
 
-    /// As people read it, before what it is done to.
+    /// Returns the words for people, which precede the object.
     pub fn words(self) -> &'static str {
         match self {
             Action::StopContainer => "stop everything in the container",
@@ -101,7 +100,7 @@ impl Action {
     }
 }
 
-/// A branch of the remote, where it stands there.
+/// Branch of the remote, with its commit there.
 #[derive(Clone, Debug)]
 struct RemoteBranch {
     name: String,
@@ -109,15 +108,15 @@ struct RemoteBranch {
     is_merged: bool,
 }
 
-/// What was done.
+/// Result of [`cleanup`].
 #[derive(Clone, Debug)]
 pub struct Cleaned {
     pub plan: CleanupPlan,
-    /// The refs under which work was kept.
+    /// Refs under which work was saved.
     pub saved: Vec<String>,
 }
 
-/// Looks up what there is to do, in that order. Nothing of the task's is changed by it.
+/// Returns the steps of a cleanup, in order. Changes nothing of the task.
 pub fn cleanup_plan(town: &Town, id: &WorkId, options: CleanupOptions) -> Result<CleanupPlan> {
     let (agent, rig) = agent_of(town, id)?;
     let base = Base::of(town, &rig)?;
@@ -177,7 +176,7 @@ pub fn cleanup_plan(town: &Town, id: &WorkId, options: CleanupOptions) -> Result
     let work = Work::of(town);
     let is_open = match work.get(id) {
         Ok(item) => item.status != Status::Closed,
-        // What was begun for it can go all the same.
+        // The item is gone, but its task can still be removed.
         Err(problem) if problem.kind() == Kind::NotFound => false,
         Err(problem) => return Err(problem),
     };
@@ -191,18 +190,18 @@ pub fn cleanup_plan(town: &Town, id: &WorkId, options: CleanupOptions) -> Result
     Ok(plan)
 }
 
-/// Does what the plan says, as things are by then.
+/// Runs a cleanup, with a plan made under the locks.
 pub fn cleanup(town: &Town, id: &WorkId, options: CleanupOptions) -> Result<Cleaned> {
     let (agent, rig) = agent_of(town, id)?;
     refuse_oneself(town, &agent)?;
     let _lock = lock(town, id)?;
-    // Nobody starts it meanwhile.
+    // Prevents a concurrent start.
     let _claim = claim::agent(town, &agent)?;
     let plan = cleanup_plan(town, id, options)?;
     if let Some(refusal) = plan.refusal {
         return Err(refusal);
     }
-    // A look that was cut off does not know all that there is to do.
+    // A cancelled plan may be incomplete.
     town.around().cancel.check()?;
     end(town, &agent)?;
     restore::forget(town, &agent)?;
@@ -213,7 +212,7 @@ pub fn cleanup(town: &Town, id: &WorkId, options: CleanupOptions) -> Result<Clea
         saved.extend(save_remote(&base, &agent, remote)?);
     }
     fault::point(town, "cleanup.saved");
-    // It looks once more: an agent may have worked until it was ended.
+    // Checks for unsaved work again: the agent may have worked until it was stopped.
     let removed = workspace::remove(town, &agent, &plan.dir, options.force)?;
     saved.extend(removed.saved);
     fault::point(town, "cleanup.removed");
@@ -247,7 +246,8 @@ pub fn cleanup(town: &Town, id: &WorkId, options: CleanupOptions) -> Result<Clea
     Ok(Cleaned { plan, saved })
 }
 
-/// Where a worktree would be; one that is somebody else's is none.
+/// Returns the place where the worktree would be. If another owner's folder is there, returns a
+/// path that does not exist.
 fn no_worktree(town: &Town, agent: &Identity, rig: &str) -> PathBuf {
     let nowhere = town.runtime_dir().join("tmp").join("no-worktree");
     let project = project::of_rig(town, rig);
@@ -258,7 +258,7 @@ fn no_worktree(town: &Town, agent: &Identity, rig: &str) -> PathBuf {
     }
 }
 
-/// The task's branch as the remote has it. Where that cannot be asked, it is told.
+/// Returns the task's branch at the remote. Adds a warning if the remote cannot be reached.
 fn look_at_remote(
     town: &Town,
     agent: &Identity,
@@ -269,7 +269,7 @@ fn look_at_remote(
         return Ok(None);
     }
     let name = workspace::branch(agent);
-    // What is merged there is to be known.
+    // Fetch first, so that it is known what is merged there.
     let asked = base.fetch().and_then(|()| base.remote_commit(&name));
     let known = format!("refs/remotes/origin/{name}");
     let commit = match asked {
@@ -283,7 +283,7 @@ fn look_at_remote(
         }
     };
     let Some(commit) = commit else {
-        // It was deleted there. What is here of it must not pass for kept elsewhere.
+        // It was deleted there. The local copy must not count as saved elsewhere.
         let repository = rig::repository(town, agent.rig().unwrap_or_default());
         let git = Git::at(&repository, town.around());
         git.run(["update-ref", "-d", &known])?;
@@ -318,7 +318,7 @@ fn end(town: &Town, agent: &Identity) -> Result<()> {
     stop::stop_one(town, agent, StopOptions::default())
 }
 
-/// Keeps what only the remote's branch has, before that goes.
+/// Saves commits that only the remote's branch has, before that branch is deleted.
 fn save_remote(base: &Base<'_>, agent: &Identity, remote: &RemoteBranch) -> Result<Option<String>> {
     if remote.is_merged {
         return Ok(None);
@@ -331,7 +331,7 @@ fn save_remote(base: &Base<'_>, agent: &Identity, remote: &RemoteBranch) -> Resu
     Ok(Some(name))
 }
 
-/// What was noted about a task that is no more.
+/// Removes the records about a task.
 fn forget(town: &Town, agent: &Identity, rig: &str, dir: &Path) -> Result<()> {
     devserver::forget(town, dir)?;
     checkpoint::clear(town, agent)?;

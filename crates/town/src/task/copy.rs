@@ -1,8 +1,8 @@
-//! Copying into a worktree what git does not have: `.env`, `.direnv` and their like.
+//! Copies files into a worktree that git does not track: `.env`, `.direnv` and the like.
 //!
-//! Which paths is said by a file that others may write. So nothing is read from outside of
-//! the project and nothing is written outside of the worktree, whatever links there are on
-//! either side; and what is there already stays as it is.
+//! The paths come from a file that others may write. Therefore nothing is read from outside the
+//! project and nothing is written outside the worktree, whatever symbolic links exist on either
+//! side. Existing files are not overwritten.
 
 use crate::{Result, Town, files, project};
 use gt_core::Problem;
@@ -11,14 +11,14 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What was copied, and what was left out for a reason.
+/// Copied paths, and warnings about the paths that were refused.
 #[derive(Debug, Default)]
 pub(super) struct Copied {
     pub(super) paths: Vec<String>,
     pub(super) warnings: Vec<String>,
 }
 
-/// Copies the configured paths, as far as the project has them and the worktree has not.
+/// Copies the configured paths that the project has and the worktree lacks.
 pub(super) fn copy(town: &Town, rig: &str, wishes: &Project, dir: &Path) -> Result<Copied> {
     let mut copied = Copied::default();
     let Ok(from) = project::folder(town, rig).canonicalize() else {
@@ -53,7 +53,7 @@ impl From<io::Error> for Refusal {
     }
 }
 
-/// Copies one path beside its place and moves it there: it is there whole or not at all.
+/// Copies one path atomically: to a temporary name beside its place, followed by a rename.
 fn copy_one(from: &Path, to: &Path, path: &str) -> Result<bool, Refusal> {
     let source = from.join(path);
     let Ok(real) = source.canonicalize() else {
@@ -69,7 +69,7 @@ fn copy_one(from: &Path, to: &Path, path: &str) -> Result<bool, Refusal> {
     let (Some(parent), Some(name)) = (target.parent(), target.file_name()) else {
         return Ok(false);
     };
-    // The nearest folder that is there decides: what is made below it is ours.
+    // The nearest existing folder decides: the folders below it are created by this function.
     let there = parent.ancestors().find(|dir| dir.exists());
     if !there.is_some_and(|dir| dir.canonicalize().is_ok_and(|real| real.starts_with(to))) {
         return Err(Refusal::LeadsOut);
@@ -84,7 +84,7 @@ fn copy_one(from: &Path, to: &Path, path: &str) -> Result<bool, Refusal> {
     Ok(true)
 }
 
-/// What a copy that was killed has left.
+/// Removes the leftover of a copy that was killed.
 fn remove(path: &Path) -> io::Result<()> {
     match path.symlink_metadata() {
         Ok(meta) if meta.is_dir() => fs::remove_dir_all(path),
@@ -93,8 +93,8 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Files with their permissions, folders with what is in them, and links that stay inside
-/// as links. Sockets and their like are no settings.
+/// Copies files with their permissions, folders recursively, and symbolic links that stay inside as
+/// links. Skips sockets and other special files.
 fn copy_tree(from: &Path, to: &Path, project: &Path) -> Result<(), Refusal> {
     let meta = from.symlink_metadata()?;
     if meta.is_symlink() {
@@ -104,7 +104,7 @@ fn copy_tree(from: &Path, to: &Path, project: &Path) -> Result<(), Refusal> {
         let target: PathBuf = fs::read_link(from)?;
         return match inside && target.is_relative() {
             true => Ok(std::os::unix::fs::symlink(target, to)?),
-            // One that leads elsewhere means nothing here.
+            // A link that leads elsewhere has no meaning in the worktree.
             false => Ok(()),
         };
     }
@@ -156,7 +156,7 @@ mod tests {
         assert!(matches!(copy("leads/secret"), Err(Refusal::LeadsOut)));
         assert!(matches!(copy("trap/x"), Err(Refusal::LeadsOut)));
         assert!(!out.join("x").exists());
-        // A copy that was killed.
+        // Leftover of a copy that was killed.
         fs::create_dir(to.join(".gt-copy-d")).unwrap();
         assert!(matches!(copy("d"), Ok(true)));
         assert!(to.join("d/inside").is_symlink());

@@ -1,8 +1,8 @@
-//! What a task has changed: everything since its branch left the base, committed or not,
-//! with files that git does not know yet.
+//! The changes of a task: everything since its branch left the base, committed or not, including
+//! untracked files.
 //!
-//! git shows those only where its index names them. So that is done in a copy of the index:
-//! the worktree's own is an agent's, and stays as it is.
+//! Git shows untracked files only if the index names them. They are added to a copy of the index,
+//! because the worktree's index belongs to the agent.
 
 use super::site::Site;
 use crate::files::Passing;
@@ -14,14 +14,14 @@ use gt_core::work::WorkId;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// A diff that can be shown or read, as long as it lives.
+/// A diff that can be shown or read. Dropping it removes the copy of the index.
 #[derive(Debug)]
 pub struct Diff<'a> {
     town: &'a Town,
     pub id: WorkId,
     pub branch: Option<String>,
     pub base: String,
-    /// Where the branch left the base.
+    /// Commit at which the branch left the base.
     pub merge_base: String,
     dir: PathBuf,
     index: Passing,
@@ -31,9 +31,9 @@ pub struct Diff<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedFile {
     pub path: String,
-    /// Of a file that was renamed, what it was called.
+    /// Old name of a renamed file.
     pub from: Option<String>,
-    /// Lines; `None` where it has none, since it is no text.
+    /// Number of lines; `None` for a binary file.
     pub added: Option<u32>,
     pub removed: Option<u32>,
 }
@@ -64,7 +64,8 @@ pub fn diff<'a>(town: &'a Town, id: &WorkId) -> Result<Diff<'a>> {
 }
 
 impl Diff<'_> {
-    /// The command that shows it to a person: git's own, with its colours and its pager.
+    /// Returns the command that shows the diff to a person: `git diff`, with its colours and its
+    /// pager.
     pub fn command(&self, stat: bool) -> Command {
         let around = self.town.around();
         let mut command = Command::new("git");
@@ -81,12 +82,12 @@ impl Diff<'_> {
         command
     }
 
-    /// The files, with how much has changed in them.
+    /// Returns the changed files with their line counts.
     pub fn files(&self) -> Result<Vec<ChangedFile>> {
         Ok(read_numbers(&self.run(&["--numstat", "-z"])?))
     }
 
-    /// All of it as a patch.
+    /// Returns the whole diff as a patch.
     pub fn patch(&self) -> Result<String> {
         self.run(&["--no-color"])
     }
@@ -99,7 +100,7 @@ impl Diff<'_> {
     }
 }
 
-/// Reads `--numstat -z`: three fields, and of a renamed file two more for its names.
+/// Parses `--numstat -z`: three fields, and two more with the names of a renamed file.
 fn read_numbers(text: &str) -> Vec<ChangedFile> {
     let mut files = Vec::new();
     let mut entries = text.split('\0');

@@ -1,8 +1,8 @@
-//! Worktrees of tasks that are not where the project's template says.
+//! Worktrees of tasks that are not at the place of the project's template.
 //!
-//! The template is for those that are made: it may change while others are there, and those
-//! stay where they are. git knows where, by the branch. The folder of another agent is never
-//! a task's, whatever is checked out in it.
+//! The template applies to new worktrees. If it changes, existing worktrees stay where they are,
+//! and git finds them by the branch. The folder of another agent is never a task's, whatever is
+//! checked out in it.
 
 use crate::git::{Git, own_dir};
 use crate::{Town, directory, rig, workspace};
@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// The worktrees of a rig's repository that are no other agent's, by their branches.
+/// Worktrees of a rig's repository that belong to no other agent, by branch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Elsewhere {
     by_branch: HashMap<String, PathBuf>,
@@ -20,7 +20,7 @@ pub(crate) struct Elsewhere {
 }
 
 impl Elsewhere {
-    /// Asks git. Where it says nothing there are none.
+    /// Reads the worktrees from git; empty if git fails.
     pub(crate) fn of_rig(town: &Town, rig: &str) -> Self {
         let stamp = stamp(town, rig);
         let repository = rig::repository(town, rig);
@@ -31,13 +31,13 @@ impl Elsewhere {
         Elsewhere { by_branch, stamp }
     }
 
-    /// Whether a worktree may have come or gone since. That is asked often, and so the
-    /// folder is looked at in which git keeps them.
+    /// Returns whether a worktree may have been added or removed since. It is called often, so it
+    /// only compares the time of the folder in which git keeps them.
     pub(crate) fn is_old(&self, town: &Town, rig: &str) -> bool {
         self.stamp != stamp(town, rig)
     }
 
-    /// The worktree of a task, if it is there.
+    /// Returns the worktree of a task, if it exists.
     pub(crate) fn worktree(&self, town: &Town, agent: &Identity) -> Option<PathBuf> {
         let dir = self.by_branch.get(&workspace::branch(agent))?;
         let rig = agent.rig().unwrap_or_default();
@@ -50,8 +50,8 @@ fn stamp(town: &Town, rig: &str) -> Option<SystemTime> {
     fs::metadata(folder).and_then(|meta| meta.modified()).ok()
 }
 
-/// Reads `git worktree list --porcelain -z`: a line for each fact, and an empty one after
-/// each worktree.
+/// Parses `git worktree list --porcelain -z`: a line for each fact, and an empty one after each
+/// worktree.
 fn read(list: &str) -> HashMap<String, PathBuf> {
     let mut found = HashMap::new();
     let mut dir = PathBuf::new();
@@ -68,7 +68,7 @@ fn read(list: &str) -> HashMap<String, PathBuf> {
     found
 }
 
-/// The branch of a worktree that is on none while git rebases it.
+/// Returns the branch of a worktree that is detached because of a rebase.
 fn rebased(dir: &Path) -> Option<String> {
     let own = own_dir(dir)?;
     let mut kinds = ["rebase-merge", "rebase-apply"].iter();

@@ -1,8 +1,8 @@
-//! Handing a task's branch to the merge queue on a person's behalf, and seeing it through.
+//! Submits a task's branch to the merge queue on behalf of a person, and waits for the result.
 //!
-//! It is what the agent's own `gt done` does, except that the agent stays. A branch that is
-//! known to be in conflict is not queued: the queue would have another agent repair it,
-//! where the task's own worktree is at hand.
+//! It does what the agent's `gt done` does, except that the agent keeps running. A branch with a
+//! known conflict is not queued: the queue would assign the repair to another agent, although the
+//! task's worktree is available.
 
 use super::site::Site;
 use super::{event_of, wip};
@@ -16,20 +16,20 @@ use gt_core::Problem;
 use gt_core::merge::{Leaving, Merge, Status};
 use gt_core::work::WorkId;
 
-/// So many files are named.
+/// Maximum number of files that an error lists.
 const MOST_FILES: usize = 10;
 
-/// What came of it.
+/// Result of [`hand_in`].
 #[derive(Clone, Debug)]
 pub struct HandedIn {
     pub id: WorkId,
     pub branch: String,
     pub base: String,
-    /// The entry of the queue; `None` where it was not queued, because of conflicts.
+    /// Entry of the queue; `None` if it was not queued because of conflicts.
     pub merge: Option<Merge>,
-    /// What is in conflict, or what it changes, where a command has failed.
+    /// Conflicting files, or the changed files if a command failed.
     pub files: Vec<String>,
-    /// Where merged work is, and how it gets into the checkout of a person.
+    /// Sentence that says where merged work is, and how a person gets it into a checkout.
     pub delivery: String,
 }
 
@@ -41,7 +41,7 @@ impl HandedIn {
     }
 }
 
-/// Says what [`hand_in`] would do, and whether a person has to confirm it.
+/// Returns the plan of [`hand_in`], and whether a person has to confirm it.
 pub fn merge_plan(town: &Town, id: &WorkId) -> Result<MergePlan> {
     let site = Site::of(town, id)?;
     let branch = site.own_branch()?;
@@ -49,7 +49,7 @@ pub fn merge_plan(town: &Town, id: &WorkId) -> Result<MergePlan> {
     Ok(MergePlan::of(town, &site.base()?, &branch, id))
 }
 
-/// Hands in a task's branch and works the queue off for it.
+/// Submits a task's branch and waits until the queue has processed it.
 pub fn hand_in(town: &Town, id: &WorkId, tell: Tell<'_>) -> Result<HandedIn> {
     let site = Site::of(town, id)?;
     let lock = site.lock()?;
@@ -94,8 +94,8 @@ pub fn hand_in(town: &Town, id: &WorkId, tell: Tell<'_>) -> Result<HandedIn> {
     Ok(handed)
 }
 
-/// Waits for the queue, which runs in the background; the entry is merged also if the person
-/// leaves. Where the queue is not automatic, this process merges the entry, and no other.
+/// Waits for the queue, which runs in the background and merges the entry even if the caller ends.
+/// If the queue is not automatic, this process merges this entry only.
 fn see_through(town: &Town, rig: &str, entry: &WorkId, tell: Tell<'_>) -> Result<Merge> {
     if let Some(log) = background::start(town, rig)? {
         let log = log.display();
@@ -111,7 +111,7 @@ fn see_through(town: &Town, rig: &str, entry: &WorkId, tell: Tell<'_>) -> Result
     Work::of(town).merge(entry)
 }
 
-/// Refuses what is not ready to be merged.
+/// Refuses a worktree with uncommitted changes or an unfinished git operation.
 fn check_ready(site: &Site<'_>) -> Result<()> {
     let id = &site.id;
     if let Some(what) = half_done(&site.dir) {
@@ -134,7 +134,7 @@ fn check_ready(site: &Site<'_>) -> Result<()> {
     Err(problem.hint("commit what belongs to the work, and remove the rest"))
 }
 
-/// Puts the branch into the queue, as it is now. Gives its entry.
+/// Queues the branch with its current commit. Returns the entry.
 fn queue(site: &Site<'_>, base: &Base<'_>, head: &str) -> Result<WorkId> {
     let (town, id) = (site.town, &site.id);
     background::request(town, &site.rig);
@@ -144,7 +144,7 @@ fn queue(site: &Site<'_>, base: &Base<'_>, head: &str) -> Result<WorkId> {
     let mut waiting = work.merges(Some(&site.rig), false)?.into_iter();
     let waiting = waiting.find(|merge| merge.item == *id);
     if let (None, Some(waiting)) = (&holder, waiting) {
-        // It was handed in before.
+        // It was submitted before.
         let keep = ["update-ref", &queued_ref(id), head];
         base.git().run(keep)?;
         return match waiting.status.is_broken() {

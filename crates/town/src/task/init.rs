@@ -1,9 +1,9 @@
-//! The init commands of a project, typed one after another into the shell of a container.
+//! Types the init commands of a project into the shell of a container, one after another.
 //!
-//! One after another, because the shell's own hooks (direnv's, for one) run between two of
-//! them. Each is a [`Step`] whose end is told by a file. Whoever comes after a process that
-//! was killed goes on: a step that still runs is waited for, one that has succeeded is not
-//! done again, one that has failed is, unless the caller goes on without it.
+//! They are separate lines because the shell's hooks (direnv's, for example) run between two of
+//! them. Each is a [`Step`] whose end is recorded in a file. After a process was killed, the next
+//! one continues: it waits for a running step, skips a successful one, and retries a failed one
+//! unless the caller continues without it.
 
 use super::step::{self, Progress, Step};
 use super::tags;
@@ -20,11 +20,11 @@ use gt_tmux::{Batch, Command};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// An init command, and how it went.
+/// An init command with its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ran {
     pub command: String,
-    /// `None` where it was killed before it could say.
+    /// `None` if it was killed.
     pub exit_code: Option<i32>,
 }
 
@@ -33,7 +33,7 @@ impl Ran {
         self.exit_code != Some(0)
     }
 
-    /// How it went, for people.
+    /// Describes the result for people.
     pub fn words(&self) -> String {
         match self.exit_code {
             Some(code) => format!("`{}` ended with exit code {code}", self.command),
@@ -42,13 +42,13 @@ impl Ran {
     }
 }
 
-/// How long a shell may take to read a line: it may still be starting.
+/// Timeout for the shell to read a line; it may still be starting.
 const SHELL_PATIENCE: Duration = Duration::from_secs(10);
-/// How often a line is typed that the shell seems not to have got.
+/// Maximum number of attempts to type a line that the shell did not read.
 const ATTEMPTS: usize = 3;
 
-/// Runs what is left of the init commands. Of one that fails `go_on` is asked. With
-/// `skip_failed` a command that an earlier call has seen failing is not run again.
+/// Runs the remaining init commands. After a failure, `go_on` decides whether to continue. With
+/// `skip_failed`, a command that failed in an earlier call is not retried.
 pub(super) fn run(
     town: &Town,
     agent: &Identity,
@@ -77,7 +77,7 @@ fn failure(ran: &Ran) -> Problem {
     )
 }
 
-/// A failed init command with what can be done about it, by the command that needed it: any
+/// Adds hints to the error of a failed init command. They name the original command, because any
 /// other would start something else.
 pub(super) fn hinted(problem: Problem, agent: &Identity, command: &str) -> Problem {
     if problem.kind() != Kind::InitFailed {
@@ -114,7 +114,7 @@ impl Shell<'_> {
             let command = line.as_str().to_owned();
             let file = self.file(index + 1);
             if skip_failed && let Progress::Ended(exit_code) = step::progress(&file)? {
-                // Its failure was told when it ended.
+                // The failure was reported when it happened.
                 all.push(Ran { command, exit_code });
                 continue;
             }
@@ -132,7 +132,7 @@ impl Shell<'_> {
             }
             all.push(ran);
         }
-        // Only now does the shell have all that its hooks have loaded.
+        // Only now has the shell loaded everything that its hooks provide.
         self.take(0, &Step::Keep, false)?;
         step::forget_usual(&self.folder, &self.usual_environment()?)?;
         self.mark()?;
@@ -140,7 +140,7 @@ impl Shell<'_> {
         Ok(all)
     }
 
-    /// The event of a command that has failed.
+    /// Writes the event of a failed command.
     fn write_down(&self, ran: &Ran) {
         let event = Event::new("init_failed", self.agent)
             .with("command", ran.command.clone())
@@ -150,7 +150,7 @@ impl Shell<'_> {
         Events::of(self.town).note(vec![event]);
     }
 
-    /// What tmux gives to every process of the container.
+    /// Returns the environment that tmux gives to every process of the container.
     fn usual_environment(&self) -> Result<String> {
         let ask = [
             Command::new("show-environment").arg("-g"),
@@ -160,12 +160,12 @@ impl Shell<'_> {
         told.map_err(|error| tmux_problem("cannot read the container", error))
     }
 
-    /// The file of a step.
+    /// Returns the file of a step.
     fn file(&self, number: usize) -> PathBuf {
         self.folder.join(format!("{}-{number}.json", self.nonce))
     }
 
-    /// Has one step done, and gives its exit code.
+    /// Runs one step and returns its exit code.
     fn take(&mut self, number: usize, step: &Step, again_if_failed: bool) -> Result<Option<i32>> {
         let file = self.file(number);
         match step::progress(&file)? {
@@ -222,7 +222,7 @@ impl Shell<'_> {
             "init-step".to_owned(),
             shell::quote(&file.to_string_lossy()),
         ];
-        // With a space in front most shells keep it out of their history.
+        // Most shells keep a line with a leading space out of their history.
         let line = format!(" {}", words.join(" "));
         inject::type_line(self.town, self.container.pane().pane, &line)
     }
@@ -254,12 +254,12 @@ impl Shell<'_> {
         done.map_err(|error| tmux_problem("cannot mark the container", error))
     }
 
-    /// The files of this container's steps, and of those before it.
+    /// Removes the files of the steps of this container and of earlier ones.
     fn forget_steps(&self) {
         let found = std::fs::read_dir(&self.folder).into_iter().flatten();
         for entry in found.flatten() {
             if entry.file_name() != "environment.json" {
-                // What stays is only a leftover.
+                // A file that remains is harmless.
                 let _ = std::fs::remove_file(entry.path());
             }
         }

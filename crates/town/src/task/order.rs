@@ -1,4 +1,4 @@
-//! One task on its way: the steps of a start, and how they are taken back.
+//! The steps of a task's start, and their rollback.
 
 use super::{
     Elsewhere, Ran, Started, TaskOptions, copy, event_of, init, is_alive, own_container, place,
@@ -29,7 +29,7 @@ pub(super) struct Order<'a> {
     pub(super) options: &'a TaskOptions,
 }
 
-/// What was made on the way, and is taken back if it fails.
+/// Changes made so far, to be rolled back on failure.
 #[derive(Default)]
 struct Made {
     placed: Option<Placed>,
@@ -52,14 +52,14 @@ impl Order<'_> {
         let at_base = project::of_rig(town, self.rig)?;
         let dir = self.folder(&at_base)?;
         let holder = Work::of(town).holder(&self.item.id)?;
-        // Without an agent nobody gets the item.
+        // Without an agent the item is not assigned.
         if !self.options.no_agent && holder != Some(self.agent.address()) {
             sling::check(town, self.item, self.options.force)?;
             sling::check_free(&self.item.id, holder.as_deref(), self.agent)?;
         }
         let harness = at_base.harness.name.as_ref().map(Label::as_str);
         if !self.options.no_agent {
-            // The harness, its program, the role: all that can be told before anything is made.
+            // Check harness, program and role before anything is created.
             let wishes = start_options(self.options, self.item, harness, dir.clone());
             start::check(town, self.agent, &wishes)?;
         }
@@ -68,13 +68,14 @@ impl Order<'_> {
         let result = self.make(&dir, &at_base, &mut made, existing, &mut begun, go_on);
         match result {
             Ok(started) => Ok(started),
-            // It has a shell in which somebody can see what went wrong.
+            // The shell remains, so that a person can see the failure.
             Err(problem) if begun.is_some() => Err(problem),
             Err(problem) => Err(self.take_back(&dir, &made, problem)),
         }
     }
 
-    /// Where the worktree is; one that is not there yet is made where the project says.
+    /// Returns the folder of the worktree: the existing one, or the place of the project's
+    /// template.
     fn folder(&self, project: &Project) -> Result<PathBuf> {
         let (town, rig) = (self.town, self.rig);
         let by_template = project::worktree(town, rig, self.item.id.as_str(), project);
@@ -85,8 +86,8 @@ impl Order<'_> {
         there.map_or(by_template, Ok)
     }
 
-    /// What a start that was killed has left undone beside an agent that runs. It is there
-    /// to be gone to, whatever comes of that.
+    /// Completes the steps that a killed start has left undone beside a running agent. Failures are
+    /// only warnings, because the agent already runs.
     fn complete(&self, container: &Container) -> Result<Started> {
         let mut here = present(self.town, self.item, self.agent, container)?;
         let opened = project::of_worktree(&here.work_dir).and_then(|project| {
@@ -100,7 +101,7 @@ impl Order<'_> {
         Ok(here)
     }
 
-    /// All steps. `begun` is set as long as there is a shell whose work must not be lost.
+    /// Runs all steps. `begun` is set while there is a shell whose work must not be lost.
     fn make(
         &self,
         dir: &Path,
@@ -135,7 +136,7 @@ impl Order<'_> {
         let needs_shell = self.options.no_agent || !project.init.commands.is_empty();
         let mut ran = Vec::new();
         let existing = match existing {
-            // A shell that ended half-way has nothing that could be gone on with.
+            // A shell that died during the initialization cannot be continued.
             Some(dead) if dead.life().is_none() && dead.pane().dead => {
                 stop::remove_container(town, &dead)?;
                 None
@@ -178,7 +179,7 @@ impl Order<'_> {
             }
         }
         *begun = None;
-        // The project in the worktree may want another program than its base.
+        // The project file in the worktree may name another harness than the base's.
         let harness = project.harness.name.as_ref().map(Label::as_str);
         let wishes = start_options(self.options, self.item, harness, dir.to_owned());
         let started = start::start(town, self.agent, &wishes)?;
@@ -186,7 +187,7 @@ impl Order<'_> {
         self.write_down(&started);
         warnings.extend(started.warnings);
         let mut windows = Vec::new();
-        // It works already: what is missing beside it is told, and made by the next start.
+        // The agent already runs: failures here are warnings, and the next start retries.
         let beside = own_container(town, self.agent, self.name).and_then(|container| {
             let Some(container) = container else {
                 return Ok(());
@@ -213,7 +214,7 @@ impl Order<'_> {
         })
     }
 
-    /// The event of an agent that was started.
+    /// Writes the event of the started agent.
     fn write_down(&self, started: &start::Started) {
         let before = self.options.as_before.as_ref();
         let (kind, conversation) = match before.map(|before| &before.conversation) {
@@ -228,7 +229,7 @@ impl Order<'_> {
         Events::of(self.town).note(vec![event]);
     }
 
-    /// A container without init commands has none to wait for.
+    /// Marks the init commands as done, for a container that has none to wait for.
     fn mark_done(&self, container: &Container) -> Result<()> {
         self.set(
             container,
@@ -236,7 +237,7 @@ impl Order<'_> {
         )
     }
 
-    /// A shell that waits for nobody.
+    /// Marks the container as an idle shell.
     fn rest(&self, container: &Container) -> Result<()> {
         let now = jiff::Timestamp::now().as_second().to_string();
         self.set(
@@ -261,8 +262,8 @@ impl Order<'_> {
         done.map_err(|error| tmux_problem("cannot mark the container", error))
     }
 
-    /// Opens the windows of the background tasks that were not begun yet. That one was begun
-    /// is noted with the container in the same call: it may be done and gone by now.
+    /// Opens the windows of the background tasks that were not started yet. The container's tag is
+    /// set in the same call, because a task may have ended and closed its window since.
     fn open_windows(
         &self,
         container: &Container,
@@ -298,11 +299,11 @@ impl Order<'_> {
         Ok(opened)
     }
 
-    /// Takes back what was made, the last first. What cannot be is told.
+    /// Rolls back in reverse order; failures are appended to the error.
     fn take_back(&self, dir: &Path, made: &Made, mut problem: Problem) -> Problem {
         let town = self.town;
         let mut failures = Vec::new();
-        // A shell that the start did not get to is of no use to anybody.
+        // A shell that this start has not initialized is useless.
         let left = own_container(town, self.agent, self.name).ok().flatten();
         if let Some(shell) = left.filter(|container| container.life().is_none()) {
             stop::end_processes(town, std::slice::from_ref(&shell), processes::GRACE);

@@ -1,4 +1,4 @@
-//! Stopping what a task's agent does, to go on later: the program stays, and so does its
+//! Stops the turn of a task's agent, to be resumed later: the program keeps running, with its
 //! conversation.
 
 use super::site::Site;
@@ -16,7 +16,7 @@ use gt_core::{Identity, Problem};
 use gt_tmux::Command;
 use std::time::{Duration, Instant};
 
-/// Where a test can kill us.
+/// Fault points at which a test can kill the process.
 pub const FAULT_POINTS: &[&str] = &[
     "pause.marked",
     "pause.stopped",
@@ -24,27 +24,26 @@ pub const FAULT_POINTS: &[&str] = &[
     "pause.committed",
 ];
 
-/// How long somebody may type to the same agent before we.
+/// Maximum wait for the typing lock.
 const LOCK_PATIENCE: Duration = Duration::from_secs(30);
-/// How long a turn may take to stop.
+/// Timeout for a turn to stop.
 const STOP_PATIENCE: Duration = Duration::from_secs(30);
-/// How long until the keys are pressed once more, at a program that still works.
+/// Delay before the keys are pressed again, if the program is still busy.
 const PRESS_AGAIN: Duration = Duration::from_secs(5);
-/// How long until the next key: programs wait so long to tell an Escape from the beginning
-/// of another key.
+/// Delay between two keys: programs use it to tell an Escape from the beginning of another key.
 const BETWEEN_KEYS: Duration = Duration::from_millis(100);
-/// How long it must look stopped: programs draw an empty line between two screens.
+/// Minimum time that the screen must look stopped: programs draw an empty line between two screens.
 const CALM: Duration = Duration::from_millis(400);
 
 #[derive(Clone, Debug)]
 pub struct Paused {
     pub id: WorkId,
     pub agent: Identity,
-    /// It worked, and was stopped.
+    /// It was busy and was stopped.
     pub interrupted: bool,
-    /// It asks something: that stays open.
+    /// It shows a question, which stays open.
     pub asks: bool,
-    /// The commit that has what was not committed.
+    /// Commit that contains the uncommitted changes.
     pub wip: Option<String>,
     pub warnings: Vec<String>,
 }
@@ -56,10 +55,10 @@ pub fn pause(town: &Town, id: &WorkId, given: Option<&str>) -> Result<Paused> {
     let container = nudge::running(town, &site.agent)?;
     let preset = nudge::preset_of(town, &container)?;
     let before = container.state(Some(&preset)).state;
-    // Nobody types while keys are pressed.
+    // Prevents that messages are typed between the keys.
     let _typing = FileLock::take(&Queue::of(town, &site.agent).lock_path(), LOCK_PATIENCE)?;
     let reason = given.unwrap_or("paused by a person");
-    // First: the end of a turn would otherwise have the next message delivered.
+    // Marked first: otherwise the end of the turn would deliver the next message.
     let is_new = signal::mark_paused(town, &site.agent, reason)?;
     fault::point(town, "pause.marked");
     let stopped = interrupt(town, &container, &preset, before);
@@ -86,7 +85,7 @@ pub fn pause(town: &Town, id: &WorkId, given: Option<&str>) -> Result<Paused> {
     if let Some(wip) = &wip {
         set_tag(&site, &container, tags::WIP, wip)?;
     }
-    // Late words of the turn that was stopped count from here.
+    // Marked again: late reports of the stopped turn are compared with this time.
     signal::mark_paused(town, &site.agent, reason)?;
     let interrupted = stopped.turn.is_some();
     if is_new {
@@ -106,7 +105,7 @@ pub fn pause(town: &Town, id: &WorkId, given: Option<&str>) -> Result<Paused> {
     })
 }
 
-/// Undoes the commit of a pause that a prompt has ended, before the agent goes on from it.
+/// Undoes the commit of a pause that a prompt has ended, before the agent continues from it.
 pub(crate) fn prompted(town: &Town, agent: &Identity) -> Result<()> {
     let id = agent.short_name().parse::<WorkId>();
     let Some(site) = id.ok().and_then(|id| Site::of(town, &id).ok()) else {
@@ -115,7 +114,7 @@ pub(crate) fn prompted(town: &Town, agent: &Identity) -> Result<()> {
     if !wip::is_noted(&site) {
         return Ok(());
     }
-    // Whoever has it pauses or resumes just now, and knows what to do.
+    // The holder of the lock is pausing or resuming, and handles the commit itself.
     let Some(_lock) = site.try_lock()? else {
         return Ok(());
     };
@@ -149,14 +148,14 @@ struct Stopped {
 }
 
 struct StoppedTurn {
-    /// The fingerprint of its message, as far as the program's hooks have told it.
+    /// Fingerprint of its message, as reported by the program's hooks.
     message: String,
-    /// By what the line is known, if the program put the message back into it.
+    /// Mark of the input line, if the program put the message back into it.
     put_back: Option<String>,
 }
 
-/// Stops the turn. Nothing is pressed where none is seen: at a prompt the same keys mean
-/// something else, and to a question they are an answer.
+/// Stops the turn. Presses no key if no turn is visible: at a prompt the keys mean something else,
+/// and in a dialog they are an answer.
 fn interrupt(
     town: &Town,
     container: &Container,
@@ -168,7 +167,7 @@ fn interrupt(
     let mut presses = Presses::new(&preset.interrupt.keys);
     let mut line_was_empty = true;
     let mut calm_since: Option<Instant> = None;
-    // Of a program without marks nobody can tell; its hooks may.
+    // The screen of a program without marks says nothing; its hooks may.
     let is_blind = preset.screen.busy.is_empty() && preset.screen.ready.is_empty();
     let works = |seen: &Seen| match seen.state {
         Some(state) => state == State::Busy,
@@ -216,8 +215,8 @@ fn interrupt(
     }
 }
 
-/// The keys that stop a turn, one after another: two Escapes at once are one key with Alt
-/// to a program, and the second is not pressed at one that has stopped.
+/// The keys that stop a turn, pressed one after another: programs read two Escapes at once as one
+/// key with Alt, and the second is not pressed once the turn has stopped.
 struct Presses<'p> {
     keys: &'p [String],
     count: usize,
@@ -241,7 +240,7 @@ impl<'p> Presses<'p> {
         self.count >= self.keys.len().max(1)
     }
 
-    /// The key to press now, if it is time for one.
+    /// Returns the key to press now, if its delay has passed.
     fn next(&mut self) -> Option<&'p String> {
         let place = self.count % self.keys.len().max(1);
         let pause = if place == 0 {

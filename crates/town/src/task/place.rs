@@ -1,4 +1,4 @@
-//! The worktree of a task: by the project's template, on the branch of its item.
+//! The worktree of a task: at the place of the project's template, on the branch of its item.
 
 use crate::git::Git;
 use crate::workspace::{self, Placed};
@@ -6,15 +6,15 @@ use crate::{Result, Town, rig};
 use gt_core::{Identity, Problem};
 use std::path::Path;
 
-/// A worktree, and what was changed for it.
+/// A worktree, and the changes made for it.
 #[derive(Debug, Default)]
 pub(super) struct Place {
-    /// `None` where it was there, and is used as it stands.
+    /// `None` if it existed and is used unchanged.
     pub(super) placed: Option<Placed>,
     pub(super) warning: Option<String>,
 }
 
-/// Finds or makes the worktree.
+/// Finds or creates the worktree.
 pub(super) fn place(town: &Town, agent: &Identity, dir: &Path) -> Result<Place> {
     let branch = workspace::branch(agent);
     let rig = agent.rig().unwrap_or_default();
@@ -23,7 +23,7 @@ pub(super) fn place(town: &Town, agent: &Identity, dir: &Path) -> Result<Place> 
         if workspace::is_unfinished(dir) {
             let repository = rig::repository(town, rig);
             let target = dir.to_string_lossy().into_owned();
-            // git was killed while it made it: nobody has worked there.
+            // Git was killed while creating it, so it contains no work.
             Git::at(&repository, town.around())
                 .run(["worktree", "remove", "--force", "--force", "--", &target])?;
         } else {
@@ -44,7 +44,7 @@ pub(super) fn place(town: &Town, agent: &Identity, dir: &Path) -> Result<Place> 
     })
 }
 
-/// Whether a folder is a worktree of the rig, by what it says itself.
+/// Returns whether a folder is a worktree of the rig, according to its `.git` file.
 pub(super) fn is_of_rig(town: &Town, rig: &str, dir: &Path) -> bool {
     let link = std::fs::read_to_string(dir.join(".git")).unwrap_or_default();
     let place = link.strip_prefix("gitdir:").map(str::trim);
@@ -53,8 +53,8 @@ pub(super) fn is_of_rig(town: &Town, rig: &str, dir: &Path) -> bool {
     matches!((place, own), (Some(place), Ok(own)) if place.starts_with(&own))
 }
 
-/// Refuses a folder that is a worktree of something else. One whose links are broken is
-/// left to whoever repairs it.
+/// Refuses a folder that is a worktree of another repository. A worktree with broken links passes;
+/// it is repaired later.
 fn check_whose(town: &Town, rig: &str, dir: &Path) -> Result<()> {
     let git = Git::at(dir, town.around());
     let Ok(common) = git.run(["rev-parse", "--git-common-dir"]) else {

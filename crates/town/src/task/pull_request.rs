@@ -1,9 +1,9 @@
-//! A pull request for a task's branch, made by GitHub's own program `gh`.
+//! Creates a pull request for a task's branch with GitHub's program `gh`.
 //!
-//! It is run with words and never through a shell; it has its own login, which is not ours
-//! to know. The text goes to its standard input: words are public, and have an end. Where
-//! there is a pull request already, that is the answer. That is asked first, so that
-//! nothing is pushed where gh could do nothing with it.
+//! `gh` gets its arguments directly, without a shell, and uses its own login. The text is passed on
+//! standard input: arguments are visible to other processes and limited in length. If the branch
+//! already has a pull request, its URL is returned. That is checked first, so that nothing is
+//! pushed if gh does not work.
 
 use super::site::Site;
 use super::{event_of, wip};
@@ -22,24 +22,24 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// How long gh may take, and how long it may take to end.
+/// Timeout of gh, and grace period for its end.
 const PATIENCE: Duration = Duration::from_secs(120);
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The status that gh ends with where nobody has logged in.
+/// Exit status of gh without a login.
 const NOT_LOGGED_IN: i32 = 4;
 
-/// Variables by which gh colours what is read by a program.
+/// Variables that make gh print colours into a pipe.
 const FOR_A_TERMINAL: [&str; 2] = ["CLICOLOR_FORCE", "GH_FORCE_TTY"];
 
 #[derive(Clone, Debug, Default)]
 pub struct PullRequestOptions {
     pub draft: bool,
-    /// Another title than the item's.
+    /// Title to use instead of the item's.
     pub title: Option<String>,
-    /// Another text than the item's description.
+    /// Text to use instead of the item's description.
     pub body: Option<String>,
-    /// Only say what would be run.
+    /// Only report the command.
     pub dry_run: bool,
 }
 
@@ -48,17 +48,17 @@ pub struct PullRequest {
     pub id: WorkId,
     pub branch: String,
     pub base: String,
-    /// Where it is; `None` of one that was only described.
+    /// URL of the pull request; `None` in a dry run.
     pub url: Option<String>,
-    /// This call has made it.
+    /// This call created it.
     pub created: bool,
-    /// What was run to make it, or would be; its standard input is the text.
+    /// Command that creates it; its standard input is `body`.
     pub words: Vec<String>,
     pub body: String,
     pub warnings: Vec<String>,
 }
 
-/// Pushes the branch of a task and makes a pull request of it.
+/// Pushes the branch of a task and creates a pull request for it.
 pub fn pull_request(town: &Town, id: &WorkId, options: &PullRequestOptions) -> Result<PullRequest> {
     let site = Site::of(town, id)?;
     let branch = site.own_branch()?;
@@ -139,7 +139,7 @@ pub fn pull_request(town: &Town, id: &WorkId, options: &PullRequestOptions) -> R
     Ok(request)
 }
 
-/// The program, in a task's worktree.
+/// The program `gh`, run in a task's worktree.
 struct Gh<'a> {
     site: &'a Site<'a>,
     program: PathBuf,
@@ -155,7 +155,7 @@ impl<'a> Gh<'a> {
         Ok(Gh { site, program })
     }
 
-    /// The address of an open pull request of this branch.
+    /// Returns the URL of an open pull request of this branch.
     fn existing(&self, branch: &str) -> Result<Option<String>> {
         let head = format!("--head={branch}");
         let words = [
@@ -173,8 +173,8 @@ impl<'a> Gh<'a> {
         Ok(found[0]["url"].as_str().map(str::to_owned))
     }
 
-    /// A text as standard input. It is a file, which has no name any more: gh would take
-    /// the beginning of one that we were killed at for the whole.
+    /// Returns the text as standard input: an unlinked file. With a pipe, gh could take a truncated
+    /// text for the whole if this process were killed.
     fn text(&self, text: &str) -> Result<Stdio> {
         let file = Passing::new(&self.site.town.runtime_dir().join("tmp"), "text")?;
         files::write_passing(&file.0, text.as_bytes())?;
@@ -192,12 +192,13 @@ impl<'a> Gh<'a> {
             .current_dir(&self.site.dir)
             .env_clear()
             .envs(env)
-            // Nobody is there to be asked.
+            // It runs without a terminal, so it must not prompt.
             .env("GH_PROMPT_DISABLED", "1")
             .env("GH_NO_UPDATE_NOTIFIER", "1")
             .env("GIT_TERMINAL_PROMPT", "0")
             .stdin(input.map_or_else(|| Ok(Stdio::null()), |text| self.text(text))?)
-            // Ctrl-C is ours to pass on, so that what it ends is no failure of gh.
+            // This process handles Ctrl-C and ends gh, so that a cancellation is not reported as a
+            // failure of gh.
             .process_group(0);
         let limits = Limits {
             time: Some(PATIENCE),

@@ -1,5 +1,5 @@
-//! The agent that is given the conflicts of a merge: the task's own program, in the window
-//! `merge` beside the task's agent, and not that agent.
+//! The agent that resolves the conflicts of a merge: the task's program in the window `merge`,
+//! beside the task's agent.
 
 use super::site::Site;
 use super::{tag_of, tags};
@@ -14,7 +14,8 @@ use gt_core::project::Label;
 use gt_core::startup::tag;
 use gt_tmux::{Command, SessionName};
 
-/// How its program is to be run: as the task's agent is, or as the next one would be.
+/// Returns the options for its program: those of the task's agent, or those that the next agent
+/// would get.
 pub(super) fn wishes(site: &Site<'_>) -> Result<StartOptions> {
     let container = site.container()?;
     let started = match &container {
@@ -37,16 +38,16 @@ pub(super) fn wishes(site: &Site<'_>) -> Result<StartOptions> {
         harness: before.harness.clone().or(of_agent).or_else(of_project),
         work_dir: Some(site.dir.clone()),
         keep_on_timeout: true,
-        // Its own line would not know what to do with a prompt.
+        // A custom command line cannot take a prompt.
         command: None,
         ..before
     };
-    // Whether there is such a program is to be known before anything is begun.
+    // Check that the program exists before anything is begun.
     start::check(site.town, &site.agent, &options)?;
     Ok(options)
 }
 
-/// Whether the merge that is under way was given to one in this container.
+/// Returns whether the merge under way was given to a resolver in this container.
 pub(super) fn was_opened(site: &Site<'_>) -> Result<bool> {
     let Some(container) = site.container()? else {
         return Ok(false);
@@ -54,7 +55,7 @@ pub(super) fn was_opened(site: &Site<'_>) -> Result<bool> {
     Ok(tag_of(site.town, &container, tags::MERGE)? == merge_head(site)?)
 }
 
-/// The next merge is another one, even if it is of the same commit.
+/// Clears the mark, because the next merge is a new one even if it is of the same commit.
 pub(super) fn forget(site: &Site<'_>) -> Result<()> {
     let Some(container) = site.container()? else {
         return Ok(());
@@ -66,12 +67,12 @@ pub(super) fn forget(site: &Site<'_>) -> Result<()> {
     done.map_err(|error| tmux_problem("cannot mark the container", error))
 }
 
-/// The commit that is being merged.
+/// Returns the commit that is being merged.
 fn merge_head(site: &Site<'_>) -> Result<String> {
     site.git().run(["rev-parse", "--verify", "MERGE_HEAD"])
 }
 
-/// What it is told.
+/// Returns the prompt of the resolver.
 fn prompt(files: &[String]) -> String {
     format!(
         "There are merge conflicts in: {}. Please resolve these conflicts, then stage and commit.",
@@ -79,7 +80,7 @@ fn prompt(files: &[String]) -> String {
     )
 }
 
-/// Opens its window. Gives its harness, and what did not go as wished.
+/// Opens the window. Returns the harness and the warnings.
 pub(super) fn open(
     site: &Site<'_>,
     wishes: &StartOptions,

@@ -1,5 +1,4 @@
-//! Going on with a task: an agent that was paused is told so, and one that is gone is
-//! started again in the conversation that it had.
+//! Resumes a task: prompts a paused agent, and restarts an ended one in its conversation.
 
 use super::pause::set_tag;
 use super::site::Site;
@@ -23,26 +22,26 @@ use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, shell};
 use std::time::Duration;
 
-/// What an agent is told that goes on.
+/// Prompt that makes an agent continue.
 const GO_ON: &str = "continue";
-/// How long it may take until it can be told.
+/// Maximum wait until the prompt can be typed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Where a test can kill us.
+/// Fault points at which a test can kill the process.
 pub const FAULT_POINTS: &[&str] = &["resume.undone"];
 
 #[derive(Clone, Debug, Default)]
 pub struct ResumeOptions {
-    /// The commit of the pause stays.
+    /// Keep the commit of the pause.
     pub keep_wip: bool,
-    /// What to say instead of the usual.
+    /// Prompt to send instead of the default.
     pub prompt: Option<String>,
-    /// Go on when an init command fails.
+    /// Continue when an init command fails.
     pub continue_on_failure: bool,
 }
 
 impl ResumeOptions {
-    /// The command that asks for the same again.
+    /// Returns the command line that repeats this request.
     fn command(&self, id: &WorkId) -> String {
         let keep_wip = if self.keep_wip { " --keep-wip" } else { "" };
         let prompt = self.prompt.as_deref().map(shell::quote);
@@ -57,17 +56,17 @@ pub struct Resumed {
     pub agent: Identity,
     pub container: String,
     pub session: Option<SessionId>,
-    /// Its agent was started by this call, in this conversation.
+    /// This call started the agent, in this conversation.
     pub started: Option<Conversation>,
     pub wip: Undone,
-    /// Why it is still paused: what it was told stands in its line, and was not submitted.
+    /// Reason why it is still paused: the message is in its input line and was not submitted.
     pub still_paused: Option<NotNow>,
-    /// Why it could not be told yet; it will be.
+    /// Reason why the prompt is still queued.
     pub waits: Option<NotNow>,
     pub warnings: Vec<String>,
 }
 
-/// Goes on with a task.
+/// Resumes a task.
 pub fn resume(town: &Town, id: &WorkId, options: &ResumeOptions) -> Result<Resumed> {
     let site = Site::of(town, id)?;
     let lock = site.lock()?;
@@ -84,7 +83,7 @@ pub fn resume(town: &Town, id: &WorkId, options: &ResumeOptions) -> Result<Resum
     };
     let preset = nudge::preset_of(town, &container)?;
     let state = container.state(Some(&preset)).state;
-    // Whoever has typed to it has ended the pause; its commit may still be there.
+    // A prompt typed by a person ends the pause, but its commit may remain.
     let is_paused = state == State::Paused;
     let has_wip = match options.keep_wip {
         true => wip::is_noted(&site),
@@ -106,17 +105,18 @@ pub fn resume(town: &Town, id: &WorkId, options: &ResumeOptions) -> Result<Resum
         false => String::new(),
     };
     if is_paused {
-        // The program's own hook may be the first to say that it goes on.
+        // The program's hook may report the end of the pause first, and then needs to know the
+        // caller.
         set_tag(&site, &container, tags::RESUMER, town.caller().as_str())?;
     }
-    // Before the pause is over: who is killed before something is typed finds it as it was.
-    // After that the line is another, and is left to people.
+    // Done before the pause is cleared: a process that is killed before anything is typed leaves
+    // the state unchanged. Later the input line differs, and is left to people.
     let again = match is_paused {
         true => submit_again(&site, &container, &mut typist, options.prompt.as_deref()),
         false => Ok(None),
     };
     let again = again.inspect_err(|_| {
-        // What is typed next is somebody else's.
+        // The next prompt comes from another caller.
         let _ = set_tag(&site, &container, tags::RESUMER, "");
     })?;
     let mut resumed = Resumed {
@@ -143,14 +143,15 @@ pub fn resume(town: &Town, id: &WorkId, options: &ResumeOptions) -> Result<Resum
         Events::of(town).note(vec![event]);
     }
     if again.is_some() {
-        // What waited for the end of the pause; programs without hooks say nothing of it.
+        // Delivers the messages that waited for the end of the pause; programs without hooks do not
+        // report it.
         let _ = signal::wake_delivery_to(town, &container);
         return Ok(resumed);
     }
     let asks = typist.observe()?.dialog;
     match &options.prompt {
         None if !is_paused => {}
-        // It goes on as soon as it has its answer, and need not be told.
+        // It continues after the answer, and needs no prompt.
         None if asks => resumed.warnings.push(format!(
             "it waits for an answer: `gt answer {}`",
             resumed.agent
@@ -167,8 +168,8 @@ pub fn resume(town: &Town, id: &WorkId, options: &ResumeOptions) -> Result<Resum
     Ok(resumed)
 }
 
-/// Submits the message whose turn was stopped, where its program has put it back and
-/// nobody has touched it since.
+/// Submits the message of the stopped turn again, if the program has put it back into its input
+/// line and the line is unchanged.
 fn submit_again(
     site: &Site<'_>,
     container: &Container,
@@ -183,7 +184,7 @@ fn submit_again(
     typist.submit_put_back(&put_back, more)
 }
 
-/// What becomes of the commit of the pause.
+/// Undoes the commit of the pause, or keeps it as requested.
 fn end_wip(site: &Site<'_>, options: &ResumeOptions) -> Result<Undone> {
     if !options.keep_wip {
         return wip::undo(site);
@@ -192,8 +193,8 @@ fn end_wip(site: &Site<'_>, options: &ResumeOptions) -> Result<Undone> {
     Ok(kept.map_or(Undone::Nothing, |wip| Undone::Kept(wip, "as wished")))
 }
 
-/// What to say to one that may have forgotten this message, whose turn was stopped. Of all
-/// messages only the first is kept; told again after another, it would be a new order.
+/// Returns the prompt for a program that may have forgotten the message of its stopped turn. Only
+/// the first message is stored; repeated after a later one, it would be a new order.
 fn with_reminder(
     site: &Site<'_>,
     container: &Container,
@@ -204,7 +205,7 @@ fn with_reminder(
     let first = life.and_then(|life| life.initial_prompt);
     let reminded = tag_of(site.town, container, tags::REMINDED)?;
     let had_first = |first: &String| {
-        // It was an argument, or was typed, or came with an earlier reminder.
+        // It was passed as an argument, was typed, or came with an earlier reminder.
         [fingerprint(first), fingerprint(&clean(first)), reminded].contains(&message.to_owned())
     };
     let Some(first) = first.filter(had_first) else {
@@ -236,7 +237,7 @@ fn tell(town: &Town, resumed: &mut Resumed, text: &str, mode: Mode) -> Result<()
     Ok(())
 }
 
-/// Starts an agent that is gone, as it was.
+/// Restarts an agent whose session has ended, with its former options.
 fn start_again(
     site: &Site<'_>,
     last: &gt_core::record::Record,
@@ -257,7 +258,7 @@ fn start_again(
         let is_new = *conversation == Conversation::New;
         let prompt = options.prompt.clone();
         let wishes = TaskOptions {
-            // One that remembers nothing has to be told all of it.
+            // A new conversation needs the whole prompt.
             work: is_new,
             prompt: prompt.or_else(|| (!is_new).then(|| GO_ON.to_owned())),
             as_before: Some(StartOptions {

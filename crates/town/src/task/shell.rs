@@ -1,8 +1,8 @@
-//! The container of a task before its agent runs in it: an interactive shell in the
-//! worktree, into which the init commands are typed.
+//! The container of a task before its agent runs: an interactive shell in the worktree, into which
+//! the init commands are typed.
 //!
-//! It is the agent's by its tags, but no life has begun: it has no `@gt_session`. The agent
-//! program takes the shell's place later, in the same pane, by way of [`crate::start`].
+//! Its tags name the agent, but no session has begun: it has no `@gt_session`. Later the agent
+//! program replaces the shell in the same pane, through [`crate::start`].
 
 use super::tags;
 use crate::containers::{self, tmux_problem};
@@ -14,11 +14,11 @@ use gt_core::{Identity, Problem};
 use gt_tmux::{Batch, Command, ErrorKind, SessionName, format};
 use std::path::Path;
 
-/// Makes the container, with an id for its steps.
+/// Creates the container, with an id for its steps.
 pub(super) fn make(town: &Town, agent: &Identity, name: &SessionName, dir: &Path) -> Result<()> {
     pidfile::refuse_elsewhere(town, agent, name.as_str())?;
     let role = roles::resolve(town, agent.role(), agent.rig())?.value;
-    // Panes of the user's own may have kept the container open.
+    // Panes of the user may have kept the container open.
     let is_open = containers::find(town, name.as_str())?.is_some_and(|c| c.is_vacant());
     let folder = format::escape(&dir.to_string_lossy());
     let mut shell = match is_open {

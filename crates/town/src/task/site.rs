@@ -1,4 +1,4 @@
-//! A task's worktree, for what is done to a task that is there.
+//! A task's worktree, for operations on an existing task.
 
 use super::{agent_of, own_container, worktree};
 use crate::containers::Container;
@@ -11,7 +11,7 @@ use gt_core::{Identity, Problem};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long another of these operations may take: a merge that validates is not among them.
+/// Maximum wait for the lock of the worktree. A merge with validation does not hold it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) struct Site<'a> {
@@ -46,12 +46,12 @@ impl<'a> Site<'a> {
         Base::of(self.town, &self.rig)
     }
 
-    /// The branch that it is on.
+    /// Returns the branch that is checked out.
     pub(super) fn branch(&self) -> Option<String> {
         workspace::current_branch(self.town, &self.dir)
     }
 
-    /// The same for what needs one.
+    /// Returns the branch that is checked out. Fails if there is none.
     pub(super) fn must_have_branch(&self) -> Result<String> {
         self.branch().ok_or_else(|| {
             Problem::conflict(format!("{} is on no branch", self.dir.display()))
@@ -59,7 +59,8 @@ impl<'a> Site<'a> {
         })
     }
 
-    /// The same for what goes to others under the task's name.
+    /// Returns the branch that is checked out. Fails if it is not the task's own, for operations
+    /// that publish it under the task's name.
     pub(super) fn own_branch(&self) -> Result<String> {
         let branch = self.must_have_branch()?;
         if workspace::is_branch_of(&self.agent, &branch) {
@@ -79,7 +80,7 @@ impl<'a> Site<'a> {
         self.git().run(["rev-parse", "--verify", "HEAD^{commit}"])
     }
 
-    /// How many commits there are in one that are not in another.
+    /// Returns the number of commits in `of` that are not in `without`.
     pub(super) fn count(&self, of: &str, without: &str) -> Result<u32> {
         let count = self
             .git()
@@ -89,7 +90,7 @@ impl<'a> Site<'a> {
             .map_err(|_| Problem::failed("git did not count the commits"))
     }
 
-    /// The files that are not committed, as they are named to people.
+    /// Returns the uncommitted files, formatted for people.
     pub(super) fn changed(&self) -> Result<Vec<String>> {
         Ok(Status::of_every_file(self.git())?.changed)
     }
@@ -99,18 +100,18 @@ impl<'a> Site<'a> {
         own_container(self.town, &self.agent, &name)
     }
 
-    /// One of these operations at a time in one worktree.
+    /// Takes the lock that serializes operations on this worktree.
     pub(super) fn lock(&self) -> Result<FileLock> {
         lock(self.town, &self.id)
     }
 
-    /// The same for whoever cannot wait.
+    /// Takes the lock if it is free; returns `None` otherwise.
     pub(super) fn try_lock(&self) -> Result<Option<FileLock>> {
         FileLock::try_take(&lock_path(self.town, &self.id))
     }
 }
 
-/// The lock under which something is done to the worktree of an item.
+/// Takes the lock for operations on the worktree of an item.
 pub(super) fn lock(town: &Town, id: &WorkId) -> Result<FileLock> {
     FileLock::take(&lock_path(town, id), PATIENCE)
 }

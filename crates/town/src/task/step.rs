@@ -1,10 +1,10 @@
-//! One step of an initialisation, as files between whoever waits for it and the process
-//! that does it inside the pane.
+//! One step of an initialization, as files shared by the waiting process and the process in the
+//! pane.
 //!
-//! The line that is typed into the shell only names a file. `gt init-step` reads from it
-//! what to run, says that it has begun, and at the end with which exit code. So nothing
-//! has to be read off the screen: a step has ended when its file says so, or when the
-//! process that had begun it is gone. Typed twice it is still done once.
+//! The line that is typed into the shell only names a file. `gt init-step` reads the command from
+//! it, and records its start and its exit code. The screen is never read: a step has ended when its
+//! file says so, or when its process is gone. It is idempotent: if the line is typed twice, the
+//! step runs once.
 
 use crate::{Result, Town, files, processes};
 use gt_core::environment::belongs_to_an_agent;
@@ -16,22 +16,22 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// What is to be done.
+/// Kind of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
-    /// Run this line by a shell.
+    /// Run this line with a shell.
     Run(String),
-    /// Keep the variables that the pane's shell has by now, for the agent.
+    /// Save the variables of the pane's shell, for the agent.
     Keep,
 }
 
-/// How far a step is.
+/// Progress of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     NotBegun,
     Running,
-    /// With this exit code; `None` where its process was killed.
+    /// Ended with this exit code; `None` if its process was killed.
     Ended(Option<i32>),
 }
 
@@ -41,14 +41,14 @@ struct Begun {
     born: String,
 }
 
-/// Writes a step down for the process that is to do it.
+/// Writes the file of a step for the process in the pane.
 pub(super) fn write(file: &Path, step: &Step) -> Result<()> {
     let text = serde_json::to_vec(step)
         .map_err(|error| Problem::failed("cannot write a step down").caused_by(error))?;
     files::write_passing(file, &text)
 }
 
-/// Forgets how it went, so that it can be done again.
+/// Removes the recorded result, so that the step can be retried.
 pub(super) fn forget(file: &Path) -> Result<()> {
     files::remove_if_there(&ended(file))?;
     files::remove_if_there(&begun(file))
@@ -68,10 +68,10 @@ pub(super) fn progress(file: &Path) -> Result<Progress> {
     };
     let lives = match serde_json::from_str::<Begun>(&text) {
         Ok(process) => processes::is_born_as(process.pid, &process.born).is_some(),
-        // Killed while it wrote its name, or it writes it in this moment.
+        // The process was killed while writing its id, or is writing it at this moment.
         Err(_) => text.is_empty() && !is_old(&begun(file)),
     };
-    // It may have ended between the two looks.
+    // It may have ended between the two reads.
     Ok(match (lives, read()?) {
         (_, Some(progress)) => progress,
         (true, None) => Progress::Running,
@@ -79,14 +79,14 @@ pub(super) fn progress(file: &Path) -> Result<Progress> {
     })
 }
 
-/// Whether a file was written longer ago than a line takes.
+/// Returns whether a file is older than writing one line takes.
 fn is_old(path: &Path) -> bool {
     const MOMENT: std::time::Duration = std::time::Duration::from_secs(2);
     let written = path.metadata().and_then(|meta| meta.modified()).ok();
     written.is_none_or(|at| at.elapsed().is_ok_and(|age| age > MOMENT))
 }
 
-/// For the process in the pane: takes a step, unless somebody has.
+/// Claims a step for the process in the pane. Returns `None` if it is already claimed.
 pub fn begin(file: &Path) -> Result<Option<Step>> {
     let Some(text) = files::read_if_there(file)? else {
         return Err(Problem::not_found("there is no such step any more")
@@ -114,12 +114,12 @@ pub fn begin(file: &Path) -> Result<Option<Step>> {
     Ok(Some(step))
 }
 
-/// For the process in the pane: the step has ended.
+/// Records the exit code of a step, for the process in the pane.
 pub fn end(file: &Path, code: i32) -> Result<()> {
     files::write_passing(&ended(file), code.to_string().as_bytes())
 }
 
-/// For the process in the pane: keeps what the shell has in its environment.
+/// Saves the environment of the shell, for the process in the pane.
 pub fn keep(file: &Path, now: &BTreeMap<String, String>) -> Result<()> {
     const OF_THE_SHELL: &[&str] = &[
         "_",
@@ -146,8 +146,8 @@ pub fn keep(file: &Path, now: &BTreeMap<String, String>) -> Result<()> {
     files::write_passing(&environment_file(file), &text)
 }
 
-/// Drops what every process of the container has anyway, as tmux lists it: a variable that
-/// changes there later must not be hidden by an old one.
+/// Drops the variables that every process of the container has anyway, as listed by tmux: an old
+/// value must not hide a later change.
 pub(super) fn forget_usual(folder: &Path, usual: &str) -> Result<()> {
     let file = environment_file(&folder.join("x"));
     let Some(text) = files::read_if_there(&file)? else {
@@ -162,21 +162,21 @@ pub(super) fn forget_usual(folder: &Path, usual: &str) -> Result<()> {
     files::write_passing(&file, &text)
 }
 
-/// What the shell in which an agent's worktree was prepared had in its environment.
+/// Returns the environment of the shell in which an agent's worktree was prepared.
 pub(crate) fn environment(town: &Town, agent: &Identity) -> Vec<(String, String)> {
-    // Without it the agent has what everybody has.
+    // Without the file the agent gets only the container's environment.
     let text = files::read_if_there(&environment_file(&folder(town, agent).join("x")));
     let kept = text.ok().flatten();
     let kept = kept.and_then(|text| serde_json::from_str::<BTreeMap<String, String>>(&text).ok());
     let mut kept = kept.unwrap_or_default();
     if let Some(path) = kept.get_mut("PATH") {
-        // The agent calls `gt`, whatever the shell's own settings have made of it.
+        // The agent must find `gt`, whatever the shell's settings made of the path.
         *path = town.around().with_own_folder(path).unwrap_or_default();
     }
     kept.into_iter().collect()
 }
 
-/// The folder of an agent's steps.
+/// Returns the folder of an agent's steps.
 pub(crate) fn folder(town: &Town, agent: &Identity) -> PathBuf {
     let name = agent.address().replace('/', ".");
     town.runtime_dir().join("tasks").join(name)

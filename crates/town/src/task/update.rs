@@ -1,13 +1,13 @@
-//! Bringing a task's branch up to date with the base of its rig.
+//! Updates a task's branch with the base of its rig.
 //!
-//! Whether the two go together is found out in memory. If they do, the commit that has both
-//! is made there as well, and the worktree only moves on to it: no editor opens, no hook
-//! runs, and whoever is killed leaves either the old state or the new. If they do not, the
-//! merge is begun in the worktree, and an agent in the window `merge` is told which files
-//! are in conflict. Whoever asks again while that goes on hears what is left.
+//! The merge is tried in memory. If it succeeds, the merge commit is created there as well, and the
+//! worktree only fast-forwards to it: no editor opens, no hook runs, and a killed process leaves
+//! either the old or the new state. If there are conflicts, the merge is begun in the worktree, and
+//! an agent in the window `merge` is told which files are in conflict. Further calls report the
+//! remaining conflicts.
 //!
-//! What is under `.beads/` is beads' own, and `bd sync` brings it together: a conflict there
-//! does not count, and the branch keeps its own.
+//! Files under `.beads/` belong to beads, and `bd sync` reconciles them: a conflict there does not
+//! count, and the branch keeps its version.
 
 use super::site::Site;
 use super::{TaskOptions, event_of, is_initialized, resolver, wip};
@@ -20,18 +20,18 @@ use crate::{Result, Town, containers, fault, git, windows};
 use gt_core::Problem;
 use gt_core::work::WorkId;
 
-/// Where a test can kill us.
+/// Fault points at which a test can kill the process.
 pub const FAULT_POINTS: &[&str] = &["update.begun", "update.opened"];
 
-/// What came of it.
+/// Result of an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpdateResult {
-    /// The branch has all that the base has.
+    /// The branch contains all commits of the base.
     UpToDate,
     Merged,
-    /// A merge was begun, and an agent was given its conflicts.
+    /// A merge was begun, and its conflicts were given to an agent.
     Conflict,
-    /// One was begun before, and somebody is at it.
+    /// A merge was begun before and is under way.
     Merging,
 }
 
@@ -45,7 +45,7 @@ impl UpdateResult {
         }
     }
 
-    /// Whether the branch has all of the base now.
+    /// Returns whether the branch contains all commits of the base now.
     pub fn is_done(self) -> bool {
         matches!(self, UpdateResult::UpToDate | UpdateResult::Merged)
     }
@@ -58,22 +58,22 @@ pub struct Updated {
     pub branch: Option<String>,
     /// The branch that was merged.
     pub base: String,
-    /// How many commits of the base it lacked.
+    /// Number of commits of the base that were missing.
     pub commits: u32,
-    /// What is in conflict.
+    /// Files in conflict.
     pub files: Vec<String>,
-    /// The harness of the agent that was given the conflicts by this call.
+    /// Harness of the agent to which this call gave the conflicts.
     pub resolver: Option<String>,
     pub warnings: Vec<String>,
 }
 
-/// Merges the base into the branch of a task. Whoever is given conflicts has the project's
-/// init commands done, whether or not one of them may fail.
+/// Merges the base into the branch of a task. Before conflicts are given to an agent, the project's
+/// init commands run; `continue_on_failure` ignores their failures.
 pub fn update(town: &Town, id: &WorkId, continue_on_failure: bool) -> Result<Updated> {
     let site = Site::of(town, id)?;
     let _lock = site.lock()?;
     let updated = bring_up_to_date(&site, continue_on_failure)?;
-    // Of a merge that somebody is at nothing new is known.
+    // A merge that is already under way is no news.
     if updated.result != UpdateResult::Merging {
         let kind = format!("update_{}", updated.result.word());
         let event = event_of(town, &kind, id, &site.agent)
@@ -129,8 +129,8 @@ fn bring_up_to_date(site: &Site<'_>, continue_on_failure: bool) -> Result<Update
             Ok(updated)
         }
         Combined::Conflict(conflict) => {
-            // Before anything is begun: where nobody could be given the conflicts, the
-            // worktree stays as it is.
+            // Checked before the merge begins: without a container and a program for the resolver,
+            // the worktree stays unchanged.
             ensure_container(site, continue_on_failure)?;
             let wishes = resolver::wishes(site)?;
             if !begin(site, &tip, &updated.base)? {
@@ -148,8 +148,7 @@ fn bring_up_to_date(site: &Site<'_>, continue_on_failure: bool) -> Result<Update
     }
 }
 
-/// Takes back a merge that is under way in a task's worktree. Gives the files that were in
-/// conflict.
+/// Aborts a merge that is under way in a task's worktree. Returns the files that were in conflict.
 pub fn abort_merge(town: &Town, id: &WorkId) -> Result<Vec<String>> {
     let site = Site::of(town, id)?;
     let _lock = site.lock()?;
@@ -161,7 +160,7 @@ pub fn abort_merge(town: &Town, id: &WorkId) -> Result<Vec<String>> {
         );
     }
     let files = unresolved(&site)?;
-    // First, so that nobody works on in files that are taken back.
+    // First, so that the resolver does not edit files that are being reset.
     close_window(&site)?;
     resolver::forget(&site)?;
     let git = site.git().to_the_end();
@@ -176,9 +175,9 @@ pub fn abort_merge(town: &Town, id: &WorkId) -> Result<Vec<String>> {
     Ok(files)
 }
 
-/// A merge that was begun before: what is left of it. If nobody was given its conflicts,
-/// because whoever has begun it was killed or the container is gone, somebody is now. An
-/// agent that has left, or a person who resolves them by hand, is left alone.
+/// Reports the state of a merge that was begun before. If its conflicts were given to no agent,
+/// because the process was killed or the container is gone, opens a resolver now. An agent that has
+/// ended is not replaced, and a person who resolves the conflicts by hand is not disturbed.
 fn go_on(site: &Site<'_>, mut updated: Updated, continue_on_failure: bool) -> Result<Updated> {
     take_ours_in_beads(site)?;
     updated.files = unresolved(site)?;
@@ -191,7 +190,7 @@ fn go_on(site: &Site<'_>, mut updated: Updated, continue_on_failure: bool) -> Re
     hand_over(site, &wishes, updated)
 }
 
-/// A task that has no container gets one, with a shell in place of an agent.
+/// Creates a container with a shell instead of an agent, if the task has none.
 fn ensure_container(site: &Site<'_>, continue_on_failure: bool) -> Result<()> {
     if is_initialized(site.town, &site.agent)? {
         return Ok(());
@@ -205,8 +204,8 @@ fn ensure_container(site: &Site<'_>, continue_on_failure: bool) -> Result<()> {
     super::start(site.town, &site.id, &options, &mut |_| false).map(drop)
 }
 
-/// Gives the conflicts to an agent in a window of its own. The merge stands whatever comes
-/// of that, so a failure is only told.
+/// Gives the conflicts to an agent in a separate window. A failure is only a warning, because the
+/// merge is under way in any case.
 fn hand_over(
     site: &Site<'_>,
     wishes: &crate::start::StartOptions,
@@ -248,8 +247,7 @@ fn message(site: &Site<'_>, base: &str) -> String {
     format!("Merge {base} into {branch}")
 }
 
-/// Lets the worktree move on to a commit that goes on from where it is. git itself refuses
-/// where changes that are not committed would be lost.
+/// Fast-forwards the worktree to a commit. Git refuses if uncommitted changes would be lost.
 fn move_on(site: &Site<'_>, commit: &str) -> Result<()> {
     let moved = quiet(site.git()).run(MERGE.iter().chain(&["--ff-only", commit]));
     moved
@@ -257,7 +255,7 @@ fn move_on(site: &Site<'_>, commit: &str) -> Result<()> {
         .map_err(|problem| in_the_way(site, &problem))
 }
 
-/// Begins a merge that is known to have conflicts, and says whether it is under way.
+/// Begins a merge that is expected to have conflicts. Returns whether it is under way.
 fn begin(site: &Site<'_>, tip: &str, base: &str) -> Result<bool> {
     let git = quiet(site.git());
     let message = message(site, base);
@@ -269,14 +267,14 @@ fn begin(site: &Site<'_>, tip: &str, base: &str) -> Result<bool> {
         take_ours_in_beads(site)?;
         return Ok(true);
     }
-    // A driver of the user's own may have known what to do.
+    // A merge driver of the user may have resolved the conflicts.
     begun
         .map(|_| false)
         .map_err(|problem| in_the_way(site, &problem))
 }
 
-/// A merge in which nothing of the user's own can happen: no editor, no hook, no stash, no
-/// question for a key.
+/// Merge command that is independent of the user's settings: no editor, no hook, no stash, no
+/// signature.
 const MERGE: &[&str] = &[
     "-c",
     "commit.gpgSign=false",
@@ -288,7 +286,7 @@ const MERGE: &[&str] = &[
     "--no-verify-signatures",
 ];
 
-/// Whoever is cut off in the middle would leave half of the files.
+/// Disables hooks and cancellation: an interrupted merge would leave half of the files.
 fn quiet(git: Git<'_>) -> Git<'_> {
     git.without_hooks().to_the_end()
 }
@@ -302,7 +300,7 @@ fn in_the_way(site: &Site<'_>, problem: &Problem) -> Problem {
         ))
 }
 
-/// The files of a merge that nobody has resolved yet.
+/// Returns the files of a merge that are still unresolved.
 fn unresolved(site: &Site<'_>) -> Result<Vec<String>> {
     let names = site
         .git()
@@ -316,7 +314,7 @@ fn unresolved(site: &Site<'_>) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Of a merge that is under way, what is beads' own stays as the branch has it.
+/// Resolves the conflicts in files of beads with the branch's version.
 fn take_ours_in_beads(site: &Site<'_>) -> Result<()> {
     let git = site.git().to_the_end();
     for file in unresolved(site)? {
@@ -333,7 +331,7 @@ fn take_ours_in_beads(site: &Site<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Closes the window of an agent that was given conflicts.
+/// Closes the window of the resolver.
 fn close_window(site: &Site<'_>) -> Result<()> {
     let Some(container) = site.container()? else {
         return Ok(());

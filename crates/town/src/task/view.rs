@@ -1,4 +1,4 @@
-//! The tasks that there are: items on the hooks of tasks' agents, and their containers.
+//! The list of tasks: items on the hooks of tasks' agents, and their containers.
 
 use super::{Elsewhere, is_tasks, tag_of, tags, worktree, worktree_by};
 use crate::agents::{self, AgentView, Wanted};
@@ -11,25 +11,25 @@ use gt_core::{Identity, Kind, Problem, Role};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// One task.
+/// Snapshot of one task.
 #[derive(Clone, Debug)]
 pub struct Task {
     pub id: WorkId,
     pub agent: Identity,
     pub item: Option<Item>,
-    /// Its container and what goes on there, where it has one.
+    /// Its container and state, if it has one.
     pub view: Option<AgentView>,
     /// The init commands are done in this container.
     pub initialized: bool,
-    /// The folder of its worktree, where it has one.
+    /// Folder of its worktree, if it has one.
     pub work_dir: Option<PathBuf>,
     pub branch: Option<String>,
     pub windows: Vec<Window>,
-    /// Who was given the conflicts of a merge, beside the agent.
+    /// Agent beside the task's agent that resolves the conflicts of a merge.
     pub resolver: Option<Resolver>,
 }
 
-/// A window of ours beside the agent.
+/// A window that `gt` opened beside the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
     pub name: String,
@@ -37,7 +37,7 @@ pub struct Window {
     pub exit_code: Option<i32>,
 }
 
-/// The tasks of the town, or of one rig.
+/// Returns the tasks of the town, or of one rig.
 pub fn list(town: &Town, rig: Option<&str>) -> Result<Vec<Task>> {
     let containers = containers::list(town)?;
     let running = containers.iter().filter(|container| is_tasks(container));
@@ -52,7 +52,7 @@ pub fn list(town: &Town, rig: Option<&str>) -> Result<Vec<Task>> {
         ..Wanted::default()
     };
     let views = agents::list_among(town, &containers, wanted)?;
-    // Asked once for each rig: there may be many tasks.
+    // Read once per rig, because there may be many tasks.
     let mut projects = BTreeMap::new();
     let mut elsewhere = BTreeMap::new();
     tasks
@@ -74,7 +74,7 @@ pub fn list(town: &Town, rig: Option<&str>) -> Result<Vec<Task>> {
         .collect()
 }
 
-/// One of them.
+/// Returns one task. Fails if there is neither an item nor a container.
 pub fn show(town: &Town, id: &WorkId) -> Result<Task> {
     let agent = Identity::task(id.as_str(), town.registry());
     let containers = containers::list(town)?;

@@ -1,9 +1,9 @@
-//! What a pause commits, so that it is not lost, and how that is undone.
+//! The commit that a pause makes of uncommitted changes, and how it is undone.
 //!
-//! The commit is made beside the branch first and noted under `refs/gt/wip/<branch>`, which
-//! outlives the container; only then the branch moves to it, and the index last. So whoever
-//! is killed leaves either the work as it was or a commit that is known for what it is. What
-//! was staged before is kept as well, and is staged again.
+//! The commit is created without moving the branch and recorded under `refs/gt/wip/<branch>`, which
+//! outlives the container. Then the branch moves to it, and the index last. A killed process
+//! therefore leaves either the unchanged work or a commit that is recorded as a pause. The staged
+//! changes are saved as well, and are staged again.
 
 use super::site::Site;
 use crate::git::Git;
@@ -15,14 +15,14 @@ use std::path::Path;
 
 const MESSAGE: &str = "wip: paused session";
 
-/// What became of the commit of a pause.
+/// Result of undoing the commit of a pause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Undone {
-    /// There is none.
+    /// There was no such commit.
     Nothing,
-    /// What was in it is not committed again.
+    /// The commit was undone; its changes are uncommitted again.
     Commit(String),
-    /// It stays, for this reason.
+    /// The commit stays, for this reason.
     Kept(String, &'static str),
 }
 
@@ -30,7 +30,7 @@ fn noted(branch: &str) -> String {
     format!("refs/gt/wip/{branch}")
 }
 
-/// What was staged before.
+/// Returns the ref of the tree that was staged before the pause.
 fn staged(branch: &str) -> String {
     format!("refs/gt/wip-index/{branch}")
 }
@@ -40,13 +40,13 @@ fn resolve(site: &Site<'_>, name: &str) -> Option<String> {
     site.git().run(words).ok()
 }
 
-/// The commit of a pause, if the branch still ends in it.
+/// Returns the commit of a pause, if it is the tip of the branch.
 pub(super) fn at_tip(site: &Site<'_>) -> Option<String> {
     let wip = resolve(site, &noted(&site.branch()?))?;
     (site.head().ok()? == wip).then_some(wip)
 }
 
-/// Refuses what would go on from the commit of a pause: it could not be undone then.
+/// Refuses operations that would build on the commit of a pause: it could not be undone afterwards.
 pub(super) fn refuse(site: &Site<'_>) -> Result<()> {
     if at_tip(site).is_none() {
         return Ok(());
@@ -60,7 +60,7 @@ pub(super) fn refuse(site: &Site<'_>) -> Result<()> {
     )))
 }
 
-/// Refuses what would bring the commit of a pause to others, wherever it is in the branch.
+/// Refuses operations that would publish the commit of a pause, wherever it is in the branch.
 pub(super) fn refuse_among(site: &Site<'_>, base: &str) -> Result<()> {
     refuse(site)?;
     let Some(branch) = site.branch() else {
@@ -72,8 +72,8 @@ pub(super) fn refuse_among(site: &Site<'_>, base: &str) -> Result<()> {
     }
 }
 
-/// The commit of a pause, if it is among those that a branch has and its base has not. While
-/// there is a note of it, it is also known by its words: a rebase makes another of it.
+/// Returns the commit of a pause if it is in the branch and not in the base. While it is recorded,
+/// it is also recognized by its message, because a rebase changes its id.
 pub(crate) fn among(git: Git<'_>, branch: &str, head: &str, base: &str) -> Result<Option<String>> {
     let name = noted(branch);
     let words = ["rev-parse", "--verify", "--quiet", "--end-of-options"];
@@ -88,7 +88,7 @@ pub(crate) fn among(git: Git<'_>, branch: &str, head: &str, base: &str) -> Resul
     Ok(found.map(|(commit, _)| commit.to_owned()))
 }
 
-/// What is to be said of that.
+/// Returns the error for a branch that contains the commit of a pause.
 pub(crate) fn is_among(id: impl std::fmt::Display, dir: &Path, wip: &str) -> Problem {
     let wip = short(wip);
     Problem::conflict(format!(
@@ -103,8 +103,8 @@ pub(crate) fn is_among(id: impl std::fmt::Display, dir: &Path, wip: &str) -> Pro
     ))
 }
 
-/// Commits all that git does not ignore. `None` where there is nothing, or where something
-/// is half done, which a commit would end; the warning says so.
+/// Commits everything that git does not ignore. Returns `None` if there is nothing to commit, or,
+/// with a warning, if a git operation is unfinished, because a commit would end it.
 pub(super) fn commit(site: &Site<'_>, warnings: &mut Vec<String>) -> Result<Option<String>> {
     if let Some(what) = half_done(&site.dir) {
         warnings.push(format!("a {what} is under way: nothing was committed"));
@@ -128,7 +128,7 @@ pub(super) fn commit(site: &Site<'_>, warnings: &mut Vec<String>) -> Result<Opti
     let Some(tree) = snapshot::tree(site.town, &site.dir)? else {
         return finish(site, before);
     };
-    // A pause after a pause: one commit has both.
+    // A second pause replaces the commit of the first, so that one commit contains both.
     let parent = match &before {
         Some(wip) => git.run(["rev-parse", "--verify", &format!("{wip}^")])?,
         None => head.clone(),
@@ -147,8 +147,7 @@ pub(super) fn commit(site: &Site<'_>, warnings: &mut Vec<String>) -> Result<Opti
     Ok(Some(wip))
 }
 
-/// Nothing has changed since the last commit. If that is a pause's, which was killed before
-/// its end, this is its end.
+/// Completes a pause that was killed before it staged its commit; there are no changes since.
 fn finish(site: &Site<'_>, wip: Option<String>) -> Result<Option<String>> {
     let git = site.git().to_the_end();
     let Some(wip) = wip.filter(|wip| !is_staged(git, wip)) else {
@@ -158,7 +157,7 @@ fn finish(site: &Site<'_>, wip: Option<String>) -> Result<Option<String>> {
     Ok(Some(wip))
 }
 
-/// Whether a tree, or that of a commit, is what is staged.
+/// Returns whether the index equals a tree or the tree of a commit.
 fn is_staged(git: Git<'_>, tree: &str) -> bool {
     git.says([
         "diff",
@@ -171,16 +170,16 @@ fn is_staged(git: Git<'_>, tree: &str) -> bool {
     ])
 }
 
-/// Stages a tree, or that of a commit, and touches no file.
+/// Stages a tree or the tree of a commit, without touching a file.
 fn stage(git: Git<'_>, tree: &str) -> Result<()> {
     let git = git.without_hooks();
     git.run(["read-tree", "-i", "-m", tree])?;
-    // Only times of files; it says by its exit code that there are changes.
+    // Refreshes only timestamps; the exit code reports changes and is ignored.
     let _ = git.run(["update-index", "-q", "--refresh"]);
     Ok(())
 }
 
-/// Undoes that commit, if the branch still ends in it and nobody else has it.
+/// Undoes the commit of a pause, if it is the tip of the branch and was not pushed.
 pub(super) fn undo(site: &Site<'_>) -> Result<Undone> {
     let branch = site.branch().unwrap_or_default();
     let Some(wip) = resolve(site, &noted(&branch)) else {
@@ -190,13 +189,13 @@ pub(super) fn undo(site: &Site<'_>) -> Result<Undone> {
     let head = site.head()?;
     let parent = git.run(["rev-parse", "--verify", &format!("{wip}^")])?;
     if head == parent {
-        // Either the pause was killed before the branch moved, or a resume after it.
+        // The pause was killed before the branch moved, or a resume was killed after it.
         restage(site, &branch, &wip, &parent)?;
         forget(site)?;
         return Ok(Undone::Nothing);
     }
     if head != wip && among(git, &branch, &head, &site.base()?.tip()?)?.is_none() {
-        // Somebody has got rid of it.
+        // The commit was removed from the branch.
         forget(site)?;
         return Ok(Undone::Nothing);
     }
@@ -209,7 +208,7 @@ pub(super) fn undo(site: &Site<'_>) -> Result<Undone> {
     } else {
         None
     };
-    // The note stays: nobody has said that others may have it.
+    // The record stays, because the commit was not approved for publication.
     if let Some(reason) = kept {
         return Ok(Undone::Kept(wip, reason));
     }
@@ -221,7 +220,7 @@ pub(super) fn undo(site: &Site<'_>) -> Result<Undone> {
     Ok(Undone::Commit(wip))
 }
 
-/// Stages what was staged before the pause. Who has staged something since knows better.
+/// Stages again what was staged before the pause, unless the index has changed since.
 fn restage(site: &Site<'_>, branch: &str, wip: &str, parent: &str) -> Result<()> {
     let git = site.git().to_the_end();
     if !is_staged(git, wip) {
@@ -231,7 +230,7 @@ fn restage(site: &Site<'_>, branch: &str, wip: &str, parent: &str) -> Result<()>
     stage(git, before.as_deref().unwrap_or(parent))
 }
 
-/// From here on the commit is one like any other. Gives it, if there is one.
+/// Accepts the commit as a normal one by removing its record. Returns it, if there is one.
 pub(super) fn accept(site: &Site<'_>) -> Result<Option<String>> {
     let branch = site.branch().unwrap_or_default();
     let wip = resolve(site, &noted(&branch));
@@ -244,13 +243,13 @@ pub(super) fn accept(site: &Site<'_>) -> Result<Option<String>> {
     Ok(wip)
 }
 
-/// Whether one is noted.
+/// Returns whether a pause is recorded for the branch.
 pub(super) fn is_noted(site: &Site<'_>) -> bool {
     site.branch()
         .is_some_and(|branch| resolve(site, &noted(&branch)).is_some())
 }
 
-/// Forgets that there was a pause.
+/// Removes the record of a pause.
 pub(super) fn forget(site: &Site<'_>) -> Result<()> {
     match site.branch() {
         Some(branch) => forget_branch(site.git().to_the_end(), &branch),
@@ -258,7 +257,7 @@ pub(super) fn forget(site: &Site<'_>) -> Result<()> {
     }
 }
 
-/// The same for a branch that may be gone.
+/// Removes the record of a pause for a branch that may be gone.
 pub(super) fn forget_branch(git: Git<'_>, branch: &str) -> Result<()> {
     for name in [noted(branch), staged(branch)] {
         git.run(["update-ref", "-d", &name])?;

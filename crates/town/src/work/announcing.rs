@@ -1,7 +1,7 @@
-//! Who gave an item to its agent, and which results of the merge queue were announced.
+//! The sender of each assigned item, and the results of the merge queue that were announced.
 //!
-//! A result is announced once: the letters and the note that they were written are one
-//! transaction. A run that is killed before it leaves the announcement to the next.
+//! A result is announced once: the messages and the record that they were written are one
+//! transaction. If a run is killed before it, the next one announces.
 
 use super::merges::{COLUMNS, find, merge};
 use super::store::problem;
@@ -13,13 +13,14 @@ use gt_core::merge::Merge;
 use gt_core::work::{Status, WorkId};
 use rusqlite::{OptionalExtension, params};
 
-/// By this a result is told from an earlier one of the same entry. Every attempt has its own
-/// result; an entry that waits has one for each reason.
+/// SQL key that distinguishes the results of one entry. Every attempt has its own result; a waiting
+/// entry has one for each reason.
 const RESULT: &str = "CASE merges.status WHEN 'queued' THEN 'queued:' || coalesce(reason, '')
     ELSE merges.status || ':' || attempts END";
 
 impl Work {
-    /// Notes who gave an item to its agent. The last one counts.
+    /// Records the sender that assigned an item to its agent. The latest sender replaces an earlier
+    /// one.
     pub fn record_sling(&self, item: &WorkId, sender: &str) -> Result<()> {
         self.change(|db| {
             db.execute(
@@ -31,7 +32,7 @@ impl Work {
         })
     }
 
-    /// Returns who gave an item to its agent.
+    /// Returns the sender that assigned an item to its agent.
     pub fn slung_by(&self, item: &WorkId) -> Result<Option<String>> {
         let Some(db) = self.open_if_there()? else {
             return Ok(None);
@@ -45,7 +46,7 @@ impl Work {
         .map_err(problem)
     }
 
-    /// Notes why the entries of a rig wait, on those that do not say so themselves.
+    /// Records why the entries of a rig wait, for those without a reason.
     pub fn note_why_waiting(&self, rig: &str, reason: &str) -> Result<()> {
         self.change(|db| {
             db.execute(
@@ -76,9 +77,9 @@ impl Work {
         rows.map(|row| row.map_err(problem)?).collect()
     }
 
-    /// Writes a letter about a result to each of these, and notes that it was announced.
-    /// `None` if the entry has changed since it was read: it has another result then, or
-    /// another process has announced this one.
+    /// Writes a message about a result to each recipient, and records the announcement. Returns
+    /// `None` if the entry has changed since it was read: it has another result, or another process
+    /// has announced this one.
     pub fn announce_merge(
         &self,
         announced: &Merge,
@@ -157,7 +158,7 @@ mod tests {
             let written = work.announce_merge(merge, &letter, &to).unwrap();
             written.map(|letters| letters.len())
         };
-        // It waits for a reason, which is told once although it is tried again.
+        // A reason to wait is announced once, even if the merge is retried.
         work.note_why_waiting("gastown", "no remote").unwrap();
         let waiting = due();
         assert_eq!(announce(&waiting[0]), Some(2));
@@ -166,7 +167,7 @@ mod tests {
         assert_eq!(due(), [], "it is being merged");
         work.put_back_merge(&id, "no remote").unwrap();
         assert_eq!(due(), []);
-        // Each attempt has a result of its own.
+        // Each attempt has its own result.
         let refusal = Refusal {
             status: MergeStatus::Failed,
             reason: "`make` failed".to_owned(),
@@ -184,7 +185,7 @@ mod tests {
         }
         work.begin_merge(&id).unwrap();
         let merged = work.settle_merge(&id, "89ab").unwrap();
-        // What was read before it changed is announced no more.
+        // An outdated entry is not announced.
         assert_eq!(announce(&waiting[0]), None);
         assert_eq!(due(), std::slice::from_ref(&merged));
         assert_eq!(announce(&merged), Some(2));

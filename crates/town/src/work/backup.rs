@@ -1,9 +1,9 @@
 //! Backups of the database of work items: `.work/backups/<time>.db`.
 //!
-//! Items, mail, hooks and the merge queue are nowhere else, so `gt save` and its timer copy
-//! them with SQLite's backup API while others read and write. A copy is checked, synced and
-//! renamed, so each file there is whole; a damaged database is never backed up.
-//! `recover.rs` puts a backup back.
+//! Items, mail, hooks and the merge queue are stored nowhere else, so `gt save` and its timer copy
+//! them with SQLite's backup API while other processes read and write. A copy is checked, synced
+//! and renamed, so that each file there is complete; a damaged database is never backed up.
+//! `recover.rs` restores a backup.
 
 use super::Work;
 use super::store::problem;
@@ -19,26 +19,26 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// The time in the name of a backup, in UTC: names sort like times.
+/// Format of the time in the name of a backup, in UTC: names sort like times.
 const NAME: &str = "%Y%m%dT%H%M%S%.3fZ";
-/// So many of the newest are kept, and beside them the newest of so many days.
+/// Number of newest backups that are kept, and number of days of which the newest is kept.
 const KEEP_NEWEST: usize = 5;
 const KEEP_DAYS: usize = 7;
 /// Maximum wait for another process that makes a backup.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum wait for a database that another process keeps locked.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
-/// The database is checked at least so often, whether it has changed or not.
+/// Maximum time between two checks of the database, even if it has not changed.
 const CHECK_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A backup that is there.
+/// An existing backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backup {
     pub path: PathBuf,
     pub at: Timestamp,
 }
 
-/// A backup that was made now.
+/// A backup that was just made.
 #[derive(Clone, Debug)]
 pub struct BackedUp {
     pub path: PathBuf,
@@ -47,7 +47,7 @@ pub struct BackedUp {
 }
 
 impl Work {
-    /// The backups, the newest first.
+    /// Returns the backups, newest first.
     pub fn backups(&self) -> Vec<Backup> {
         let entries = fs::read_dir(self.backup_folder()).into_iter();
         let mut backups: Vec<Backup> = entries
@@ -59,9 +59,9 @@ impl Work {
         backups
     }
 
-    /// Makes a backup, unless nothing has changed since the newest. Returns `None` then, and
-    /// where there is no database yet. With `not_before`, the newest must be as old as that:
-    /// a database that changes all the time is not copied all the time.
+    /// Makes a backup. Returns `None` if nothing has changed since the newest, or if there is no
+    /// database yet. With `not_before`, the newest must also be at least that old, so that a
+    /// database that changes constantly is not copied constantly.
     pub fn back_up(&self, not_before: Option<Duration>) -> Result<Option<BackedUp>> {
         let Some(changed) = self.changed_at()? else {
             return Ok(None);
@@ -72,7 +72,7 @@ impl Work {
         let folder = self.backup_folder();
         files::make_dir(&folder)?;
         let _lock = FileLock::take(&folder.join(".lock"), LOCK_TIMEOUT)?;
-        // Another process may have been quicker.
+        // Another process may have made it meanwhile.
         if !self.is_backup_due(changed, not_before) {
             return Ok(None);
         }
@@ -97,14 +97,14 @@ impl Work {
         Ok(Some(BackedUp { path, items, bytes }))
     }
 
-    /// Whether the database was made at least so long ago.
+    /// Returns whether the database was created at least so long ago.
     pub(crate) fn is_older_than(&self, age: Duration) -> bool {
         let made = self.mark().metadata().and_then(|meta| meta.modified());
         made.is_ok_and(|at| at.elapsed().is_ok_and(|elapsed| elapsed >= age))
     }
 
-    /// Checks the database if that has not been done for a day, or since the machine was
-    /// started: after a power failure most damage is found.
+    /// Checks the database if that was not done for a day, or since the machine was started: most
+    /// damage is caused by power failures.
     pub fn check_if_due(&self) -> Result<()> {
         let mark = self.check_mark();
         let checked = mark.metadata().and_then(|meta| meta.modified());
@@ -119,7 +119,8 @@ impl Work {
         Ok(())
     }
 
-    /// When the database was last written, by its file and its log; `None` if there is none.
+    /// Returns when the database was last written, by its file and its log; `None` if there is
+    /// none.
     fn changed_at(&self) -> Result<Option<SystemTime>> {
         if !self.is_there()? {
             return Ok(None);
@@ -132,34 +133,34 @@ impl Work {
         let Some(newest) = self.backups().into_iter().next() else {
             return true;
         };
-        // A backup has the time of what it is a copy of.
+        // A backup has the modification time of the database that it copies.
         let copied = newest.path.metadata().and_then(|meta| meta.modified());
         let age = Timestamp::now().duration_since(newest.at).unsigned_abs();
         copied.is_ok_and(|copied| copied != changed) && not_before.is_none_or(|limit| age >= limit)
     }
 
-    /// Copies the database into a new file, checks it, and returns how many items it has.
+    /// Copies the database into a new file, checks it, and returns the number of its items.
     fn copy_to(&self, path: &Path, changed: SystemTime) -> Result<usize> {
         let cannot = |error| files::cannot("write", path, &error);
         let mut options = OpenOptions::new();
         let file = options.write(true).create_new(true).mode(0o600).open(path);
         let file = file.map_err(cannot)?;
-        // Its own connection, without the writes that opening one of ours may need.
+        // A separate connection, without the writes that `open` may need.
         let flags = OpenFlags::default() - OpenFlags::SQLITE_OPEN_CREATE;
         let copy = || -> rusqlite::Result<std::result::Result<usize, String>> {
             let source = Connection::open_with_flags(&self.path, flags)?;
             source.busy_timeout(BUSY_TIMEOUT)?;
-            // This process leaves the log as it found it.
+            // Closing this connection must not checkpoint the log.
             let _ = database::keep_log(&source, &self.path)?;
             let mut copied = Connection::open_with_flags(path, flags)?;
             copied.pragma_update(None, "synchronous", "OFF")?;
             let backup = Copy::new(&source, &mut copied)?;
-            // In one step: a copy that is made page by page begins anew with each change.
+            // In one step: a copy page by page restarts with each concurrent change.
             if backup.step(-1)? != StepResult::Done {
                 return Ok(Err("it was locked by another process".to_owned()));
             }
             drop(backup);
-            // One file, without a log beside it.
+            // A single file, without a log beside it.
             copied.pragma_update(None, "journal_mode", "DELETE")?;
             examine(&copied)
         };
@@ -176,7 +177,7 @@ impl Work {
         Ok(items)
     }
 
-    /// Removes what is too much. The new one is safe; one that stays is only untidy.
+    /// Removes superseded backups. Failures are ignored, because an extra file is harmless.
     fn prune_backups(&self) {
         for backup in superseded(&self.backups()) {
             let _ = files::remove_if_there(&backup.path);
@@ -185,7 +186,7 @@ impl Work {
 
     fn note_checked(&self) {
         let boot = database::boot_id().unwrap_or_default();
-        // Without it the next call checks again.
+        // If this fails, the next call checks again.
         let _ = files::write_passing(&self.check_mark(), boot.as_bytes());
     }
 
@@ -198,8 +199,8 @@ impl Work {
     }
 }
 
-/// Looks whether a database is whole and has our tables. Returns how many items are in it,
-/// or what is wrong.
+/// Checks that a database is intact and has the expected tables. Returns the number of its items,
+/// or the damage.
 pub(super) fn examine(db: &Connection) -> rusqlite::Result<std::result::Result<usize, String>> {
     let said: String = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     if said != "ok" {
@@ -209,7 +210,7 @@ pub(super) fn examine(db: &Connection) -> rusqlite::Result<std::result::Result<u
         .map(Ok)
 }
 
-/// A database and what SQLite keeps beside it.
+/// Removes a database and SQLite's files beside it.
 pub(super) fn remove_with_logs(path: &Path) -> Result<()> {
     for suffix in ["", "-wal", "-shm", "-journal"] {
         let mut name = path.as_os_str().to_owned();
@@ -226,8 +227,8 @@ fn backup_at(path: PathBuf) -> Option<Backup> {
     Some(Backup { path, at })
 }
 
-/// Those that are neither among the newest nor the newest of their day. They come sorted,
-/// the newest first.
+/// Returns the backups that are neither among the newest nor the newest of their day. The input is
+/// sorted, newest first.
 fn superseded(backups: &[Backup]) -> Vec<Backup> {
     let mut days = Vec::new();
     let mut gone = Vec::new();
@@ -280,7 +281,7 @@ mod tests {
         assert!(work.back_up(hour).unwrap().is_none(), "too soon");
         assert_eq!(work.back_up(None).unwrap().unwrap().items, 2);
         assert_eq!(work.backups().len(), 2);
-        // One file each, and nothing beside them but the lock.
+        // One file each, and only the lock beside them.
         let left = fs::read_dir(work.backup_folder()).unwrap().count();
         assert_eq!(left, 3);
     }
@@ -295,7 +296,7 @@ mod tests {
         change
             .execute_batch("UPDATE items SET title = 'half'")
             .unwrap();
-        // A change that is not committed is not in it.
+        // An uncommitted change is not in the backup.
         let made = work.back_up(None).unwrap().unwrap();
         change.commit().unwrap();
         let copied = Connection::open(&made.path).unwrap();

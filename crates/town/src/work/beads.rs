@@ -1,13 +1,13 @@
-//! Rigs whose work items are kept in beads: there is a `.beads` folder where the rig's
-//! repository lies, and `bd` or `br` to speak to.
+//! Rigs whose work items are kept in beads: the rig's repository has a `.beads` folder, and `bd` or
+//! `br` is installed.
 //!
-//! Beads is then the truth for what an item says. Its items are mirrored in our own
-//! tables, so that hooks, the merge queue and the rule of one transaction go on as they
-//! are. Looking refreshes the mirror, if the files of beads have changed since
-//! (`trace.rs`, `mirror.rs`); what a transaction has changed is said to beads before it
-//! is committed (`write.rs`). Letters and molecules are not in beads.
+//! Beads is then the source of truth for the content of an item. Its items are mirrored in the
+//! town's tables, so that hooks, the merge queue and transactions work unchanged. Reading refreshes
+//! the mirror if the files of beads have changed (`trace.rs`, `mirror.rs`). The changes of a
+//! transaction are written to beads before it is committed (`write.rs`). Mail and molecules are not
+//! in beads.
 //!
-//! A town without such rigs pays one look for a folder per rig, and runs nothing.
+//! A town without such rigs only checks for one folder per rig, and runs no program.
 
 mod mirror;
 mod program;
@@ -28,7 +28,7 @@ use std::time::Instant;
 
 pub(super) use write::create;
 
-/// Where a test can kill us.
+/// Fault points at which a test can kill the process.
 pub const FAULT_POINTS: &[&str] = &["beads.created", "beads.written"];
 
 /// The rigs of a town that use beads.
@@ -36,20 +36,20 @@ pub const FAULT_POINTS: &[&str] = &["beads.created", "beads.written"];
 pub(super) struct Beads {
     rigs: Vec<BeadsRig>,
     around: Surroundings,
-    /// Until when the programs of the transaction that has begun may run.
+    /// Deadline of the programs of the current transaction.
     until: Mutex<Instant>,
 }
 
-/// One of them.
+/// A rig that uses beads.
 #[derive(Clone, Debug)]
 pub struct BeadsRig {
     pub rig: String,
-    /// Of items that are not in beads; beads has prefixes of its own.
+    /// Prefix of items that are not in beads; beads has its own prefixes.
     pub prefix: String,
     pub folder: PathBuf,
-    /// It is set to use beads, and does not only happen to have it.
+    /// The settings enable beads, as opposed to a `.beads` folder that was merely found.
     pub is_wanted: bool,
-    /// What to run, or what is missing.
+    /// The program to run, or the reason why there is none.
     program: Result<Program>,
 }
 
@@ -60,10 +60,10 @@ struct Program {
 }
 
 impl Beads {
-    /// `None` for a town that has no such rig.
+    /// Returns `None` for a town that has no such rig.
     pub(super) fn of(town: &Town) -> Option<Arc<Self>> {
         let mut rigs = of_town(town);
-        // Without a program nothing is said of a folder that nobody asked for.
+        // A `.beads` folder that is not in the settings is ignored if there is no program.
         rigs.retain(|rig| rig.is_wanted || rig.program.is_ok());
         if rigs.is_empty() {
             return None;
@@ -87,7 +87,7 @@ impl Beads {
 }
 
 impl BeadsRig {
-    /// Why it cannot be used.
+    /// Returns the reason why it cannot be used.
     pub fn missing(&self) -> Option<&Problem> {
         self.program.as_ref().err()
     }
@@ -97,14 +97,14 @@ impl BeadsRig {
     }
 }
 
-/// Where the items of a rig are, if that is in beads.
+/// Returns the folder of a rig's items, if they are in beads.
 pub fn folder_of(town: &Town, rig: &str) -> Option<PathBuf> {
     let found = of_town(town).into_iter();
     let mut used = found.filter(|found| found.rig == rig && found.program.is_ok());
     used.next().map(|rig| rig.folder)
 }
 
-/// The rigs with a `.beads` folder, and those that are set to have one.
+/// Returns the rigs with a `.beads` folder, and those whose settings require one.
 pub fn of_town(town: &Town) -> Vec<BeadsRig> {
     let mut found = Vec::new();
     for (name, entry) in &town.registry().rigs {
@@ -146,7 +146,7 @@ pub fn of_town(town: &Town) -> Vec<BeadsRig> {
     found
 }
 
-/// A folder may name another that stands for it.
+/// Follows the redirect of a folder, if it names another one.
 fn redirected(folder: &Path) -> PathBuf {
     let text = std::fs::read_to_string(folder.join("redirect")).unwrap_or_default();
     let target = match (text.trim(), folder.parent()) {
@@ -177,7 +177,7 @@ fn program(town: &Town, named: Option<&str>) -> Result<Program> {
 }
 
 impl Work {
-    /// The rig in whose beads an item is.
+    /// Returns the rig whose beads contain an item.
     pub fn rig_in_beads(&self, id: &WorkId) -> Result<Option<String>> {
         if self.beads.is_none() {
             return Ok(None);
@@ -189,12 +189,12 @@ impl Work {
         }
     }
 
-    /// The beads rig of items with this prefix of ours.
+    /// Returns the beads rig of items with this prefix.
     pub(super) fn beads_rig(&self, prefix: &str) -> Option<&BeadsRig> {
         self.beads.as_ref()?.by_prefix(prefix)
     }
 
-    /// Where a new item belongs, if that is beads: with its parent, or by its prefix.
+    /// Returns the beads of a new item, if it belongs there: by its parent, or by its prefix.
     pub(super) fn beads_for(
         &self,
         db: &Connection,
@@ -210,7 +210,7 @@ impl Work {
         Ok(rig.map(|rig| (&**beads, rig)))
     }
 
-    /// Brings the mirror up to date before anybody looks, of one rig or of all.
+    /// Refreshes the mirror before a read, for one rig or for all.
     pub(super) fn refresh(&self, prefix: Option<&str>) -> Result<()> {
         let Some(beads) = &self.beads else {
             return Ok(());
@@ -222,7 +222,7 @@ impl Work {
         })
     }
 
-    /// The same before somebody looks at an item. One that nobody knows may be anywhere.
+    /// Refreshes the mirror before a read of one item. An unknown item may be in any rig.
     pub(super) fn refresh_for(&self, id: &WorkId) -> Result<()> {
         let Some(beads) = &self.beads else {
             return Ok(());
@@ -244,7 +244,7 @@ impl Work {
         }
     }
 
-    /// What beads has, as it last said, and cannot be an item here: by rig, bead, and why.
+    /// Returns the beads that could not be read as items at the last refresh: rig, bead and reason.
     pub fn unread_beads(&self) -> Result<Vec<(String, String, String)>> {
         let (Some(_), Some(db)) = (&self.beads, self.open_if_there()?) else {
             return Ok(Vec::new());
@@ -258,8 +258,8 @@ impl Work {
         rows.map(|row| row.map_err(problem)).collect()
     }
 
-    /// Begins a transaction. What was changed while beads could not be told waits for the
-    /// next look, which compares it with what beads has by then.
+    /// Begins a transaction. Changes that could not be written to beads earlier are left to the
+    /// next refresh, which compares them with beads.
     pub(super) fn put_off_earlier(&self, db: &Connection) -> Result<()> {
         match &self.beads {
             Some(beads) => beads.begin_change(),
@@ -270,7 +270,7 @@ impl Work {
             .map_err(problem)
     }
 
-    /// Says to beads what a transaction has changed.
+    /// Writes the changes of a transaction to beads.
     pub(super) fn write_through(&self, db: &Connection) -> Result<()> {
         match &self.beads {
             Some(beads) => write::through(beads, db),
@@ -279,7 +279,7 @@ impl Work {
     }
 }
 
-/// The rig in whose beads an item was, when somebody last looked.
+/// Returns the rig whose beads contained an item at the last refresh.
 pub(super) fn rig_of(db: &Connection, id: &WorkId) -> Result<Option<String>> {
     db.query_row(
         "SELECT rig FROM beads WHERE item = ?1",
@@ -290,7 +290,7 @@ pub(super) fn rig_of(db: &Connection, id: &WorkId) -> Result<Option<String>> {
     .map_err(problem)
 }
 
-/// The rig from whose beads an item has gone.
+/// Returns the rig whose beads no longer contain an item.
 fn gone_from(db: &Connection, id: &WorkId) -> Result<Option<String>> {
     db.query_row(
         "SELECT rig FROM beads_gone WHERE item = ?1",

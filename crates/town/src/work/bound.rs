@@ -1,8 +1,8 @@
-//! What may be changed of items that are a part of something else: letters, handoff beads,
-//! molecules and their steps.
+//! Restricts changes of items that are part of something else: mail, handoff beads, molecules and
+//! their steps.
 //!
-//! They are items, and `gt work` shows them. What would take them out of what they are a
-//! part of is refused here for all of its commands, with the command that is meant for it.
+//! They are items, and `gt work` shows them. A change that would break the structure they are part
+//! of is refused for all commands of `gt work`, with a hint at the right command.
 
 use super::Patch;
 use super::molecules::{self, Membership};
@@ -12,38 +12,38 @@ use gt_core::work::{Item, Status, WorkId};
 use gt_core::{Problem, mail};
 use rusqlite::Connection;
 
-/// What somebody wants of an item.
+/// Requested change of an item.
 #[derive(Clone, Copy)]
 pub(super) enum Wish<'a> {
     Update(&'a Patch),
     Close,
     Reopen,
-    /// Others are to wait for it.
+    /// Other items are to wait for it.
     Await,
-    /// It is to wait for others, or to wait no more.
+    /// It is to wait for other items, or to stop waiting.
     Wait,
-    /// Others are to be its parts.
+    /// Other items are to become its parts.
     Part,
 }
 
-/// What an item is a part of.
+/// Structure that an item is part of.
 enum Bound {
     Nothing,
     /// A mailbox.
     Letter,
-    /// An agent's record, to which molecules are attached.
+    /// The record of an agent, to which molecules are attached.
     Handoff,
-    /// An agent's way through its steps, and whether it goes on.
+    /// A molecule of an agent, and whether it is still active.
     Molecule(Membership),
     Step(Membership),
 }
 
-/// Refuses what would take an item out of what it is a part of.
+/// Refuses a change that would break the structure that an item is part of.
 pub(super) fn check(db: &Connection, id: &WorkId, wish: Wish<'_>) -> Result<()> {
     check_item(db, &must_have(db, id)?, wish)
 }
 
-/// The same for an item that was read already.
+/// Refuses such a change of an item that was already read.
 pub(super) fn check_item(db: &Connection, item: &Item, wish: Wish<'_>) -> Result<()> {
     let bound = bound(db, item)?;
     if is_allowed(&bound, item, wish) {
@@ -80,8 +80,8 @@ pub(super) fn check_item(db: &Connection, item: &Item, wish: Wish<'_>) -> Result
     Err(Problem::conflict(what).hint(hint))
 }
 
-/// Whether a step or a molecule keeps its assignee when it is opened again: it is that
-/// agent's still.
+/// Returns whether a reopened step or molecule keeps its assignee, because it still belongs to that
+/// agent.
 pub(super) fn keeps_assignee(db: &Connection, item: &Item) -> Result<bool> {
     Ok(matches!(
         bound(db, item)?,
@@ -89,7 +89,7 @@ pub(super) fn keeps_assignee(db: &Connection, item: &Item) -> Result<bool> {
     ))
 }
 
-/// The table.
+/// Table of the allowed changes.
 fn is_allowed(bound: &Bound, item: &Item, wish: Wish<'_>) -> bool {
     match (bound, wish) {
         (Bound::Nothing, _) => true,
@@ -97,7 +97,7 @@ fn is_allowed(bound: &Bound, item: &Item, wish: Wish<'_>) -> bool {
             let change = Change::of(patch, item);
             !(change.is_moved || change.is_renamed || change.is_said_otherwise)
         }
-        // That is to put it away, and to get it back.
+        // Closing archives a message, and reopening restores it.
         (Bound::Letter, Wish::Close | Wish::Reopen) => true,
         (Bound::Letter, Wish::Await | Wish::Wait | Wish::Part) => false,
         (Bound::Handoff, Wish::Update(patch)) => {
@@ -115,9 +115,9 @@ fn is_allowed(bound: &Bound, item: &Item, wish: Wish<'_>) -> bool {
     }
 }
 
-/// What a patch changes.
+/// Fields that a patch changes.
 struct Change {
-    /// Whose it is, how far it is, or what it is known by.
+    /// Owner, status, type or identifying label.
     is_moved: bool,
     is_renamed: bool,
     is_said_otherwise: bool,
@@ -169,7 +169,7 @@ fn bound(db: &Connection, item: &Item) -> Result<Bound> {
     Ok(membership.map_or(Bound::Nothing, Bound::Step))
 }
 
-/// A closed one is over, and nobody closes it again.
+/// Refuses to close a bound item. Closing a closed item is a no-op and passes.
 pub(super) fn check_closing(db: &Connection, id: &WorkId) -> Result<()> {
     let item = must_have(db, id)?;
     match item.status {

@@ -1,4 +1,4 @@
-//! Changing and closing work items.
+//! Changes and closes work items.
 
 use super::Work;
 use super::bound::{self, Wish, check_closing};
@@ -14,7 +14,7 @@ use gt_core::{Problem, mail};
 use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
 
-/// What is to be different; what is not set stays.
+/// Changed fields; unset fields stay as they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Patch {
     pub title: Option<String>,
@@ -22,7 +22,7 @@ pub struct Patch {
     pub kind: Option<String>,
     pub priority: Option<u8>,
     pub status: Option<Status>,
-    /// An empty one takes it away.
+    /// An empty value removes it.
     pub assignee: Option<String>,
     pub notes: Option<String>,
     pub append_notes: Option<String>,
@@ -30,11 +30,11 @@ pub struct Patch {
     pub remove_labels: Vec<String>,
 }
 
-/// An item as it is now.
+/// Result of a change.
 #[derive(Clone, Debug)]
 pub struct Changed {
     pub item: Item,
-    /// What is not merged as it was handed in, because the item was taken up again.
+    /// Merge that was withdrawn, because the item was taken up again.
     pub withdrawn: Option<Merge>,
 }
 
@@ -99,8 +99,7 @@ impl Work {
         })
     }
 
-    /// Closes an item and takes it from whoever's hook it is on. One that is closed
-    /// already stays as it is.
+    /// Closes an item and takes it off the hook it is on. Idempotent.
     pub fn close(&self, id: &WorkId, reason: Option<&str>) -> Result<Item> {
         self.refresh_for(id)?;
         self.change(|db| {
@@ -109,8 +108,8 @@ impl Work {
         })
     }
 
-    /// Closes all of them, or none. What beads has been told it does not take back, so its
-    /// items are closed one after the other, and those before one that it refuses stay closed.
+    /// Closes all items, or none. Changes in beads cannot be rolled back, so its items are closed
+    /// one after the other, and those before a refusal stay closed.
     pub fn close_all(&self, ids: &[WorkId], reason: Option<&str>) -> Result<Vec<Item>> {
         let mut ids = ids.to_vec();
         let mut told = BTreeSet::new();
@@ -121,7 +120,7 @@ impl Work {
             if let Some(db) = self.open_if_there()? {
                 ids.iter().try_for_each(|id| check_closing(&db, id))?;
             }
-            // They were looked at just now, and only we have changed them since.
+            // They were refreshed just now, and only this process has changed them since.
             let close = |id: &WorkId| {
                 self.change(|db| {
                     check_closing(db, id)?;
@@ -152,7 +151,7 @@ impl Work {
                 false => None,
             };
             let withdrawn = withdraw(db, id)?;
-            // One that was closed in beads may still hang on a hook.
+            // An item that was closed in beads may still be on a hook.
             let holder = holder(db, id)?;
             let status = match &holder {
                 Some(_) => Status::Hooked,
@@ -171,7 +170,7 @@ impl Work {
     }
 }
 
-/// A letter is more than an item of this type, and made by nobody but who sends one.
+/// Refuses the type of mail: a message consists of more than its item, and only sending creates it.
 pub(super) fn check_no_letter(kind: &str) -> Result<()> {
     if kind != mail::KIND {
         return Ok(());
@@ -179,7 +178,7 @@ pub(super) fn check_no_letter(kind: &str) -> Result<()> {
     Err(Problem::usage("a letter is written, and stays a letter").hint("`gt mail send`"))
 }
 
-/// Closes an item, as a part of a greater change.
+/// Closes an item within a transaction.
 pub(super) fn close(db: &Connection, id: &WorkId, reason: Option<&str>) -> Result<Item> {
     let item = must_have(db, id)?;
     if item.status == Status::Closed {
@@ -196,7 +195,8 @@ pub(super) fn close(db: &Connection, id: &WorkId, reason: Option<&str>) -> Resul
     must_have(db, id)
 }
 
-/// Hooks and closings have commands of their own, which do more than set a word.
+/// Refuses statuses that have their own commands, because hooking and closing do more than set the
+/// status.
 fn check_status(item: &Item, holder: Option<&str>, wanted: Option<Status>) -> Result<()> {
     let id = &item.id;
     let refuse = |words: &str, hint: String| Err(Problem::usage(words.to_owned()).hint(hint));
@@ -209,7 +209,7 @@ fn check_status(item: &Item, holder: Option<&str>, wanted: Option<Status>) -> Re
         ),
         (Status::Closed, Some(_)) => refuse("it is closed", format!("`gt work reopen {id}`")),
         (_, Some(wanted)) => match (holder, wanted) {
-            // Whoever has it on its hook begins with it, and may put it off again.
+            // The holder may begin it, and may put it back to hooked.
             (Some(_), Status::Hooked | Status::InProgress) => Ok(()),
             (Some(holder), _) => Err(on_hook(id, holder)),
             (None, Status::Hooked) => {
@@ -220,7 +220,7 @@ fn check_status(item: &Item, holder: Option<&str>, wanted: Option<Status>) -> Re
     }
 }
 
-/// What is on a hook belongs to whoever's hook that is.
+/// Refuses another assignee than the agent on whose hook the item is.
 fn check_assignee(id: &WorkId, holder: Option<&str>, wanted: Option<&str>) -> Result<()> {
     match (holder, wanted) {
         (Some(holder), Some(wanted)) if holder != wanted => Err(on_hook(id, holder)),

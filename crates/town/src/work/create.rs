@@ -1,4 +1,4 @@
-//! Making work items: in the town's own tables, or in the beads of their rig.
+//! Creates work items: in the town's tables, or in the beads of their rig.
 
 use super::Work;
 use super::bound::{self, Wish};
@@ -13,10 +13,10 @@ use gt_core::work::{
 };
 use rusqlite::{Connection, params};
 
-/// A new item, as somebody wants it.
+/// Description of a new item.
 #[derive(Clone, Debug, Default)]
 pub struct Draft {
-    /// The prefix of its rig; of a child its parent's.
+    /// Prefix of its rig; a child has its parent's.
     pub prefix: String,
     pub parent: Option<WorkId>,
     pub title: String,
@@ -40,7 +40,7 @@ impl Work {
         self.change(|db| self.make(db, draft))
     }
 
-    /// Makes an item as a part of a greater change, where its rig has its items.
+    /// Creates an item within a transaction, in the place where its rig keeps items.
     pub(super) fn make(&self, db: &Connection, draft: &Draft) -> Result<Item> {
         match self.beads_for(db, draft)? {
             Some((beads, rig)) => {
@@ -52,7 +52,7 @@ impl Work {
     }
 }
 
-/// Checks a draft, and gives its type and priority.
+/// Checks a draft, and returns its type and priority.
 fn check<'d>(db: &Connection, draft: &'d Draft) -> Result<(&'d str, u8)> {
     if let Some(parent) = &draft.parent {
         bound::check(db, parent, Wish::Part)?;
@@ -72,7 +72,7 @@ fn check<'d>(db: &Connection, draft: &'d Draft) -> Result<(&'d str, u8)> {
     Ok((kind, priority))
 }
 
-/// A draft as the item that beads is to make; the id is beads' own in the end.
+/// Converts a draft into the item to create in beads, which assigns the final id.
 fn as_item(db: &Connection, draft: &Draft) -> Result<Item> {
     let (kind, priority) = check(db, draft)?;
     Ok(Item {
@@ -97,11 +97,11 @@ fn as_item(db: &Connection, draft: &Draft) -> Result<Item> {
     })
 }
 
-/// Makes an item in the town's own tables, as a part of a greater change.
+/// Creates an item in the town's tables, within a transaction.
 pub(super) fn insert(db: &Connection, draft: &Draft) -> Result<Item> {
     let (kind, priority) = check(db, draft)?;
     let id = match &draft.parent {
-        // The numbers of its parts are given by beads.
+        // Beads numbers the parts of its items.
         Some(parent) if super::beads::rig_of(db, parent)?.is_some() => {
             free_id(db, prefix_for(draft, parent))?
         }
@@ -140,7 +140,7 @@ fn prefix_for<'a>(draft: &'a Draft, parent: &'a WorkId) -> &'a str {
     }
 }
 
-/// An id that nothing has: five random letters, and others if they are taken.
+/// Returns an unused id with five random letters.
 pub(super) fn free_id(db: &Connection, prefix: &str) -> Result<WorkId> {
     loop {
         let id = random_id(prefix)?;
@@ -158,8 +158,8 @@ pub(super) fn random_id(prefix: &str) -> Result<WorkId> {
 }
 
 fn next_child(db: &Connection, parent: &WorkId) -> Result<WorkId> {
-    // By their ids: one that came from elsewhere may be a part of nothing. What follows a
-    // dot ends before the slash, which comes after it.
+    // By their ids, because an imported item may have no parent. The range covers all ids that
+    // continue with a dot: the slash is the next character after it.
     let mut query = db
         .prepare("SELECT id FROM items WHERE id > ?1 || '.' AND id < ?1 || '/'")
         .map_err(problem)?;

@@ -1,4 +1,4 @@
-//! What must be done before what.
+//! Dependencies between items.
 
 use super::Work;
 use super::bound::{self, Wish};
@@ -11,7 +11,7 @@ use gt_core::work::{Item, WorkId};
 use rusqlite::{Connection, params};
 
 impl Work {
-    /// Says that an item can only be begun when another is closed.
+    /// Records that an item can only be begun when another is closed.
     pub fn add_dependency(&self, id: &WorkId, blocker: &WorkId) -> Result<Item> {
         self.refresh_for(id)?;
         self.refresh_for(blocker)?;
@@ -44,7 +44,7 @@ impl Work {
     }
 }
 
-/// Adds one, unless both would wait for each other in the end.
+/// Adds a dependency, unless it would close a cycle.
 pub(super) fn add(db: &Connection, id: &WorkId, blocker: &WorkId) -> Result<()> {
     if id == blocker {
         return Err(Problem::conflict(format!("{id} cannot wait for itself")));
@@ -58,7 +58,7 @@ pub(super) fn add(db: &Connection, id: &WorkId, blocker: &WorkId) -> Result<()> 
     insert(db, id, blocker)
 }
 
-/// Whether an item waits for another in the end, or is the same.
+/// Returns whether an item waits for another, directly or indirectly, or is that item.
 pub(super) fn waits_for(db: &Connection, id: &WorkId, other: &WorkId) -> Result<bool> {
     db.query_row(
         "WITH RECURSIVE before (id) AS (
@@ -70,8 +70,8 @@ pub(super) fn waits_for(db: &Connection, id: &WorkId, other: &WorkId) -> Result<
     .map_err(problem)
 }
 
-/// Whether an item that waits for this one would wait for itself. Only one for which others
-/// wait already can: that is quickly asked, and spares a walk along everything before it.
+/// Returns whether a new dependency would close a cycle. That requires that other items wait for
+/// `id`, which is checked first, because it is cheaper than walking the graph.
 pub(super) fn closes_circle(db: &Connection, id: &WorkId, blocker: &WorkId) -> Result<bool> {
     let is_awaited: bool = db
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM dependencies WHERE blocker = ?1)")
@@ -80,7 +80,7 @@ pub(super) fn closes_circle(db: &Connection, id: &WorkId, blocker: &WorkId) -> R
     Ok(id == blocker || (is_awaited && waits_for(db, blocker, id)?))
 }
 
-/// Writes one that closes no circle.
+/// Inserts a dependency that closes no cycle.
 pub(super) fn insert(db: &Connection, id: &WorkId, blocker: &WorkId) -> Result<()> {
     db.execute(
         "INSERT OR IGNORE INTO dependencies (item, blocker) VALUES (?1, ?2)",

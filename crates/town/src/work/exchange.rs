@@ -1,5 +1,4 @@
-//! Work items from elsewhere, and for elsewhere: one JSON object in each line, as
-//! beads writes its `issues.jsonl`.
+//! Import and export of work items: one JSON object per line, like the `issues.jsonl` of beads.
 
 use super::store::problem;
 use super::{Query, Work, dependencies};
@@ -12,38 +11,37 @@ use rusqlite::{Connection, params};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
 
-/// What an import did.
+/// Result of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
     pub new: usize,
     pub updated: usize,
-    /// Those that were there already, and no older.
+    /// Items that existed already and are not older.
     pub unchanged: usize,
-    /// Lines that could not be taken, by number, and why.
+    /// Lines that could not be imported, by number, with the reason.
     pub skipped: Vec<(usize, String)>,
-    /// Items that were to wait for others which wait for them already.
+    /// Dependencies that were dropped because they would close a cycle.
     pub circles: Vec<(WorkId, WorkId)>,
-    /// Items that were to be parts of others which are parts of them already.
+    /// Parents that were dropped because they would close a cycle.
     pub rings: Vec<(WorkId, WorkId)>,
 }
 
-/// A line that could be read.
+/// A line that could be parsed.
 struct Line {
     item: Item,
-    /// It says when it was last changed; otherwise it is newer than nothing.
+    /// It has a time of its last change; without one it replaces nothing.
     is_dated: bool,
-    /// It says all that the item waits for.
+    /// It lists all dependencies of the item.
     is_whole: bool,
 }
 
 impl Work {
-    /// Takes items over, all that can be read or none. One that is there already is
-    /// replaced only by a newer one, and never one that is on an agent's hook or that is
-    /// an agent's record.
+    /// Imports all readable items in one transaction. An existing item is replaced only by a newer
+    /// one, and never if it is on a hook or is the record of an agent.
     pub fn import(&self, text: &[u8]) -> Result<Imported> {
         let mut imported = Imported::default();
         let mut lines = Vec::new();
-        // Some editors put a mark before the first one.
+        // Some editors write a byte order mark.
         let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
         for (number, line) in text
             .split(|byte| *byte == b'\n')
@@ -58,7 +56,7 @@ impl Work {
         }
         self.refresh(None)?;
         self.change(|db| {
-            // Parents and blockers may come after those that name them.
+            // Parents and blockers may come after the items that name them.
             db.pragma_update(None, "defer_foreign_keys", "ON")
                 .map_err(problem)?;
             let mut taken = BTreeMap::new();
@@ -76,7 +74,7 @@ impl Work {
                 taken.insert(&line.item.id, line);
             }
             imported.circles = write_dependencies(db, taken.values())?;
-            // A parent that came with nobody is no parent.
+            // A parent that is not in the database is dropped.
             db.execute(
                 "UPDATE items SET parent = NULL WHERE parent IS NOT NULL
                  AND parent NOT IN (SELECT id FROM items)",
@@ -89,8 +87,8 @@ impl Work {
         Ok(imported)
     }
 
-    /// Gives every item as it can be taken up elsewhere: who has one on the hook here, or
-    /// handed it in, means nothing there.
+    /// Exports every item in a form that others can use: an item on a hook or in the merge queue is
+    /// exported as open, because that state is local.
     pub fn export(&self, mut give: impl FnMut(&Item) -> Result<()>) -> Result<()> {
         let mut all = self.find(&Query {
             all: true,
@@ -110,7 +108,7 @@ impl Work {
     }
 }
 
-/// Takes the parents from those that would be parts of themselves, and gives them.
+/// Removes the parents that would make an item part of itself, and returns them.
 fn open_rings<'l>(
     db: &Connection,
     taken: impl Iterator<Item = &'l &'l Line>,
@@ -141,20 +139,20 @@ fn open_rings<'l>(
     Ok(rings)
 }
 
-/// Whether a line takes the place of what is known.
+/// Returns whether a line replaces the known item.
 fn replaces(db: &Connection, line: &Line, known: &Item) -> Result<bool> {
     let is_newer = line.is_dated && line.item.updated_at > known.updated_at;
     let is_free = !super::molecules::is_handoff(known);
     Ok(is_newer && is_free && super::hook::holder(db, &known.id)?.is_none())
 }
 
-/// Lets each wait for what its line says, and for nothing else. Those that would wait for
-/// each other in a circle are given, and do not.
+/// Replaces the dependencies of each item by those of its line. Returns the dependencies that were
+/// dropped because they would close a cycle.
 fn write_dependencies<'l>(
     db: &Connection,
     taken: impl Iterator<Item = &'l &'l Line> + Clone,
 ) -> Result<Vec<(WorkId, WorkId)>> {
-    // All of the old ones go first: they could make circles that are none any more.
+    // All old ones are removed first, because they could close cycles with new ones.
     for line in taken.clone().filter(|line| line.is_whole) {
         db.execute(
             "DELETE FROM dependencies WHERE item = ?1",
@@ -178,7 +176,7 @@ fn write_dependencies<'l>(
     Ok(circles)
 }
 
-/// Reads a line; `None` for one that only says that an item is gone.
+/// Parses a line; returns `None` for a deleted item.
 fn read(line: &[u8]) -> Result<Option<Line>> {
     let value: Value = serde_json::from_slice(line)
         .map_err(|error| Problem::usage("it is no work item").caused_by(error))?;
@@ -187,7 +185,7 @@ fn read(line: &[u8]) -> Result<Option<Line>> {
         return Ok(None);
     };
     let is_whole = !bead.is_short;
-    // A hook of another town's means nothing here, and other words are theirs.
+    // A hook of another town has no meaning here; unknown values are converted.
     let item = bead.imported();
     check_title(&item.title)?;
     check_priority(item.priority)?;
@@ -201,13 +199,13 @@ fn read(line: &[u8]) -> Result<Option<Line>> {
     }))
 }
 
-/// A time as we write it, so that two can be compared.
+/// Returns a time in our format, so that times can be compared as text.
 pub(super) fn our_time(text: &str) -> Option<String> {
     let time = text.parse::<jiff::Timestamp>().ok()?;
     Some(format!("{time:.3}"))
 }
 
-/// Writes an item as it is, except for what it waits for.
+/// Writes an item, except for its dependencies.
 pub(super) fn write(db: &Connection, item: &Item) -> Result<()> {
     db.execute(
         "INSERT INTO items (id, title, description, type, priority, status, assignee, parent,

@@ -1,4 +1,4 @@
-//! What a worker's `gt done` changes: all of it at once.
+//! The changes of a worker's `gt done`, in one transaction.
 
 use super::Work;
 use super::change::{add_labels, close};
@@ -14,26 +14,26 @@ use gt_core::merge::Leaving;
 use gt_core::work::{Item, WorkId, appended};
 use rusqlite::{Connection, OptionalExtension, params};
 
-/// The label of items that wait for somebody's help.
+/// Label of items that need help.
 pub(super) const ESCALATED: &str = "escalated";
 
 /// How a worker leaves its item.
 #[derive(Clone, Debug)]
 pub struct Finish<'a> {
     pub agent: &'a str,
-    /// The life that leaves it.
+    /// Session that leaves it.
     pub life: Option<&'a str>,
     pub item: Option<&'a WorkId>,
     pub leaving: Leaving,
     pub branch: Option<&'a str>,
     pub note: Option<&'a str>,
-    /// What there is to merge.
+    /// Branch to merge.
     pub handed: Option<&'a Handed>,
-    /// Whatever the agent does next has nothing to do with this.
+    /// The agent's next work is unrelated to this, so any molecule of it ends.
     pub begins_anew: bool,
 }
 
-/// What was left last by an agent, and whether its life has been ended since.
+/// The last work that an agent left, and whether its session was ended since.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
     pub agent: String,
@@ -46,8 +46,8 @@ pub struct Finished {
 }
 
 impl Work {
-    /// Queues the branch, takes the item off the hook and gives it its new status. A
-    /// molecule that was poured for it ends with it.
+    /// Queues the branch, takes the item off the hook and sets its new status. A molecule that was
+    /// poured for the item ends with it.
     pub fn finish(&self, finish: &Finish<'_>) -> Result<(Finished, Option<Left>)> {
         if let Some(id) = finish.item {
             self.refresh_for(id)?;
@@ -89,7 +89,7 @@ impl Work {
         })
     }
 
-    /// What an agent left last.
+    /// Returns the last work that an agent left.
     pub fn finished(&self, agent: &str) -> Result<Option<Finished>> {
         match self.open_if_there()? {
             Some(db) => last(&db, agent),
@@ -97,7 +97,7 @@ impl Work {
         }
     }
 
-    /// Nothing more is to be done about it.
+    /// Records that the finish is complete.
     pub fn finish_is_ended(&self, agent: &str) -> Result<()> {
         self.change(|db| {
             db.execute("UPDATE finishes SET ended = 1 WHERE agent = ?1", [agent])
@@ -107,7 +107,7 @@ impl Work {
     }
 }
 
-/// Changes the item, and gives the entry of the queue.
+/// Changes the item, and returns the entry of the queue.
 fn leave(db: &Connection, id: &WorkId, finish: &Finish<'_>) -> Result<Option<WorkId>> {
     let on_hook: bool = db
         .query_row(

@@ -1,4 +1,4 @@
-//! Who holds which item.
+//! The hooks: which agent has which item.
 
 use super::Work;
 use super::letters;
@@ -16,13 +16,13 @@ use rusqlite::{Connection, OptionalExtension, params};
 pub struct Hooked {
     pub agent: String,
     pub item: Item,
-    /// What its last life wrote to the next, where that is not the item itself.
+    /// Handoff message of the last session, unless it is the item itself.
     pub letter: Option<Item>,
     pub since: String,
 }
 
 impl Work {
-    /// What an agent has on its hook. A failure to look is a failure, and not nothing.
+    /// Returns the item on an agent's hook. A failure to read is an error, never an empty hook.
     pub fn hooked(&self, agent: &str) -> Result<Option<Hooked>> {
         let Some(db) = self.open_if_there()? else {
             return Ok(None);
@@ -37,7 +37,7 @@ impl Work {
         }
     }
 
-    /// All hooks, by agent.
+    /// Returns all hooks, sorted by agent.
     pub fn hooks(&self) -> Result<Vec<(String, WorkId)>> {
         let Some(db) = self.open_if_there()? else {
             return Ok(Vec::new());
@@ -55,7 +55,7 @@ impl Work {
         .collect()
     }
 
-    /// The agent on whose hook an item is.
+    /// Returns the agent on whose hook an item is.
     pub fn holder(&self, id: &WorkId) -> Result<Option<String>> {
         match self.open_if_there()? {
             Some(db) => holder(&db, id),
@@ -63,8 +63,8 @@ impl Work {
         }
     }
 
-    /// Puts an item on an agent's hook. One that is there already stays; an agent's letter
-    /// to itself makes room for work, and travels with it, whichever came first.
+    /// Puts an item on an agent's hook. Idempotent for the same item. A handoff message shares the
+    /// hook with work, whichever came first.
     pub fn hook(&self, agent: &str, id: &WorkId) -> Result<Hooked> {
         self.refresh_for(id)?;
         self.change(|db| {
@@ -104,7 +104,7 @@ impl Work {
         }
     }
 
-    /// Refuses an item that nobody has on the hook because it was handed in.
+    /// Refuses an item that is on no hook because it was submitted.
     pub(crate) fn check_not_handed_in(&self, id: &WorkId) -> Result<()> {
         match self.open_if_there()? {
             Some(db) if holder(&db, id)?.is_none() => check_not_handed_in(&db, id),
@@ -112,10 +112,10 @@ impl Work {
         }
     }
 
-    /// Takes the item off an agent's hook: it is open again, unless it was closed
-    /// meanwhile. It is given as it is then.
+    /// Empties an agent's hook: the item is open again, unless it was closed meanwhile. Returns its
+    /// new state.
     pub fn unhook(&self, agent: &str) -> Result<Option<Hooked>> {
-        // It may have been closed where its rig has its items.
+        // It may have been closed in beads.
         let hooked = match self.open_if_there()? {
             Some(db) => of_agent(&db, agent)?,
             None => return Ok(None),
@@ -126,8 +126,7 @@ impl Work {
         self.change(|db| release_all(db, agent))
     }
 
-    /// Takes an item off again that should not have been put there: a letter that made
-    /// room for it is back in its place.
+    /// Rolls back [`hook`](Self::hook): a handoff message that shared the hook gets its place back.
     pub fn take_back(&self, id: &WorkId) -> Result<Option<Hooked>> {
         self.refresh_for(id)?;
         self.change(|db| {
@@ -153,8 +152,7 @@ impl Work {
         })
     }
 
-    /// Takes an item off whoever's hook it is on; it may be a letter that travels with
-    /// another.
+    /// Takes an item off the hook it is on; it may be a handoff message that shares the hook.
     pub fn unhook_item(&self, id: &WorkId) -> Result<Option<Hooked>> {
         self.refresh_for(id)?;
         self.change(|db| {
@@ -175,7 +173,7 @@ impl Work {
 }
 
 impl Hooked {
-    /// The unit of work that it is; a letter on the hook says how to go on, and is none.
+    /// Returns the work item; `None` if only a message is on the hook.
     pub(crate) fn unit(&self) -> Option<WorkId> {
         let is_work = self.item.kind != gt_core::mail::KIND;
         is_work.then(|| self.item.id.clone())
@@ -189,9 +187,9 @@ impl Hooked {
 
 const SUPERSEDED: &str = "superseded";
 
-/// Puts a letter of an agent to itself, which says already that it is on a hook, where its
-/// next life finds it: on the empty hook, or beside the work that hangs there, which is
-/// given. Earlier ones make way.
+/// Puts a handoff message, whose status is already `hooked`, where the next session of the agent
+/// finds it: on the empty hook, or beside the work there. Returns that work. Closes earlier handoff
+/// messages.
 pub(super) fn send_along(db: &Connection, agent: &str, id: &WorkId) -> Result<Option<WorkId>> {
     let present = of_agent(db, agent)?;
     let work = present.as_ref().and_then(Hooked::unit);
@@ -220,7 +218,7 @@ pub(super) fn send_along(db: &Connection, agent: &str, id: &WorkId) -> Result<Op
     Ok(work)
 }
 
-/// What an agent's last life wrote to it, as it hangs on the hook.
+/// Returns the handoff message on an agent's hook.
 pub(super) fn note_of(db: &Connection, agent: &str) -> Result<Option<Item>> {
     let Some(present) = of_agent(db, agent)? else {
         return Ok(None);
@@ -232,8 +230,8 @@ pub(super) fn note_of(db: &Connection, agent: &str) -> Result<Option<Item>> {
     }
 }
 
-/// Refuses an item that cannot be put on an agent's hook. Gives what hangs there: the item
-/// itself, a letter that makes room for it, or the work that a letter goes beside.
+/// Refuses an item that cannot be put on an agent's hook. Returns the present content: the item
+/// itself, a handoff message that will share the hook, or the work that a message will join.
 fn check_free(db: &Connection, agent: &str, id: &WorkId) -> Result<Option<Hooked>> {
     let item = must_have(db, id)?;
     let present = of_agent(db, agent)?;
@@ -241,7 +239,7 @@ fn check_free(db: &Connection, agent: &str, id: &WorkId) -> Result<Option<Hooked
         if present.holds(id) {
             return Ok(Some(present.clone()));
         }
-        // Notes go beside the work, and work beside them.
+        // Handoff messages share the hook with work.
         if !letters::is_note(db, &present.item.id)? && !letters::is_note(db, id)? {
             return Err(
                 Problem::conflict(format!("{agent} has {} on its hook", present.item.id))
@@ -252,7 +250,7 @@ fn check_free(db: &Connection, agent: &str, id: &WorkId) -> Result<Option<Hooked
     if let Some(holder) = holder(db, id)? {
         return Err(on_hook(id, &holder));
     }
-    // Whoever saw it open a moment ago is late.
+    // Another process may have submitted it since the caller read it.
     check_not_handed_in(db, id)?;
     let other = item.assignee.as_deref().filter(|other| *other != agent);
     if let (Status::InProgress, Some(other)) = (item.status, other) {
@@ -272,7 +270,7 @@ fn check_free(db: &Connection, agent: &str, id: &WorkId) -> Result<Option<Hooked
     Ok(present)
 }
 
-/// Says of an item that it is on an agent's hook.
+/// Marks an item as being on an agent's hook.
 fn mark(db: &Connection, agent: &str, id: &WorkId) -> Result<()> {
     db.execute(
         "UPDATE items SET status = 'hooked', assignee = ?2, updated_at = ?3 WHERE id = ?1",
@@ -282,7 +280,7 @@ fn mark(db: &Connection, agent: &str, id: &WorkId) -> Result<()> {
     .map_err(problem)
 }
 
-/// Takes off what an agent has on its hook, and gives it as it is then.
+/// Empties an agent's hook, and returns its former content with the new state of the item.
 fn release_all(db: &Connection, agent: &str) -> Result<Option<Hooked>> {
     let Some(mut present) = of_agent(db, agent)? else {
         return Ok(None);
@@ -292,8 +290,7 @@ fn release_all(db: &Connection, agent: &str) -> Result<Option<Hooked>> {
     Ok(Some(present))
 }
 
-/// Takes off a letter that hangs there alone: it is no work, and has done its service. Work
-/// that somebody put there stays.
+/// Takes off a message that is alone on the hook: it is not work. A work item stays.
 pub(super) fn release_letter(db: &Connection, agent: &str) -> Result<()> {
     match of_agent(db, agent)? {
         Some(present) if present.unit().is_none() => release(db, &present.item.id),
@@ -301,8 +298,8 @@ pub(super) fn release_letter(db: &Connection, agent: &str) -> Result<()> {
     }
 }
 
-/// Takes an item off, and opens it again. A letter to oneself has then done its service;
-/// one from somebody else is still its recipient's.
+/// Takes an item off and reopens it. A handoff message is closed instead; any other message goes
+/// back to its recipient.
 fn release(db: &Connection, id: &WorkId) -> Result<()> {
     take_off(db, id)?;
     if letters::is_note(db, id)? {
@@ -320,8 +317,8 @@ fn release(db: &Connection, id: &WorkId) -> Result<()> {
 
 const TAKEN_OFF: &str = "off the hook";
 
-/// Takes an item off whoever's hook it is on, closes the letter that travels with it, and
-/// changes nothing else.
+/// Takes an item off the hook it is on, closes the handoff message beside it, and changes nothing
+/// else.
 pub(super) fn take_off(db: &Connection, id: &WorkId) -> Result<()> {
     let letter: Option<Option<String>> = db
         .query_row(
@@ -342,13 +339,13 @@ pub(super) fn take_off(db: &Connection, id: &WorkId) -> Result<()> {
     .map_err(problem)
 }
 
-/// Why nobody else may have an item.
+/// Returns the error for an item that another agent has on its hook.
 pub(super) fn on_hook(id: &WorkId, holder: &str) -> Problem {
     Problem::conflict(format!("{id} is on the hook of {holder}"))
         .hint(format!("`gt unhook {id}` takes it off"))
 }
 
-/// The agent on whose hook an item is, whatever its status says.
+/// Returns the agent on whose hook an item is, regardless of its status.
 pub(super) fn holder(db: &Connection, id: &WorkId) -> Result<Option<String>> {
     db.query_row(
         "SELECT agent FROM hooks WHERE item = ?1 OR letter = ?1",

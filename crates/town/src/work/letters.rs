@@ -1,4 +1,4 @@
-//! Letters: work items with a sender, a recipient and a thread beside them.
+//! Mail: work items with an additional sender, recipient and thread.
 
 use super::Work;
 use super::change::add_labels;
@@ -14,14 +14,15 @@ use gt_core::mail::{self, KIND, LABEL, Letter, PREFIX};
 use gt_core::work::{Item, Status, USUAL_PRIORITY, WorkId, check_priority, check_word};
 use rusqlite::{Connection, OptionalExtension, params};
 
-/// A letter that is to be written.
+/// A message to be sent.
 #[derive(Clone, Debug)]
 pub struct LetterDraft {
     pub sender: String,
     pub subject: String,
     pub body: String,
     pub priority: u8,
-    /// None begins a new one, or goes on with that of the letter it answers.
+    /// Without one, a reply continues the thread of the message it answers, and any other message
+    /// begins a new one.
     pub thread: Option<WorkId>,
     pub reply_to: Option<WorkId>,
 }
@@ -38,7 +39,7 @@ impl LetterDraft {
         }
     }
 
-    /// Itself with a subject in one line, if it can be sent.
+    /// Returns a copy with a one-line subject. Fails if it cannot be sent.
     pub(super) fn checked(&self) -> Result<Self> {
         mail::check_body(&self.body)?;
         check_priority(self.priority)?;
@@ -50,8 +51,8 @@ impl LetterDraft {
 }
 
 impl Work {
-    /// Writes the same letter to each of these, to all or to none. They are one thread:
-    /// that of the letter it answers, or a new one.
+    /// Sends the message to all recipients, or to none. The copies are one thread: that of the
+    /// answered message, or a new one.
     pub fn send(&self, draft: &LetterDraft, recipients: &[String]) -> Result<Vec<Letter>> {
         let mut draft = draft.checked()?;
         self.change(|db| {
@@ -69,10 +70,10 @@ impl Work {
         })
     }
 
-    /// Writes a letter from an agent to itself and puts it on its hook, where its next
-    /// life finds it. Work that hangs there stays, and the letter travels with it; an
-    /// earlier letter makes way. A second call of the same life changes the letter of
-    /// the first. With a life that ends with it goes what it was doing of its molecule.
+    /// Writes a handoff message from an agent to itself and puts it on its hook for the next
+    /// session. Work on the hook stays, and the message joins it; an earlier message is closed. A
+    /// second call in the same session rewrites the message. If the session ends with it, the steps
+    /// that it has begun in its molecule are reopened.
     pub fn hand_over(
         &self,
         agent: &str,
@@ -93,7 +94,7 @@ impl Work {
             };
             let mut draft = draft.clone();
             let own = unfinished(db, agent, &label)?;
-            // A life that goes on has not answered what was left to it.
+            // A session that continues has not processed the message that was left to it.
             if let (false, Some(before)) = (ends, super::hook::note_of(db, agent)?) {
                 let is_own = own.as_ref() == Some(&before.id);
                 draft.body = carrying(&draft.body, &before.description, is_own);
@@ -119,18 +120,18 @@ impl Work {
     }
 }
 
-/// What a life has left for the next one.
+/// Result of a handoff.
 #[derive(Clone, Debug)]
 pub struct HandedOver {
-    /// The letter to itself, which is on the hook.
+    /// The handoff message, which is on the hook.
     pub letter: Item,
-    /// The work that the letter travels with.
+    /// Work that shares the hook with the message.
     pub work: Option<WorkId>,
-    /// The molecule that goes on; only of a life that ends.
+    /// Molecule that continues; set only if the session ends.
     pub molecule: Option<WorkId>,
 }
 
-/// The letter that a life has written to its next one already.
+/// Returns the handoff message that this session has already written.
 fn unfinished(db: &Connection, agent: &str, label: &str) -> Result<Option<WorkId>> {
     let found: Option<String> = db
         .query_row(
@@ -161,7 +162,7 @@ fn rewrite(db: &Connection, id: &WorkId, draft: &LetterDraft) -> Result<()> {
     .map_err(problem)
 }
 
-/// Writes a letter to one recipient.
+/// Writes a message to one recipient.
 pub(super) fn write(
     db: &Connection,
     draft: &LetterDraft,
@@ -203,8 +204,7 @@ pub(super) fn write(
     Ok(id)
 }
 
-/// Whether an item is a letter that its reader wrote to itself: a note for the next life,
-/// and no work.
+/// Returns whether an item is a handoff message: mail from an agent to itself, and not work.
 pub(super) fn is_note(db: &Connection, id: &WorkId) -> Result<bool> {
     db.query_row(
         "SELECT EXISTS (SELECT 1 FROM letters WHERE item = ?1 AND sender = recipient)",
@@ -214,7 +214,7 @@ pub(super) fn is_note(db: &Connection, id: &WorkId) -> Result<bool> {
     .map_err(problem)
 }
 
-/// Only who got a letter can have it on its hook.
+/// Refuses to hook a message for another agent than its recipient.
 pub(super) fn check_is_for(db: &Connection, id: &WorkId, agent: &str) -> Result<()> {
     let recipient: Option<String> = db
         .query_row(
@@ -233,7 +233,7 @@ pub(super) fn check_is_for(db: &Connection, id: &WorkId, agent: &str) -> Result<
     }
 }
 
-/// Closes a letter, wherever it is.
+/// Closes a message, whatever its status.
 pub(super) fn close(db: &Connection, id: &WorkId, reason: &str) -> Result<()> {
     db.execute(
         "UPDATE items SET status = 'closed', closed_at = ?2, close_reason = ?3, updated_at = ?2
@@ -287,7 +287,7 @@ mod tests {
         assert!(letter.id.as_str().starts_with("hq-") && letter.ephemeral);
         let hooked = work.hooked(AGENT).unwrap().unwrap();
         assert_eq!((&hooked.item, &hooked.letter), (&letter, &None));
-        // The next life's takes its place.
+        // The message of the next session replaces it.
         let next = hand_over(&work, "two", "Second");
         assert_eq!(work.hooked(AGENT).unwrap().unwrap().item, next);
         let superseded = (Status::Closed, Some("superseded".to_owned()));
@@ -309,12 +309,12 @@ mod tests {
         assert_eq!(hooked.letter, Some(second.clone()));
         assert_eq!(status(&work, &first).0, Status::Closed);
         assert_eq!(second.status, Status::Hooked);
-        // Hooking the same again changes nothing.
+        // Hooking the same item again changes nothing.
         assert_eq!(work.hook(AGENT, &task.id).unwrap(), hooked);
         work.unhook_item(&task.id).unwrap();
         assert_eq!(status(&work, &task).0, Status::Open);
         assert_eq!(status(&work, &second).0, Status::Closed);
-        // And when the work is done.
+        // The message is closed with the work.
         work.hook(AGENT, &task.id).unwrap();
         let third = hand_over(&work, "three", "Third");
         work.close(&task.id, Some("done")).unwrap();
@@ -333,7 +333,7 @@ mod tests {
         let other = item(&work, "Other");
         assert!(work.hook(AGENT, &other.id).is_err(), "it is free no more");
         assert!(work.hook("mayor", &letter.id).is_err(), "another's letter");
-        // The letter can go alone, and the work stays.
+        // The message can be taken off alone, and the work stays.
         let taken = work.unhook_item(&letter.id).unwrap().unwrap();
         assert_eq!(taken.item.id, letter.id);
         let hooked = work.hooked(AGENT).unwrap().unwrap();
@@ -353,7 +353,7 @@ mod tests {
         assert_eq!(hand_over(&work, "one", "Best").id, first.id);
         let hooked = work.hooked(AGENT).unwrap().unwrap();
         assert_eq!(hooked.letter.unwrap().title, "Best");
-        // What was closed meanwhile is over.
+        // A closed message is not rewritten.
         work.close(&first.id, None).unwrap();
         assert_eq!(work.hooked(AGENT).unwrap().unwrap().letter, None);
         let new = hand_over(&work, "one", "New");

@@ -1,4 +1,4 @@
-//! Reading letters, and putting them away.
+//! Reads and archives mail.
 
 use super::Work;
 use super::read::can_search;
@@ -11,27 +11,27 @@ use gt_core::{Problem, Role};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-/// What is asked for; everything that is set must fit.
+/// Filter for messages; all set fields must match.
 #[derive(Clone, Debug, Default)]
 pub struct LetterQuery {
     pub recipient: Option<String>,
-    /// Who wrote or got them.
+    /// Sender or recipient.
     pub party: Option<String>,
-    /// All of a thread, in the order in which they were written.
+    /// All messages of a thread, in the order in which they were written.
     pub thread: Option<WorkId>,
-    /// Somewhere in the subject or the body.
+    /// Text in the subject or the body.
     pub text: Option<String>,
-    /// Those that are archived, too.
+    /// Include archived messages.
     pub archived: bool,
-    /// Only those that nobody has read, and that are on nobody's hook.
+    /// Only unread messages that are on no hook.
     pub unread: bool,
-    /// So many characters of the body are enough.
+    /// Maximum number of characters of the body.
     pub body: Option<u32>,
     pub limit: Option<usize>,
 }
 
 impl Work {
-    /// The letters that fit, the most urgent and newest first.
+    /// Returns the matching messages, most urgent and newest first.
     pub fn letters(&self, query: &LetterQuery) -> Result<Vec<Letter>> {
         match self.open_if_there()? {
             Some(db) => find(&db, query),
@@ -39,7 +39,7 @@ impl Work {
         }
     }
 
-    /// How many fit in all, and as many of them as are wanted.
+    /// Returns the number of all matches, and the messages up to the limit.
     pub fn count_and_letters(&self, query: &LetterQuery) -> Result<(usize, Vec<Letter>)> {
         let Some(db) = self.open_if_there()? else {
             return Ok((0, Vec::new()));
@@ -64,7 +64,7 @@ impl Work {
         }
     }
 
-    /// Notes that its recipient has read it; the first time counts.
+    /// Records that the recipient has read it; the first time is kept.
     pub fn mark_read(&self, id: &WorkId) -> Result<Letter> {
         self.change(|db| {
             db.execute(
@@ -76,8 +76,8 @@ impl Work {
         })
     }
 
-    /// Puts letters of one reader away, all or none. Those that are away already stay so;
-    /// one that is on the hook comes off.
+    /// Archives messages of one reader, all or none. Idempotent; a message on the hook is taken
+    /// off.
     pub fn archive(&self, reader: &str, ids: &[WorkId]) -> Result<Vec<Letter>> {
         self.change(|db| {
             let mut archived: Vec<Letter> = Vec::new();
@@ -127,7 +127,7 @@ fn find(db: &Connection, query: &LetterQuery) -> Result<Vec<Letter>> {
 
 type Named = Vec<(&'static str, Value)>;
 
-/// What is asked for in SQL, with the values for its names.
+/// Returns the filter as SQL, with its named values.
 fn filter(query: &LetterQuery) -> (String, Named) {
     let mut conditions = vec!["1"];
     let mut values: Named = Vec::new();
@@ -137,7 +137,7 @@ fn filter(query: &LetterQuery) -> (String, Named) {
             values.push((name, Value::from(value)));
         }
     };
-    // Letters to the overseer were once kept apart.
+    // Older versions stored mail to the overseer under that name.
     let to = match query.recipient.as_deref() {
         Some(PERSON) => "recipient IN (:to, 'overseer')",
         _ => "recipient = :to",
@@ -174,7 +174,7 @@ fn named(values: &Named) -> Vec<(&str, &dyn rusqlite::ToSql)> {
         .collect()
 }
 
-/// The letter of this id, which must be there.
+/// Returns the message with this id. Fails if there is none.
 pub(super) fn by_id(db: &Connection, id: &WorkId) -> Result<Letter> {
     let statement = format!("{} WHERE item = ?1", select(None));
     let found = db

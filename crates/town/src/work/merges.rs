@@ -1,5 +1,4 @@
-//! The merge queue: which branches wait, and what became of them. `merging.rs` has the
-//! steps by which they are merged.
+//! The entries of the merge queue. `merging.rs` has the steps that change them.
 
 use super::Work;
 use super::create::random_id;
@@ -16,7 +15,7 @@ pub(super) const COLUMNS: &str =
     "merges.id, rig, item, branch, commit_id, base, worker, merges.status,
     attempts, reason, files, log, repair, merged_as, merges.created_at, merges.updated_at";
 
-/// A branch that is to be merged.
+/// A branch to be merged.
 #[derive(Clone, Debug)]
 pub struct Handed {
     pub rig: String,
@@ -26,8 +25,8 @@ pub struct Handed {
 }
 
 impl Work {
-    /// The queue, of one rig or of all: first what waits, the most urgent and oldest
-    /// first, and, if all is wanted, what is settled.
+    /// Returns the queue of one rig or of all: waiting entries first, by priority and age, and with
+    /// `all` also the settled ones.
     pub fn merges(&self, rig: Option<&str>, all: bool) -> Result<Vec<Merge>> {
         let Some(db) = self.open_if_there()? else {
             return Ok(Vec::new());
@@ -46,7 +45,7 @@ impl Work {
         rows.map(|row| row.map_err(problem)?).collect()
     }
 
-    /// The entry of this id.
+    /// Returns the entry with this id.
     pub fn merge(&self, id: &WorkId) -> Result<Merge> {
         let found = match self.open_if_there()? {
             Some(db) => find(&db, id)?,
@@ -55,7 +54,7 @@ impl Work {
         found.ok_or_else(|| not_found(id))
     }
 
-    /// The entry by which an item, or its repair, is in the queue.
+    /// Returns the entry by which an item, or its repair, is in the queue.
     pub fn merge_of(&self, item: &WorkId) -> Result<Option<Merge>> {
         match self.open_if_there()? {
             Some(db) => of_item(&db, item),
@@ -63,8 +62,8 @@ impl Work {
         }
     }
 
-    /// An entry that waits is for a later commit of its branch. One that is being merged
-    /// stays as it is.
+    /// Updates a waiting entry to a later commit of its branch. An entry that is being merged stays
+    /// unchanged.
     pub fn renew_merge(&self, id: &WorkId, commit: &str) -> Result<()> {
         self.change(|db| {
             db.execute(
@@ -77,7 +76,7 @@ impl Work {
         })
     }
 
-    /// The entry whose repair has changed nothing so often that its item waits for help.
+    /// Returns the entry whose repair has changed nothing so often that its item needs help.
     pub fn merge_that_needs_help(&self, repair: &WorkId) -> Result<Option<Merge>> {
         let Some(db) = self.open_if_there()? else {
             return Ok(None);
@@ -90,8 +89,8 @@ impl Work {
         Ok(broken.filter(|_| is_blocked))
     }
 
-    /// The entries that could not be merged and that nobody repairs, with their repairs as
-    /// those are: closed, or blocked.
+    /// Returns the entries that could not be merged and that no agent is repairing, with their
+    /// closed or blocked repairs.
     pub fn stuck_merges(&self, rig: Option<&str>) -> Result<Vec<(Merge, Option<Item>)>> {
         let mut stuck = Vec::new();
         for merge in self.merges(rig, false)? {
@@ -102,7 +101,8 @@ impl Work {
         Ok(stuck)
     }
 
-    /// Whether one entry is so, and with which repair.
+    /// Returns the repair of an entry if the entry is stuck; the inner `None` means that it has no
+    /// repair.
     pub fn stuck_with(&self, merge: &Merge) -> Result<Option<Option<Item>>> {
         if !merge.status.is_broken() {
             return Ok(None);
@@ -111,7 +111,7 @@ impl Work {
             Some(repair) => Some(self.get(repair)?),
             None => None,
         };
-        // One that was handed in as well is in nobody's hands.
+        // A repair that was submitted as well is assigned to no agent.
         let is_done = |item: &Item| {
             matches!(item.status, work::Status::Closed | work::Status::Blocked)
                 || item.assignee == Some(merge.refinery())
@@ -119,15 +119,15 @@ impl Work {
         Ok(repair.as_ref().is_none_or(is_done).then_some(repair))
     }
 
-    /// Whether the work on a branch is not in the base yet although it is to go there.
+    /// Returns whether a branch is queued and not in the base yet.
     pub fn is_waiting_to_merge(&self, rig: &str, branch: &str) -> Result<bool> {
         let waiting = self.merges(Some(rig), false)?;
         Ok(waiting.iter().any(|merge| merge.branch == branch))
     }
 }
 
-/// Queues a branch for an item. What waits for that item already, or for the item that
-/// this one repairs, is replaced: the later work counts.
+/// Queues a branch for an item. Replaces a waiting entry of that item, or of the item that this one
+/// repairs: the later work counts.
 pub(super) fn enqueue(
     db: &Connection,
     item: &WorkId,
@@ -197,7 +197,7 @@ pub(super) fn find(db: &Connection, id: &WorkId) -> Result<Option<Merge>> {
     found.transpose()
 }
 
-/// The entry by which an item, or its repair, is in the queue.
+/// Returns the entry by which an item, or its repair, is in the queue.
 pub(super) fn of_item(db: &Connection, item: &WorkId) -> Result<Option<Merge>> {
     let statement = format!(
         "SELECT {COLUMNS} FROM merges WHERE (item = ?1 OR repair = ?1)
@@ -211,7 +211,7 @@ pub(super) fn of_item(db: &Connection, item: &WorkId) -> Result<Option<Merge>> {
     found.transpose()
 }
 
-/// The entry that waits for this repair.
+/// Returns the entry that waits for this repair.
 pub(super) fn broken_of(db: &Connection, repair: &WorkId) -> Result<Option<Merge>> {
     let statement = format!(
         "SELECT {COLUMNS} FROM merges WHERE repair = ?1 AND status IN ('conflict', 'failed')"

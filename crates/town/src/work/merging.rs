@@ -1,8 +1,8 @@
-//! The steps by which the merge queue is worked off.
+//! The steps by which the merge queue is processed.
 //!
-//! Whoever takes them holds the lock of the rig's queue (`crate::merge`). Each is one
-//! transaction, in which the items change together with the queue: an item is closed
-//! only when its branch is in the base.
+//! The caller holds the lock of the rig's queue (`crate::merge`). Each step is one transaction that
+//! changes the items together with the queue: an item is closed only when its branch is in the
+//! base.
 
 mod help;
 mod withdrawal;
@@ -25,16 +25,16 @@ use help::has_been_helped;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 
-/// What a person does with an entry of the queue.
+/// Rejection of an entry by a person.
 #[derive(Clone, Debug)]
 pub struct Rejection<'a> {
     pub reason: &'a str,
-    /// The item is open again, and not closed.
+    /// Reopen the item instead of closing it.
     pub reopen: bool,
 }
 
 impl Work {
-    /// Takes an entry up. `None` if it does not wait any more.
+    /// Begins to merge an entry. Returns `None` if it no longer waits.
     pub fn begin_merge(&self, id: &WorkId) -> Result<Option<Merge>> {
         self.change(|db| {
             let merge = must_find(db, id)?;
@@ -51,7 +51,7 @@ impl Work {
         })
     }
 
-    /// Notes which commit would bring it into the base, before that is tried.
+    /// Records the commit that would bring the entry into the base, before the push.
     pub fn plan_merge(&self, id: &WorkId, merged_as: &str) -> Result<()> {
         self.change(|db| {
             db.execute(
@@ -63,13 +63,13 @@ impl Work {
         })
     }
 
-    /// Puts back what could not be merged for reasons that are not its own.
+    /// Puts an entry back into the queue that could not be merged for external reasons.
     pub fn put_back_merge(&self, id: &WorkId, reason: &str) -> Result<Merge> {
         self.change(|db| set_queued(db, id, Some(reason)))
     }
 
-    /// It is in the base: what it was made for is closed. What somebody has on the hook stays
-    /// there, whatever was merged of it.
+    /// Records that an entry is in the base, and closes its item and its repair. An item that is on
+    /// a hook stays open.
     pub fn settle_merge(&self, id: &WorkId, merged_as: &str) -> Result<Merge> {
         self.change(|db| {
             let merge = must_find(db, id)?;
@@ -92,7 +92,7 @@ impl Work {
         })
     }
 
-    /// It cannot be merged as it is: an item says what is to be repaired.
+    /// Records that an entry cannot be merged, and creates an item for its repair.
     pub fn refuse_merge(&self, id: &WorkId, refusal: &Refusal, base_commit: &str) -> Result<Merge> {
         self.refresh_for(&self.merge(id)?.item)?;
         self.change(|db| {
@@ -119,14 +119,13 @@ impl Work {
         })
     }
 
-    /// The repairs of a rig that nobody was given yet, or not to the end, or that were
-    /// given back.
+    /// Returns the repairs of a rig that were not assigned, not completely assigned, or given back.
     pub fn repairs_to_hand_out(&self, rig: &str) -> Result<Vec<(WorkId, Item)>> {
         if !self.is_there()? {
             return Ok(Vec::new());
         }
         self.change(|db| {
-            // Whoever had it has it no more.
+            // An open repair was given back by its agent.
             db.execute(
                 "UPDATE merges SET handed = 0 WHERE rig = ?1 AND handed = 1
                  AND repair IN (SELECT id FROM items WHERE status = 'open')",
@@ -153,7 +152,7 @@ impl Work {
         })
     }
 
-    /// Somebody has the repair now.
+    /// Records that the repair is assigned.
     pub fn repair_is_handed_out(&self, id: &WorkId) -> Result<()> {
         self.change(|db| {
             db.execute("UPDATE merges SET handed = 1 WHERE id = ?1", [id.as_str()])
@@ -162,7 +161,7 @@ impl Work {
         })
     }
 
-    /// Queues again what could not be merged, as it is now if its branch went on.
+    /// Queues an entry again that could not be merged, with the given commit.
     pub fn retry_merge(&self, id: &WorkId, commit: &str) -> Result<Merge> {
         self.change(|db| {
             let merge = must_find(db, id)?;
@@ -182,7 +181,7 @@ impl Work {
         })
     }
 
-    /// It will not be merged; its item is closed, or open again.
+    /// Records that an entry will not be merged, and closes or reopens its item.
     pub fn reject_merge(&self, id: &WorkId, rejection: &Rejection<'_>) -> Result<Merge> {
         self.change(|db| {
             let merge = must_find(db, id)?;
@@ -210,7 +209,7 @@ impl Work {
                 work::Status::InProgress | work::Status::Blocked
             );
             match rejection.reopen && waits {
-                // Somebody works on it, whatever becomes of what was handed in.
+                // An agent works on the item, independent of the submitted branch.
                 _ if is_held => {}
                 true => {
                     db.execute(
@@ -227,7 +226,7 @@ impl Work {
         })
     }
 
-    /// The item of a repair: the one that was made before, or a new one.
+    /// Returns the item of a repair: the existing one, or a new one.
     fn repair(
         &self,
         db: &Connection,
@@ -239,7 +238,7 @@ impl Work {
         let description = refusal.description(merge, base_commit);
         let before = match &merge.repair {
             Some(id) => by_id(db, id)?.filter(|before| before.status != work::Status::Closed),
-            // In beads one may have been made by somebody who was killed then.
+            // A process may have been killed after it created the repair in beads.
             None => select(
                 db,
                 "WHERE parent = ?1 AND title = ?2 AND status = 'open'
@@ -268,7 +267,7 @@ impl Work {
             params![before.id.as_str(), description, timestamp(None)],
         )
         .map_err(problem)?;
-        // Whoever has it on the hook goes on with it.
+        // An agent that has it on the hook keeps it.
         if before.status == work::Status::InProgress && holder(db, &before.id)?.is_none() {
             db.execute(
                 "UPDATE items SET assignee = NULL, status = 'open' WHERE id = ?1",

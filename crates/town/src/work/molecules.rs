@@ -1,9 +1,9 @@
 //! Molecules as work items: a formula that was poured for one agent.
 //!
-//! A molecule is an item whose children are its steps. It is attached to the agent's
-//! handoff bead, a pinned item that stays for ever: the bead waits for it, and has in its
-//! notes which there were. Each function is one transaction that looks before it writes,
-//! so of two that race for an agent one finds the other's molecule.
+//! A molecule is an item whose children are its steps. It is attached to the agent's handoff bead,
+//! a permanent pinned item: the bead depends on it, and records the history in its notes. Each
+//! function is one transaction that reads before it writes, so that of two concurrent calls for one
+//! agent, the second finds the molecule of the first.
 
 mod bead;
 mod found;
@@ -28,12 +28,12 @@ use rusqlite::{Connection, params};
 const MOLECULE: &str = "molecule";
 pub(super) const STEP: &str = "step";
 const LABEL: &str = "gt:molecule";
-/// What is work by itself, in SQL: a molecule and its steps are the way through a piece of
-/// work, and belong to one agent, as its handoff bead does.
+/// SQL condition for items that are work. A molecule, its steps and the handoff bead are not: they
+/// belong to one agent and only organize its work.
 pub(super) const IS_WORK: &str = "NOT (type IN ('molecule', 'step') AND ephemeral)
     AND NOT (type = 'handoff' AND status = 'pinned')";
 
-/// A formula that is to be poured.
+/// A formula to be poured.
 #[derive(Clone, Debug)]
 pub struct Pour {
     pub agent: String,
@@ -42,24 +42,24 @@ pub struct Pour {
     pub formula: String,
     pub title: String,
     pub description: String,
-    /// The item that it is about, and of which it becomes a part.
+    /// The item that it is about, which becomes its parent.
     pub on: Option<WorkId>,
     /// In order, with their variables filled in.
     pub steps: Vec<Step>,
 }
 
-/// A step that was moved.
+/// Result of starting or finishing a step.
 #[derive(Clone, Debug)]
 pub struct Moved {
-    /// As it is now; closed if this was its last step.
+    /// The present state; closed if this was its last step.
     pub molecule: Molecule,
     pub step: Item,
-    /// False if it was so already.
+    /// False if the step already had this state.
     pub changed: bool,
 }
 
 impl Work {
-    /// The molecule that is attached to an agent.
+    /// Returns the molecule that is attached to an agent.
     pub fn molecule(&self, agent: &str) -> Result<Option<Molecule>> {
         match self.open_if_there()? {
             Some(db) => attached(&db, agent),
@@ -67,7 +67,7 @@ impl Work {
         }
     }
 
-    /// The pinned record of an agent, made when it is first needed.
+    /// Returns the handoff bead of an agent; creates it on first use.
     pub fn handoff_bead(&self, agent: &str, prefix: &str) -> Result<Item> {
         self.change(|db| bead::get_or_create(db, agent, prefix))
     }
@@ -92,7 +92,7 @@ impl Work {
                     .hint(format!("`gt work reopen {on}`")));
             }
             let handoff = bead::get_or_create(db, agent, &pour.prefix)?;
-            // One that somebody closed by hand may still hang there.
+            // A molecule that was closed by hand may still be attached.
             for old in &handoff.deps {
                 bead::unlink(db, &handoff.id, old)?;
             }
@@ -120,7 +120,7 @@ impl Work {
         })
     }
 
-    /// Says that an agent has begun a step.
+    /// Records that an agent has begun a step.
     pub fn start_step(&self, agent: &str, wanted: &str) -> Result<Moved> {
         self.change(|db| {
             let molecule = must_be_attached(db, agent)?;
@@ -145,11 +145,11 @@ impl Work {
         })
     }
 
-    /// Says that an agent is done with a step. With the last one the molecule is done.
+    /// Records that an agent has finished a step. The last step completes the molecule.
     pub fn finish_step(&self, agent: &str, wanted: &str, note: Option<&str>) -> Result<Moved> {
         self.change(|db| {
             let Some(molecule) = attached(db, agent)? else {
-                // Somebody who was killed after the last step says it again.
+                // Retry of a call that was killed after the last step.
                 let last = last_done(db, agent)?;
                 let known = last.filter(|last| last.step(wanted).is_ok());
                 let last = known.ok_or_else(|| no_molecule(agent))?;
@@ -174,7 +174,7 @@ impl Work {
         })
     }
 
-    /// Gives up an agent's molecule: what is open of it is closed.
+    /// Detaches an agent's molecule and closes its open steps.
     pub fn detach(&self, agent: &str) -> Result<Option<Molecule>> {
         if !self.is_there()? {
             return Ok(None);
@@ -183,20 +183,20 @@ impl Work {
     }
 }
 
-/// Whether an item is a molecule of ours, and not only called so.
+/// Returns whether an item is a molecule created by `gt`, not just an item of that type.
 pub(super) fn is_molecule(item: &Item) -> bool {
     item.kind == MOLECULE && item.labels.iter().any(|label| label == LABEL)
 }
 
-/// Whether a molecule goes on.
+/// Whether a molecule is active.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Membership {
     GoesOn,
     Over,
 }
 
-/// What a molecule is to its agent; nothing where it is open and nobody's, as one that was
-/// imported.
+/// Returns the state of a molecule. Returns `None` if it is open and attached to no agent, for
+/// example after an import.
 pub(super) fn membership(db: &Connection, molecule: &Item) -> Result<Option<Membership>> {
     Ok(match is_open(molecule) {
         false => Some(Membership::Over),
@@ -204,9 +204,9 @@ pub(super) fn membership(db: &Connection, molecule: &Item) -> Result<Option<Memb
     })
 }
 
-/// What a life that ends leaves of its molecule, as a part of its handoff: steps that were
-/// begun are open again, for the successor to begin anew, and a molecule that is done is
-/// detached. One that goes on is given.
+/// Prepares a molecule for the end of a session, as a part of its handoff: reopens the steps that
+/// were begun, for the next session, and ends a molecule that is done. Returns a molecule that
+/// continues.
 pub(super) fn hand_over(db: &Connection, agent: &str) -> Result<Option<WorkId>> {
     let Some(molecule) = attached(db, agent)? else {
         return Ok(None);
@@ -223,17 +223,17 @@ pub(super) fn hand_over(db: &Connection, agent: &str) -> Result<Option<WorkId>> 
     Ok(Some(molecule.item.id))
 }
 
-/// What became of a molecule whose work was left.
+/// Result for a molecule when its work was left.
 #[derive(Clone, Debug)]
 pub struct Left {
-    /// Done, or as it was before it was given up.
+    /// Done, or the state before it was detached.
     pub molecule: Molecule,
-    /// Its last step, which had been begun and was done with the work.
+    /// Its last step, which was in progress and was completed with the work.
     pub last: Option<Item>,
 }
 
-/// Ends an agent's molecule with its work: the last step of many a formula is to hand that
-/// in, after which nobody is there to say that it is done.
+/// Ends an agent's molecule with its work. The last step of many formulas is to submit the work,
+/// and the session ends with it, so that step is completed here.
 pub(super) fn leave(
     db: &Connection,
     agent: &str,
@@ -262,7 +262,7 @@ pub(super) fn leave(
     }))
 }
 
-/// Gives up an agent's molecule, if it is one that is meant, as a part of a greater change.
+/// Detaches an agent's molecule if `is_meant` accepts it, within a transaction.
 pub(super) fn give_up(
     db: &Connection,
     agent: &str,
@@ -271,7 +271,7 @@ pub(super) fn give_up(
     let Some(molecule) = attached(db, agent)?.filter(is_meant) else {
         return Ok(None);
     };
-    // Told as it was: what is closed now was not done.
+    // Returned in its former state: the steps that are closed now were not done.
     let before = molecule.clone();
     for step in molecule.steps.iter().filter(|step| is_open(step)) {
         close(db, &step.id, Some("detached"))?;
@@ -308,7 +308,7 @@ fn step_draft(pour: &Pour, molecule: &WorkId, step: &Step, deps: Vec<WorkId>) ->
     }
 }
 
-/// Closes a molecule, takes it off the handoff bead and notes it there.
+/// Closes a molecule, detaches it from the handoff bead and records it there.
 fn end(db: &Connection, molecule: Molecule, how: &str) -> Result<Molecule> {
     close(db, &molecule.item.id, Some(how))?;
     bead::unlink(db, &molecule.handoff, &molecule.item.id)?;

@@ -1,4 +1,4 @@
-//! All that is to be done, at one look: for the board.
+//! Reads all work in one call, for the board.
 
 use super::read::select;
 use super::store::problem;
@@ -11,22 +11,22 @@ use rusqlite::Connection;
 use rusqlite::types::Value;
 use std::collections::HashMap;
 
-/// What [`Work::overview`] finds.
+/// Result of [`Work::overview`].
 #[derive(Clone, Debug, Default)]
 pub struct Overview {
-    /// What is not closed, and what was closed lately. No letters, no molecules,
-    /// and no records that are never done.
+    /// Items that are not closed, and recently closed ones. Without mail, molecules and pinned
+    /// records.
     pub items: Vec<Item>,
-    /// By agent.
+    /// Hooks by agent.
     pub hooks: Vec<(String, WorkId)>,
-    /// Of items that have parts.
+    /// Progress of items that have parts.
     pub parts: HashMap<WorkId, Parts>,
     /// The rigs of items that are kept in beads.
     pub rigs: HashMap<WorkId, String>,
 }
 
 impl Work {
-    /// The items that are not closed, and those closed since that time (RFC 3339, in UTC).
+    /// Returns the items that are not closed, and those closed since that time (RFC 3339, in UTC).
     pub fn overview(&self, closed_since: &str) -> Result<Overview> {
         self.refresh(None)?;
         let hooks = self.hooks()?;

@@ -1,8 +1,8 @@
-//! Whether there is a database of work items, and how the first one comes there.
+//! Detects whether the database of work items exists, and creates the first one.
 //!
-//! It is made beside its place and put there whole, and a mark beside it says that it was
-//! there once. So whoever finds none can tell a town in which nothing was ever written from
-//! one whose disk is not mounted, or whose file somebody removed. Only the first has no work.
+//! It is built under a temporary name and renamed atomically, and a marker file records that it
+//! existed. If the database is missing, this tells a new town from one whose disk is not mounted or
+//! whose file was removed. Only a new town has no work.
 
 use super::Work;
 use super::store::{PATIENCE, migrate, problem};
@@ -15,19 +15,20 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// What helps where the database is gone or is none.
+/// Hint for a database that is gone or invalid.
 pub(super) const RESTORE: &str = "`gt doctor --fix` restores the newest backup of .work/backups; without one, remove .work to begin without any work";
 
 impl Work {
-    /// Whether anything was ever written: otherwise nobody has to look. What cannot be
-    /// looked at is a failure, and not nothing.
+    /// Returns whether anything was ever written. A place that cannot be read is an error, not an
+    /// empty database.
     pub(super) fn is_there(&self) -> Result<bool> {
         match self.path.symlink_metadata() {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 match self.check_never_there() {
                     Ok(()) => Ok(false),
-                    // The mark comes after the database: somebody may have made both just now.
+                    // The marker is written after the database: another process may have created
+                    // both meanwhile.
                     Err(_) if self.path.symlink_metadata().is_ok() => Ok(true),
                     Err(problem) => Err(problem),
                 }
@@ -36,19 +37,19 @@ impl Work {
         }
     }
 
-    /// Refuses a place from which a database has gone.
+    /// Fails if a database was there and is gone.
     fn check_never_there(&self) -> Result<()> {
         let folder = self.folder();
         match folder.symlink_metadata() {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(unreachable(folder, &error)),
-            // A link may lead to where a disk is to be mounted.
+            // A symbolic link may lead to a disk that is not mounted.
             Ok(_) => match folder.metadata() {
                 Ok(_) => {}
                 Err(error) => return Err(unreachable(folder, &error)),
             },
         }
-        // A log without its database would be read into the next one.
+        // SQLite would apply a leftover log to the next database.
         for left in [self.mark(), self.beside("db-wal")] {
             if left.symlink_metadata().is_ok() {
                 return Err(Problem::failed("the work items are gone")
@@ -63,12 +64,12 @@ impl Work {
         Ok(())
     }
 
-    /// Makes the database, if there never was one. A kill at any moment leaves none, or a
-    /// whole one.
+    /// Creates the database if there never was one. A kill at any moment leaves none, or a complete
+    /// one.
     pub(super) fn make_first(&self) -> Result<()> {
         files::make_dir(self.folder())?;
         let _lock = FileLock::take(&self.beside("new.lock"), PATIENCE)?;
-        // Another process may have been quicker.
+        // Another process may have created it meanwhile.
         if self.is_there()? {
             return Ok(());
         }
@@ -89,19 +90,19 @@ impl Work {
         put().map_err(cannot)
     }
 
-    /// Notes that the database is there. It comes after it, so that nobody who was killed
-    /// in between leaves a mark without one.
+    /// Writes the marker that the database exists. Written after it, so that a killed process never
+    /// leaves a marker without a database.
     pub(super) fn note_there(&self) {
         let mark = self.mark();
         if mark.symlink_metadata().is_ok() {
             return;
         }
-        // Without it only a removed file is not missed; the next one tries again.
+        // If this fails, a removed database is not noticed; the next call retries.
         let mut options = OpenOptions::new();
         let _ = options.create(true).append(true).mode(0o600).open(mark);
     }
 
-    /// It is also the lock of those who bring the database up to date.
+    /// Returns the path of the marker, which is also the lock for migrations.
     pub(super) fn mark(&self) -> PathBuf {
         self.beside("lock")
     }
@@ -115,7 +116,7 @@ impl Work {
     }
 }
 
-/// Whoever puts it into its place sees to it that it is on the disk.
+/// Builds the database without syncing; the caller syncs it before the rename.
 fn build(path: &Path) -> rusqlite::Result<()> {
     let mut db = Connection::open(path)?;
     db.pragma_update(None, "synchronous", "OFF")?;
@@ -159,7 +160,7 @@ mod tests {
         let work = work(folder.path());
         assert_eq!(count(&work).unwrap(), 0);
         assert!(!work.folder().exists(), "a look makes nothing");
-        // As one leaves it that was killed before it was whole.
+        // State after a kill before the database was complete.
         files::make_dir(work.folder()).unwrap();
         for left in ["new", "new.lock", "new-journal"] {
             fs::write(work.beside(left), "half").unwrap();
@@ -168,7 +169,7 @@ mod tests {
         make(&work);
         assert!(!work.beside("new").exists() && !work.beside("new-wal").exists());
         assert_eq!(count(&work).unwrap(), 1);
-        // And before it was marked.
+        // State after a kill before the marker was written.
         let moved = Work::at(folder.path().join("moved/items.db"));
         fs::rename(work.folder(), moved.folder()).unwrap();
         fs::remove_file(moved.mark()).unwrap();
@@ -219,7 +220,7 @@ mod tests {
                 assert_eq!(problem.kind(), gt_core::Kind::Failed, "{name}: {problem}");
                 assert!(!problem.hints().is_empty(), "{name}: {problem}");
             }
-            // Nobody makes another one in its place.
+            // No other database is created in its place.
             let empty = work.path.metadata().map_or(0, |meta| meta.len());
             assert_eq!(empty, 0, "{name}");
         }

@@ -1,4 +1,4 @@
-//! Reading work items.
+//! Reads work items.
 
 use super::Work;
 use super::store::problem;
@@ -10,29 +10,29 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Row};
 use std::str::FromStr;
 
-/// What is asked for; everything that is set must fit.
+/// Filter for items; all set fields must match.
 #[derive(Clone, Debug, Default)]
 pub struct Query {
-    /// None means all but those that are closed.
+    /// `None` means all but closed items.
     pub status: Option<Status>,
     pub all: bool,
     pub assignee: Option<String>,
     pub prefix: Option<String>,
-    /// None means all but letters. Molecules and what belongs to them are found only by
-    /// who asks for a type, a label, the parts of one, what is pinned, a text, or all.
+    /// `None` means all but mail. Molecules and their parts are found only by type, label, parent,
+    /// text, status `pinned` or `all`.
     pub kind: Option<String>,
     pub label: Option<String>,
     pub parent: Option<WorkId>,
     pub priority: Option<u8>,
-    /// Somewhere in what it says, or in its id.
+    /// Text in any field, or in the id.
     pub text: Option<String>,
-    /// Only what is open and has no open blocker.
+    /// Only open items without open blockers.
     pub ready: bool,
     pub limit: Option<usize>,
 }
 
 impl Query {
-    /// Whether it may mean what is no work by itself.
+    /// Returns whether the filter may include items that are not work.
     fn names_no_work(&self) -> bool {
         let is_named = self.kind.is_some() || self.label.is_some() || self.parent.is_some();
         let is_pinned = self.status == Some(Status::Pinned);
@@ -48,7 +48,7 @@ const COLUMNS: &str =
     design, acceptance_criteria";
 
 impl Work {
-    /// The items that fit, the most urgent and oldest first.
+    /// Returns the matching items, most urgent and oldest first.
     pub fn find(&self, query: &Query) -> Result<Vec<Item>> {
         self.refresh(query.prefix.as_deref())?;
         let prefix = query.prefix.as_deref();
@@ -59,7 +59,7 @@ impl Work {
         }
     }
 
-    /// The item of this id.
+    /// Returns the item with this id.
     pub fn get(&self, id: &WorkId) -> Result<Item> {
         self.refresh_for(id)?;
         let item = match self.open_if_there()? {
@@ -69,7 +69,7 @@ impl Work {
         item.ok_or_else(|| not_found(id))
     }
 
-    /// What still keeps an item from being begun.
+    /// Returns the open blockers of an item.
     pub fn open_blockers(&self, id: &WorkId) -> Result<Vec<WorkId>> {
         self.refresh_for(id)?;
         let Some(db) = self.open_if_there()? else {
@@ -88,7 +88,7 @@ impl Work {
     }
 }
 
-/// Those of a rig are those with its prefix, and all that are in its beads.
+/// Returns the matching items. Items of a rig have its prefix, or are in its beads.
 fn find(db: &Connection, query: &Query, beads: Option<&str>) -> Result<Vec<Item>> {
     let mut conditions: Vec<String> = Vec::new();
     let mut values: Vec<Value> = Vec::new();
@@ -147,7 +147,7 @@ fn find(db: &Connection, query: &Query, beads: Option<&str>) -> Result<Vec<Item>
     } else if query.status.is_none() && !query.all {
         conditions.push("status <> 'closed'".to_owned());
     }
-    // Letters are mail, and work only to who asks for them.
+    // Mail is included only if its type is requested.
     if query.kind.is_none() {
         conditions.push(format!("type <> '{}'", mail::KIND));
     }
@@ -165,13 +165,13 @@ fn find(db: &Connection, query: &Query, beads: Option<&str>) -> Result<Vec<Item>
     select(db, &rest, values)
 }
 
-/// The items of a query that goes on so.
+/// Returns the items of a query; `rest` follows the FROM clause.
 pub(super) fn select(
     db: &Connection,
     rest: &str,
     values: impl IntoIterator<Item = Value>,
 ) -> Result<Vec<Item>> {
-    // One command asks the same several times, and to read SQL takes longer than to answer.
+    // Cached, because one command repeats queries, and parsing SQL takes longer than the answer.
     let mut statement = db
         .prepare_cached(&format!("SELECT {COLUMNS} FROM items {rest}"))
         .map_err(problem)?;
@@ -181,8 +181,8 @@ pub(super) fn select(
     rows.map(|row| row.map_err(problem)?).collect()
 }
 
-/// Lets a query ask whether one text mentions another, in whatever case: SQLite itself knows
-/// the case of ASCII alone.
+/// Defines the SQL function `mentions`, a search that ignores case: SQLite itself knows the case of
+/// ASCII alone.
 pub(super) fn can_search(db: &Connection) -> Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     db.create_scalar_function("mentions", 2, flags, |given| {
@@ -192,7 +192,7 @@ pub(super) fn can_search(db: &Connection) -> Result<()> {
     .map_err(problem)
 }
 
-/// A text that stands for itself in a pattern.
+/// Escapes a text for a LIKE pattern.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\")
         .replace('%', "\\%")
@@ -204,7 +204,7 @@ pub(super) fn by_id(db: &Connection, id: &WorkId) -> Result<Option<Item>> {
     Ok(found.into_iter().next())
 }
 
-/// The item of this id, which must be there.
+/// Returns the item with this id. Fails if there is none.
 pub(super) fn must_have(db: &Connection, id: &WorkId) -> Result<Item> {
     by_id(db, id)?.ok_or_else(|| not_found(id))
 }
@@ -213,7 +213,7 @@ pub(super) fn not_found(id: &WorkId) -> Problem {
     Problem::not_found(format!("there is no work item {id}")).hint("`gt work list` shows them")
 }
 
-/// A word of ours as the database has it. One that is none is damage, and nobody's mistake.
+/// Parses a stored value. An invalid one means a damaged database, not a usage error.
 pub(super) fn stored<T: FromStr<Err = Problem>>(text: &str) -> Result<T> {
     text.parse().map_err(|problem| {
         Problem::failed("a work item cannot be read")

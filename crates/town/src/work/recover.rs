@@ -1,7 +1,7 @@
-//! Putting a backup in the place of a database that is damaged or gone.
+//! Restores a backup in place of a database that is damaged or gone.
 //!
-//! The damaged files are kept in a folder beside it. What the backup lacks is told: items of
-//! which the damaged file, the events or the journal still know.
+//! The damaged files are kept in a folder beside it. Items that the backup lacks are reported, if
+//! the damaged file, the events or the journal still know them.
 
 use super::Work;
 use super::backup::{Backup, examine, remove_with_logs};
@@ -16,21 +16,21 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What a recovery did.
+/// Result of a recovery.
 #[derive(Clone, Debug)]
 pub struct Recovered {
     /// When the backup was made.
     pub at: Timestamp,
     pub items: usize,
-    /// Where the damaged files are, if there were any.
+    /// Folder of the damaged files, if there were any.
     pub aside: Option<PathBuf>,
-    /// Items that the damaged file still lists and the backup does not have.
+    /// Items that the damaged file still lists and the backup lacks.
     pub missing: Vec<String>,
 }
 
 impl Work {
-    /// Returns what is wrong with the database, if a backup is the remedy. A place that
-    /// cannot be reached or entered, or a database of a newer gt, has another.
+    /// Describes the damage of the database, if a backup can repair it. Returns `None` for other
+    /// failures: an unreachable place, missing permissions, or a database of a newer gt.
     pub fn damage(&self) -> Option<String> {
         match self.path.symlink_metadata() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -42,7 +42,7 @@ impl Work {
         }
     }
 
-    /// The newest backup that is whole.
+    /// Returns the newest intact backup, with the number of its items.
     pub fn newest_whole_backup(&self) -> Option<(Backup, usize)> {
         let mut backups = self.backups().into_iter();
         backups.find_map(|backup| {
@@ -51,11 +51,11 @@ impl Work {
         })
     }
 
-    /// Restores the newest whole backup. A kill at any moment leaves the damaged database,
-    /// none, or the restored one; the damaged files stay in a folder beside it.
+    /// Restores the newest intact backup. A kill at any moment leaves the damaged database, none,
+    /// or the restored one; the damaged files stay in a folder beside it.
     pub fn recover(&self) -> Result<Recovered> {
         let _lock = FileLock::take(&self.mark(), PATIENCE)?;
-        // Another process may have been quicker.
+        // Another process may have restored it meanwhile.
         if self.damage().is_none() {
             return Err(Problem::conflict("the work items are whole again"));
         }
@@ -90,12 +90,12 @@ impl Work {
         })
     }
 
-    /// The ids of all items.
+    /// Returns the ids of all items.
     pub(crate) fn item_ids(&self) -> BTreeSet<String> {
         ids(&self.path)
     }
 
-    /// Makes a database of ours from a backup: private, with a log, and on the disk.
+    /// Prepares a database from a backup: private, in WAL mode, and synced.
     fn prepare(&self, backup: &Path, fresh: &Path) -> Result<()> {
         let cannot = |error| files::cannot("write", fresh, &error);
         fs::copy(backup, fresh).map_err(cannot)?;
@@ -111,8 +111,8 @@ impl Work {
             .map_err(cannot)
     }
 
-    /// Moves the damaged files into a folder of their own. The log goes first: without its
-    /// database it would be taken for the log of the next one.
+    /// Moves the damaged files into a separate folder. The log goes first: without its database
+    /// SQLite would apply it to the next one.
     fn set_aside(&self) -> Result<Option<PathBuf>> {
         let all = ["db-wal", "db-shm", "db-journal", "db"].map(|end| self.beside(end));
         if all.iter().all(|path| path.symlink_metadata().is_err()) {
@@ -154,7 +154,7 @@ fn damage_in(path: &Path) -> Option<String> {
     match look() {
         Ok(damage) => damage,
         Err(error) => match error.sqlite_error_code() {
-            // These are about the place, another process or the machine.
+            // These concern the place, another process or the machine, not the content.
             Some(
                 ErrorCode::CannotOpen
                 | ErrorCode::DatabaseBusy
@@ -169,7 +169,7 @@ fn damage_in(path: &Path) -> Option<String> {
     }
 }
 
-/// How many items are in a backup, if it is whole and of a version that is known.
+/// Returns the number of items in a backup, if it is intact and its version is known.
 fn whole_items(path: &Path) -> Option<usize> {
     let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).ok()?;
     let known = 1..=LATEST;
@@ -177,7 +177,7 @@ fn whole_items(path: &Path) -> Option<usize> {
     is_known.then(|| examine(&db).ok()?.ok()).flatten()
 }
 
-/// The ids of as many items as can be read.
+/// Returns the ids of all items that can be read.
 fn ids(path: &Path) -> BTreeSet<String> {
     let mut ids: BTreeSet<String> = BTreeSet::new();
     let mut read = |from: &str| -> rusqlite::Result<()> {
@@ -190,7 +190,7 @@ fn ids(path: &Path) -> BTreeSet<String> {
         }
         Ok(())
     };
-    // Where one of them is damaged the other may be whole; what cannot be read is not told.
+    // If the table is damaged, the index may be intact, and vice versa; read errors are ignored.
     let _ = read("SELECT id FROM items NOT INDEXED");
     let _ = read("SELECT id FROM items INDEXED BY items_by_status ORDER BY status");
     ids.into_iter()
@@ -228,7 +228,7 @@ mod tests {
         work.find(&Query::default()).map(|items| items.len())
     }
 
-    /// Brings the log in and overwrites a part of the file.
+    /// Checkpoints the log and overwrites a part of the file.
     fn harm(work: &Work, at: u64, noise: &[u8]) {
         let db = Connection::open(work.path()).unwrap();
         db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
@@ -274,7 +274,7 @@ mod tests {
             );
             let mode = work.path().metadata().unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
-            // It is used like any other.
+            // It can be used like any other.
             add(&work, 1);
             assert_eq!(count(&work).unwrap(), 61, "{name}");
             assert!(work.recover().is_err(), "{name}: it is whole");
@@ -288,7 +288,7 @@ mod tests {
         add(&work, 2);
         let all: BTreeSet<String> = ids(work.path());
         let db = Connection::open(work.path()).unwrap();
-        // A table that a quick check finds damaged, beside items that can be read.
+        // A quick check finds this table damaged, while the items can still be read.
         let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'merges'";
         let root: u64 = db.query_row(root, [], |row| row.get(0)).unwrap();
         drop(db);

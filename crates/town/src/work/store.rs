@@ -1,4 +1,4 @@
-//! The database of work items: opened, and brought up to date.
+//! Opens and migrates the database of work items.
 
 use super::Work;
 use super::place::RESTORE;
@@ -10,10 +10,10 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavio
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How long others may write before we.
+/// Maximum wait for other writers.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Each brings the database from one version to the next. Only ever added to.
+/// Migrations, each from one version to the next. Append only.
 const MIGRATIONS: &[&str] = &[
     "
 CREATE TABLE items (
@@ -92,7 +92,7 @@ CREATE TRIGGER bead_waits AFTER INSERT ON dependencies BEGIN
 CREATE TRIGGER bead_waits_no_more AFTER DELETE ON dependencies BEGIN
     UPDATE beads SET touched = 1 WHERE item = OLD.item; END;
 ",
-    // What mirrored items say in these is not known before the next look.
+    // These fields of mirrored items are unknown until the next refresh.
     "
 ALTER TABLE items ADD COLUMN design TEXT NOT NULL DEFAULT '';
 ALTER TABLE items ADD COLUMN acceptance_criteria TEXT NOT NULL DEFAULT '';
@@ -108,8 +108,8 @@ CREATE TABLE beads_unread (
 ) WITHOUT ROWID;
 DELETE FROM beads_looks;
 ",
-    // Who gave an item to its agent, and which result of a merge was announced last. The results
-    // from before this version are not announced any more.
+    // The sender of an assigned item, and the last announced result of a merge. Results from before
+    // this version are not announced any more.
     "
 CREATE TABLE slings (
     item TEXT PRIMARY KEY REFERENCES items (id) ON DELETE CASCADE, sender TEXT NOT NULL,
@@ -121,7 +121,7 @@ UPDATE merges SET announced = CASE status WHEN 'queued' THEN 'queued:' || coales
 ",
 ];
 
-/// The version that this gt writes.
+/// Version that this gt writes.
 pub(super) const LATEST: usize = MIGRATIONS.len();
 
 impl Work {
@@ -133,20 +133,20 @@ impl Work {
         }
     }
 
-    /// Opens the database for the question that follows, which tells what goes wrong.
+    /// Opens the database ahead of the next query, which reports any failure.
     pub(crate) fn open_ahead(&self) {
         let _ = self.open_if_there();
     }
 
-    /// Does what the next change would have to wait for: the log is brought in. What goes
-    /// wrong with it that change will tell.
+    /// Checkpoints the log, so that the next change does not have to wait for it. That change
+    /// reports any failure.
     pub fn tidy(&self) {
         if let Ok(Some(db)) = self.open_if_there() {
             let _ = database::tidy(&db, &self.path);
         }
     }
 
-    /// Opens the database; the first who wants to write makes it.
+    /// Opens the database; the first writer creates it.
     pub(super) fn open(&self) -> Result<Opened> {
         if !self.is_there()? {
             self.make_first()?;
@@ -161,14 +161,14 @@ impl Work {
             return Ok(kept);
         }
         let open = || -> rusqlite::Result<(Connection, bool)> {
-            // Where a disk is missing, SQLite would make another one.
+            // If a disk is missing, SQLite would create a new database.
             let flags = OpenFlags::default() - OpenFlags::SQLITE_OPEN_CREATE;
             let db = Connection::open_with_flags(&self.path, flags)?;
             db.busy_timeout(patience())?;
-            // Whoever was told of a change finds it after a power failure too.
+            // A reported change must survive a power failure.
             db.pragma_update(None, "synchronous", "FULL")?;
             db.pragma_update(None, "foreign_keys", "ON")?;
-            // Damaged pages are then errors more often than wrong answers.
+            // With this check, damaged pages cause errors more often than wrong answers.
             db.pragma_update(None, "cell_size_check", true)?;
             let is_short = database::keep_log(&db, &self.path)?;
             Ok((db, is_short))
@@ -193,8 +193,8 @@ impl Work {
         Ok(Opened::new(db, &self.path, is_short))
     }
 
-    /// Looks whether the database is whole, and gives how many items are in it; `None` if
-    /// nothing was ever written.
+    /// Checks the integrity of the database and returns the number of items; `None` if nothing was
+    /// ever written.
     pub fn check(&self) -> Result<Option<usize>> {
         let Some(db) = self.open_if_there()? else {
             return Ok(None);
@@ -212,8 +212,8 @@ impl Work {
             .map_err(problem)
     }
 
-    /// Makes a change, whole or not at all. What it changes of items that are in beads is
-    /// written there first, and a refusal there undoes it here.
+    /// Runs a change atomically. Changes of items in beads are written there first, and a refusal
+    /// there rolls the change back.
     pub(super) fn change<T>(
         &self,
         change: impl FnOnce(&Transaction<'_>) -> Result<T>,
@@ -230,11 +230,10 @@ impl Work {
         Ok(answer)
     }
 
-    /// Puts the time of a change on the database's file, for whoever watches it. SQLite
-    /// writes its log, waits for the disk, and only then lets others see what it wrote:
-    /// who was told by the log may have looked too early.
+    /// Sets the modification time of the database's file, for file watchers. SQLite writes its log,
+    /// syncs, and only then makes the change visible: a watcher of the log may read too early.
     ///
-    /// By its path: a file that is opened and closed here would take SQLite's locks along.
+    /// Uses the path, because opening and closing the file here would release SQLite's locks.
     fn mark_change(&self) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.ok().and_then(|now| Timespec::try_from(now).ok());
@@ -243,7 +242,7 @@ impl Work {
             last_access: now,
             last_modification: now,
         };
-        // Nobody is told then until the next change.
+        // If this fails, watchers notice the change only with the next one.
         let _ = utimensat(CWD, &self.path, &times, AtFlags::empty());
     }
 }
@@ -254,7 +253,7 @@ pub(super) fn version(db: &Connection) -> rusqlite::Result<usize> {
 
 pub(super) fn migrate(db: &mut Connection) -> rusqlite::Result<()> {
     let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have been quicker.
+    // Another process may have migrated it meanwhile.
     for (number, migration) in MIGRATIONS.iter().enumerate().skip(version(&change)?) {
         change.execute_batch(migration)?;
         change.pragma_update(None, "user_version", number + 1)?;
@@ -264,7 +263,7 @@ pub(super) fn migrate(db: &mut Connection) -> rusqlite::Result<()> {
 
 const CANNOT: &str = "the work items cannot be read or written";
 
-/// A failure of the database. It is never taken for "there is no work".
+/// Converts a failure of the database. It is never treated as "there is no work".
 pub(super) fn problem(error: rusqlite::Error) -> Problem {
     let problem = Problem::failed(CANNOT);
     let hint = match error.sqlite_error_code() {

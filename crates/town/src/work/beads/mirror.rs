@@ -1,8 +1,8 @@
-//! Bringing the mirror of a rig's beads up to date.
+//! Refreshes the mirror of a rig's beads.
 //!
-//! Beads is asked before the transaction begins, so that a program that hangs keeps nobody
-//! else from writing. No listing may be older than what it is compared with: if anything has
-//! changed by then, beads is asked again within the transaction, which writers hold too.
+//! Beads is read before the transaction begins, so that a program that hangs blocks no writer. A
+//! listing must not be older than the rows that it is compared with: if anything has changed since,
+//! beads is read again inside the transaction, which excludes other writers.
 
 use super::program::Session;
 use super::write::{as_told, read_seen, remember};
@@ -19,10 +19,10 @@ use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Why an item is closed that beads does not have any more.
+/// Close reason of an item that is no longer in beads.
 const GONE: &str = "not in beads any more";
 
-/// Looks, unless nothing has changed since the last look.
+/// Refreshes the mirror, unless nothing has changed since the last refresh.
 pub(super) fn refresh(work: &Work, beads: &Beads, rig: &BeadsRig) -> Result<()> {
     rig.program()?;
     let before = trace::of(&rig.folder);
@@ -35,7 +35,7 @@ pub(super) fn refresh(work: &Work, beads: &Beads, rig: &BeadsRig) -> Result<()> 
     };
     let listed = listing(&Session::new(beads, rig))?;
     work.change(|db| {
-        // As it is before the listing: what changes meanwhile is seen the next time.
+        // Read before the listing, so that the next refresh sees concurrent changes.
         let trace = trace::of(&rig.folder);
         if is_current(db, rig, &trace)? {
             return Ok(());
@@ -56,11 +56,11 @@ pub(super) fn refresh(work: &Work, beads: &Beads, rig: &BeadsRig) -> Result<()> 
     })
 }
 
-/// What beads has.
+/// Items listed by beads.
 #[derive(Default)]
 struct Listing {
     found: BTreeMap<WorkId, Bead>,
-    /// What cannot be an item of ours, by its id, and why. It is left to beads.
+    /// Beads that cannot be items of the town, by id, with the reason. They are left to beads.
     unread: BTreeMap<String, String>,
 }
 
@@ -93,7 +93,7 @@ fn is_current(db: &Connection, rig: &BeadsRig, trace: &str) -> Result<bool> {
     .map_err(problem)
 }
 
-/// All items, with what they wait for.
+/// Returns all items, with their dependencies.
 fn listing(session: &Session<'_>) -> Result<Listing> {
     let now = timestamp(None);
     let mut listed = Listing::default();
@@ -121,7 +121,7 @@ fn apply(
     found: BTreeMap<WorkId, Bead>,
     unread: &BTreeMap<String, String>,
 ) -> Result<()> {
-    // Parents and blockers may come after those that name them.
+    // Parents and blockers may come after the items that name them.
     db.pragma_update(None, "defer_foreign_keys", "ON")
         .map_err(problem)?;
     let hooks = hooks(db)?;
@@ -129,7 +129,7 @@ fn apply(
     let mut changed = Vec::new();
     for (id, mut bead) in found {
         let before = match known.remove(&id) {
-            // Some that were gone come back.
+            // An item that was gone may come back.
             None => returned(db, rig, &id)?,
             known => known,
         };
@@ -169,7 +169,7 @@ fn apply(
     for (_, now, row) in &changed {
         write_dependencies(db, rig, now, row.as_ref())?;
     }
-    // Parents that came with nobody are none.
+    // A parent that is not in the database is dropped.
     db.execute(
         "UPDATE items SET parent = NULL WHERE parent IS NOT NULL
          AND parent NOT IN (SELECT id FROM items)",
@@ -180,22 +180,22 @@ fn apply(
         let now = as_told(db, rig, must_have(db, &bead.id)?)?;
         let bead = as_told(db, rig, bead)?;
         remember(db, rig, &bead)?;
-        // Whatever is different now is said to beads at the end of the transaction.
+        // Differences are written to beads at the end of the transaction.
         db.execute(
             "UPDATE beads SET touched = ?2 WHERE item = ?1",
             params![bead.id.as_str(), !same(&bead, &now)],
         )
         .map_err(problem)?;
     }
-    // Beads has those that it told of, whatever it said.
+    // Beads that were listed but could not be read still exist.
     known.retain(|id, _| !unread.contains_key(id.as_str()));
     known
         .iter()
         .try_for_each(|(id, (seen, _))| forget(db, rig, id, seen, hooks.contains_key(id)))
 }
 
-/// What beads last said of an item that was gone since. What was closed for that alone is as
-/// it was before.
+/// Returns the last known state of an item that was gone from beads. Reopens it if it was closed
+/// only for that reason.
 fn returned(db: &Connection, rig: &BeadsRig, id: &WorkId) -> Result<Option<(String, bool)>> {
     let found: Option<String> = db
         .query_row(
@@ -225,7 +225,7 @@ fn returned(db: &Connection, rig: &BeadsRig, id: &WorkId) -> Result<Option<(Stri
     Ok(Some((seen, true)))
 }
 
-/// Keeps what could not be read, for whoever looks why it is not shown.
+/// Stores the beads that could not be read, so that their absence can be explained.
 fn note_unread(db: &Connection, rig: &BeadsRig, unread: &BTreeMap<String, String>) -> Result<()> {
     db.execute("DELETE FROM beads_unread WHERE rig = ?1", [&rig.rig])
         .map_err(problem)?;
@@ -239,7 +239,7 @@ fn note_unread(db: &Connection, rig: &BeadsRig, unread: &BTreeMap<String, String
     Ok(())
 }
 
-/// Whether two states say the same, whenever that was said.
+/// Returns whether two states are equal, apart from their times.
 fn same(one: &Item, other: &Item) -> bool {
     Item {
         updated_at: other.updated_at.clone(),
@@ -249,8 +249,8 @@ fn same(one: &Item, other: &Item) -> bool {
     } == *other
 }
 
-/// Whoever has an item on its hook here keeps it, and beads is told again; only that it
-/// is closed counts more.
+/// Keeps an item on the hook of its agent, and marks it so in beads again; only a closed status
+/// takes precedence.
 fn stay_on_hook(now: &mut Item, row: &Item, agent: &str) {
     if now.status == Status::Closed {
         return;
@@ -269,7 +269,7 @@ fn write_dependencies(
     now: &Item,
     row: Option<&Item>,
 ) -> Result<()> {
-    // What it waits for outside of beads is known here alone.
+    // Dependencies outside of beads are known only to the town.
     db.execute(
         "DELETE FROM dependencies WHERE item = ?1
          AND blocker IN (SELECT item FROM beads WHERE rig = ?2)",
@@ -297,9 +297,9 @@ fn write_dependencies(
     Ok(())
 }
 
-/// An item that beads does not list any more is ours alone from now on, and closed unless
-/// somebody works on it. Ephemeral ones are not listed by all of its versions. That it was
-/// there is kept: it may come back, from another branch or another machine.
+/// Makes an item that beads no longer lists the town's own, and closes it unless it is on a hook.
+/// Ephemeral items are kept, because some versions of beads do not list them. The last state is
+/// stored: the item may come back from another branch or another machine.
 fn forget(
     db: &Connection,
     rig: &BeadsRig,

@@ -1,5 +1,4 @@
-//! Running `bd` or `br`: with arguments and never through a shell, with an end to our
-//! patience.
+//! Runs `bd` or `br` with arguments, never through a shell, and with a timeout.
 
 use super::{Beads, BeadsRig};
 use crate::{Result, processes};
@@ -12,22 +11,22 @@ use std::sync::PoisonError;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// How long all calls of one transaction may take together, or of one look. Others wait for
-/// a transaction, and have somewhat more patience.
+/// Timeout for all calls of one transaction, or of one refresh. Other processes wait longer than
+/// this for a transaction.
 const LIMIT: Duration = Duration::from_secs(15);
-/// How long one that was told to end has for it.
+/// Grace period between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(1);
 
 impl Beads {
-    /// Begins to count for a transaction. Transactions exclude each other, so there is never
-    /// more than one.
+    /// Starts the timeout of a transaction. Transactions exclude each other, so there is at most
+    /// one.
     pub(super) fn begin_change(&self) {
         let mut until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
         *until = Instant::now() + LIMIT;
     }
 }
 
-/// The beads of one rig, for the time of a look or of a transaction.
+/// The beads of one rig, during a refresh or a transaction.
 pub(super) struct Session<'a> {
     beads: &'a Beads,
     rig: &'a BeadsRig,
@@ -35,25 +34,25 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// For a look, which nobody waits for but who looks.
+    /// Creates a session for a refresh, which blocks no other process.
     pub(super) fn new(beads: &'a Beads, rig: &'a BeadsRig) -> Self {
         let until = Instant::now() + LIMIT;
         Session { beads, rig, until }
     }
 
-    /// For a part of the transaction that has begun.
+    /// Creates a session within the current transaction, with its deadline.
     pub(super) fn within_change(beads: &'a Beads, rig: &'a BeadsRig) -> Self {
         let until = *beads.until.lock().unwrap_or_else(PoisonError::into_inner);
         Session { beads, rig, until }
     }
 
-    /// The objects of a command's answer.
+    /// Runs a command and returns the JSON objects of its output.
     pub(super) fn ask(&self, words: &[String]) -> Result<Vec<Value>> {
         let stdout = self.say(words)?;
         beads::objects(&stdout).map_err(|problem| self.problem(words).caused_by_problem(&problem))
     }
 
-    /// Runs a command that must succeed, and gives what it printed.
+    /// Runs a command that must succeed, and returns its output.
     pub(super) fn say(&self, words: &[String]) -> Result<String> {
         let output = self.run(words)?;
         let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -69,7 +68,8 @@ impl<'a> Session<'a> {
     fn problem(&self, words: &[String]) -> Problem {
         let name = self.rig.program.as_ref().map(|program| &program.path);
         let name = name.ok().and_then(|path| path.file_name()?.to_str());
-        // What an item says is not repeated: the first words tell what was tried.
+        // The content of an item is not repeated in errors; the first two words identify the
+        // command.
         let told: Vec<&str> = words.iter().map(String::as_str).take(2).collect();
         Problem::failed(format!(
             "the beads of {} cannot be used: `{} {}` failed",
@@ -106,13 +106,13 @@ impl<'a> Session<'a> {
             .env("BEADS_DIR", &self.rig.folder)
             .env("BD_ACTOR", actor)
             .env("BEADS_ACTOR", actor)
-            // Nothing of theirs may go on in the background after we have answered.
+            // No daemon of beads may continue in the background after the answer.
             .env("BEADS_NO_DAEMON", "1")
             .env("NO_COLOR", "1")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // Ctrl-C at the terminal must not cut it off in the middle of a change.
+            // Ctrl-C at the terminal must not interrupt it in the middle of a change.
             .process_group(0);
         Ok(command)
     }
@@ -144,7 +144,8 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Whether a variable may stay: not those that name another database than the rig's.
+/// Returns whether a variable is passed on. Variables that name another database than the rig's are
+/// not.
 fn passes(name: &str) -> bool {
     !matches!(name, "BEADS_DB" | "BD_DB" | "BD_DATABASE") && crate::git::passes(name)
 }

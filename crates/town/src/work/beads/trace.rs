@@ -1,5 +1,4 @@
-//! What the files of a `.beads` folder look like from outside: if it is as it was, nothing
-//! has changed in there.
+//! Fingerprint of the files of a `.beads` folder: if it is unchanged, the items are unchanged.
 
 use sha2::{Digest, Sha256};
 use std::fs;
@@ -7,14 +6,15 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// A folder with more files than this counts as changed whenever the part that was seen
-/// changes, or their number.
+/// Maximum number of files that are read. Beyond it, only changes of this part, or of the number of
+/// files, are noticed.
 const MOST: usize = 5_000;
 const DEEPEST: usize = 8;
-/// How long is believed what a server elsewhere said, which leaves no trace here.
+/// Time in seconds for which the answer of a remote server is cached, because its changes leave no
+/// trace in the folder.
 const SECONDS: u64 = 30;
 
-/// Files that change when somebody only looks, or that say nothing of items.
+/// Returns whether a file changes on mere reads, or contains no items.
 fn is_noise(name: &str) -> bool {
     const ENDS: [&str; 7] = ["lock", "-shm", ".log", ".pid", ".sock", ".tmp", ".port"];
     let lower = name.to_ascii_lowercase();
@@ -22,7 +22,7 @@ fn is_noise(name: &str) -> bool {
         || matches!(lower.as_str(), "last-touched" | "backup" | ".br_history")
 }
 
-/// The sizes and times of all files that could hold items, in few letters.
+/// Returns a short hash of the sizes and times of all files that may contain items.
 pub(super) fn of(folder: &Path) -> String {
     let mut hash = Sha256::new();
     let mut left = MOST;
@@ -69,7 +69,7 @@ fn add(folder: &Path, depth: usize, left: &mut usize, hash: &mut Sha256) {
     }
 }
 
-/// Whether the items lie with a server that others reach too.
+/// Returns whether the items are stored on a server that others use too.
 fn is_elsewhere(folder: &Path) -> bool {
     let text = fs::read_to_string(folder.join("metadata.json")).unwrap_or_default();
     let value: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();

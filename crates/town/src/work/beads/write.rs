@@ -1,8 +1,8 @@
-//! Saying to beads what changed here, before it is committed.
+//! Writes changes to beads before they are committed.
 //!
-//! Triggers note which mirrored items a transaction touched; each is compared with what
-//! beads last said of it. If beads refuses, nothing is changed here. If we are killed
-//! in between, beads has gone on and the mirror learns it with the next look.
+//! Triggers record which mirrored items a transaction touched; each is compared with the last known
+//! state of beads. If beads refuses, the transaction fails. If the process is killed in between,
+//! beads has the change, and the next refresh of the mirror reads it.
 
 use super::program::Session;
 use super::{Beads, BeadsRig, rig_of};
@@ -16,7 +16,7 @@ use gt_core::beads::{self, Bead};
 use gt_core::work::{Item, WorkId};
 use rusqlite::{Connection, params};
 
-/// Writes all that was touched.
+/// Writes all touched items.
 pub(super) fn through(beads: &Beads, db: &Connection) -> Result<()> {
     for rig in &beads.rigs {
         let touched = touched(db, rig)?;
@@ -38,8 +38,8 @@ pub(super) fn through(beads: &Beads, db: &Connection) -> Result<()> {
     Ok(())
 }
 
-/// Some versions of bd keep whoever an item is assigned to, unless they are forced; others
-/// do not know that word. Who has an item is decided by hooks.
+/// Runs a command, and retries a change of the assignee with `--force`: some versions of bd require
+/// it, others do not know the option. Hooks decide who has an item.
 fn say(session: &Session<'_>, mut command: Vec<String>) -> Result<()> {
     let said = session.say(&command);
     let Err(problem) = said else {
@@ -54,7 +54,7 @@ fn say(session: &Session<'_>, mut command: Vec<String>) -> Result<()> {
     session.say(&command).map(drop).map_err(|_| problem)
 }
 
-/// Makes an item in beads, and its mirror.
+/// Creates an item in beads, and its mirror.
 pub(in crate::work) fn create(
     beads: &Beads,
     rig: &BeadsRig,
@@ -70,7 +70,7 @@ pub(in crate::work) fn create(
         return Err(Problem::failed("beads made an item but did not say which"));
     };
     fault::point_in(&beads.around, "beads.created");
-    // Some answers leave out what they were just told.
+    // Some answers omit fields that were just set.
     let made = Item {
         labels: draft.labels.clone(),
         parent: draft.parent.clone(),
@@ -87,7 +87,7 @@ pub(in crate::work) fn create(
     must_have(db, &made.id)
 }
 
-/// Notes that beads has an item so.
+/// Stores the state of an item in beads.
 pub(super) fn remember(db: &Connection, rig: &BeadsRig, item: &Item) -> Result<()> {
     let seen = serde_json::to_string(item).unwrap_or_default();
     db.execute(
@@ -99,8 +99,8 @@ pub(super) fn remember(db: &Connection, rig: &BeadsRig, item: &Item) -> Result<(
     .map_err(problem)
 }
 
-/// An item without what only we know: that it waits for something, or is a part of
-/// something, that is not in the same beads.
+/// Returns an item without the relations that only the town knows: blockers and parents that are
+/// not in the same beads.
 pub(super) fn as_told(db: &Connection, rig: &BeadsRig, mut item: Item) -> Result<Item> {
     let is_there = |id: &WorkId| -> Result<bool> {
         let there = rig_of(db, id)?;

@@ -1,5 +1,5 @@
-//! Entries of the queue that are repaired without a change, or that a remote does not take:
-//! tried again, and at last left to somebody who can help.
+//! Entries whose repair changes nothing, or that the remote refuses: they are retried, and finally
+//! escalated.
 
 use crate::Result;
 use crate::when::timestamp;
@@ -14,12 +14,11 @@ use gt_core::merge::Merge;
 use gt_core::work::{self, WorkId, appended};
 use rusqlite::{Connection, params};
 
-/// So often a branch is tried, if those who repair it change nothing.
+/// Maximum number of attempts for a branch whose repairs change nothing.
 const MOST_ATTEMPTS: u32 = 5;
 
-/// What becomes of the entry whose repair was done without a change: whoever did it found
-/// nothing to repair, so it is tried again. That may go on for ever, so at last its item
-/// waits for somebody's help.
+/// Queues an entry again whose repair was completed without a change. To avoid an endless loop, its
+/// item is escalated after the last attempt.
 pub(crate) fn try_again(db: &Connection, repair: &WorkId) -> Result<Option<WorkId>> {
     let Some(merge) = broken_of(db, repair)? else {
         return Ok(None);
@@ -38,8 +37,8 @@ pub(crate) fn try_again(db: &Connection, repair: &WorkId) -> Result<Option<WorkI
 }
 
 impl Work {
-    /// What a remote has not taken, and takes others: after some tries it waits for somebody's
-    /// help. `None` if it is not so far.
+    /// Escalates an entry that the remote refuses while it accepts others. Returns `None` if
+    /// attempts are left.
     pub fn leave_to_help(&self, id: &WorkId, reason: &str) -> Result<Option<Merge>> {
         self.change(|db| {
             let merge = must_find(db, id)?;
@@ -61,7 +60,7 @@ impl Work {
     }
 }
 
-/// The item of an entry waits for somebody's help, unless somebody works on it.
+/// Marks the item of an entry as blocked and escalated, unless it is on a hook.
 fn wait_for_help(db: &Connection, merge: &Merge, words: &str) -> Result<()> {
     let item = must_have(db, &merge.item)?;
     if item.status != work::Status::InProgress || holder(db, &item.id)?.is_some() {
@@ -80,7 +79,7 @@ fn wait_for_help(db: &Connection, merge: &Merge, words: &str) -> Result<()> {
     add_labels(db, &item.id, &[ESCALATED.to_owned()])
 }
 
-/// The item of an entry that is tried once more waits for the queue, and for no help.
+/// Returns the item of an entry that is retried to the queue, and removes the escalation.
 pub(super) fn has_been_helped(db: &Connection, merge: &Merge) -> Result<()> {
     let changed = db
         .execute(

@@ -1,7 +1,7 @@
 //! Items that are taken up again while they wait to be merged.
 //!
-//! What was handed in is then not the whole of it any more. If it were merged all the same,
-//! the item would be closed under whoever works on it.
+//! The submitted branch is then incomplete. If it were merged anyway, the item would be closed
+//! while an agent works on it.
 
 use crate::Result;
 use crate::when::timestamp;
@@ -14,9 +14,9 @@ use gt_core::merge::{Merge, Status};
 use gt_core::work::WorkId;
 use rusqlite::{Connection, params};
 
-/// Takes what waits for an item out of the queue, or could not be merged, as a part of what
-/// opens the item, and gives it. A repair is repaired once more: its entry waits for
-/// that again. What is being merged at this moment cannot be held up.
+/// Withdraws the waiting or failed entry of an item that is being reopened, and returns it. If the
+/// item is a repair, its entry waits for the repair again. An entry that is being merged at this
+/// moment cannot be withdrawn.
 pub(crate) fn withdraw(db: &Connection, id: &WorkId) -> Result<Option<Merge>> {
     let Some(merge) = waiting(db, id)? else {
         return Ok(None);
@@ -46,8 +46,8 @@ pub(crate) fn withdraw(db: &Connection, id: &WorkId) -> Result<Option<Merge>> {
     find(db, &merge.id)
 }
 
-/// Refuses an item that was handed in, and waits to be merged or to be repaired: whoever wants
-/// it says first that it is to be taken up again.
+/// Refuses an item that was submitted and waits to be merged or repaired: it has to be reopened
+/// first.
 pub(crate) fn check_not_handed_in(db: &Connection, id: &WorkId) -> Result<()> {
     match waiting(db, id)? {
         Some(merge) => Err(handed_in(id, &merge)),
@@ -55,7 +55,8 @@ pub(crate) fn check_not_handed_in(db: &Connection, id: &WorkId) -> Result<()> {
     }
 }
 
-/// What waits to be merged for an item, or waits for its repair, and may be withdrawn.
+/// Returns the entry of an item that waits to be merged or repaired and may be withdrawn. Fails if
+/// it is being merged.
 fn waiting(db: &Connection, id: &WorkId) -> Result<Option<Merge>> {
     let waiting = of_item(db, id)?.filter(|merge| {
         merge.status.is_waiting() || (merge.status.is_broken() && merge.item == *id)
@@ -73,7 +74,7 @@ fn waiting(db: &Connection, id: &WorkId) -> Result<Option<Merge>> {
     }
 }
 
-/// Why an item that was handed in is given to nobody.
+/// Returns the error for assigning an item that was submitted.
 fn handed_in(id: &WorkId, merge: &Merge) -> Problem {
     let entry = &merge.id;
     let frees = format!("`gt work update {id} --status open` frees it");

@@ -1,5 +1,4 @@
-//! The handoff bead of an agent: a pinned item that stays, to which molecules are
-//! attached.
+//! The handoff bead of an agent: a permanent pinned item, to which molecules are attached.
 
 use super::{set_notes, set_status};
 use crate::Result;
@@ -13,10 +12,10 @@ use rusqlite::{Connection, params};
 
 const HANDOFF: &str = "handoff";
 const LABEL: &str = "gt:handoff";
-/// So much of its history does it keep, the newest.
+/// Maximum number of history lines; older lines are dropped.
 const MOST_LINES: usize = 1000;
 
-/// The pinned record of an agent.
+/// Returns the handoff bead of an agent.
 pub(super) fn handoff(db: &Connection, agent: &str) -> Result<Option<Item>> {
     let found = select(
         db,
@@ -27,12 +26,12 @@ pub(super) fn handoff(db: &Connection, agent: &str) -> Result<Option<Item>> {
     Ok(found.into_iter().next())
 }
 
-/// Whether an item is the record of an agent.
+/// Returns whether an item is a handoff bead.
 pub(in crate::work) fn is_handoff(item: &Item) -> bool {
     item.status == Status::Pinned && item.labels.iter().any(|label| label == LABEL)
 }
 
-/// The same, made when it is first needed.
+/// Returns the handoff bead of an agent; creates it on first use.
 pub(super) fn get_or_create(db: &Connection, agent: &str, prefix: &str) -> Result<Item> {
     if let Some(present) = handoff(db, agent)? {
         return Ok(present);
@@ -51,7 +50,7 @@ pub(super) fn get_or_create(db: &Connection, agent: &str, prefix: &str) -> Resul
     must_have(db, &item.id)
 }
 
-/// Whether a molecule hangs on a record.
+/// Returns whether a molecule is attached to a handoff bead.
 pub(super) fn is_attached(db: &Connection, molecule: &WorkId) -> Result<bool> {
     db.query_row(
         "SELECT EXISTS (SELECT 1 FROM dependencies JOIN items ON id = dependencies.item
@@ -63,7 +62,7 @@ pub(super) fn is_attached(db: &Connection, molecule: &WorkId) -> Result<bool> {
     .map_err(problem)
 }
 
-/// Takes a molecule off it.
+/// Detaches a molecule from a handoff bead.
 pub(super) fn unlink(db: &Connection, handoff: &WorkId, molecule: &WorkId) -> Result<()> {
     db.execute(
         "DELETE FROM dependencies WHERE item = ?1 AND blocker = ?2",
@@ -73,7 +72,7 @@ pub(super) fn unlink(db: &Connection, handoff: &WorkId, molecule: &WorkId) -> Re
     .map_err(problem)
 }
 
-/// Adds a line to a handoff bead, and drops the oldest of very many.
+/// Adds a line to the history of a handoff bead, and drops the oldest beyond the limit.
 pub(super) fn add_history(db: &Connection, handoff: &Item, line: &str) -> Result<()> {
     let line = format!("{} {line}", timestamp(None));
     let notes = appended(&handoff.notes, &line);

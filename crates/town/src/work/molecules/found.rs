@@ -1,4 +1,4 @@
-//! Molecules, read.
+//! Reads molecules.
 
 use super::bead::handoff;
 use super::{MOLECULE, STEP, no_molecule};
@@ -26,7 +26,7 @@ impl Molecule {
             "WHERE parent = ?1 AND type = ?2",
             [item.id.to_string(), STEP.to_owned()].map(Value::from),
         )?;
-        // By their numbers: `.10` comes after `.2`.
+        // By number: `.10` comes after `.2`.
         steps.sort_by_key(|step| child_number(&step.id));
         Ok(Molecule {
             agent: agent.to_owned(),
@@ -37,7 +37,7 @@ impl Molecule {
         })
     }
 
-    /// The step that is meant: by its id in the formula, or by that of its item.
+    /// Returns a step by its id in the formula, or by the id of its item.
     pub fn step(&self, wanted: &str) -> Result<&Item> {
         let by_name = |step: &&Item| step_id(step) == wanted;
         let by_item = |step: &&Item| step.id.as_str() == wanted;
@@ -50,7 +50,7 @@ impl Molecule {
         })
     }
 
-    /// The steps that still keep one from being begun.
+    /// Returns the open steps that a step waits for.
     pub fn waits_for(&self, step: &Item) -> Vec<&str> {
         let open = self.steps.iter().filter(|other| is_open(other));
         let needed = open.filter(|other| step.deps.contains(&other.id));
@@ -66,7 +66,7 @@ impl Molecule {
     }
 }
 
-/// The step's id in its formula.
+/// Returns the step's id in its formula.
 pub(crate) fn step_id(step: &Item) -> &str {
     label(step, "step:").unwrap_or(step.id.as_str())
 }
@@ -90,7 +90,7 @@ pub(super) fn must_be_attached(db: &Connection, agent: &str) -> Result<Molecule>
     attached(db, agent)?.ok_or_else(|| no_molecule(agent))
 }
 
-/// The molecule that an agent has finished last.
+/// Returns the molecule that an agent has finished last.
 pub(super) fn last_done(db: &Connection, agent: &str) -> Result<Option<Molecule>> {
     let found = select(
         db,

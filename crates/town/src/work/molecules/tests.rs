@@ -46,12 +46,12 @@ fn a_handoff_opens_what_was_begun() {
     let statuses: Vec<Status> = left.steps.iter().map(|step| step.status).collect();
     assert_eq!(statuses, [Status::Closed, Status::Open]);
     assert!(left.steps[1].notes.contains("handed off"), "{left:?}");
-    // A second handoff finds nothing that was begun.
+    // A second handoff finds no step in progress.
     let again = hand_over().unwrap();
     assert_eq!(again.steps[1].notes, left.steps[1].notes);
-    // The successor begins it anew.
+    // The next session begins it again.
     work.start_step("mayor", "b").unwrap();
-    // Closed by something else than `gt mol`: nobody has ended the molecule yet.
+    // Closed by another command than `gt mol`, so the molecule was not ended yet.
     work.change(|db| close(db, &left.steps[1].id, None))
         .unwrap();
     assert!(work.molecule("mayor").unwrap().is_some());
