@@ -1,16 +1,16 @@
-//! The invariants of ARCHITECTURE.md that a machine can hold.
+//! Tests for the invariants of ARCHITECTURE.md that can be checked mechanically.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Which of our crates each may use.
+/// Allowed dependencies between our crates.
 const EDGES: &[(&str, &[&str])] = &[
     ("tmux", &[]),
     ("core", &[]),
     ("board", &["gt-core"]),
-    // Only tests use it.
+    // Only tests use `model`.
     ("model", &[]),
     ("town", &["gt-core", "gt-tmux"]),
     ("gt", &["gt-board", "gt-core", "gt-tmux", "gt-town"]),
@@ -46,7 +46,7 @@ fn the_crates_depend_on_each_other_as_drawn() {
     }
 }
 
-/// Fails for every line of a crate's sources, tests aside, that holds one of the words.
+/// Fails for every line of a crate's sources, except tests, that contains one of the words.
 fn absent(name: &str, words: &[&str], except: &[&str]) {
     let mut hits = Vec::new();
     for path in sources(&crates().join(name).join("src")) {
@@ -108,7 +108,7 @@ fn the_board_only_decides_and_draws() {
         "event::read",
         "event::poll",
     ];
-    // A test compares the manual with the table of keys.
+    // `tests/manual.rs` compares the manual with the table of keys.
     absent("board", &words, &["tests/manual.rs"]);
 }
 
@@ -133,8 +133,8 @@ fn only_the_binary_prints_exits_and_reads_the_environment() {
     ];
     absent("town", &words, &[]);
     absent("core", &words, &[]);
-    // A tmux client hands its environment on, as tmux's own does, and finds its
-    // default socket by it.
+    // A tmux client passes its environment on and derives its default socket from it, as tmux's own
+    // client does.
     absent("tmux", &words[..4], &["on_a_server.rs"]);
 }
 

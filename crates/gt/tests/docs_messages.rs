@@ -1,6 +1,6 @@
-//! Tests that docs/troubleshooting.md quotes messages that the code really has.
+//! Tests that docs/troubleshooting.md quotes messages that are in the code.
 //!
-//! The first cell of each row has the message as code, with `…` for what varies. Rows that quote
+//! The first cell of each row has the message as code, with `…` for variable parts. Rows that quote
 //! another program name it in parentheses.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]

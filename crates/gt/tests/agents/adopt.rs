@@ -1,4 +1,4 @@
-//! `gt adopt` of programs that a person has started, without `gt` and its hooks.
+//! `gt adopt` of programs that a person started without `gt` and its hooks.
 
 use crate::each;
 use crate::stage::{PATIENCE, Stage};
@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use std::time::Duration;
 
-/// Programs whose conversations are found in their own files.
+/// Programs whose conversations `gt` finds in the programs' own files.
 const PROGRAMS: &[&str] = &["claude", "codex"];
 
 fn agent(stage: &Stage) -> Value {
@@ -25,7 +25,8 @@ fn it_is_adopted_while_it_runs() {
         if !PROGRAMS.contains(&harness) {
             return;
         }
-        // Its first questions are answered once, by a start of the usual kind.
+        // Starts and stops the program once through `gt`, so that it has asked its first-run
+        // questions.
         stage.start(&["--no-prompt"]);
         stage.ok(&["stop", "gastown/max"]);
         let preset = gt_core::harness::resolve(harness, None).unwrap().value;
@@ -41,7 +42,8 @@ fn it_is_adopted_while_it_runs() {
         let adopted: Value = serde_json::from_str(&stage.ok(&adopt)).unwrap();
         assert_eq!(adopted["harness"], harness, "{adopted}");
         let is_claude = harness == "claude";
-        // Codex has no conversation before its first prompt, and reads no hooks while it runs.
+        // Codex creates its conversation at the first prompt, and does not reload hooks while it
+        // runs.
         assert_eq!(adopted["conversation"].is_string(), is_claude, "{adopted}");
         assert_eq!(adopted["hooks"].is_string(), is_claude, "{adopted}");
         stage.ok(&["wait", "helper", "--until", "idle", "--timeout", "60"]);
@@ -60,14 +62,15 @@ fn it_is_adopted_while_it_runs() {
             let seen = agent(stage);
             let by_hooks = seen["state_source"] == "hook" || !is_claude;
             if seen["state"] == "idle" && !by_hooks {
-                // It reads its settings again within some seconds: the next turn tells.
+                // Claude Code reloads its settings within a few seconds, so a later turn reports by
+                // hook.
                 stage.ok(&["nudge", "helper", "once more", "--timeout", "60"]);
             }
             (seen["state"] == "idle" && by_hooks).then_some(())
         });
         if is_claude {
             let hooks = adopted["hooks"].as_str().unwrap().to_owned();
-            // A conversation that begins in the same program is noticed.
+            // `/clear` begins a new conversation in the same process.
             stage.ok(&["nudge", "helper", "/clear", "--timeout", "60"]);
             wait_until("its new conversation is known", PATIENCE, || {
                 let life = adopted["session"].as_str().unwrap();
@@ -78,7 +81,7 @@ fn it_is_adopted_while_it_runs() {
             stage.ok(&["stop", "helper"]);
             assert!(!std::path::Path::new(&hooks).exists(), "no hook is left");
         } else {
-            // By now it has one.
+            // Codex has a conversation after its first prompt.
             stage.ok(&["sync"]);
             let life = adopted["session"].as_str().unwrap();
             let known = stage.ok(&["sessions", "show", life, "--json"]);
@@ -112,12 +115,13 @@ fn adopt_in_shell(stage: &Stage) -> Value {
     wait_until("it is idle again", PATIENCE, || {
         (agent(stage)["state"] == "idle").then_some(())
     });
-    // Codex has a conversation now.
+    // Records the conversation that Codex created at the prompt.
     stage.ok(&["sync"]);
     adopted
 }
 
-/// The session once its end is recorded; `gt agents` looks meanwhile.
+/// Waits until the end of the session is recorded, and returns the session. `gt agents` detects the
+/// end.
 fn ended(stage: &Stage, adopted: &Value) -> Value {
     wait_until("its end is recorded", PATIENCE, || {
         let listed = agent(stage);

@@ -1,4 +1,4 @@
-//! The board with real programs: started, answered, reviewed and stopped by its keys.
+//! The board with real programs: starting, answering, reviewing and stopping by its keys.
 
 use crate::each;
 use crate::stage::{PATIENCE, Stage};
@@ -6,7 +6,7 @@ use gt_tmux::testing::wait_until;
 use gt_tmux::{Command as Tmux, Server, Socket};
 use serde_json::Value;
 
-/// The board on a terminal of its own.
+/// The board in a terminal on a private tmux server.
 struct Board<'s> {
     stage: &'s Stage,
     server: Server,
@@ -88,7 +88,7 @@ fn a_task_is_started_answered_and_stopped_by_keys() {
         wait_until("what was asked for", PATIENCE, || {
             approved.exists().then_some(())
         });
-        // What it has made is to be looked at.
+        // The new file in the worktree is ready for review.
         board.shows("Review 1");
         let told = stage.ok(&[
             "events",

@@ -1,5 +1,5 @@
-//! The whole contract with a real program: its own hooks tell it how things stand, and
-//! its own tools hand over and hand in.
+//! End-to-end contract with a real program: its hooks prime it, and its tool calls hand over and
+//! submit work.
 
 use crate::stage::{PATIENCE, Stage};
 use crate::{each, every, runs_without_asking_and_stops};
@@ -14,7 +14,7 @@ fn read(stage: &Stage, args: &[&str]) -> Value {
     serde_json::from_str(&stage.ok(&[args, &["--json"]].concat())).unwrap()
 }
 
-/// Waits until the model was given these words after so many requests, whoever wrote them.
+/// Waits until a request after the first `after` ones contains `words`, in any role.
 #[track_caller]
 fn told(stage: &Stage, after: usize, words: &str) {
     let is_told = || {
@@ -42,7 +42,7 @@ fn told(stage: &Stage, after: usize, words: &str) {
     );
 }
 
-/// Lets the model call its shell.
+/// Makes the model call its shell tool.
 fn let_it_run(stage: &Stage, command: &str) {
     let call = json!({"command": command, "description": "as asked"});
     stage.nudge(&format!("[[tool=Bash {call}]]"));
@@ -63,7 +63,7 @@ fn from_a_wish_to_merged_work_over_a_handoff_and_a_crash() {
         if stage.program().harness != "claude" {
             return;
         }
-        // A key that a role gives is meant to be used.
+        // The API key comes from the role's environment.
         stage.write(
             "gt/roles/crew.toml",
             "[env]\nANTHROPIC_API_KEY = '{key}'\nANTHROPIC_BASE_URL = '{url}'\n\
@@ -137,7 +137,7 @@ fn from_a_wish_to_merged_work_over_a_handoff_and_a_crash() {
             let life = read(stage, &["sessions", "show", third["id"].as_str().unwrap()]);
             (life["outcome"] == "done").then_some(())
         });
-        // Nobody types a command for it.
+        // The queue merges without a further command.
         wait_until("it is merged", PATIENCE, || {
             let item = read(stage, &["work", "show", id]);
             (item["status"] == "closed").then_some(())
@@ -154,7 +154,8 @@ fn from_a_wish_to_merged_work_over_a_handoff_and_a_crash() {
     });
 }
 
-/// Whether it was started with hooks of ours: Gemini CLI takes them from root alone.
+/// Reports whether the program runs with our hooks. Gemini CLI accepts hooks only from folders
+/// owned by root.
 fn has_hooks(stage: &Stage) -> bool {
     let harness = stage.program().harness;
     let file = stage.path(&format!("gt/.runtime/hooks/{harness}.json"));
@@ -184,7 +185,8 @@ fn what_a_hook_says_reaches_the_model() {
         }
         told(stage, 0, "# You are gastown/crew/max");
         told(stage, 0, "Write a poem");
-        // The very first request has it: nothing was answered without it.
+        // The first request with tools already contains the prime text, so no answer was given
+        // without it.
         let first = wait_until("a request with tools", PATIENCE, || {
             let mut requests = stage.requests().into_iter();
             requests.find(|request| request.has_tools)
@@ -199,7 +201,7 @@ fn what_a_hook_says_reaches_the_model() {
             "{first:#?}"
         );
         if stage.program().slow {
-            // The quick run has no other start of these programs with a first prompt.
+            // The quick run has no other test that starts slow programs with a first prompt.
             stage.wait_prompt("[GAS TOWN] crew max");
             runs_without_asking_and_stops(stage);
         }
@@ -270,7 +272,7 @@ fn state_is_saved_when_its_context_is_compacted() {
 #[ignore = "needs the real programs: make test-agents"]
 fn a_cycle_goes_on_with_the_same_conversation_in_a_new_process() {
     each("cycle", |stage| {
-        // It takes half a minute to start twice, and this is nothing of its own.
+        // opencode takes half a minute for two starts, and behaves like the other programs here.
         if stage.program().harness == "opencode" {
             return;
         }
@@ -287,7 +289,7 @@ fn a_cycle_goes_on_with_the_same_conversation_in_a_new_process() {
         assert_eq!(second["parent_id"], first["id"]);
         assert_eq!(second["harness_session_id"], first["harness_session_id"]);
         told(stage, before, "Continue your previous task");
-        // The new process sends what was said to the one before.
+        // The new process sends the history of the previous one to the model.
         let said = gt_model::fingerprint("the roses are blue");
         let requests = stage.requests();
         let mut later = requests[before..].iter();

@@ -1,5 +1,5 @@
-//! A day of a town with real Claude Code: three items are slung, and no command is typed until all
-//! of them are merged, through a conflict, a failed validation, a crash and a killed tmux server.
+//! One day of a town with the real Claude Code: three items are slung and merged without a further
+//! command, through a conflict, a failed validation, a crash and a killed tmux server.
 
 use crate::program::PROGRAMS;
 use crate::stage::Stage;
@@ -9,14 +9,14 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Longest wait for one step: it may be several starts of the program, one after the other.
+/// Maximum wait for one step, which may include several starts of the program.
 const STEP_TIMEOUT: Duration = Duration::from_secs(180);
-/// Pause between two looks at the town.
+/// Poll interval.
 const PAUSE: Duration = Duration::from_millis(100);
 
 const MAX: &str = "gastown/crew/max";
 
-/// Commits before the first item, with a submodule in the last one.
+/// Number of commits before the first item; the last one adds a submodule.
 const HISTORY: usize = 300;
 
 #[test]
@@ -33,7 +33,7 @@ fn three_items_are_merged_without_a_command_in_between() {
     stage.ok(&["wait", MAX, "--timeout", "60"]);
     stage.ok(&["save"]);
 
-    // Both of the first two change the same line, the third one breaks the check.
+    // The first two items change the same line; the third one fails validation.
     let blue = sling(
         &stage,
         "Paint it blue",
@@ -68,7 +68,7 @@ fn three_items_are_merged_without_a_command_in_between() {
         ],
     );
 
-    // The worker of the third item dies in the middle of a command and goes on by itself.
+    // The worker of the third item is killed while a command runs, and resumes without a command.
     let agent = wait(&stage, "the third worker is at work", || {
         let at_work = stage.path("started").exists();
         at_work.then(|| holder(&stage, &broken)).flatten()
@@ -86,7 +86,7 @@ fn three_items_are_merged_without_a_command_in_between() {
         wait(&stage, "it is handed in", || ended(&stage, item, "done"));
     }
 
-    // The tmux server dies, and with it the idle crew worker; the merge queue goes on.
+    // The tmux server dies with the idle crew worker; the merge queue continues.
     stage.crash();
     fs::write(stage.path("gate"), "").unwrap();
     for item in [&blue, &green, &broken] {
@@ -101,7 +101,7 @@ fn three_items_are_merged_without_a_command_in_between() {
         its_chain_is_complete(&stage, item);
     }
 
-    // The crew worker comes back in its conversation, and leaves it by itself.
+    // The crew worker resumes its conversation and then exits.
     stage.restore();
     stage.nudge("the day ends");
     let said: Vec<String> = ["the day begins", "the day ends"]
@@ -133,7 +133,7 @@ fn three_items_are_merged_without_a_command_in_between() {
     stage.nothing_is_left();
 }
 
-/// A repository with a history and a submodule.
+/// Fills the repository with a history and a submodule.
 fn make_source(stage: &Stage, source: &Path) {
     let lib = stage.path("lib");
     fs::create_dir(&lib).unwrap();
@@ -166,7 +166,7 @@ fn make_source(stage: &Stage, source: &Path) {
         &["-c", allow, "submodule", "--quiet", "add", &url, "lib"],
     );
     fs::write(source.join("words.txt"), "colour red\n").unwrap();
-    // Waits until the test opens the gate, and needs the submodule.
+    // The check waits until the test creates the gate file, and requires the submodule.
     let check = format!(
         "while ! test -e '{}'; do sleep 0.1; done\ntest -f lib/lib.txt && ! grep -q broken list.txt 2>/dev/null\n",
         stage.path("gate").display()
@@ -189,7 +189,7 @@ fn configure(stage: &Stage) {
     fs::write(town, text).unwrap();
 }
 
-/// Creates an item whose worker runs these commands, commits and hands in, and slings it.
+/// Creates an item, slings it, and makes its worker run these commands, commit and call `gt done`.
 fn sling(stage: &Stage, title: &str, commands: &[&str]) -> String {
     let id = stage.work(title);
     let commit = format!("git add -A; git commit -q -m '{title}'; gt done");
@@ -199,7 +199,7 @@ fn sling(stage: &Stage, title: &str, commands: &[&str]) -> String {
     id
 }
 
-/// Waits until the condition holds; a failure shows the town.
+/// Waits until the condition holds. On timeout it fails with a report of the town.
 #[track_caller]
 fn wait<T>(stage: &Stage, what: &str, condition: impl Fn() -> Option<T>) -> T {
     let deadline = Instant::now() + STEP_TIMEOUT;
@@ -214,7 +214,7 @@ fn wait<T>(stage: &Stage, what: &str, condition: impl Fn() -> Option<T>) -> T {
     }
 }
 
-/// The agents with their screens, the sessions, the merge queue and the newest events.
+/// Returns the agents with their screens, the sessions, the merge queue and the newest events.
 fn report(stage: &Stage) -> String {
     let show = |args: &[&str]| {
         let output = stage.gt(args);
@@ -246,7 +246,7 @@ fn sessions(stage: &Stage, item: &str) -> Vec<Value> {
     all.as_array().unwrap().clone()
 }
 
-/// The running agent that has the item on its hook.
+/// Returns the running agent that has the item on its hook.
 fn holder(stage: &Stage, item: &str) -> Option<Value> {
     let all = read(stage, &["agents", "--all"]);
     let mut all = all.as_array().unwrap().iter();
@@ -279,7 +279,7 @@ fn the_base_has_exactly_the_validated_work(stage: &Stage) {
         "words.txt",
     ];
     assert_eq!(files, expected);
-    // The queue removes them after it has closed the item.
+    // The queue removes the branches after it closes the item.
     wait(
         stage,
         "no worker's branch is left in the user's repository",
@@ -290,7 +290,7 @@ fn the_base_has_exactly_the_validated_work(stage: &Stage) {
     );
 }
 
-/// The chain of an item has every session that worked on it, and all that they cost.
+/// Checks that the chain of an item has every session that worked on it, and their total cost.
 fn its_chain_is_complete(stage: &Stage, item: &str) {
     let chain = read(stage, &["sessions", "chain", item]);
     let ids = |all: &[Value]| {

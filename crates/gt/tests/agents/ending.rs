@@ -1,4 +1,4 @@
-//! How a session of a real program ends, and what follows.
+//! How a session of a real program ends, and what `gt` does then.
 
 use crate::each;
 use crate::stage::{PATIENCE, Stage};
@@ -7,7 +7,7 @@ use gt_tmux::testing::wait_until;
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
-/// The programs whose ends are promised.
+/// Programs for which `gt` documents how a session ends.
 const PROMISED: &[&str] = &["claude", "codex"];
 
 fn promised(what: &str, check: impl Fn(&Stage)) {
@@ -18,7 +18,7 @@ fn promised(what: &str, check: impl Fn(&Stage)) {
     });
 }
 
-/// The sessions of the agent, the newest first.
+/// Returns the sessions of the agent, newest first.
 fn sessions(stage: &Stage) -> Vec<Value> {
     let text = stage.ok(&["sessions", "list", "--json"]);
     serde_json::from_str(&text).unwrap()
@@ -49,7 +49,7 @@ fn signal(stage: &Stage, signal: Signal) {
     rustix::process::kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
 }
 
-/// Types `/exit` as a person does.
+/// Types `/exit` by keys, without `gt`.
 fn exit(stage: &Stage) {
     let pid = stage.tag("pane_pid");
     stage.type_command("/exit");
@@ -58,7 +58,7 @@ fn exit(stage: &Stage) {
     });
 }
 
-/// The model saw these prompts last, in one conversation. An entry that is `None` is any text.
+/// Checks that the model last saw these prompts in one conversation. `None` matches any text.
 #[track_caller]
 fn same_conversation(stage: &Stage, prompts: &[Option<&str>]) {
     let got = stage.wait_history(prompts.len());
@@ -111,14 +111,14 @@ fn slash_exit_is_recorded_as_exited() {
         let first = sessions(stage)[0].clone();
         exit(stage);
         await_outcome(stage, &first["id"], "exited");
-        // A crew worker stays so, and its next start is a session of its own.
+        // A crew worker is not respawned after an exit; its next start is a separate session.
         wait_until("it is not wanted back", PATIENCE, || {
             stage.tag("@gt_auto_respawn").is_empty().then_some(())
         });
         assert_eq!(sessions(stage).len(), 1);
         stage.ok(&["stop", "gastown/max"]);
 
-        // A role that restarts goes on with its conversation, and is not told of a crash.
+        // A role with `on_exit = "restart"` resumes its conversation and gets no crash message.
         stage.write("gt/roles/crew.toml", "[start]\non_exit = \"restart\"\n");
         stage.start(&["--no-prompt"]);
         stage.nudge("the other words");

@@ -1,5 +1,5 @@
-//! Turns that a person cuts short: nobody is told that they are over, and no agent seems to
-//! be at it, or to ask, for ever.
+//! Turns that a person interrupts: `gt` sends no notice of their end, and the state does not stay
+//! at busy or waiting.
 
 use crate::each;
 use crate::stage::{PATIENCE, Stage};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 const MAX: &str = "gastown/max";
 
-/// Those whose questions and turns Escape cuts short, and that tell of themselves by hooks.
+/// Programs with hooks whose dialogs and turns Escape cancels.
 const PROGRAMS: &[&str] = &["claude", "codex"];
 
 fn with_notes(stage: &Stage) {
@@ -42,8 +42,8 @@ fn await_state(stage: &Stage, wanted: &str) -> Value {
     found
 }
 
-/// Presses Escape until the dialog is gone: Claude Code takes no key that comes at the same
-/// moment as its question.
+/// Presses Escape until the dialog closes. Claude Code ignores a key that arrives in the same
+/// instant as its dialog appears.
 fn refuse(stage: &Stage) {
     let is_asking = || stage.plain_screen().contains("1. Yes");
     wait_until("its dialog", PATIENCE, || is_asking().then_some(()));
@@ -75,14 +75,14 @@ fn an_interrupt_is_seen_and_is_no_end() {
         assert_eq!(stopped["state_reason"], "its turn was interrupted");
         assert!(stopped["state_since"].is_string(), "{stopped}");
         assert!(!stage.was_approved());
-        // The same in the middle of a turn.
+        // Interrupts a running turn, too.
         stage.nudge("Take your time. [[delay=60]]");
         await_state(stage, "busy");
         stage.ok(&["wait", MAX, "--until", "busy", "--timeout", "60"]);
         stage.type_by_hand(&["Escape"]);
         await_state(stage, "idle");
         assert_eq!(notes(stage), ["waiting"]);
-        // A turn that comes to its end is told.
+        // A turn that completes produces a notice.
         stage.ok(&["keys", MAX, "C-u"]);
         stage.nudge("And now?");
         let told = wait_until("its end is told", PATIENCE, || {

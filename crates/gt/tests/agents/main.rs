@@ -1,10 +1,10 @@
-//! The real agent programs, through `gt`, against a model server of our own.
+//! The real agent programs, through `gt`, against our own model server.
 //!
-//! Not part of a plain `cargo test`: `make test-agents` installs the pinned programs
-//! and runs this, where the machine allows it in a network name space that has only
-//! loopback. The judge is the server's log: what it received is what the agent was
-//! given. `GT_AGENTS_FULL=1` sends as many messages as the project promises, to all programs;
-//! without it a fraction of them, and most checks leave out the programs that are slow to start.
+//! Not part of a plain `cargo test`: `make test-agents` installs the pinned programs and runs these
+//! tests, if possible in a network namespace with only loopback. Assertions use the server's log of
+//! the requests that it received. With `GT_AGENTS_FULL=1` all programs get as many messages as the
+//! project promises. Without it they get a fraction, and most tests skip the programs that start
+//! slowly.
 
 #![expect(
     clippy::unwrap_used,
@@ -35,15 +35,15 @@ use stage::{PATIENCE, Stage};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-/// Runs a check for every program, or says which is not there. `GT_AGENTS_ONLY` names
-/// the one to look at. Without `GT_AGENTS_FULL` the slow programs are left out: they have
-/// the checks that call [`every`].
+/// Runs a check for every installed program, and prints which ones are missing. `GT_AGENTS_ONLY`
+/// selects one program. Without `GT_AGENTS_FULL` slow programs are skipped; the checks that call
+/// [`every`] cover them.
 fn each(what: &str, check: impl Fn(&Stage)) {
     let full = is_full() || std::env::var_os("GT_AGENTS_ONLY").is_some();
     run(what, check, |program| full || !program.slow);
 }
 
-/// Runs a check for every program also in the quick run: one that no other check implies.
+/// Runs a check for every program, also in the quick run. For checks that no other check implies.
 fn every(what: &str, check: impl Fn(&Stage)) {
     run(what, check, |_| true);
 }
@@ -72,8 +72,8 @@ fn run(what: &str, check: impl Fn(&Stage), included: impl Fn(&Program) -> bool) 
     }
 }
 
-/// Whether the quick run has only the first part of a check: the rest is what the program does
-/// once more, and takes another start of many seconds.
+/// Reports whether the quick run skips the second part of a check, which repeats the behaviour
+/// after another slow start.
 fn is_shortened(program: &Program) -> bool {
     program.slow && !is_full() && std::env::var_os("GT_AGENTS_ONLY").is_none()
 }
@@ -82,7 +82,7 @@ fn is_full() -> bool {
     std::env::var_os("GT_AGENTS_FULL").is_some()
 }
 
-/// As many as promised, or fewer in the quick run.
+/// Returns the promised number, or the smaller one in the quick run.
 fn count(full: usize, quick: usize) -> usize {
     if is_full() { full } else { quick }
 }
@@ -95,9 +95,9 @@ fn it_comes_up_through_its_real_dialogs() {
             return;
         }
         stage.let_it_ask();
-        // Nobody answers: it says what it asks, and waits.
+        // With `--no-dialogs` `gt` does not answer, and the program stays at its question.
         stage.start(&["--no-dialogs", "--no-prompt"]);
-        // Codex shows its prompt for a moment before it asks.
+        // Codex shows its prompt for a moment before its dialog.
         let asked = wait_until("its question", PATIENCE, || {
             let asked = stage.gt(&["answer", "gastown/max", "--json"]);
             asked.status.success().then_some(asked.stdout)
@@ -115,13 +115,13 @@ fn it_comes_up_through_its_real_dialogs() {
 fn it_comes_up_in_a_fresh_home() {
     each("start", |stage| {
         stage.start(&[]);
-        // The first prompt is the beacon, and it arrived.
+        // The first prompt is the beacon.
         stage.wait_prompt("[GAS TOWN] crew max");
         runs_without_asking_and_stops(stage);
     });
 }
 
-/// Without `--ask-permissions` it runs its commands at once. A stop leaves nothing behind.
+/// Checks that the program runs commands without asking, and that a stop leaves no process.
 fn runs_without_asking_and_stops(stage: &Stage) {
     stage.nudge(stage.program().run);
     wait_until("the command ran", PATIENCE, || {
@@ -147,16 +147,16 @@ fn it_goes_on_with_its_conversation_after_a_crash_of_the_server() {
         let answer = stage.restore();
         assert_eq!(answer["agents"][0]["conversation"], "resume", "{answer}");
         stage.nudge(&sent[1]);
-        // The model is given what came before the crash, too.
+        // The model also gets the messages from before the crash.
         stage.arrived(&sent[..2]);
-        // And a person finds above it what stood there.
+        // The old screen is in the scrollback.
         if !stage.program().clears_history {
             let all = stage.scrollback();
             let above = all.split_once("# gt: back from the save of");
             let above = above.unwrap_or_else(|| panic!("{all}")).0;
             assert!(above.contains(&sent[0]), "{all}");
         }
-        // And again, without another save.
+        // A second crash without a new save.
         if !is_shortened(stage.program()) {
             stage.wait_written(&sent[1]);
             stage.crash();
@@ -183,7 +183,7 @@ fn one_without_a_conversation_begins_one_after_a_crash() {
     });
 }
 
-/// Messages of every size, mostly short ones; each is told from the others.
+/// Returns distinct messages of every size, most of them short.
 fn messages(count: usize) -> Vec<String> {
     let block = |n: usize, bytes: usize| {
         let line = format!("{n:07} 0123456789abcdef ");
@@ -200,8 +200,8 @@ fn messages(count: usize) -> Vec<String> {
         _ => format!("short message {n}"),
     };
     let mut all: Vec<String> = (0..count).map(message).collect();
-    // Last, because every later request would carry it again. In lines: Gemini CLI
-    // thinks for minutes about a single one of that length.
+    // The largest message is last, because every later request repeats it. It has many lines:
+    // Gemini CLI takes minutes to process a single line of that length.
     if let Some(last) = all.last_mut() {
         let line = format!("{count:07} 0123456789abcdef 0123456789abcdef 0123456789abcdef\n");
         *last = line.repeat(1_000_000 / line.len()).trim_end().to_owned();
@@ -214,7 +214,7 @@ fn messages(count: usize) -> Vec<String> {
 fn messages_arrive_once_whole_and_in_order() {
     every("messages", |stage| {
         stage.start(&["--no-prompt"]);
-        // The last one has a megabyte.
+        // The last message has one megabyte.
         let mut sent = messages(count(100, 20));
         if is_shortened(stage.program()) {
             sent.truncate(12);
@@ -259,7 +259,7 @@ fn a_permission_dialog_is_never_answered_by_a_message() {
         let mut sent = Vec::new();
         let program = stage.program();
         if program.run != program.ask {
-            // Its sandbox refuses what the model does not ask for.
+            // The sandbox denies the command unless the model requests an escalation.
             stage.nudge(program.run);
             sent.push(program.run.to_owned());
             stage.arrived(&sent);
@@ -283,11 +283,11 @@ fn a_permission_dialog_is_never_answered_by_a_message() {
                 sent.push(text);
             }
         }
-        // The dialog is still open, so none of them has answered it.
+        // The dialog is still open, so no message answered it.
         let asked = stage.ok(&["answer", "gastown/max", "--json"]);
         assert!(asked.contains("\"kind\": \"permission\""), "{asked}");
         assert!(!stage.was_approved(), "nobody approved it");
-        // A person answers; what waited comes at the end of the turn.
+        // After the answer the queued messages arrive at the end of the turn.
         stage.ok(&["answer", "gastown/max", "yes"]);
         stage.arrived(&sent);
         assert!(stage.was_approved());
@@ -329,7 +329,7 @@ fn a_half_typed_line_is_left_to_its_writer() {
         assert_eq!(answer["delivered"], "queue", "{answer}");
         assert!(stage.screen().contains("half a line"));
         assert!(!stage.screen().contains("a message"), "{}", stage.screen());
-        // Its writer goes on, and then the message comes.
+        // The message is delivered after the half-typed line is completed and sent.
         stage.type_by_hand(&["-l", ", now whole"]);
         wait_until("it is whole", PATIENCE, || {
             stage.screen().contains("now whole").then_some(())
@@ -369,7 +369,8 @@ fn killed_at_any_moment_nothing_is_doubled_or_left_behind() {
         let got = wait_until("the end", PATIENCE, || {
             Some(stage.history()).filter(|history| history.last() == Some(&last))
         });
-        // Those killed before the queue had them are missing; the others came in order.
+        // Messages are missing if the kill came before they were queued; all others arrive in
+        // order.
         let known: Vec<String> = sent
             .iter()
             .map(|text| gt_model::fingerprint(text))

@@ -1,4 +1,4 @@
-//! Messages to real programs: texts that a terminal shows badly, and delivery without another
+//! Messages to real programs: texts that terminals render badly, and delivery without another
 //! command.
 
 use crate::each;
@@ -29,7 +29,7 @@ fn grapheme_clusters_arrive_and_do_not_block_the_queue() {
                 stage.screen()
             );
         }
-        // A program may change a text by itself, so only their number is compared.
+        // A program may change the text, so only the number of messages is compared.
         wait_until("the model got all of them", PATIENCE, || {
             (stage.history().len() >= sent.len()).then_some(())
         });
@@ -48,7 +48,7 @@ fn queued_message_reaches_an_idle_agent_without_another_command() {
         wait_until("the model got it", PATIENCE, || {
             (stage.history().len() == 1).then_some(())
         });
-        // And behind a half-typed line, as soon as that is gone.
+        // A message behind a half-typed line is delivered when the line is cleared.
         stage.ok(&["wait", "gastown/max", "--timeout", "60"]);
         stage.type_by_hand(&["-l", "half"]);
         wait_until("it is in the line", PATIENCE, || {
@@ -93,7 +93,7 @@ fn texts_that_begin_with_a_sign_of_the_program_do_not_block_the_queue() {
 #[ignore = "needs the real programs: make test-agents"]
 fn message_is_not_sent_twice_after_gt_and_tmux_have_died() {
     each("once", |stage| {
-        // Without hooks only its own transcript or database tells that it has the message.
+        // Without hooks only the program's transcript or database proves the delivery.
         let preset = format!("gt/harnesses/{}.toml", stage.program().harness);
         stage.write(&preset, "[hooks]\ninstaller = ''\n");
         stage.start(&["--no-prompt"]);

@@ -1,4 +1,4 @@
-//! The programs, a row each. Adding one is one row, its preset, and its line in
+//! The table of programs. A new program needs a row here, a preset, and a line in
 //! `scripts/agents.sh`.
 
 use std::path::{Path, PathBuf};
@@ -6,28 +6,28 @@ use std::path::{Path, PathBuf};
 type Files = &'static [(&'static str, &'static str)];
 
 pub(crate) struct Program {
-    /// The name of its preset.
+    /// Name of the preset.
     pub(crate) harness: &'static str,
-    /// Where its binary is under `node_modules`; a `*` stands for one folder.
+    /// Path of the binary under `node_modules`; `*` matches one folder.
     binary: &'static str,
-    /// Run by node.
+    /// Whether node runs the binary.
     script: bool,
-    /// It takes seconds to start: the quick run leaves it out of most checks.
+    /// Whether the start takes seconds. The quick run skips slow programs in most checks.
     pub(crate) slow: bool,
-    /// The user's own settings: path under HOME, and text with `{url}`.
+    /// Settings files of the user: path under HOME, and text with `{url}`.
     pub(crate) settings: Files,
-    /// What answers all its first questions but the one about the folder, with
-    /// `{key_end}`; `None` where it asks nothing of the kind.
+    /// Files that answer all first-run questions except folder trust, with `{key_end}`; `None` if
+    /// the program asks none.
     pub(crate) answers: Option<Files>,
-    /// Variables with `{url}` and `{key}`.
+    /// Environment variables, with `{url}` and `{key}`.
     pub(crate) env: &'static [(&'static str, &'static str)],
-    /// It clears its pane's history when it starts.
+    /// Whether the program clears the pane's history when it starts.
     pub(crate) clears_history: bool,
-    /// The folder under HOME in which it keeps its conversations.
+    /// Folder under HOME with the program's conversations.
     pub(crate) conversations: &'static str,
-    /// A prompt that makes it ask for permission to make the file `approved`.
+    /// Prompt that makes the program ask for permission to create the file `approved`.
     pub(crate) ask: &'static str,
-    /// A prompt that makes it run that command as one that needs no permission of its own.
+    /// Prompt that makes the program run the same command without a request for escalation.
     pub(crate) run: &'static str,
 }
 
@@ -51,7 +51,8 @@ pub(crate) const PROGRAMS: &[Program] = &[
             ("ANTHROPIC_API_KEY", "{key}"),
             ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
             ("DISABLE_AUTOUPDATER", "1"),
-            // It refuses to skip permissions as root unless told that it is in a sandbox.
+            // Claude Code refuses to skip permissions as root unless this variable says that it is
+            // in a sandbox.
             ("IS_SANDBOX", "1"),
         ],
         clears_history: false,
@@ -90,7 +91,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
                "provider": {"anthropic": {"options": {"baseURL": "{url}/v1", "apiKey": "fake"},
                                           "models": {"claude-sonnet-4-5": {"name": "fake"}}}}}"#,
             ),
-            // The package for plugins, as one who was online once has it.
+            // The plugin package, as it is after a start with network access.
             (
                 ".config/opencode/package.json",
                 r#"{"dependencies":{"@opencode-ai/plugin":"1.18.33"}}"#,
@@ -135,7 +136,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
 ];
 
 impl Program {
-    /// The line that starts it, if it is installed.
+    /// Returns the shell line that starts the program, or `None` if it is not installed.
     pub(crate) fn command_line(&self) -> Option<String> {
         let installed = installed()?;
         let binary = find(&installed, self.binary)?;
@@ -143,7 +144,7 @@ impl Program {
         if !self.script {
             return Some(format!("exec '{binary}' \"$@\""));
         }
-        // One of our own is there only where the system's is too old.
+        // `node-bin` exists only where the system's node is too old.
         let node = installed.join("node-bin/bin/node");
         let node = if node.exists() {
             node
@@ -155,8 +156,8 @@ impl Program {
 }
 
 impl Program {
-    /// Where its town is put: sockets want a short path. Gemini CLI takes hooks only from
-    /// folders that root alone can change.
+    /// Returns the parent folder of the town. Sockets need a short path, so it is /tmp; Gemini CLI
+    /// accepts hooks only from folders that root alone can write.
     pub(crate) fn place(&self) -> PathBuf {
         let beside = installed().filter(|_| self.harness == "gemini");
         let folder = beside.and_then(|dir| Some(dir.parent()?.to_owned()));
@@ -164,7 +165,7 @@ impl Program {
     }
 }
 
-/// Where `make test-agents` installs the programs.
+/// Returns the folder in which `make test-agents` installs the programs.
 fn installed() -> Option<PathBuf> {
     let dir = match std::env::var_os("GT_AGENTS_DIR") {
         Some(dir) => PathBuf::from(dir),
@@ -173,7 +174,7 @@ fn installed() -> Option<PathBuf> {
     Some(dir.join("node_modules")).filter(|dir| dir.is_dir())
 }
 
-/// A path whose `*` stands for whatever folder is there.
+/// Returns the first existing path that matches a pattern whose `*` stands for one folder.
 fn find(root: &Path, pattern: &str) -> Option<PathBuf> {
     let (before, after) = match pattern.split_once("/*/") {
         Some(parts) => parts,

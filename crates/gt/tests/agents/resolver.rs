@@ -1,4 +1,4 @@
-//! The real programs in the window `merge`: what they ask there is seen, and answered there.
+//! Real programs in the window `merge`: their dialogs are detected and answered in that window.
 
 use crate::each;
 use crate::stage::{PATIENCE, Stage};
@@ -42,7 +42,8 @@ fn what_it_asks_beside_its_agent_is_seen_and_answered() {
         let id = &stage.work("Fix it");
         stage.ok(&["task", "start", id]);
         let dir = stage.path(&format!("gastown-{id}"));
-        // It is told the names of the files in conflict, and the model obeys them.
+        // The resolver's prompt contains the names of the conflicting files, and the model obeys
+        // directives in them.
         commit(stage, &dir, stage.program().ask, "ours\n");
         commit(
             stage,
@@ -71,7 +72,8 @@ fn what_it_asks_beside_its_agent_is_seen_and_answered() {
         wait_until("what was asked for", PATIENCE, || {
             approved.exists().then_some(())
         });
-        // It has not resolved them: so it needs somebody as long as nobody else does.
+        // The resolver left the conflicts open, so the card needs a person until another process
+        // resolves them.
         wait_until("it is at its prompt", PATIENCE, || {
             let card = card(stage, id);
             let reason = card["resolver"]["reason"].as_str()?;

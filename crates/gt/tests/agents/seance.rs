@@ -1,4 +1,4 @@
-//! A fork of a real conversation, asked under its own account and under another.
+//! A fork of a real conversation, asked with its own account and with another one.
 
 use crate::each;
 use crate::stage::{PATIENCE, Stage};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// All transcripts under a configuration folder of Claude Code.
+/// Returns all transcripts under a configuration folder of Claude Code.
 fn transcripts(folder: &Path) -> Vec<PathBuf> {
     let projects = fs::read_dir(folder.join("projects")).into_iter().flatten();
     let files = projects.flat_map(|project| fs::read_dir(project.unwrap().path()).unwrap());
@@ -21,7 +21,7 @@ fn ask(stage: &Stage, life: &str, text: &str, args: &[&str]) -> Value {
     let before = stage.requests().len();
     let talk = ["seance", "--talk", life, "--prompt", text, "--json"];
     let answer = stage.ok(&[&talk[..], args].concat());
-    // The question reached the model.
+    // The question is in a request to the model.
     let asked = stage.requests()[before..]
         .iter()
         .rev()

@@ -1,4 +1,4 @@
-//! A home, a town, a tmux server and a model server for one program.
+//! A home folder, a town, a tmux server and a model server for one program.
 
 use crate::program::{KEY, Program};
 use gt_model::{FakeModel, Request, fingerprint};
@@ -13,7 +13,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// The agent's container, and the one that `gt` knows nothing of.
+/// Container of the agent, and a tmux session that `gt` does not manage.
 const AGENT: &str = "gt-crew-max";
 const BARE: &str = "bare";
 
@@ -26,7 +26,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// A town with one crew worker on this program; `None` if it is not installed.
+    /// Makes a town with one crew worker for this program; `None` if it is not installed.
     pub(crate) fn new(program: &'static Program) -> Option<Self> {
         Self::with_source(program, |stage, source| {
             stage.git(
@@ -36,7 +36,7 @@ impl Stage {
         })
     }
 
-    /// A town whose rig is a copy of the repository that `make_source` fills.
+    /// Makes a town whose rig is a clone of the repository that `make_source` fills.
     pub(crate) fn with_source(
         program: &'static Program,
         make_source: impl Fn(&Stage, &Path),
@@ -75,7 +75,8 @@ impl Stage {
         std::fs::write(path, self.filled(text)).unwrap();
     }
 
-    /// Leaves the question about the folder to be asked, and answered by reading.
+    /// Removes the seeds and trust arguments, so that the program asks about the folder and `gt`
+    /// answers from the screen.
     pub(crate) fn let_it_ask(&self) {
         for (path, text) in self.program.answers.unwrap_or_default() {
             self.write(path, text);
@@ -138,7 +139,8 @@ impl Stage {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Answers the conversations that contain `text` by these shell commands, one call each.
+    /// Makes the model answer conversations that contain `text` with these shell commands, one call
+    /// each.
     pub(crate) fn runs_where(&self, text: &str, commands: &[&str]) {
         let call = |command: &&str| {
             let arguments = serde_json::json!({"command": command, "description": "as asked"});
@@ -148,7 +150,7 @@ impl Stage {
         self.model.answer_where(text, &calls);
     }
 
-    /// Answers the conversations that contain `text` by these directives.
+    /// Makes the model answer conversations that contain `text` with these directives.
     pub(crate) fn answer_where(&self, text: &str, directives: &str) {
         self.model.answer_where(text, directives);
     }
@@ -173,7 +175,7 @@ impl Stage {
         text
     }
 
-    /// Gives what the program needs to those who work on tasks.
+    /// Gives the program's environment to the role `task`.
     pub(crate) fn tasks_have_its_environment(&self) {
         let env = self.program.env.iter();
         let env: String = env
@@ -182,7 +184,7 @@ impl Stage {
         self.write("gt/roles/task.toml", &format!("[env]\n{env}"));
     }
 
-    /// A new work item, by its id.
+    /// Creates a work item, and returns its id.
     #[track_caller]
     pub(crate) fn work(&self, title: &str) -> String {
         let made = self.ok(&["work", "create", title, "--rig", "gastown", "--json"]);
@@ -199,7 +201,7 @@ impl Stage {
         self.ok(&all);
     }
 
-    /// Kills the tmux server, as a crash would.
+    /// Kills the tmux server with SIGKILL.
     pub(crate) fn crash(&self) {
         let ask = Tmux::new("display-message").args(["-p", "#{pid}"]);
         let pid = self.tmux(ask).trim().parse().unwrap();
@@ -210,7 +212,7 @@ impl Stage {
         });
     }
 
-    /// Brings back what was saved, with the variables of the start.
+    /// Restores the newest save, with the variables of the start.
     #[track_caller]
     pub(crate) fn restore(&self) -> Value {
         let mut all = vec!["restore", "--json"];
@@ -252,13 +254,13 @@ impl Stage {
         })
     }
 
-    /// All that the model was asked so far.
+    /// Returns all requests to the model so far.
     pub(crate) fn requests(&self) -> Vec<Request> {
         self.model.requests()
     }
 
-    /// The fingerprints of what was typed in the agent's conversation, oldest first,
-    /// as the model saw them last.
+    /// Returns the fingerprints of the prompts in the agent's conversation, oldest first, as of the
+    /// model's last request.
     pub(crate) fn history(&self) -> Vec<String> {
         let requests = self.model.requests();
         let last = requests.iter().rev().find(|request| request.has_tools);
@@ -266,7 +268,7 @@ impl Stage {
             .unwrap_or_default()
     }
 
-    /// Waits until the conversation has so many messages, and nothing more comes.
+    /// Waits until the conversation has `count` messages and no further one is pending.
     #[track_caller]
     pub(crate) fn wait_history(&self, count: usize) -> Vec<String> {
         wait_until(
@@ -274,8 +276,8 @@ impl Stage {
             PATIENCE,
             || (self.history().len() >= count).then_some(()),
         );
-        // With nothing left in the queue no double is on its way, and one that the program itself
-        // keeps back makes it busy again.
+        // With an empty queue no duplicate is in transit. A message that the program itself holds
+        // back makes it busy again.
         wait_until("nothing is left in the queue", PATIENCE, || {
             let list = self.ok(&["nudge", "gastown/max", "--list", "--json"]);
             (list.trim() == "[]").then_some(())
@@ -284,7 +286,7 @@ impl Stage {
         self.history()
     }
 
-    /// The model was given exactly these messages: each once, whole, in this order.
+    /// Checks that the model got exactly these messages: each once, complete, in this order.
     #[track_caller]
     pub(crate) fn arrived(&self, sent: &[String]) {
         let expected: Vec<String> = sent.iter().map(|text| fingerprint(text)).collect();
@@ -298,7 +300,7 @@ impl Stage {
         assert_eq!(got, wanted, "{}\n{}", self.program.harness, self.screen());
     }
 
-    /// The model was given each of these messages once, in any order, and nothing else.
+    /// Checks that the model got each of these messages once, in any order, and no others.
     #[track_caller]
     pub(crate) fn arrived_in_any_order(&self, sent: &[String]) {
         let mut got = self.wait_history(sent.len());
@@ -308,8 +310,8 @@ impl Stage {
         assert_eq!(got, expected, "{}\n{}", self.program.harness, self.screen());
     }
 
-    /// Waits until the answer to this prompt is in the program's own files: a program that is
-    /// killed before knows nothing of it.
+    /// Waits until the answer to this prompt is in the program's own files. A program that is
+    /// killed earlier loses it.
     #[track_caller]
     pub(crate) fn wait_written(&self, prompt: &str) {
         let folder = self.path(self.program.conversations);
@@ -320,7 +322,7 @@ impl Stage {
         });
     }
 
-    /// The first request whose prompt begins so.
+    /// Waits for a request whose prompt begins with this text.
     #[track_caller]
     pub(crate) fn wait_prompt(&self, beginning: &str) {
         let what = format!("{} was given {beginning:?}", self.program.harness);
@@ -334,7 +336,7 @@ impl Stage {
         assert!(waited.is_ok(), "not {what}\n{}", self.screen());
     }
 
-    /// Starts `gt` and leaves it running.
+    /// Starts `gt` in the background.
     pub(crate) fn spawn(&self, args: &[&str]) -> Child {
         self.command(env!("CARGO_BIN_EXE_gt"))
             .args(args)
@@ -344,7 +346,7 @@ impl Stage {
             .unwrap()
     }
 
-    /// Types into the agent's pane as a person would.
+    /// Types into the agent's pane without `gt`.
     pub(crate) fn type_by_hand(&self, keys: &[&str]) {
         let send = Tmux::new("send-keys")
             .target(session(AGENT))
@@ -352,8 +354,8 @@ impl Stage {
         self.tmux(send);
     }
 
-    /// Presses Enter, and again every second, until the condition holds: a program may take an
-    /// Enter that follows typed text too closely for a part of it.
+    /// Presses Enter every second until the condition holds. A program may treat an Enter right
+    /// after typed text as part of the text.
     #[track_caller]
     pub(crate) fn enter_until(&self, what: &str, condition: impl Fn() -> bool) {
         let mut pressed: Option<Instant> = None;
@@ -367,8 +369,7 @@ impl Stage {
         });
     }
 
-    /// Types a command of the program as a person does, and waits for its menu, which repeats
-    /// the command.
+    /// Types a command of the program by keys, and waits for its menu, which repeats the command.
     #[track_caller]
     pub(crate) fn type_command(&self, command: &str) {
         self.type_by_hand(&["-l", command]);
@@ -377,20 +378,20 @@ impl Stage {
         });
     }
 
-    /// Pastes into the agent's pane, and presses nothing.
+    /// Pastes into the agent's pane without pressing Enter.
     pub(crate) fn paste(&self, text: &str) {
         self.tmux(Tmux::new("set-buffer").args(["-b", "by-hand", "--", text]));
         let paste = Tmux::new("paste-buffer").args(["-p", "-d", "-b", "by-hand"]);
         self.tmux(paste.target(session(AGENT)));
     }
 
-    /// Starts the program in the agent's folder and environment, without `gt`.
+    /// Starts the program without `gt`, in the agent's folder and environment.
     pub(crate) fn start_bare(&self, args: &[String]) {
         let (new, words) = self.bare(args);
         self.tmux(new.args(words));
     }
 
-    /// Starts it so in a shell, as a person does.
+    /// Starts the program without `gt` in a shell.
     pub(crate) fn start_in_shell(&self, args: &[String]) {
         let (new, words) = self.bare(args);
         self.tmux(new.arg("sh"));
@@ -402,13 +403,14 @@ impl Stage {
         self.type_bare(&["Enter"]);
     }
 
-    /// Types into the pane of the program that was started without `gt`.
+    /// Types into the pane of the program that runs without `gt`.
     pub(crate) fn type_bare(&self, keys: &[&str]) {
         let send = Tmux::new("send-keys").target(session(BARE));
         self.tmux(send.args(keys.iter().copied()));
     }
 
-    /// The tmux session for it, and its command line.
+    /// Returns the tmux command for the session of the bare program, and the program's command
+    /// line.
     fn bare(&self, args: &[String]) -> (Tmux, Vec<String>) {
         let folder = self.path("gt/gastown/crew/max").display().to_string();
         let quoted = format!("\"{folder}\"");
@@ -430,7 +432,7 @@ impl Stage {
         self.tmux(Tmux::new("capture-pane").arg("-p").target(session(BARE)))
     }
 
-    /// Ends what was started without `gt`, by its pids.
+    /// Kills the bare session and every process of its kernel session.
     pub(crate) fn stop_bare(&self) {
         let ask = Tmux::new("display-message").arg("-p").target(session(BARE));
         let pid = self.tmux(ask.arg("#{pane_pid}"));
@@ -449,7 +451,7 @@ impl Stage {
         self.tmux(Tmux::new("capture-pane").arg("-p").target(session(AGENT)))
     }
 
-    /// What a tag of the agent's container says.
+    /// Returns a tmux format or tag of the agent's container.
     pub(crate) fn tag(&self, name: &str) -> String {
         let ask = Tmux::new("display-message")
             .arg("-p")
@@ -457,7 +459,7 @@ impl Stage {
         self.tmux(ask.arg(format!("#{{{name}}}"))).trim().to_owned()
     }
 
-    /// All that stands in the agent's pane and its history.
+    /// Returns the text of the agent's pane with its history.
     pub(crate) fn scrollback(&self) -> String {
         let capture = Tmux::new("capture-pane").args(["-p", "-S", "-"]);
         self.tmux(capture.target(session(AGENT)))
@@ -476,7 +478,7 @@ impl Stage {
         String::from_utf8_lossy(&self.gt(&["peek", "gastown/max", "--ansi"]).stdout).into_owned()
     }
 
-    /// No process of the program has outlived its stop.
+    /// Waits until no process of this stage is left.
     #[track_caller]
     pub(crate) fn nothing_is_left(&self) {
         wait_until("no process is left", PATIENCE, || {
@@ -488,7 +490,7 @@ impl Stage {
 impl Drop for Stage {
     fn drop(&mut self) {
         let server = Server::new(Socket::Path(self.path("s"))).with_config("/dev/null");
-        // It may have ended with its last session.
+        // The server may have ended with its last session.
         let _ = server.run(Tmux::new("kill-server"));
         for pid in processes_of(self.folder.path()) {
             kill(pid);
@@ -496,7 +498,7 @@ impl Drop for Stage {
     }
 }
 
-/// Whether a file under the folder contains these bytes.
+/// Reports whether a file under the folder contains these bytes.
 fn has_file_with(folder: &Path, bytes: &[u8]) -> bool {
     let mut entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.any(|entry| match entry.path() {
@@ -512,13 +514,13 @@ fn session(name: &str) -> SessionName {
     SessionName::try_from(name).unwrap()
 }
 
-/// Ends one process; one that has gone meanwhile needs it no more.
+/// Kills one process; it may have ended already.
 fn kill(pid: u32) {
     let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
     let _ = rustix::process::kill_process(pid, Signal::KILL);
 }
 
-/// Living processes whose HOME is this folder: everything a stage has started.
+/// Returns the live processes whose HOME is this folder: all that the stage started.
 fn processes_of(home: &Path) -> Vec<u32> {
     let wanted = format!("HOME={}", home.display());
     let pids = std::fs::read_dir("/proc").unwrap().flatten();

@@ -1,5 +1,5 @@
-//! States that only the real programs can show: errors, retries, usage limits, background
-//! tasks, the first moments of a session, and a start as root.
+//! States that only real programs show: errors, retries, usage limits, background tasks, the start
+//! of a session, and a start as root.
 
 use crate::stage::{PATIENCE, Stage};
 use crate::{each, is_full};
@@ -21,10 +21,11 @@ fn wait_state(stage: &Stage, state: &str) -> Value {
     })
 }
 
-/// Waits until the program reports that it takes messages, with a hook of the user's own.
+/// Makes Claude Code send its idle notification after two seconds; a user hook then creates the
+/// file `reminded`.
 fn remind_after_two_seconds(stage: &Stage) {
     let home = stage.path("");
-    // After our own hook, which runs beside it.
+    // The delay lets our own hook, which runs concurrently, finish first.
     let command = format!("sleep 1; touch '{}/reminded'", home.display());
     let hook = json!([{"hooks": [{"type": "command", "command": command}]}]);
     let settings = json!({"hooks": {"Notification": hook}});
@@ -66,7 +67,7 @@ fn retried_request_is_the_reason_of_busy() {
     each("retry", |stage| {
         let error = match stage.program().harness {
             "claude" | "opencode" => "[[error=500]]",
-            // Of other errors it tells nothing before the last attempts.
+            // Codex shows other errors only at its last attempts.
             "codex" => "[[error=401]]",
             _ => return,
         };
@@ -113,13 +114,13 @@ fn usage_limit_is_limited_with_its_reset_time() {
         );
         let line = stage.ok(&["agents"]);
         assert!(line.contains("limited"), "{line}");
-        // A message after the limit begins a turn like any other.
+        // A message after the limit begins a normal turn.
         stage.nudge("hello");
         wait_state(stage, "idle");
     });
 }
 
-/// Starts the program so that it has usage limits: of Claude Code only subscriptions have them.
+/// Starts the program so that it has usage limits. In Claude Code only subscriptions have them.
 fn start_with_limits(stage: &Stage) {
     if stage.program().harness != "claude" {
         return stage.start(&["--no-prompt"]);
@@ -143,14 +144,14 @@ fn start_with_limits(stage: &Stage) {
     ]);
 }
 
-/// How long after a reset Claude Code goes on at the latest: it waits for up to two minutes.
+/// Maximum wait after a reset until Claude Code continues; it waits up to two minutes itself.
 const AUTOMATIC_CONTINUE: Duration = Duration::from_secs(300);
 
 #[test]
 #[ignore = "needs the real programs: make test-agents"]
 fn limit_that_ends_is_followed_by_the_turn_that_the_program_begins() {
     each("limit ends", |stage| {
-        // It takes minutes, so only the full run has it.
+        // This check takes minutes, so only the full run has it.
         if stage.program().harness != "claude" || !is_full() {
             return;
         }
@@ -233,7 +234,7 @@ fn start_as_root_names_the_variable_that_helps() {
         assert!(!output.status.success());
         assert!(told.contains("IS_SANDBOX=1"), "{told}");
         assert!(!told.contains("by hand"), "{told}");
-        // Nothing is bypassed by itself, and asking needs no such variable.
+        // With `--ask-permissions` no permission is bypassed, so the variable is not needed.
         let output = stage
             .command(env!("CARGO_BIN_EXE_gt"))
             .env_remove("IS_SANDBOX")

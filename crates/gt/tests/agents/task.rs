@@ -1,11 +1,11 @@
-//! Tasks with real programs: paused in the middle of a turn, and resumed.
+//! Tasks with real programs: pausing in the middle of a turn, and resuming.
 
 use crate::each;
 use crate::stage::{PATIENCE, Stage};
 use gt_tmux::testing::wait_until;
 use serde_json::Value;
 
-/// A turn that nobody waits for.
+/// A turn that outlasts the test.
 const LONG_TURN: &str = "[[delay=100]] Take your time";
 
 #[test]
@@ -25,13 +25,13 @@ fn a_paused_task_goes_on_where_it_was() {
         let wip = paused["wip"].as_str().unwrap();
         let shown = json(stage, &["task", "show", &id]);
         assert_eq!(shown["state"], "paused", "{shown}");
-        // Of several lines, for which programs show a label.
+        // Programs show a multi-line prompt as a label.
         let words = "Now go on.\nBe brief.\nBe quick.";
         let resumed = json(stage, &["task", "resume", &id, "--prompt", words]);
         assert_eq!(resumed["undone"], wip, "{resumed}");
         assert_eq!(resumed["queued"], Value::Null, "{resumed}");
-        // The model knows as well what it was about to do: as a part of the conversation,
-        // because it was put back and submitted again, or because it was told again.
+        // The model also gets the interrupted prompt: from the conversation, from a resubmission,
+        // or from the resume message.
         let goes_on = |request: &gt_model::Request| {
             let said = |text: &str| request.user.iter().any(|words| words.contains(text));
             request.has_tools && said("Now go on.") && said(LONG_TURN)
@@ -65,7 +65,7 @@ fn json(stage: &Stage, args: &[&str]) -> Value {
     serde_json::from_str(&stage.ok(&args)).unwrap()
 }
 
-/// What the model was asked that has this text.
+/// Returns the prompts of requests that contain this text.
 fn prompts(stage: &Stage, text: &str) -> Vec<String> {
     let requests = stage.requests().into_iter();
     let prompts = requests.map(|request| request.prompt);

@@ -1,5 +1,5 @@
-//! What a life took, by the transcripts of the real programs, against what the model
-//! server had reported.
+//! Usage of a session from the transcripts of real programs, compared with the usage that the model
+//! server reported.
 
 use crate::stage::{PATIENCE, Stage};
 use crate::{every, is_shortened};
@@ -9,16 +9,16 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-/// Input, output, and what came from a cache.
+/// Input, output and cached tokens.
 type Tokens = [u64; 3];
 
-/// What the server reported for these requests. Those without tools are side requests,
-/// such as for a title, which no program writes into its transcript.
+/// Sums the usage that the server reported for these requests. Requests without tools are side
+/// requests, such as for a title; no program writes them into its transcript.
 fn reported(requests: &[Request]) -> Tokens {
     let answers = requests.iter().filter(|r| r.has_tools && r.status == 200);
     answers.fold([0; 3], |[input, output, cached], request| {
         let usage = request.usage;
-        // Only Anthropic counts the cache beside the input.
+        // Only Anthropic excludes cached tokens from the input count.
         let fresh = match request.api {
             Api::Anthropic => usage.input,
             _ => usage.input - usage.cached,
@@ -33,14 +33,14 @@ fn counted(life: &Value) -> Tokens {
         .map(|name| usage[name].as_u64().unwrap_or_default())
 }
 
-/// The newest life, with all that is known of it.
+/// Returns the newest session with all its details.
 fn newest(stage: &Stage) -> Value {
     let all: Value = serde_json::from_str(&stage.ok(&["sessions", "list", "--json"])).unwrap();
     let id = all[0]["id"].as_str().unwrap();
     serde_json::from_str(&stage.ok(&["sessions", "show", id, "--json"])).unwrap()
 }
 
-/// One life with one message, while it runs and when it is over.
+/// Runs one session with one message, and checks its usage while it runs and after it ended.
 fn one_life(stage: &Stage, args: &[&str], message: &str) -> Value {
     let before = stage.requests().len();
     stage.start(&[&["--no-prompt"], args].concat());
@@ -50,7 +50,7 @@ fn one_life(stage: &Stage, args: &[&str], message: &str) -> Value {
         new.iter().any(|r| r.has_tools).then_some(())
     });
     stage.ok(&["wait", "gastown/max", "--timeout", "60"]);
-    // The screen may be ahead of the file.
+    // The screen may be ahead of the transcript.
     let running = wait_until("its tokens are counted", PATIENCE, || {
         let life = newest(stage);
         let expected = reported(&stage.requests()[before..]);
@@ -76,16 +76,16 @@ fn a_life_counts_what_the_model_reported() {
         assert!(requests.iter().any(|r| r.has_tools && r.model == model));
         let cost = first["usage"]["cost_usd"].as_f64();
         match stage.program().harness {
-            // Its own reckoning at its end is the judge of ours.
+            // Claude Code's own total is the reference for ours.
             "claude" => {
                 let own = own_cost(&stage.path(".claude/projects"), &first);
                 assert!((cost.unwrap() - own).abs() < 1e-9, "{cost:?} {own}");
             }
-            // A model that nobody has heard of has no price.
+            // An unknown model has no price.
             "codex" => assert_eq!(cost, None),
             _ => assert!(cost > Some(0.0), "{first}"),
         }
-        // The next life goes on with the same conversation, and counts only its own.
+        // The next session continues the conversation and counts only its own tokens.
         let second = one_life(stage, &["--continue"], "and this");
         assert_ne!(second["id"], first["id"]);
         assert_eq!(
@@ -96,7 +96,7 @@ fn a_life_counts_what_the_model_reported() {
         if is_shortened(stage.program()) {
             return;
         }
-        // A fork has a file that begins with a copy.
+        // The transcript of a fork begins with a copy of the original.
         let conversation = second["harness_session_id"].as_str();
         if let Some(id) = conversation.filter(|_| stage.program().harness != "gemini") {
             one_life(stage, &["--fork", id], "and that");
@@ -104,7 +104,7 @@ fn a_life_counts_what_the_model_reported() {
     });
 }
 
-/// What Claude Code says at the end of a conversation.
+/// Returns the cost that Claude Code writes at the end of a conversation.
 fn own_cost(projects: &Path, life: &Value) -> f64 {
     let name = format!("{}.jsonl", life["harness_session_id"].as_str().unwrap());
     let mut folders = fs::read_dir(projects).unwrap().flatten();

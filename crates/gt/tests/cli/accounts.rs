@@ -1,4 +1,4 @@
-//! Accounts: configuration folders under names.
+//! Accounts: named configuration folders.
 
 use crate::env::TestEnv;
 use crate::remembered::lives;
@@ -12,14 +12,15 @@ fn mode(path: &Path) -> u32 {
     path.metadata().unwrap().permissions().mode() & 0o777
 }
 
-/// The folder that the newest life was started with.
+/// Returns the configuration folder of the newest session.
 fn folder(env: &TestEnv) -> Value {
     let life = &lives(env, &[])[0];
     let start: Value = serde_json::from_str(life["start"].as_str().unwrap()).unwrap();
     start["config_dir"].clone()
 }
 
-/// The conversation of the newest life is in this folder: the program itself uses it.
+/// Checks that the conversation of the newest session is in this folder, so that the program really
+/// uses it.
 fn assert_conversation(env: &TestEnv, folder: &Path) {
     let life = lives(env, &[])[0]["id"].as_str().unwrap().to_owned();
     let file = folder.join(format!("sessions/{life}.jsonl"));
@@ -38,7 +39,7 @@ fn accounts_are_made_used_and_removed() {
     assert_eq!(mode(&env.town().join("accounts.toml")), 0o600);
     env.gt(&["account", "add", "work"]).fails(4);
     env.gt(&["account", "add", "../x"]).fails(2);
-    // Another program of the same account, in a folder of the person's own.
+    // A second program of the same account, in a folder that the person chose.
     let given = env.json(&[
         "account",
         "add",
@@ -66,7 +67,7 @@ fn accounts_are_made_used_and_removed() {
     assert_eq!(used["default_for"], json!(["codex", "demo"]));
     let shown = env.gt(&["account", "list"]).ok().stdout;
     assert!(shown.contains("my-codex"), "{shown}");
-    // A look changes nothing; what the person has chosen is never deleted.
+    // `--dry-run` changes nothing, and a folder that the person chose is never deleted.
     let args = ["account", "remove", "work", "--purge"];
     let look = env.json(&[&args[..], &["--dry-run"]].concat());
     assert_eq!(look["purged"], json!([own]));
@@ -77,7 +78,7 @@ fn accounts_are_made_used_and_removed() {
     assert!(!own.parent().unwrap().exists() && env.path("my-codex").is_dir());
     assert_eq!(env.json(&["account", "list"]), json!([]));
     env.gt(&args).fails(3);
-    // Without it the folder stays, and is there again for whoever comes back.
+    // Without `--purge` the folder stays, and a later account of the same name finds it.
     env.gt(&["account", "add", "home"]).ok();
     env.gt(&["account", "remove", "home"]).ok();
     assert!(env.town().join(".accounts/home/demo").is_dir());
@@ -122,7 +123,7 @@ fn an_agent_starts_with_an_account_and_comes_back_with_it() {
     .ok();
     assert_eq!(folder(&env), json!(of("home")));
     assert_conversation(&env, &of("home"));
-    // One that dies comes back where its conversations are.
+    // A respawn uses the same configuration folder.
     crate::env::signal(env.pid("gastown/crew/max"), Signal::KILL);
     gt_tmux::testing::wait_until("the next life", crate::env::PATIENCE, || {
         (lives(&env, &["--status", "running"]).len() == 1 && lives(&env, &[]).len() == 4)
@@ -145,17 +146,18 @@ fn a_purge_deletes_what_gt_made_for_the_account_and_nothing_else() {
     let of = |name: &str| env.town().join(".accounts").join(name);
     add(&["work"]);
     env.gt(&["crew", "start", "amy", "--account", "work"]).ok();
-    // Forgotten, and the agent goes on in its folder: a later account has not got that.
+    // Removing an account does not affect its running agent. A later account of the same name does
+    // not own that folder.
     env.gt(&["account", "remove", "work"]).ok();
     add(&["work", "--harness", "codex"]);
     purge("work").ok();
     assert!(of("work/demo/sessions").is_dir() && !of("work/codex").exists());
-    // Named again, it is what an agent runs with.
+    // After the account is added again, it owns the folder of the running agent.
     add(&["work"]);
     let refused = purge("work").fails(4).stderr;
     assert!(refused.contains("gastown/crew/amy"), "{refused}");
     env.gt(&["stop", "gastown/amy"]).ok();
-    // What another account names stays, and so does what somebody chose, wherever it is.
+    // `--purge` keeps folders that another account names and folders that a person chose.
     let within = of("work/demo/deep");
     add(&["other", "--config-dir", within.to_str().unwrap()]);
     let refused = purge("work").fails(4).stderr;

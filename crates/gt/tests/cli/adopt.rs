@@ -1,4 +1,4 @@
-//! `gt adopt`, and sessions that are agents by their name alone.
+//! `gt adopt`, and tmux sessions that are agents by name only.
 
 mod attach;
 mod ending;
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 const GT: &str = env!("CARGO_BIN_EXE_gt");
 const CONVERSATION: &str = "0193a2b4-c5d6-7abc-8def-0123456789ab";
 
-/// A person's own tmux session with a shell, in a folder of its own.
+/// A person's tmux session with a shell, in a separate folder.
 struct Desk<'a> {
     env: &'a TestEnv,
     socket: PathBuf,
@@ -68,7 +68,7 @@ impl<'a> Desk<'a> {
         })
     }
 
-    /// Other tests have programs of their own on this machine.
+    /// Returns the candidates on this socket only: other tests run programs on the same machine.
     fn candidates(&self) -> Vec<Value> {
         let all = self
             .env
@@ -98,9 +98,9 @@ impl Drop for Desk<'_> {
     }
 }
 
-/// What every adopted agent can do, wherever its pane is.
+/// Checks the commands that work with every adopted agent, on any tmux server.
 fn check_life_of_adopted(env: &TestEnv, desk: &Desk<'_>) {
-    // A second pane of the person's, in the same window.
+    // A second pane of the person in the same window.
     desk.tmux(&["split-window", "-d", "-t", "=desk:", "sh"]);
     let candidate = desk.start_program(&format!("--session-id {CONVERSATION}"));
     assert_eq!(candidate["harness"], "demo", "{candidate}");
@@ -141,7 +141,7 @@ fn check_life_of_adopted(env: &TestEnv, desk: &Desk<'_>) {
     assert_eq!(known["harness_session_id"], CONVERSATION, "{known}");
     assert_eq!(known["status"], "running", "{known}");
     assert_eq!(env.json(&["sync"])["changes"], json!([]));
-    // It is started nowhere else meanwhile.
+    // The agent cannot be started a second time.
     env.gt(&["start", "agent/my-project"]).fails(4);
 
     env.gt(&["stop", "my-project"]).ok();
@@ -177,7 +177,7 @@ fn program_on_another_tmux_server_becomes_an_agent() {
 fn adopted_program_that_exits_is_released_and_can_be_started() {
     let env = TestEnv::with_town();
     let desk = Desk::open(&env, &env.path("other"));
-    // Settings of the person's own stay.
+    // Existing settings of the person are preserved.
     fs::create_dir_all(desk.settings().parent().unwrap()).unwrap();
     let own = "{\n  \"permissions\": {\n    \"allow\": []\n  }\n}\n";
     fs::write(desk.settings(), own).unwrap();
@@ -198,7 +198,7 @@ fn adopted_program_that_exits_is_released_and_can_be_started() {
     assert_eq!(desk.sessions(), ["desk"], "only the container is gone");
     let known = &remembered::lives(&env, &["--agent", "agent/helper"])[0];
     assert_eq!(known["status"], "stopped", "{known}");
-    // Now it is an agent like any other.
+    // After the stop it is an ordinary agent.
     env.gt(&["start", "agent/helper"]).ok();
     let agent = env.agent("agent/helper");
     assert_eq!(agent["work_dir"], json!(desk.folder), "{agent}");
@@ -218,7 +218,7 @@ fn settings_that_are_not_understood_are_left_as_they_are() {
         "{adopted:?}"
     );
     assert_eq!(fs::read_to_string(desk.settings()).unwrap(), "no JSON {");
-    // By its screen it can be talked to all the same.
+    // Without hooks, messages are delivered by the screen.
     let nudged = env.json(&["nudge", "my-project", "hello"]);
     assert_eq!(
         (&nudged["delivered"], &nudged["proof"]),
@@ -259,13 +259,13 @@ fn untagged_agent_session_is_listed_peeked_nudged_and_renamed() {
     env.wait_screen("helper", "You said: hello there");
     assert_eq!(env.format("agent_helper", "#{@gt_town}#{@gt_session}"), "");
 
-    // A message that has to wait is delivered by itself.
+    // A queued message is delivered without another command.
     env.gt(&["nudge", "agent/helper", "be busy [[delay=1]]"]);
     env.gt(&["nudge", "agent/helper", "--mode", "queue", "queued words"])
         .ok();
     env.wait_screen("helper", "You said: queued words");
 
-    // Its name is that of its session.
+    // The agent's name follows the name of its tmux session.
     env.gt(&["sync"]).ok();
     let life = agent["session"].clone();
     let target = gt_tmux::SessionName::try_from("agent_helper").unwrap();
@@ -281,7 +281,8 @@ fn untagged_agent_session_is_listed_peeked_nudged_and_renamed() {
         (known["agent"] == "agent/other" && known["container"] == "agent_other").then_some(())
     });
 
-    // Adopted, it has a conversation and hooks; its session stays the person's.
+    // After adoption the agent has a conversation and hooks; its tmux session still belongs to the
+    // person.
     let adopted = env.json(&["adopt", "agent_other"]);
     assert_eq!(adopted["agent"], "agent/other", "{adopted}");
     assert_eq!(adopted["conversation"], CONVERSATION, "{adopted}");

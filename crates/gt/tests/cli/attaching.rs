@@ -1,4 +1,4 @@
-//! Going to an agent: outside tmux, inside it, and from one server to another.
+//! `gt attach` outside tmux, inside tmux, and from one server to another.
 
 use crate::env::{PATIENCE, TestEnv};
 use gt_tmux::testing::{TestServer, wait_until};
@@ -20,7 +20,7 @@ fn session(name: &str) -> SessionName {
     SessionName::try_from(name).unwrap()
 }
 
-/// A pane of the server, in which a line runs as in a person's shell.
+/// Opens a pane that runs a line as in a person's shell.
 fn pane(env: &TestEnv, server: &TestServer, name: &str, line: &str) {
     let home = env.home().display();
     let socket = env.socket();
@@ -32,12 +32,11 @@ fn pane(env: &TestEnv, server: &TestServer, name: &str, line: &str) {
     server.server().run_private(new).unwrap();
 }
 
-/// A terminal outside of any tmux, as far as what runs in it can tell.
+/// Opens a terminal that looks to its program as if it were outside tmux.
 pub(crate) fn terminal(env: &TestEnv, outer: &TestServer, line: &str) {
     pane(env, outer, "t", &format!("unset TMUX TMUX_PANE; {line}"));
 }
 
-/// Types into the terminal.
 fn press(outer: &TestServer, keys: &[&str]) {
     let send = Tmux::new("send-keys")
         .target(session("t"))
@@ -57,7 +56,7 @@ pub(crate) fn wait_shown(outer: &TestServer, text: &str) {
     });
 }
 
-/// A person's own tmux server with a client in a terminal.
+/// Starts a person's own tmux server with a client in a terminal.
 fn users_own_tmux(env: &TestEnv, outer: &TestServer) -> TestServer {
     let own = TestServer::new();
     pane(env, &own, "mine", "true");
@@ -102,10 +101,10 @@ fn inside_tmux_the_client_switches() {
     let env = TestEnv::with_town();
     env.gt(&["start", "mayor", "deacon"]).ok();
     let outer = TestServer::new();
-    // A client of the town's server, inside a pane of the outer one.
+    // A client of the town's server, inside a pane of the outer server.
     terminal(&env, &outer, &format!("'{GT}' attach mayor"));
     wait_client(&env, "hq-mayor 0");
-    // From inside the mayor's container: the same server.
+    // From inside the mayor's container, on the same server.
     let line = format!("'{GT}' attach deacon");
     env.tmux(
         Tmux::new("new-window")
@@ -198,7 +197,7 @@ fn the_menu_knows_the_servers_of_other_towns() {
     );
     assert!(in_other(&["agents", "menu", "--print"]).contains("gt: mayor"));
 
-    // A client of the first town goes to the second's agent, on the other server.
+    // A client of the first town switches to an agent of the second town, on the other server.
     let outer = TestServer::new();
     terminal(&env, &outer, &format!("'{GT}' attach mayor"));
     wait_client(&env, "hq-mayor 0");

@@ -1,6 +1,5 @@
-//! A rig whose work items are kept in beads. `bd` and `br` are played by a stand-in
-//! (`beads/stand_in.py`) that prints what they document; with `GT_TEST_BR` the real `br`
-//! of that path is asked as well.
+//! A rig whose work items are in beads. A stand-in (`beads/stand_in.py`) prints the documented
+//! output of `bd` and `br`; with `GT_TEST_BR` the tests also run the real `br` at that path.
 
 mod elsewhere;
 
@@ -15,14 +14,14 @@ use std::process::Command;
 
 const TOAST: &str = "gastown/polecats/Toast";
 
-/// A town whose rig has a `.beads` folder, and a program for it.
+/// A town whose rig has a `.beads` folder, and the tracker program for it.
 struct Beads {
     env: TestEnv,
     program: PathBuf,
 }
 
 impl Beads {
-    /// With a stand-in of this name.
+    /// Makes a town with a stand-in of this name.
     fn new(name: &str) -> Self {
         let beads = Self::without_program(name);
         let python = Command::new("python3")
@@ -51,7 +50,7 @@ impl Beads {
         self.env.path("source-gastown/.beads")
     }
 
-    /// What somebody does with beads itself.
+    /// Runs the tracker directly, without `gt`.
     #[track_caller]
     fn say(&self, words: &[&str]) -> Value {
         let mut command = self.env.command(self.program.to_str().unwrap());
@@ -73,14 +72,14 @@ impl Beads {
         made["id"].as_str().unwrap().to_owned()
     }
 
-    /// The ids of all beads, in whichever of the documented shapes they are told.
+    /// Returns the ids of all beads, from either documented shape of the listing.
     fn all(&self) -> Vec<String> {
         let all = self.say(&["list", "--all", "--json"]);
         let all = all.get("issues").unwrap_or(&all);
         ids(all).into_iter().map(str::to_owned).collect()
     }
 
-    /// What was said to the stand-in, each with who said it.
+    /// Returns the calls of the stand-in, each with its actor.
     fn calls(&self) -> Vec<Value> {
         let text = fs::read_to_string(self.folder().join("calls.log")).unwrap_or_default();
         text.lines()
@@ -105,13 +104,13 @@ impl Beads {
     }
 }
 
-/// Both programs, played, and whatever real one there is.
+/// Runs a test with both stand-ins, and with the real `br` if given.
 fn each(test: impl Fn(&Beads)) {
     test(&Beads::new("bd"));
     with("br", test);
 }
 
-/// One of them, played, and whatever real one there is.
+/// Runs a test with one stand-in, and with the real `br` if given.
 fn with(name: &str, test: impl Fn(&Beads)) {
     test(&Beads::new(name));
     if let Some(real) = std::env::var_os("GT_TEST_BR") {
@@ -229,7 +228,7 @@ fn what_changes_in_beads_is_seen() {
         beads.say(&["close", &first, "--reason=no", "--json"]);
         assert_eq!(ids(&env.json(&["work", "ready"])), [&second]);
         assert_eq!(ids(&env.json(&["work", "search", "uno"])), [&first]);
-        // Our own label is never written.
+        // `gt`'s internal label is never written to beads.
         assert_eq!(beads.shown(&first)["labels"], Value::Null);
     });
 }
@@ -244,7 +243,7 @@ fn acceptance_criteria_are_shown_and_stay_in_beads() {
         let text = env.gt(&["work", "show", &id]).ok().stdout;
         let body = "Do it.\n\nAcceptance criteria:\n- it works\n";
         assert!(text.contains(body), "{text}");
-        // What is written back is the description alone.
+        // Only the description is written back.
         env.gt(&["work", "update", &id, "--description", "Do it soon."])
             .ok();
         let shown = beads.shown(&id);
@@ -307,7 +306,7 @@ fn a_repair_is_a_part_of_its_bead() {
         env.gt(&["hook", &id, "--agent", "gastown/max"]).ok();
         commit(env, &env.town().join("gastown/crew/max"), "a.txt", "a\n");
         env.gt(&["done", "--agent", "gastown/max"]).ok();
-        // One that was killed is made no second time.
+        // After a kill the repair is not created a second time.
         let killed = run(env
             .gt_command(&["mq", "run"])
             .env("GT_FAULT", "beads.created"));
@@ -318,7 +317,7 @@ fn a_repair_is_a_part_of_its_bead() {
         let shown = beads.shown(&repair);
         assert_eq!(
             (&shown["issue_type"], &shown["status"]),
-            // Somebody was given it at once.
+            // A polecat gets the repair at once.
             (&json!("bug"), &json!("hooked"))
         );
         let queue = env.json(&["mq", "list"]);
@@ -341,7 +340,7 @@ fn nothing_is_run_while_nothing_changes() {
     env.gt(&["work", "list"]).ok();
     env.gt(&["mail", "inbox", agent[0], agent[1]]);
     assert_eq!(beads.calls().len(), before, "{:?}", beads.calls());
-    // Who did it is told.
+    // The write carries the actor.
     env.gt_command(&["work", "close", &id])
         .env("GT_ROLE", "gastown/max")
         .output()
@@ -391,7 +390,7 @@ fn without_a_program_the_towns_own_items_are_used_unless_beads_is_wanted() {
     let beads = Beads::without_program("bd");
     let env = &beads.env;
     let mut env_path = env.gt_command(&["doctor"]);
-    // Nobody else's programs may be found.
+    // A PATH without bd and br of the machine.
     let only = "/usr/bin:/bin";
     let doctor = run(env_path.env("PATH", only));
     assert!(
@@ -432,7 +431,7 @@ fn a_kill_in_between_loses_nothing() {
 
         killed("beads.written", &["unhook", "--agent", "gastown/max"]);
         assert_eq!(beads.shown(&id)["status"], "open");
-        // It hangs there still, and beads is told again.
+        // The item is still on the hook, and the next command writes that to beads again.
         assert_eq!(
             env.json(&["hook", "--agent", "gastown/max"])["status"],
             "hooked"
@@ -516,7 +515,7 @@ fn a_claim_of_somebody_else_is_taken_back() {
             .fails(4);
         env.gt(&["work", "update", &id, "--status", "hooked"]).ok();
         assert_eq!(beads.shown(&id)["status"], "hooked");
-        // Closed by somebody, and opened again, it is still on the hook.
+        // An item that was closed and reopened in beads is still on the hook.
         beads.say(&["close", &id, "--reason=done", "--json"]);
         let opened = env.json(&["work", "reopen", &id]);
         assert_eq!(
@@ -547,13 +546,13 @@ fn molecules_and_letters_stay_in_the_town() {
         let status = env.json(&["mol", "status", agent[0], agent[1]]);
         assert_eq!(status["formula"], json!("shiny"), "{status}");
         assert_eq!(beads.all(), [id.as_str()]);
-        // What beads counts as its parts is not taken by ours.
+        // The molecule uses up no child ids of beads.
         let part = item(env, &["A part", "--parent", &id]);
         assert_eq!(part, format!("{id}.1"));
     });
 }
 
-/// The stand-in imports nothing.
+/// Needs the real `br`: the stand-in has no import.
 #[test]
 fn the_real_program_imports_what_is_exported() {
     let Some(real) = std::env::var_os("GT_TEST_BR") else {

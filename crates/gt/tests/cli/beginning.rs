@@ -1,4 +1,4 @@
-//! How a life begins, by how those before it ended.
+//! How a session begins, depending on how the previous ones ended.
 
 use crate::checkpoints::{age, life};
 use crate::env::{PATIENCE, TestEnv, run, signal};
@@ -14,7 +14,7 @@ fn kill(env: &TestEnv) {
     });
 }
 
-/// The timer of saves is off, so that only the test writes checkpoints.
+/// Disables the save timer, so that only the test writes checkpoints.
 fn crew_at_work() -> TestEnv {
     let env = TestEnv::with_crew(&["max"]);
     let path = env.town().join("town.toml");
@@ -70,14 +70,14 @@ fn what_was_left_is_over_once_a_life_has_ended_well() {
     env.gt(&["handoff", MAX, "--force", "-m", "Go on"]).ok();
     env.wait_screen(MAX, "The handoff is DONE");
     assert_eq!(state(&env), "autonomous");
-    // Also after a crash that left nothing itself.
+    // A later crash without a checkpoint does not show the old notes, either.
     kill(&env);
     start(&env);
     assert_eq!(state(&env), "crash-recovery");
     let told = as_agent(&env, &["prime"], None).ok().stdout;
     assert!(told.contains("It left no checkpoint"), "{told}");
     assert!(!told.contains("half the tiles are on"), "{told}");
-    // And it is in nobody's way.
+    // The old checkpoint does not prevent a new one.
     age(&env);
     env.gt(&["save", "--auto", "--timer"]).ok();
     let read = env.json(&["checkpoint", "read", "--agent", MAX]);
@@ -146,7 +146,8 @@ fn conversation_is_captured_from_claude_session_id() {
             .env(variable, id);
         run(&mut command).ok()
     };
-    // A hook whose report does not name it, and a prime that the agent runs itself.
+    // The conversation id comes from the environment: of a hook whose report lacks it, and of `gt
+    // prime` run by the agent.
     as_agent(
         "CLAUDE_SESSION_ID",
         "one",
@@ -157,7 +158,7 @@ fn conversation_is_captured_from_claude_session_id() {
     assert_eq!(conversation(), "two");
     let known = &crate::remembered::lives(&env, &["--limit", "1"])[0];
     assert_eq!(known["harness_session_id"], "two", "{known}");
-    // One who only looks does not speak for the agent.
+    // A person's `gt prime --agent` does not set the agent's conversation.
     let mut looked = env.gt_command(&["prime", "--agent", "gastown/max"]);
     run(looked.env("CLAUDE_SESSION_ID", "three")).ok();
     assert_eq!(conversation(), "two");
@@ -178,7 +179,7 @@ fn session_end_after_the_tmux_server_died_is_no_failed_hook() {
     };
     report("session-end");
     assert_eq!(status(), "ok");
-    // Any other event has a container, so it is a failure.
+    // Every other event implies a container, so a missing one is a failure.
     report("stop");
     assert_eq!(status(), "warning");
 }

@@ -1,4 +1,4 @@
-//! The board on a real terminal, driven by its keys and read off its screen.
+//! The board on a real terminal, driven by keys and read from the screen.
 
 mod agreeing;
 mod keys;
@@ -18,7 +18,7 @@ fn create(env: &TestEnv, title: &str) -> String {
     item["id"].as_str().unwrap().to_owned()
 }
 
-/// One card, as scripts see it.
+/// Returns one card of `gt board --json`.
 #[track_caller]
 fn card(env: &TestEnv, id: &str) -> Value {
     let board = env.json(&["board"]);
@@ -41,7 +41,7 @@ fn wait_card(env: &TestEnv, id: &str, what: &str, is_so: impl Fn(&Value) -> bool
     assert!(found.is_ok(), "{id} is not {what}: {last:#}");
 }
 
-/// A commit of one file, as a shell line.
+/// Returns a shell line that commits one file.
 fn committing(text: &str) -> String {
     format!(
         "printf '{text}\\n' > shared.txt; git add .; \
@@ -55,7 +55,7 @@ fn from_idea_to_merged_by_keys_alone() {
     let id = create(&env, &format!("Make it [[tool={}]]", committing("mine")));
     let board = Terminal::open(&env, 150, 45);
     board.wait_text(&id);
-    // To the card, by its name.
+    // Select the card by its id.
     board.press(&["/"]);
     board.write(&id);
     board.press(&["Enter"]);
@@ -66,7 +66,6 @@ fn from_idea_to_merged_by_keys_alone() {
         card["session"]["state"] == "waiting" && card["column"] == "needs_you"
     });
     board.wait_text("asks:");
-    // The answer.
     board.act("y");
     board.wait_text("The number of an option");
     board.write("1");
@@ -75,7 +74,7 @@ fn from_idea_to_merged_by_keys_alone() {
     wait_card(&env, &id, "something to review", |card| {
         card["branch"]["ahead"] == 1 && card["column"] == "review"
     });
-    // The base goes on elsewhere, in the same place.
+    // The base changes the same file.
     let source = env.path("source-gastown");
     fs::write(source.join("shared.txt"), "theirs\n").unwrap();
     env.git(&source, &["add", "."]);
@@ -97,7 +96,7 @@ fn from_idea_to_merged_by_keys_alone() {
         windows.iter().any(|window| window["name"] == "merge"),
         "{shown}"
     );
-    // Whoever resolves it commits.
+    // Resolve the conflict by hand.
     fs::write(dir.join("shared.txt"), "mine\ntheirs\n").unwrap();
     env.git(&dir, &["add", "."]);
     env.git(&dir, &["commit", "--quiet", "--no-edit"]);
@@ -106,10 +105,9 @@ fn from_idea_to_merged_by_keys_alone() {
     });
     board.act("u");
     board.wait_text("up to date");
-    // Into the base.
     board.act("m");
     wait_card(&env, &id, "merged", |card| card["branch"]["ahead"] == 0);
-    // And away with what is left.
+    // Clean up the worktree.
     board.act("d");
     board.wait_text(dir.file_name().unwrap().to_str().unwrap());
     board.press(&["c"]);
@@ -134,7 +132,7 @@ fn two_boards_and_the_command_line_agree_within_a_second() {
     let two = Terminal::named(&env, "v", 80, 24, &["--theme", "light"]);
     one.wait_text(&id);
     two.wait_text(&id);
-    // From the end of the command that did it, or that said it.
+    // Measures from the end of the command that made the change.
     let agree = |what: &str, text: &str| {
         let began = std::time::Instant::now();
         one.wait_text(text);
@@ -152,7 +150,7 @@ fn two_boards_and_the_command_line_agree_within_a_second() {
     agree("a stop", "Needs you 0");
     env.gt(&["work", "close", &other]).ok();
     agree("a close", "Done 1");
-    // What one board does the other shows.
+    // A change made on one board shows on the other.
     one.press(&["/"]);
     one.write(&id);
     one.press(&["Enter"]);
@@ -171,7 +169,7 @@ fn the_terminal_is_given_back_however_the_board_ends() {
             env!("CARGO_BIN_EXE_gt"),
             shell.display()
         );
-        // A server that is just ending takes no new session.
+        // A server that is shutting down accepts no new session.
         let socket = env.path(name);
         let mut command = env.command("tmux");
         command.arg("-u").arg("-S").arg(&socket);

@@ -1,4 +1,4 @@
-//! Polecats of which something is gone: the link of their worktree, or their folder.
+//! Polecats whose worktree has lost its link, or whose folder is gone.
 
 use crate::env::TestEnv;
 use serde_json::json;
@@ -10,8 +10,8 @@ fn create(env: &TestEnv, title: &str) -> String {
     item["id"].as_str().unwrap().to_owned()
 }
 
-/// A polecat that has an item on its hook, a file that is not committed, and a worktree
-/// that has lost its link. Gives the item and the folder.
+/// Makes a polecat with an item on its hook and an uncommitted file, whose worktree has lost its
+/// link. Returns the item and the folder.
 fn with_a_broken_one() -> (TestEnv, String, PathBuf) {
     let env = TestEnv::with_rig();
     let id = create(&env, "a");
@@ -22,7 +22,7 @@ fn with_a_broken_one() -> (TestEnv, String, PathBuf) {
     (env, id, dir)
 }
 
-/// git forgets a worktree that has lost its link, whenever another is made.
+/// Prunes the worktree, as git does whenever it adds another one.
 fn forget_it(env: &TestEnv) {
     let repository = env.town().join("gastown/.repo.git");
     env.git(&repository, &["worktree", "prune"]);
@@ -41,7 +41,7 @@ fn a_broken_worktree_is_linked_again_by_the_next_sling_with_its_files() {
     let shown = env.json(&["polecat", "show", "Toast"]);
     assert_eq!(shown["worktree"], "sound", "{shown}");
     assert_eq!(shown["changed_files"], 1, "{shown}");
-    // Where git has forgotten it, nothing is pretended.
+    // After git pruned the worktree, it cannot be linked again.
     fs::remove_file(dir.join(".git")).unwrap();
     forget_it(&env);
     for more in [&["--no-start"][..], &[]] {
@@ -83,13 +83,13 @@ fn a_broken_worktree_with_files_is_not_removed_and_by_force_they_are_kept() {
         assert_eq!(kept, "of Toast\n");
         assert_eq!(env.json(&["work", "show", &id])["status"], "open");
         assert_eq!(env.json(&["polecat", "list"]), json!([]));
-        // Whoever comes next gets the name, and a whole worktree.
+        // The next sling reuses the name, with a complete worktree.
         let slung = env.json(&["sling", &id, "--no-start"]);
         assert_eq!(slung["branch"], format!("polecat/Toast/{id}"), "{slung}");
     }
 }
 
-/// As git leaves it that was killed while it made a worktree.
+/// Leaves the worktree as a git that was killed while it created it.
 fn lock_it(env: &TestEnv) {
     let entry = env.town().join("gastown/.repo.git/worktrees/Toast");
     for part in ["HEAD", "commondir", "index"] {
@@ -110,7 +110,7 @@ fn what_git_has_left_locked_does_not_keep_its_name() {
             fs::remove_file(dir.join("README.md")).unwrap();
         }
         let nuke = ["polecat", "nuke", "Toast"];
-        // The link alone is nobody's work.
+        // A worktree that contains only its link has no work, so no `--force` is needed.
         match has_files {
             true => {
                 env.gt(&nuke).fails(4);

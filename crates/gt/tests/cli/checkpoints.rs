@@ -1,4 +1,4 @@
-//! Checkpoints that nobody has to think of.
+//! Checkpoints that `gt` writes without a command.
 
 use crate::env::{PATIENCE, TestEnv};
 use crate::priming::{MAX, as_agent, give_work};
@@ -19,14 +19,14 @@ fn read(env: &TestEnv) -> Value {
     env.json(&["checkpoint", "read", "--agent", MAX])
 }
 
-/// Lets the checkpoint be as old as one is that is written anew.
+/// Makes the checkpoint old enough to be rewritten.
 pub(crate) fn age(env: &TestEnv) {
     let old = SystemTime::now() - Duration::from_secs(5 * 60);
     let file = fs::File::options().append(true).open(file(env)).unwrap();
     file.set_modified(old).unwrap();
 }
 
-/// What tmux's timer calls.
+/// Runs the command of tmux's save timer.
 fn timer(env: &TestEnv) {
     env.gt(&["save", "--auto", "--timer"]).ok();
 }
@@ -36,7 +36,7 @@ pub(crate) fn life(env: &TestEnv) -> String {
     lives[0]["id"].as_str().unwrap().to_owned()
 }
 
-/// Saves by itself are off, so that only the test calls for them.
+/// Makes a crew worker in a town without automatic saves, so that only the test triggers them.
 fn quiet_crew() -> TestEnv {
     let env = TestEnv::with_crew(&["max"]);
     let path = env.town().join("town.toml");
@@ -83,7 +83,7 @@ fn the_timer_notes_what_has_changed_and_keeps_what_was_said() {
     assert_eq!(noted["notes"], "the tiles");
     assert_eq!(noted["session_id"], life(&env));
 
-    // What is done is not noted any more, and what a save by hand does is another thing.
+    // Neither a save by hand nor a save after the item was unhooked updates the checkpoint.
     age(&env);
     fs::remove_file(dir.join("roof ü.txt")).unwrap();
     env.gt(&["save"]).ok();
@@ -123,7 +123,7 @@ fn what_another_life_left_stays_until_it_was_told() {
     age(&env);
     timer(&env);
     assert_eq!(read(&env)["notes"], "half the tiles are on");
-    // One who only looks is not the one whom it is for.
+    // `gt prime --agent` by a person does not mark the checkpoint as told.
     env.gt(&["prime", "--agent", MAX]).ok();
     timer(&env);
     assert_eq!(read(&env)["notes"], "half the tiles are on");
@@ -136,7 +136,7 @@ fn what_another_life_left_stays_until_it_was_told() {
     assert_eq!(noted["session_id"], life(&env));
     assert_eq!(noted["notes"], Value::Null);
 
-    // What was about an item that is on the hook no more is nobody's business now.
+    // A checkpoint about an item that is no longer on the hook is not shown.
     left["hooked_bead"] = json!("gt-zzzzz");
     fs::write(file(&env), left.to_string()).unwrap();
     let told = as_agent(&env, &["prime"], None).ok().stdout;
@@ -170,8 +170,7 @@ fn what_cannot_be_read_or_is_dated_later_than_now_is_written_anew() {
     assert_eq!(noted["notes"], "before the clock was set back");
 }
 
-/// Lets the timer look while something else happens: git has been asked by then, and has not
-/// answered.
+/// Runs `what` while a timer save waits for git, which has been called and has not answered.
 fn while_it_looks(env: &TestEnv, what: impl FnOnce()) {
     let (bin, asked, may) = (env.path("bin"), env.path("asked"), env.path("may"));
     fs::create_dir(&bin).unwrap();
@@ -226,7 +225,7 @@ fn a_look_at_a_life_that_has_ended_meanwhile_says_nothing() {
         (&noted["notes"], &noted["session_id"]),
         (&json!("of the next life"), &json!(life(&env)))
     );
-    // Also where the next one has said nothing yet.
+    // The same applies if the session is only stopped.
     let dir = env.path("bin");
     fs::remove_dir_all(dir).unwrap();
     for name in ["asked", "may"] {

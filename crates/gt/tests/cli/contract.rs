@@ -1,4 +1,4 @@
-//! The whole contract, from a wish to merged work, through several lives of one agent.
+//! End-to-end contract, from a work item to merged work, through several sessions of one agent.
 
 use crate::env::{PATIENCE, TestEnv, repetitions, signal};
 use crate::remembered::lives;
@@ -10,7 +10,7 @@ use std::fs;
 
 const MAX: &str = "gastown/crew/max";
 
-/// Lets the agent itself run a command, as its model would.
+/// Makes the agent itself run a command, as its model would.
 fn let_it_run(env: &TestEnv, command: &str) {
     env.gt(&["nudge", MAX, &format!("[[tool={command}]]")]).ok();
 }
@@ -131,7 +131,8 @@ fn an_item_that_kills_whoever_takes_it_up_is_left_after_a_while() {
     let lock = env.town().join(".runtime/locks/gastown.crew.max.lock");
     for number in 1..=2 {
         await_life(&env, number);
-        // One that dies while it comes up is a failed start, and no death over the item.
+        // A process that dies before it is ready counts as a failed start, not as a death while it
+        // works on the item.
         wait_until("its start is over", PATIENCE, || {
             (!FileLock::is_held(&lock)).then_some(())
         });
@@ -155,7 +156,7 @@ fn an_item_that_kills_whoever_takes_it_up_is_left_after_a_while() {
     assert_eq!(lives(&env, &["--agent", MAX]).len(), 2);
 }
 
-/// What each polecat does with its item: a file of its own, committed and handed in.
+/// Script that each polecat runs for its item: commits one file and calls `gt done`.
 const WORK: &str = r#"#!/bin/sh
 set -e
 id=$(gt hook --json | sed -n 's/^ *"id": "\(gt-[^"]*\)".*/\1/p' | head -1)
@@ -211,7 +212,7 @@ fn items_over_ten_polecats_are_each_done_once() {
         })
         .collect();
     let args = format!("[[tool=sh {}]]", script.display());
-    // Every racer tries every item, so each item is wanted by many at once.
+    // Every racer slings every item, so that many processes want the same item concurrently.
     std::thread::scope(|scope| {
         for racer in 0..RACERS {
             let (env, ids, args) = (&env, &ids, &args);
@@ -219,7 +220,8 @@ fn items_over_ten_polecats_are_each_done_once() {
                 for turn in 0..ids.len() {
                     let id = &ids[(turn + racer * ids.len() / RACERS) % ids.len()];
                     wait_until("the item is in somebody's hands", PATIENCE * 4, || {
-                        // A full rig refuses every call: ask only tmux until one has ended.
+                        // A full rig refuses every call, so the loop polls only tmux until a
+                        // session has ended.
                         if env.sessions().len() >= POLECATS {
                             return None;
                         }

@@ -1,4 +1,4 @@
-//! Many agents, and many processes that want the same one.
+//! Many agents, and many concurrent processes that act on the same one.
 
 use crate::env::{PATIENCE, TestEnv, processes_of, repetitions};
 use gt_tmux::testing::wait_until;
@@ -73,7 +73,7 @@ fn starting_and_stopping_at_once_ends_in_one_of_the_two() {
         match (started, stopped) {
             (Some(0), Some(0)) => assert_eq!(running, 0, "round {round}"),
             (Some(0), Some(3)) => assert_eq!(running, 1, "round {round}"),
-            // The stop held the lock when the start came.
+            // The stop held the lock when the start began.
             (Some(4), Some(3)) => assert_eq!(running, 0, "round {round}"),
             other => panic!("round {round}: {other:?}"),
         }

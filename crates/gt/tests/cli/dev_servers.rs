@@ -1,4 +1,4 @@
-//! Servers in windows beside an agent.
+//! Dev servers in windows beside an agent.
 
 use crate::board::terminal::Terminal;
 use crate::env::{PATIENCE, TestEnv, lives, signal};
@@ -9,8 +9,8 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::PathBuf;
 
-/// A port from which on there is room. It is none that the kernel gives to whoever asks
-/// for any, so that the tests beside this one stay away from it.
+/// Returns a free port with room above it. It is outside the kernel's ephemeral range, so that
+/// concurrent tests do not get it.
 pub(crate) fn free_port() -> u16 {
     let own = u16::try_from(std::process::id() % 1000).unwrap();
     let mut firsts = (0..100).map(|step| 12_000 + (own * 10 + step * 10) % 10_000);
@@ -18,8 +18,8 @@ pub(crate) fn free_port() -> u16 {
     firsts.find(is_free).unwrap()
 }
 
-/// A rig whose project has these servers. The first writes down its ports and then only
-/// lives: who listens is the test's to decide.
+/// Makes a rig whose project has these servers. The first one writes its ports to a file and
+/// sleeps; the test itself listens on the port.
 fn with_servers(first: u16) -> TestEnv {
     let env = TestEnv::with_town();
     let source = env.repository("source-gastown");
@@ -87,7 +87,7 @@ fn a_server_has_a_window_and_free_ports_which_it_keeps() {
     assert_eq!(written(&env, &id, "made-web"), [port, debug]);
     let windows = env.format(&format!("{id}-az"), "#{W:#{window_name} }");
     assert_eq!(windows.trim(), "task dev-web");
-    // It runs as soon as its port answers, and once is enough.
+    // The server counts as running as soon as its port answers; a second start changes nothing.
     let listener = TcpListener::bind(("127.0.0.1", u16::try_from(port).unwrap())).unwrap();
     assert_eq!(server(&env, &id, "web")["state"], "running");
     assert_eq!(env.json(&["dev", "start", &id, "web"])[0]["changed"], false);
@@ -98,7 +98,7 @@ fn a_server_has_a_window_and_free_ports_which_it_keeps() {
     );
     drop(listener);
     drop(taken);
-    // Stopped and started again it is where it was, although an earlier port is free now.
+    // A restarted server keeps its port, although a lower one is free by then.
     let pid = u32::try_from(web["pid"].as_u64().unwrap()).unwrap();
     let stopped = env.json(&["dev", "stop", &id]);
     assert_eq!(stopped[0]["state"], "stopped");
@@ -110,7 +110,7 @@ fn a_server_has_a_window_and_free_ports_which_it_keeps() {
         assert_eq!(again[0]["ports"], web["ports"], "{change}");
         assert_eq!(again[0]["changed"], true, "{change}");
     }
-    // It goes with its task.
+    // The server ends with its task.
     let pid = server(&env, &id, "web")["pid"].as_u64().unwrap();
     env.gt(&["task", "stop", &id]).ok();
     assert!(!lives(u32::try_from(pid).unwrap()));
@@ -123,7 +123,7 @@ fn each_worktree_has_ports_of_its_own() {
     let ids = [create(&env), create(&env)];
     let mut seen = Vec::new();
     for id in &ids {
-        // There is no agent: the worktree gets a shell, and nobody the item.
+        // Without an agent the container gets a shell, and the item stays unassigned.
         let started = env.json(&["dev", "start", id, "web"]);
         seen.push(started[0]["port"].as_u64().unwrap());
         seen.push(started[0]["ports"]["DEBUG_PORT"].as_u64().unwrap());
@@ -137,7 +137,7 @@ fn each_worktree_has_ports_of_its_own() {
     seen.dedup();
     assert_eq!(seen.len(), 4, "{all:?}");
     assert_eq!(env.json(&["dev", "list"]).as_array().unwrap().len(), 4);
-    // Nothing is typed into a shell, and the agent takes its place later.
+    // Messages are not typed into a shell, and an agent can start in its place later.
     let agent = format!("task/{}", ids[0]);
     env.gt(&[
         "nudge",
@@ -175,8 +175,8 @@ fn one_that_fails_is_told_with_its_exit_code() {
     env.gt(&["dev", "start"]).fails(2);
 }
 
-/// A server that listens once the file `go` is there, lives on without its port after USR1,
-/// and has it back after USR2.
+/// Server that listens once the file `go` exists, closes its port on USR1 and opens it again on
+/// USR2.
 const MOODY: &str = r#"
 import os, signal, socket, time
 while not os.path.exists(os.path.expanduser("~/go")):
@@ -205,7 +205,7 @@ fn one_that_lives_and_answers_no_more_is_seen_on_an_open_board_and_so_is_its_ret
     let pid = u32::try_from(web["pid"].as_u64().unwrap()).unwrap();
     let board = Terminal::open(&env, 150, 45);
     let (up, down) = (format!(" :{}", web["port"]), format!("✗:{}", web["port"]));
-    // Nobody asks for it but the board, from its first answer on.
+    // Only the board polls the server, from its first answer on.
     board.wait("its window", |screen| screen.contains(&id));
     fs::write(env.home().join("go"), "").unwrap();
     board.wait("its port", |screen| screen.contains(&up));
@@ -237,7 +237,7 @@ fn one_that_lives_and_answers_no_more_is_seen_on_an_open_board_and_so_is_its_ret
         Some(told()).filter(|told| !told.is_empty())
     });
     assert_eq!(once[0]["payload"]["reason"], reason);
-    // A start leaves it as it is, and is no success.
+    // A start does not restart the server, and reports a failure.
     let again = env.gt(&["dev", "start", &id]).fails(1);
     assert!(again.stderr.contains("answers no more"), "{}", again.stderr);
     signal(pid, Signal::USR2);
@@ -296,7 +296,7 @@ fn a_failed_init_command_is_gone_on_without_by_the_command_that_needed_it() {
          [[dev_servers]]\nname = 'web'\nport = {}\ncommand = 'exec sleep 1000'\n",
         free_port()
     ));
-    // Again and again: a shell whose init commands have failed is not ready for a server.
+    // Every attempt fails: a shell whose init commands failed is not ready for a server.
     for _ in 0..2 {
         let answer = env.gt(&["dev", "start", &id, "web"]).fails(1);
         let hint = format!("`gt dev start {id} web --continue-on-failure` goes on without it");
@@ -305,7 +305,7 @@ fn a_failed_init_command_is_gone_on_without_by_the_command_that_needed_it() {
     }
     let started = env.json(&["dev", "start", &id, "web", "--continue-on-failure"]);
     assert_eq!(started[0]["changed"], true, "{started}");
-    // It is done with now, and not asked about again.
+    // After `--continue-on-failure` the init commands are not retried.
     env.gt(&["dev", "restart", &id]).ok();
     assert_eq!(env.json(&["work", "show", &id])["status"], "open");
 }

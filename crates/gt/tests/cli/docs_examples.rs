@@ -3,24 +3,25 @@
 //! A comment in the page selects a block; it is invisible in the book and on the web:
 //!
 //! - `<!-- run -->` above a fenced block: every command must exit with 0. In a `console` block the
-//!   commands begin with `$ `, and a `\` at the end of a line continues one; an `sh` block is one script.
+//!   commands begin with `$ `, and a `\` at the end of a line continues one; an `sh` block is
+//!   one script.
 //! - `<!-- run: compare -->`: each printed line of the page must also be in the real output. Ids,
 //!   numbers and the home folder are not compared, and a line that contains `…` is skipped.
 //! - `<!-- run hidden: REASON`, then one command a line, then `-->`: commands that only the test
 //!   runs, such as the part of an agent that writes code.
 //!
-//! The folder is kept from one command to the next. An id that a page prints stands for the one
-//! that the command has really printed.
+//! Each command runs in the folder that the previous one left. An id that a page prints stands for
+//! the id that the command really printed.
 
 use crate::env::{Answer, TestEnv, run};
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The home folder in the pages.
+/// Home folder as the pages print it.
 const HOME: &str = "/home/ann";
 
-/// A command of a page, and what the page prints below it.
+/// A command of a page, and the output that the page prints below it.
 #[derive(Debug, Default, PartialEq)]
 struct Example {
     line: usize,
@@ -33,7 +34,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The examples of a page that are to be run.
+/// Returns the examples of a page that are to be run.
 fn examples(text: &str) -> Vec<Example> {
     let mut found: Vec<Example> = Vec::new();
     let mut lines = text.lines().enumerate().map(|(at, line)| (at + 1, line));
@@ -103,7 +104,8 @@ fn block_examples(
     found
 }
 
-/// Whether a word is the id of an item, a message or a queue entry (`he-g2q0y`), or of a session.
+/// Reports whether a word is the id of an item, a message or a queue entry (`he-g2q0y`), or of a
+/// session.
 fn is_id(word: &str) -> bool {
     let is_plain = |part: &str| {
         part.chars()
@@ -122,12 +124,12 @@ fn is_id(word: &str) -> bool {
     }
 }
 
-/// The words of a text as far as they can be ids.
+/// Splits a text into words that can be ids.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|letter: char| !letter.is_alphanumeric() && letter != '-' && letter != '_')
 }
 
-/// A line without what differs from run to run.
+/// Replaces the parts of a line that differ between runs.
 fn normalized(line: &str, home: &str) -> String {
     let line = line
         .replace(home, "~")
@@ -149,11 +151,11 @@ fn normalized(line: &str, home: &str) -> String {
     plain.trim().to_owned()
 }
 
-/// A page that is being run.
+/// A page whose examples are being run.
 struct Page {
     env: TestEnv,
     dir: PathBuf,
-    /// Ids as the page has them, and the real ones.
+    /// Ids on the page, with the real ones.
     ids: HashMap<String, String>,
 }
 
@@ -175,7 +177,7 @@ impl Page {
         for (shown, real) in &self.ids {
             text = text.replace(shown, real);
         }
-        // The pages choose the socket and the harness themselves; the demo agent stands in for the latter.
+        // Pages choose the socket and the harness themselves; the demo agent replaces the harness.
         let gt = Path::new(env!("CARGO_BIN_EXE_gt")).parent().unwrap();
         let path = std::env::var("PATH").unwrap();
         let note = self.env.path(".folder");
@@ -198,7 +200,7 @@ impl Page {
         self.compare(example, &answer)
     }
 
-    /// Pairs the ids that the page prints with the real ones, in their order.
+    /// Pairs the ids that the page prints with the real ones, in order.
     fn learn_ids(&mut self, example: &Example, answer: &Answer) {
         let shown = example.printed.iter().flat_map(|line| words(line));
         let shown = shown.filter(|word| is_id(word));

@@ -1,20 +1,21 @@
-//! Tests that every relative link in README, ARCHITECTURE, CONTRIBUTING, CHANGELOG and docs/ leads to
-//! a file, and every anchor to a heading, and that the book's table of contents lists every page.
+//! Tests that every relative link in README, ARCHITECTURE, CONTRIBUTING, CHANGELOG and docs/ leads
+//! to a file, and every anchor to a heading, and that the book's table of contents lists every
+//! page.
 //!
-//! Headings get their ids as GitHub and mdBook make them; both agree on what is used here.
+//! Heading ids follow the rules of GitHub and mdBook, which agree for the headings used here.
 
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// Pages of docs/ that the table of contents does not list: itself.
+/// Pages of docs/ that the table of contents does not list: the table itself.
 const UNLISTED: &[&str] = &["SUMMARY.md"];
 
 fn root() -> PathBuf {
     normalized(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
 }
 
-/// The path without `.` and `..`; links need no file system for that.
+/// Resolves `.` and `..` without the file system.
 fn normalized(path: &Path) -> PathBuf {
     let mut result = PathBuf::new();
     for part in path.components() {
@@ -50,7 +51,7 @@ fn pages() -> Vec<PathBuf> {
     found
 }
 
-/// The lines outside of fenced code, with their numbers.
+/// Returns the lines outside fenced code, with their numbers.
 fn prose(text: &str) -> Vec<(usize, &str)> {
     let mut in_fence = false;
     let mut lines = Vec::new();
@@ -64,10 +65,10 @@ fn prose(text: &str) -> Vec<(usize, &str)> {
     lines
 }
 
-/// The targets of the links and images of a line, in Markdown and in HTML. Inline code has none.
+/// Returns the targets of the links and images of a line, in Markdown and HTML. Skips inline code.
 fn targets(line: &str) -> Vec<String> {
     let mut found = Vec::new();
-    // A link's text may be code: only the opening of a link within code is not one.
+    // A link's text may be code, so only a link that opens inside code is skipped.
     for (mark, end) in [
         ("](", ')'),
         ("src=\"", '"'),
@@ -85,7 +86,7 @@ fn targets(line: &str) -> Vec<String> {
     found
 }
 
-/// The ids of the headings of a page.
+/// Returns the ids of the headings of a page.
 fn anchors(text: &str) -> Vec<String> {
     let mut seen: HashMap<String, usize> = HashMap::new();
     let mut ids = Vec::new();
@@ -112,7 +113,7 @@ fn anchors(text: &str) -> Vec<String> {
     ids
 }
 
-/// Why a link of a page leads nowhere.
+/// Returns why a link of a page is broken, or `None`.
 fn problem(page: &Path, target: &str) -> Option<String> {
     if target.contains("://") || target.starts_with("mailto:") || target.is_empty() {
         return None;

@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// What one check of `gt doctor` finds: `[[status, message], …]`.
+/// Returns the findings of one check of `gt doctor`: `[[status, message], …]`.
 fn findings(env: &TestEnv, check: &str, args: &[&str]) -> Vec<(String, String)> {
     let found = env.gt(&[&["doctor", "--json"], args].concat()).json();
     let found = found.as_array().unwrap().iter();
@@ -19,7 +19,7 @@ fn findings(env: &TestEnv, check: &str, args: &[&str]) -> Vec<(String, String)> 
         .collect()
 }
 
-/// The status and the message of the only finding of a check.
+/// Returns the status and the message of the only finding of a check.
 fn finding(env: &TestEnv, check: &str, args: &[&str]) -> (String, String) {
     let mut found = findings(env, check, args);
     assert_eq!(found.len(), 1, "{check}: {found:?}");
@@ -158,7 +158,7 @@ fn sessions_table_is_current_after_a_sync() {
     assert_eq!(status(), ("demo".into(), "stopped".into()));
 }
 
-/// Brings the log of the work items in and overwrites their first table.
+/// Checkpoints the log of the work items, and overwrites the first table.
 fn damage_items(env: &TestEnv) {
     let path = env.town().join(".work/items.db");
     let db = rusqlite::Connection::open(&path).unwrap();

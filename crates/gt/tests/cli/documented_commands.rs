@@ -1,26 +1,25 @@
-//! Every command that the source documents show, as they show it.
+//! Every command that the source documents show.
 //!
-//! A row is a command line as written there, with names filled in, and who types it where.
-//! Those that differ here are in docs/corrections.md, and this file checks that they are
-//! listed there.
+//! A row is a documented command line with names filled in, and its caller. docs/corrections.md
+//! lists the commands that differ here, and a test checks that list.
 
 use crate::env::{Answer, TestEnv, run};
 use std::path::PathBuf;
 
-/// Who types a command.
+/// Caller of a command.
 #[derive(Clone, Copy)]
 enum By {
-    /// A person, anywhere.
+    /// A person, in any folder.
     Person,
-    /// The crew worker max, in its folder and with its variables.
+    /// The crew worker max, in its folder and with its environment.
     Max,
-    /// The polecat Toast, likewise.
+    /// The polecat Toast, in its folder and with its environment.
     Toast,
 }
 use By::{Max, Person, Toast};
 
-/// The commands in the order in which they can be run in one town. `{item}` and the like
-/// are filled in. The last column is the exit code.
+/// Commands in an order in which one town can run them, with placeholders such as `{item}`, and the
+/// exit code.
 const COMMANDS: &[(By, &str, i32)] = &[
     // session-container.md
     (Person, "gt crew start max", 0),
@@ -40,7 +39,7 @@ const COMMANDS: &[(By, &str, i32)] = &[
     (Person, "gt crew start --all", 0),
     (Person, "gt sling {second} gastown", 0),
     (Person, "gt rig start gastown", 0),
-    (Person, "gt witness start", 4), // started by the line before
+    (Person, "gt witness start", 4), // the previous line started it
     (Max, "gt prime", 0),
     (Max, "gt prime --hook", 0),
     (Max, "gt hook", 0),
@@ -58,10 +57,10 @@ const COMMANDS: &[(By, &str, i32)] = &[
         0,
     ),
     (Max, "gt handoff", 0),
-    // One crew worker runs: its role is enough.
+    // Only one crew worker runs, so its role identifies it.
     (Person, "gt handoff crew", 0),
     (Person, "gt handoff mayor", 0),
-    (Person, "gt handoff mayor --watch", 2), // there is no terminal
+    (Person, "gt handoff mayor --watch", 2), // needs a terminal
     (Person, "gt handoff gastown/max --force --dry-run", 0),
     (Max, "gt handoff {third} --force --dry-run", 0),
     (Max, "gt handoff --collect --force --dry-run", 0),
@@ -90,15 +89,14 @@ const COMMANDS: &[(By, &str, i32)] = &[
     // tmux-sqlite-sync.md
     (Person, "gt sync", 0),
     (Person, "gt sync --verbose", 0),
-    // Ends.
+    // Stops and removals, last.
     (Person, "gt crew stop max", 0),
     (Person, "gt witness stop gastown", 0),
     (Person, "gt polecat nuke gastown/Nux", 0),
     (Person, "gt down", 0),
 ];
 
-/// Commands of the documents that are written differently here: each is in
-/// docs/corrections.md as written there.
+/// Documented commands that differ here; docs/corrections.md lists each in its original form.
 const CORRECTED: &[&str] = &[
     "tsx apps/daemon/scripts/sync-sessions.ts",
     "VERBOSE=1 tsx …",
@@ -153,7 +151,7 @@ impl Stage {
 #[test]
 fn documented_commands_run_as_written() {
     let env = TestEnv::with_crew(&["max"]);
-    // By default a session hands over once a minute at most.
+    // By default a session may hand over at most once a minute.
     env.add_settings("[handoff]\ncooldown = \"0s\"\n");
     env.gt(&["start", "mayor"]).ok();
     let item = |title: &str| {

@@ -1,4 +1,4 @@
-//! A home, a town and a tmux server that nobody else has.
+//! A private home folder, town and tmux server for one test.
 
 use crate::outside;
 use gt_tmux::testing::wait_until;
@@ -13,17 +13,17 @@ use tempfile::TempDir;
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Tells that the namespace is there, and runs the script that is its only argument.
+/// Shell script that checks for mount rights, prints `begun`, and runs its only argument.
 const NAMESPACE: &str = "mount -t tmpfs tmpfs \"$HOME\" && umount \"$HOME\" || exit 99; \
                          echo begun; eval \"$0\"";
 
-/// Everything a test has; the server and its processes end with it.
+/// Private environment of a test; dropping it ends the tmux server and all processes.
 pub(crate) struct TestEnv {
     folder: TempDir,
     extra: Vec<(String, String)>,
 }
 
-/// What a command answered.
+/// Exit code and output of a command.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) code: i32,
@@ -32,7 +32,8 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// What a process said. Whoever was ended by a signal has its negative number.
+    /// Converts the output of a process. The code of a process that a signal ended is the negative
+    /// signal number.
     pub(crate) fn of(output: Output) -> Self {
         let status = output.status;
         let by_signal = || status.signal().map_or(-1, |signal| -signal);
@@ -71,9 +72,9 @@ impl Answer {
 }
 
 impl TestEnv {
-    /// An empty home, and nothing else.
+    /// Makes an empty home folder.
     pub(crate) fn empty() -> Self {
-        // A socket's path must stay short.
+        // The path of a socket must stay short.
         let folder = tempfile::Builder::new().prefix("gt").tempdir_in("/tmp");
         TestEnv {
             folder: folder.expect("a folder"),
@@ -81,8 +82,8 @@ impl TestEnv {
         }
     }
 
-    /// A town whose default harness is the demo agent. Its merge queues run when a test says
-    /// so, and `gt task merge` does not ask.
+    /// Makes a town whose default harness is the demo agent. Merge queues run only when a test runs
+    /// them, and `gt task merge` does not ask for confirmation.
     pub(crate) fn with_town() -> Self {
         let env = Self::empty();
         env.gt(&["init", "--harness", "demo"]).ok();
@@ -90,21 +91,21 @@ impl TestEnv {
         env
     }
 
-    /// Adds lines to the end of `town.toml`.
+    /// Appends lines to `town.toml`.
     pub(crate) fn add_settings(&self, lines: &str) {
         let path = self.town().join("town.toml");
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, format!("{text}\n{lines}")).unwrap();
     }
 
-    /// A town with the rig `gastown` (prefix `gt`).
+    /// Makes a town with the rig `gastown` (prefix `gt`).
     pub(crate) fn with_rig() -> Self {
         let env = Self::with_town();
         env.add_rig("gastown", "gt");
         env
     }
 
-    /// The same with these crew workers.
+    /// Makes a town with the rig `gastown` and these crew workers.
     pub(crate) fn with_crew(names: &[&str]) -> Self {
         let env = Self::with_rig();
         env.gt(&[&["crew", "add"], names].concat()).ok();
@@ -124,7 +125,7 @@ impl TestEnv {
         .ok();
     }
 
-    /// A git repository with one commit.
+    /// Makes a git repository with one commit.
     pub(crate) fn repository(&self, name: &str) -> PathBuf {
         let path = self.path(name);
         std::fs::create_dir_all(&path).unwrap();
@@ -172,7 +173,7 @@ impl TestEnv {
         Server::new(Socket::Path(self.socket())).with_config("/dev/null")
     }
 
-    /// A command in the cleared environment.
+    /// Returns a command with a cleared environment.
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command
@@ -204,7 +205,7 @@ impl TestEnv {
         run(self.gt_command(args).current_dir(dir))
     }
 
-    /// Starts `gt` in a process group of its own, as a terminal would.
+    /// Starts `gt` in its own process group, as a shell does.
     pub(crate) fn spawn(&self, args: &[&str]) -> Child {
         let mut command = self.gt_command(args);
         command
@@ -219,7 +220,7 @@ impl TestEnv {
         self.gt(&[args, &["--json"]].concat()).ok().json()
     }
 
-    /// The agents that run, by their addresses.
+    /// Returns the addresses of the running agents.
     #[track_caller]
     pub(crate) fn running(&self) -> Vec<String> {
         let agents = self.json(&["agents", "--all"]);
@@ -229,7 +230,7 @@ impl TestEnv {
             .collect()
     }
 
-    /// One agent's document.
+    /// Returns one agent of `gt agents --json`.
     #[track_caller]
     pub(crate) fn agent(&self, address: &str) -> Value {
         let agents = self.json(&["agents", "--all"]);
@@ -248,11 +249,11 @@ impl TestEnv {
         u32::try_from(self.agent(address)["pid"].as_u64().unwrap()).unwrap()
     }
 
-    /// Runs a shell script as root of a mount namespace. Returns nothing, and reports the
-    /// test as skipped, where mounts are not permitted; the script tells it by `|| exit 99`.
+    /// Runs a shell script as root in a mount namespace. Returns `None`, and reports the test as
+    /// skipped, where mounts are not permitted; the script signals that by `|| exit 99`.
     pub(crate) fn run_with_mounts(&self, script: &str) -> Option<Answer> {
         let mut refusals = String::new();
-        // Root in a container may have the right to mount, but none to new user namespaces.
+        // Root in a container may be allowed to mount, but not to create user namespaces.
         for options in ["-rm", "-m"] {
             let mut command = self.command("unshare");
             command.args([options, "sh", "-c", NAMESPACE, script]);
@@ -273,13 +274,13 @@ impl TestEnv {
         None
     }
 
-    /// What tmux answers, as text.
+    /// Runs a tmux command, and returns its output.
     #[track_caller]
     pub(crate) fn tmux(&self, command: Tmux) -> String {
         self.server().run(command).unwrap().trim_end().to_owned()
     }
 
-    /// A format expanded in an agent's container.
+    /// Expands a format in an agent's container.
     #[track_caller]
     pub(crate) fn format(&self, container: &str, format: &str) -> String {
         let target = gt_tmux::SessionName::try_from(container).unwrap();
@@ -291,14 +292,14 @@ impl TestEnv {
         )
     }
 
-    /// The names of all tmux sessions.
+    /// Returns the names of all tmux sessions.
     pub(crate) fn sessions(&self) -> Vec<String> {
         match self
             .server()
             .run(Tmux::new("list-sessions").args(["-F", "#{session_name}"]))
         {
             Ok(text) => text.lines().map(str::to_owned).collect(),
-            // A server ends with its last session, perhaps in this very moment.
+            // A server ends with its last session, possibly during this call.
             Err(error)
                 if matches!(
                     error.kind(),
@@ -329,9 +330,9 @@ impl TestEnv {
 
 impl Drop for TestEnv {
     fn drop(&mut self) {
-        // The server may never have been started.
+        // There may be no server.
         let _ = self.server().run(Tmux::new("kill-server"));
-        // What ignores the hang-up is ended by the name of its folder, which is ours alone.
+        // Processes that ignore the hangup are found by their HOME, which only this test uses.
         for pid in processes_of(self.home()) {
             signal(pid, Signal::KILL);
         }
@@ -342,8 +343,8 @@ pub(crate) fn run(command: &mut Command) -> Answer {
     Answer::of(command.output().unwrap())
 }
 
-/// How often a stress test does it: as often as the project promises with `GT_TEST_FULL`, and
-/// otherwise less, which shows the same mistakes in more runs.
+/// Returns the number of rounds of a stress test: with `GT_TEST_FULL` as many as the project
+/// promises, otherwise fewer, which find the same bugs over more runs.
 pub(crate) fn repetitions(full: usize, quick: usize) -> usize {
     match std::env::var_os("GT_TEST_FULL") {
         Some(_) => full,
@@ -351,13 +352,13 @@ pub(crate) fn repetitions(full: usize, quick: usize) -> usize {
     }
 }
 
-/// The login name of the user that runs the tests.
+/// Returns the login name of the user that runs the tests.
 pub(crate) fn login() -> String {
     let output = Command::new("id").arg("-un").output().expect("id runs");
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// Living processes whose HOME is this folder: everything a test has started.
+/// Returns the live processes whose HOME is this folder: all that the test started.
 pub(crate) fn processes_of(home: &Path) -> Vec<u32> {
     let wanted = format!("HOME={}", home.display());
     let mut found = Vec::new();
@@ -380,7 +381,7 @@ pub(crate) fn processes_of(home: &Path) -> Vec<u32> {
     found
 }
 
-/// Whether a process lives; a zombie does not.
+/// Reports whether a process is alive; a zombie is not.
 pub(crate) fn lives(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat
@@ -389,9 +390,9 @@ pub(crate) fn lives(pid: u32) -> bool {
     state.is_some_and(|state| state != "Z" && state != "X")
 }
 
-/// Sends a signal to one process that the test started.
+/// Sends a signal to a process that the test started.
 pub(crate) fn signal(pid: u32, signal: Signal) {
     let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
-    // One that has gone meanwhile needs none.
+    // The process may have ended already.
     let _ = rustix::process::kill_process(pid, signal);
 }

@@ -1,11 +1,11 @@
-//! Work items from elsewhere, and for elsewhere.
+//! Import and export of work items.
 
 use crate::env::TestEnv;
 use crate::working::{create, id};
 use serde_json::{Value, json};
 use std::fs;
 
-/// Takes over these lines.
+/// Imports these lines.
 #[track_caller]
 fn import(env: &TestEnv, lines: &[String]) -> Value {
     let file = env.path("lines.jsonl");
@@ -13,7 +13,7 @@ fn import(env: &TestEnv, lines: &[String]) -> Value {
     env.json(&["work", "import", file.to_str().unwrap()])
 }
 
-/// A line as beads writes it, of the item `gt-<name>`, with these fields besides.
+/// Returns a line in the format of beads for the item `gt-<name>`, with additional fields.
 fn line(name: &str, more: Value) -> String {
     let mut value = json!({
         "id": format!("gt-{name}"), "title": name, "status": "open", "priority": 2,
@@ -26,7 +26,7 @@ fn line(name: &str, more: Value) -> String {
     value.to_string()
 }
 
-/// Dependencies as beads writes them.
+/// Returns dependencies in the format of beads.
 fn on(blockers: &[&str]) -> Value {
     let edge = |name: &&str| json!({"depends_on_id": format!("gt-{name}"), "type": "blocks"});
     blockers.iter().map(edge).collect()
@@ -65,7 +65,7 @@ fn items_of_beads_are_taken_over() {
     assert_eq!(part["parent"], "gt-aaa", "{part}");
     let exported = env.gt(&["work", "export", "--jsonl"]).ok().stdout;
     assert_eq!(exported.lines().count(), 3);
-    // What is exported can be taken over elsewhere.
+    // An export can be imported elsewhere without loss.
     let other = TestEnv::with_rig();
     fs::write(other.path("all.jsonl"), &exported).unwrap();
     let there = other.json(&["work", "import", other.path("all.jsonl").to_str().unwrap()]);
@@ -105,7 +105,7 @@ fn nobody_is_made_to_wait_in_a_circle() {
     assert!(answer.stderr.contains(warning), "{answer:?}");
     assert_eq!(shown(&env, "gt-one")["deps"], json!(["gt-two"]));
     assert_eq!(shown(&env, "gt-two")["deps"], json!([]));
-    // With one that the file knows nothing of.
+    // A dependency on an item that is not in the file.
     let own = id(&create(&env, &["own", "--dep", "gt-one"])).to_owned();
     let name = own.strip_prefix("gt-").unwrap();
     let newer = json!({"updated_at": LATER, "dependencies": on(&[name])});
@@ -129,7 +129,7 @@ fn a_newer_one_waits_for_what_it_says_and_nothing_else() {
         fields["updated_at"] = LATER.into();
         import(&env, &[line("it", fields)])
     };
-    // Short listings do not say for what it waits.
+    // Short listings omit the dependencies, which then stay.
     let listed = import(
         &env,
         &[line(
@@ -211,7 +211,7 @@ fn an_export_is_what_beads_writes() {
     for ours in ["type", "deps", "parent"] {
         assert!(line(&part).get(ours).is_none(), "{ours}");
     }
-    // All of it comes back.
+    // The import restores all fields.
     let other = TestEnv::with_rig();
     assert_eq!(import(&other, &[exported])["new"], 3);
     for item in [&whole, &part, &last] {
@@ -249,7 +249,7 @@ fn what_beads_says_apart_from_the_description_is_kept() {
     }
     assert_eq!(env.json(&["work", "search", "it HOLDS"])[0]["id"], "gt-it");
     env.gt(&["unhook", "gt-it"]).ok();
-    // Neither the same file nor what was exported doubles anything.
+    // Importing the same file or the export again is idempotent.
     import(&env, &lines);
     assert_eq!(shown(&env, "gt-it")["notes"], notes);
     let exported = env.gt(&["work", "export"]).ok().stdout;
@@ -356,7 +356,7 @@ fn what_somebody_has_here_can_be_taken_elsewhere() {
         (&all[0]["id"], &all[0]["status"], &all[0]["assignee"]),
         (&json!(item), &json!("open"), &Value::Null)
     );
-    // What was handed in waits for this town's queue.
+    // A submitted item waits only in the queue of its own town.
     let dir = env.town().join("gastown/crew/max");
     crate::merging::commit(&env, &dir, "a.txt", "a\n");
     env.gt(&["done", "--agent", "gastown/max"]).ok();

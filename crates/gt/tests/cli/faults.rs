@@ -1,4 +1,4 @@
-//! Bad input and broken surroundings: a clear error, a hint, the documented code.
+//! Bad input and broken environments: a clear error, a hint, and the documented exit code.
 
 use crate::env::{TestEnv, processes_of};
 use gt_tmux::Command as Tmux;
@@ -233,7 +233,7 @@ fn a_killed_server_is_no_riddle() {
 
 #[test]
 fn a_full_disk_is_said_and_loses_nothing() {
-    // A real full disk: a small one, mounted in a name space of its own.
+    // A real full disk: a small tmpfs in a private mount namespace.
     let env = TestEnv::with_crew(&["max"]);
     let gt = env!("CARGO_BIN_EXE_gt");
     let script = format!(
@@ -263,7 +263,7 @@ fn interrupting_a_start_of_many_leaves_nothing_half_made() {
     let names: Vec<String> = (0..12).map(|n| format!("w{n:02}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let env = TestEnv::with_crew(&names);
-    // Slow to be ready, so that the interrupt comes in the middle.
+    // The slow start leaves time for the interrupt.
     let demo = "[command]\nargs = ['demo-agent', '--startup-delay', '1500']\n";
     fs::write(env.town().join("harnesses/demo.toml"), demo).unwrap();
     let child = env.spawn(&["crew", "start", "--all", "--json"]);
@@ -294,7 +294,7 @@ fn interrupting_a_start_of_many_leaves_nothing_half_made() {
     }
 }
 
-/// Ctrl-C: INT to the whole group of the command, and to nobody else.
+/// Sends INT to the process group of the command, as Ctrl-C does.
 pub(crate) fn interrupt(child: &std::process::Child) {
     let group = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     rustix::process::kill_process_group(group, rustix::process::Signal::INT).unwrap();
@@ -303,7 +303,7 @@ pub(crate) fn interrupt(child: &std::process::Child) {
 #[test]
 fn a_remote_that_never_answers_can_be_interrupted() {
     let env = TestEnv::with_town();
-    // It takes connections and says nothing.
+    // A listener that accepts connections and never answers.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("git://{}/x.git", silent.local_addr().unwrap());
     let child = env.spawn(&["rig", "add", "gastown", &url]);

@@ -1,4 +1,4 @@
-//! `gt done`: what is on the hook is handed in, and the life is over.
+//! `gt done`: submits the item on the hook and ends the session.
 
 use crate::env::{Answer, PATIENCE, TestEnv};
 use crate::merging::{commit, item, repository, with_bare_remote};
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 const TOAST: &str = "gastown/polecats/Toast";
 
-/// A polecat that runs, with an item on its hook.
+/// Makes a running polecat with an item on its hook.
 fn with_polecat() -> (TestEnv, PathBuf, String) {
     let env = TestEnv::with_rig();
     env.gt(&["start", "--create", TOAST]).ok();
@@ -40,7 +40,7 @@ fn a_polecat_that_is_done_ends_itself_and_leaves_its_worktree() {
     env.gt_in(&dir, &["checkpoint", "write", "--agent", TOAST])
         .ok();
     let tip = commit(&env, &dir, "a.txt", "a\n");
-    // By itself, in its own pane.
+    // The agent runs `gt done` in its own pane.
     env.gt(&[
         "nudge",
         TOAST,
@@ -64,7 +64,7 @@ fn a_polecat_that_is_done_ends_itself_and_leaves_its_worktree() {
         &["branch", "--list", "polecat/*"],
     );
     assert_eq!(there.trim(), "polecat/Toast/idle", "it was pushed");
-    // Its worktree is as it was, and it can be started again.
+    // The worktree is unchanged, and the polecat can be started again.
     assert_eq!(env.git(&dir, &["rev-parse", "HEAD"]).trim(), tip);
     env.gt(&["start", TOAST]).ok();
     env.gt(&["stop", TOAST]).ok();
@@ -73,7 +73,7 @@ fn a_polecat_that_is_done_ends_itself_and_leaves_its_worktree() {
         .map(|life| life["outcome"].clone())
         .collect();
     assert_eq!(outcomes, [json!("stopped"), json!("done")]);
-    // Whoever removes it leaves what is to be merged.
+    // Removing the polecat keeps the branch that waits to be merged.
     let nuked = env.json(&["polecat", "nuke", "gastown/Toast"]);
     assert_eq!(
         nuked[0]["kept_branches"],
@@ -109,12 +109,12 @@ fn changes_that_are_not_committed_are_named_and_kept() {
     );
     assert_eq!(text, "x\n");
     assert_idle(&env, &id);
-    // It is free for the next item, and what was built is there.
+    // The polecat is free for the next item, and ignored build output stays.
     let polecat = env.json(&["polecat", "show", "gastown/Toast"]);
     assert_eq!(polecat["state"], "idle", "{polecat}");
     assert_eq!(fs::read_to_string(dir.join("a.txt")).unwrap(), "a\n");
     assert!(!dir.join("not yet.txt").exists() && dir.join("built").exists());
-    // A person's worktree is left as it is.
+    // The worktree of a crew worker is not cleaned.
     env.gt(&["crew", "add", "max"]).ok();
     let id = item(&env, &["Of max"]);
     env.gt(&["hook", &id, "--agent", "gastown/max"]).ok();
@@ -148,7 +148,7 @@ fn a_letter_alone_is_no_work() {
     assert_eq!(done.get("item"), None, "{done}");
     assert_eq!(env.json(&["hook", "--agent", max]), Value::Null);
     assert_eq!(env.json(&["work", "show", &letter])["status"], "closed");
-    // And nothing that commits could be handed in for.
+    // A message on the hook cannot be submitted with commits.
     let letter = write();
     commit(&env, &env.town().join(max), "a.txt", "a\n");
     let refused = by_max(&["done"]).fails(4);
@@ -173,7 +173,7 @@ fn a_molecule_ends_with_the_work_it_was_poured_for() {
         env.gt(&["hook", &id, "--agent", agent]).ok();
         id
     };
-    // Whichever way a polecat leaves its work, the next one is another's.
+    // However a polecat ends its work, its molecule does not carry over to the next item.
     for leaving in ["completed", "deferred", "escalated"] {
         let id = match leaving {
             "completed" => first.clone(),
@@ -184,7 +184,7 @@ fn a_molecule_ends_with_the_work_it_was_poured_for() {
             .ok();
         assert_eq!(molecule(TOAST), Value::Null, "{leaving}");
     }
-    // Crew goes on with it, unless that work is done.
+    // A crew worker keeps its molecule, unless the work is completed.
     let deferred = hook("Later", max);
     attach(max, &deferred);
     env.gt(&["done", "--agent", max, "--status", "deferred"])
@@ -245,7 +245,7 @@ fn work_can_be_left_for_others_or_for_help() {
     );
     assert!(dir.join("half.txt").exists());
     assert_eq!(env.json(&["mq", "list"]), json!([]));
-    // The next one cannot go on either.
+    // The next session cannot complete the item, either.
     env.gt(&["hook", &id, "--agent", TOAST]).ok();
     env.gt(&["start", TOAST]).ok();
     env.gt(&["done", "--agent", TOAST, "--status", "stuck"])
@@ -278,7 +278,7 @@ fn one_that_stays_goes_on_with_the_next_item() {
     env.gt(&["done"]).fails(2);
     let max = ["--agent", "gastown/max"];
     let done = |more: &[&str]| env.gt(&[&["done", "--json"], &max[..], more].concat());
-    // Nothing was done, and nothing is lost by saying so.
+    // An empty hook and an item without commits are no errors.
     assert_eq!(done(&[]).ok().json().get("item"), None);
     let dir = env.town().join("gastown/crew/max");
     let id = item(&env, &["Nothing to merge"]);
@@ -318,7 +318,7 @@ fn a_done_that_is_killed_anywhere_is_finished_by_the_next() {
             .output()
             .unwrap();
         assert_eq!(killed.status.code(), None, "{point}: {killed:?}");
-        // Whoever looks now sees it before or after, and never in between.
+        // Readers see the state before or after the change, never between.
         let hooked = env.json(&["hook", "--agent", TOAST]);
         let queue = env.json(&["mq", "list"]);
         let is_queued = queue.as_array().unwrap().len() == 1;

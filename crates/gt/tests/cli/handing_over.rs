@@ -1,4 +1,4 @@
-//! From one life of an agent to the next.
+//! `gt handoff`: from one session of an agent to the next.
 
 use crate::env::{PATIENCE, TestEnv, lives as is_alive, run};
 use crate::remembered::lives;
@@ -116,7 +116,7 @@ fn an_agent_hands_over_to_itself_in_its_own_pane() {
     let hook = hooked(&env);
     assert_eq!(hook["id"], id.as_str());
     assert_eq!(hook["letter"]["title"], "Half done");
-    // It was told once, and the marker is gone.
+    // The handoff was delivered once, and its marker is removed.
     assert!(
         !env.town()
             .join(".runtime/handoffs/gastown.crew.max.json")
@@ -124,7 +124,7 @@ fn an_agent_hands_over_to_itself_in_its_own_pane() {
     );
     let state = env.json(&["prime", "--state", "--agent", MAX]);
     assert_eq!(state["state"], "autonomous", "{state}");
-    // Whoever brings it up still holds it, perhaps.
+    // The process that started the session may still hold the lock.
     wait_until("everything agrees", PATIENCE, || {
         let synced = env.gt(&["sync", "--verbose"]).ok().stdout;
         synced.contains("Everything agrees").then_some(())
@@ -197,7 +197,7 @@ fn an_item_is_put_on_the_hook_and_a_role_of_the_rig_is_an_agent() {
         (&now["id"], &now["letter"]["description"]),
         (&json!(id), &json!("take it"))
     );
-    // Another is refused before anything is done, also where nothing would be.
+    // A different item is refused before anything changes, also in a dry run.
     let other = env.json(&["work", "create", "Another", "--rig", "gastown"]);
     let other = other["id"].as_str().unwrap();
     as_max(&[other, "--dry-run"]).fails(4);
@@ -206,7 +206,7 @@ fn an_item_is_put_on_the_hook_and_a_role_of_the_rig_is_an_agent() {
 
     let witness = as_max(&["witness", "--json"]).ok().json();
     assert_eq!(witness["agent"], "gastown/witness");
-    // For a person an item is the agent that holds it.
+    // For a person, an item id selects the agent that holds it.
     let held = env.gt(&["handoff", id, "--force", "--dry-run", "--json"]);
     assert_eq!(held.ok().json()["agent"], MAX);
     env.gt(&["handoff", other, "--force"]).fails(2);
@@ -243,7 +243,8 @@ fn only_what_has_changed_is_set_again() {
     assert_eq!(look("@gt_session"), successor);
     let own = tmux("show-environment", &["-t", &target, "GT_SESSION_UUID"]);
     assert_eq!(own, format!("GT_SESSION_UUID={successor}"));
-    // Whatever stands in the table: who an agent is, its process is told by its start.
+    // The process environment has the identity from the start, whatever tmux's session environment
+    // says.
     let environ = fs::read(format!("/proc/{}/environ", env.pid(MAX))).unwrap();
     let environ = String::from_utf8_lossy(&environ);
     let has = |wanted: String| environ.split('\0').any(|variable| variable == wanted);
@@ -334,7 +335,7 @@ fn a_cycle_goes_on_with_the_same_conversation() {
     env.wait_screen(MAX, "Continue your previous task");
     let screen = env.gt(&["peek", MAX]).ok().stdout;
     assert!(!screen.contains("<- self"), "{screen}");
-    // A program that cannot do that is not said to have done it.
+    // For a program that cannot resume, `--cycle` warns instead of claiming a resume.
     let preset = env.town().join("harnesses/demo.toml");
     fs::create_dir_all(preset.parent().unwrap()).unwrap();
     fs::write(preset, "[command]\nresume = []\ncontinue = []\n").unwrap();
@@ -359,7 +360,7 @@ fn a_successor_that_does_not_come_up_is_a_crash_and_the_work_stays() {
     assert_eq!(chain[1]["outcome"], "crash");
     assert_eq!(hooked(&env)["id"], id.as_str());
     assert_eq!(hooked(&env)["letter"]["description"], "Go on");
-    // The crash path takes over: its role wants it back.
+    // The respawn after a crash takes over, because the role wants it.
     fs::remove_file(&preset).unwrap();
     wait_until("it is back", PATIENCE, || {
         let running = lives(&env, &["--status", "running"]);

@@ -1,4 +1,4 @@
-//! What happens in a town: told, followed, streamed, and forgotten in time.
+//! The event log: emitting, following, streaming and pruning.
 
 use crate::env::{PATIENCE, TestEnv, login, run, signal};
 use gt_tmux::testing::wait_until;
@@ -36,10 +36,10 @@ fn lives_and_messages_are_told() {
     crash(&env, "gastown/crew/max");
     env.gt(&["sync"]).ok();
     env.gt(&["sync"]).ok();
-    // The start in its place tells of the death again, which is no news.
+    // The start detects the death again, and does not report it twice.
     env.gt(&["crew", "start", "max", "--no-prompt"]).ok();
     let mut all = events(&env, &[]);
-    // Each life is told how things stand, sooner or later.
+    // Every session also gets a `prime` event, at any time.
     all.retain(|event| event["type"] != "prime");
     assert_eq!(
         types(&all),
@@ -96,7 +96,7 @@ fn events_are_found_by_type_actor_and_time() {
         types(feed.as_array().unwrap()),
         ["deploy_begun", "deploy_done", "hook"]
     );
-    // A line that others could not read is passed over, and a torn end mended.
+    // Unreadable lines are skipped, and a torn last line is repaired.
     let log = env.town().join(".events.jsonl");
     let mut file = fs::File::options().append(true).open(log).unwrap();
     file.write_all(b"what is this?\n{\"ts\":\"20").unwrap();
@@ -115,7 +115,7 @@ fn many_deaths_at_once_are_one_event_more() {
     env.gt(&["crew", "start", "--all", "--no-prompt"]).ok();
     all.iter().for_each(|address| crash(&env, address));
     env.gt(&["sync"]).ok();
-    // Perhaps a hook of tmux's is telling it just now.
+    // A tmux hook may be writing the event concurrently.
     let told = wait_until("all is told", PATIENCE, || {
         Some(events(&env, &["--type", "*_death"])).filter(|told| told.len() >= 4)
     });
@@ -144,7 +144,7 @@ fn a_message_for_an_earlier_life_is_marked_and_still_delivered() {
     let listed = env.json(&["nudge", "mayor", "--list"]);
     assert_eq!(listed[0]["stale"], false, "{listed}");
     env.gt(&["stop", "mayor", "--force"]).ok();
-    // Busy, so that it cannot be given the message at once.
+    // The agent is busy, so the message is not delivered at once.
     env.gt(&["start", "mayor", "--instructions", "[[delay=4]]"])
         .ok();
     let listed = env.json(&["nudge", "mayor", "--list"]);
@@ -199,7 +199,7 @@ fn an_agent_tells_its_steps() {
     assert_eq!(told[0]["payload"]["session_id"], life);
     assert_eq!(told[0]["actor"], login());
     assert_eq!(told[0]["payload"]["target"], "mayor");
-    // After the last step it is at none.
+    // After its last step the session has no current step.
     env.gt(&["step", "done", "build"]).ok();
     for _ in 0..2 {
         let shown = env.json(&["sessions", "show", life.as_str().unwrap()]);
@@ -238,7 +238,7 @@ fn a_command_of_an_agent_is_a_sign_of_life() {
     assert_eq!(env.git(&folder, &["status", "--porcelain"]), "");
 }
 
-/// A town that keeps no `junk`.
+/// Makes a town with a TTL of zero for `junk` events.
 fn forgetful() -> TestEnv {
     let env = TestEnv::with_town();
     let settings = env.town().join("town.toml");
@@ -247,7 +247,7 @@ fn forgetful() -> TestEnv {
     env
 }
 
-/// Adds lines to the log as other writers would, many at once.
+/// Appends many lines to the log at once, as other writers would.
 fn fill(env: &TestEnv, kind: &str, count: usize) {
     let log = env.town().join(".events.jsonl");
     let mut options = fs::File::options();
@@ -297,7 +297,7 @@ fn what_is_written_during_a_prune_is_not_lost() {
     assert_eq!(count(&env, "kept"), WRITERS * EACH);
     let feed = fs::read_to_string(env.town().join(".feed.jsonl")).unwrap();
     assert_eq!(feed.matches("\"kept\"").count(), WRITERS * EACH);
-    // The newest hundred stay, whatever they are.
+    // The newest hundred events are kept, whatever their type.
     fill(&env, "junk", 150);
     env.gt(&["krc", "prune"]).ok();
     assert_eq!(count(&env, "junk"), 100);
@@ -332,7 +332,7 @@ fn a_prune_that_is_killed_leaves_the_old_or_the_new() {
     assert!(!beside.exists());
 }
 
-/// A command that goes on, and the lines that it prints.
+/// A long-running command, and the lines that it prints.
 struct Going {
     child: Child,
     lines: Receiver<Value>,
@@ -356,7 +356,7 @@ impl Going {
         self.lines.recv_timeout(PATIENCE).expect("a line")
     }
 
-    /// Ctrl-C, and its exit code.
+    /// Sends INT, and returns the exit code.
     fn interrupt(mut self) -> Option<i32> {
         signal(self.child.id(), Signal::INT);
         self.child.wait().unwrap().code()
@@ -390,10 +390,10 @@ fn events_are_followed_through_the_file_and_the_socket() {
         let kind = step();
         assert_eq!(by_file.next()["type"], kind.as_str());
         assert_eq!(by_socket.next()["type"], kind.as_str());
-        // What tells of a prune is no news to people.
+        // Events about a prune are not in the feed.
         assert_eq!(feed.next()["type"], kind.as_str());
     }
-    // The server dies without a word: the log itself tells from there on.
+    // After the server is killed, readers fall back to the log file.
     let mut server = server;
     signal(server.child.id(), Signal::KILL);
     server.child.wait().unwrap();
@@ -449,7 +449,7 @@ fn the_chronicle_says_what_it_keeps() {
 fn events_name_the_person_the_agent_or_gt_that_caused_them() {
     let mut env = TestEnv::with_crew(&["max"]);
     let (max, me) = ("gastown/crew/max", login());
-    // The name comes from the user id; a variable does not change it.
+    // The name comes from the user id, not from `USER`.
     env.set("USER", "mallory");
     let newest = |env: &TestEnv, kind: &str| {
         let found = env.json(&["events", "--type", kind]);

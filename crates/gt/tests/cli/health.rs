@@ -1,4 +1,4 @@
-//! Whether agents are well, and bringing back those that are not.
+//! Health of agents, and respawns.
 
 use crate::env::{PATIENCE, TestEnv, lives, signal};
 use crate::lifecycle::kill;
@@ -15,7 +15,7 @@ fn the_agents_own_pane_is_what_counts() {
     let env = TestEnv::with_crew(&["max"]);
     env.gt(&["crew", "start", "max", "--no-auto-respawn"]).ok();
     let pane = env.agent("gastown/crew/max")["pane"].clone();
-    // The user opens a pane of his own; it becomes the active one.
+    // The user opens another pane, which becomes the active one.
     env.tmux(
         Tmux::new("split-window")
             .target(session("gt-crew-max"))
@@ -37,7 +37,7 @@ fn the_agents_own_pane_is_what_counts() {
     wait_until("the death is seen beside living panes", PATIENCE, || {
         (env.agent("gastown/crew/max")["health"] == "agent_dead").then_some(())
     });
-    // A new life goes into the old pane, and the user's stay.
+    // A new session reuses the agent's pane, and the user's panes stay.
     env.gt(&["crew", "start", "max", "--no-auto-respawn"]).ok();
     assert_eq!(env.agent("gastown/crew/max")["pane"], pane);
     let answer = env.gt(&["stop", "gastown/max", "--json"]).ok().json();
@@ -48,7 +48,7 @@ fn the_agents_own_pane_is_what_counts() {
         "the user's panes keep it open"
     );
     assert_eq!(env.running(), Vec::<String>::new());
-    // The agent moves in again beside them.
+    // The agent starts again beside the user's panes.
     env.gt(&["crew", "start", "max"]).ok();
     assert_eq!(env.agent("gastown/crew/max")["health"], "healthy");
     let panes = env.tmux(
@@ -64,7 +64,7 @@ fn another_program_of_the_same_name_elsewhere_does_not_help() {
     let env = TestEnv::with_crew(&["max", "amy"]);
     env.gt(&["crew", "start", "--all", "--no-auto-respawn"])
         .ok();
-    // The pane is alive, but what runs in it is not called as the agent is.
+    // The pane is alive, but its process name is not the agent's.
     let other = "[command]\nprogram = 'sleep'\nargs = ['1000']\nsession_id = []\nskip_permissions = []\nsettings = []\n[process]\nnames = ['gt']\n";
     fs::write(env.town().join("harnesses/other.toml"), other).unwrap();
     env.gt(&[
@@ -167,7 +167,8 @@ fn an_agent_comes_back_as_it_was_started() {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap();
     let line = String::from_utf8_lossy(&line).into_owned();
     assert!(!line.contains("--dangerously-skip-permissions"), "{line}");
-    // Its instructions are in the conversation that it goes on with, and kept for a new one.
+    // The resumed conversation contains the instructions; the tag keeps them for a new
+    // conversation.
     assert!(line.contains("--resume"), "{line}");
     let wishes = env.format("gt-crew-max", "#{@gt_start}");
     assert!(wishes.contains("Mind the #{gap}."), "{wishes}");
@@ -185,8 +186,8 @@ fn an_agent_comes_back_as_it_was_started() {
 
 #[test]
 fn every_death_is_noticed_although_tmux_may_miss_it() {
-    // On tmux 3.3a more than half of these were missed without our help; nobody
-    // looks here while they die.
+    // tmux 3.3a missed more than half of these deaths without our workaround. No command polls
+    // while the agents die.
     let names: Vec<String> = (0..8).map(|n| format!("w{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let env = TestEnv::with_crew(&names);
@@ -206,7 +207,7 @@ fn every_death_is_noticed_although_tmux_may_miss_it() {
     };
     for name in &names {
         let container = format!("gt-crew-{name}");
-        // Asks tmux alone: a `gt` would repair what it missed.
+        // Asks only tmux: a `gt` command would repair a missed respawn.
         wait_until(&format!("{name} is back"), PATIENCE, || {
             let now = env.format(&container, "#{pane_dead} #{@gt_session}");
             let (dead, session) = now.split_once(' ').unwrap();
@@ -273,12 +274,12 @@ fn a_pid_file_ends_what_outlived_its_container_and_nothing_else() {
     env.gt(&["crew", "start", "--all", "--no-auto-respawn"])
         .ok();
     let (max, amy) = (env.pid("gastown/crew/max"), env.pid("gastown/crew/amy"));
-    // The containers go without their processes, which ignore the hang-up.
+    // The containers end; their processes ignore the hangup and survive.
     for name in ["gt-crew-max", "gt-crew-amy"] {
         env.tmux(Tmux::new("kill-session").target(session(name)));
     }
     assert!(lives(max) && lives(amy));
-    // amy's pid now belongs to somebody else: the start time says so.
+    // amy's pid is reused by another process, which the start time shows.
     let file = env.town().join(".runtime/pids/gt-crew-amy.pid");
     fs::write(&file, format!("{amy}|1@somebody-else\n")).unwrap();
     env.gt(&["agents", "check"]).fails(1);
@@ -317,7 +318,7 @@ fn other_sockets_and_renamed_containers_are_no_orphans() {
     );
     env.gt(&["doctor", "--fix"]).ok();
     assert!(lives(pid), "it is in another container");
-    // It is still the same agent, and there is only one of it.
+    // It is still the same agent, and there is only one.
     assert_eq!(env.running(), ["gastown/crew/max"]);
     let answer = env.gt(&["crew", "start", "max"]).fails(4);
     assert!(
@@ -350,7 +351,7 @@ fn a_start_forgets_what_an_earlier_life_left() {
         "@gt_state_reason",
         "died 9 times in a row; not started again",
     );
-    // A user's own hook wipes all others.
+    // A hook set by the user replaces all others.
     env.tmux(Tmux::new("set-hook").args(["-g", "pane-died", "set-option -g @mine yes"]));
     assert!(
         env.gt(&["doctor"])

@@ -1,4 +1,4 @@
-//! Hints name the command that helps, in the form that the command takes.
+//! Hints name the command that helps, with arguments that the command accepts.
 
 use crate::env::TestEnv;
 

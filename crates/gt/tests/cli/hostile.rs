@@ -1,10 +1,10 @@
-//! Names and texts from outside that would like to be code.
+//! Names and texts from outside that contain shell code or tmux formats.
 
 use crate::env::TestEnv;
 use gt_tmux::Command as Tmux;
 use std::fs;
 
-/// What each of these would leave behind if it were ever run.
+/// Texts that create the file TRAP if any of them is ever executed.
 const TRAPS: &[&str] = &[
     "#(touch TRAP)",
     "$(touch TRAP)",
@@ -66,7 +66,7 @@ fn a_town_whose_path_is_hostile_works_and_runs_nothing() {
         at(&["crew", "start", "max"]).ok();
         let agent = at(&["agents", "--json"]).ok().json()[0].clone();
         assert_eq!(agent["work_dir"], format!("{town}/gastown/crew/max"));
-        // The status line is what tmux runs by itself: let it.
+        // tmux expands the status line by itself, so the test makes it do so.
         let container = agent["container"].as_str().unwrap();
         let shown = env.format(container, "#{T:status-left}#{T:status-right}");
         assert!(shown.contains(container), "{shown}");
@@ -95,7 +95,7 @@ fn hostile_titles_prompts_and_messages_stay_text() {
     env.wait_screen("gastown/max", "#(touch TRAP)");
     env.gt(&["nudge", "gastown/max", &all]).ok();
     env.wait_screen("gastown/max", &format!("You said: {all}"));
-    // Only then does it leave its title alone.
+    // An idle agent no longer changes its title.
     gt_tmux::testing::wait_until("it is idle", crate::env::PATIENCE, || {
         (env.agent("gastown/crew/max")["state"] == "idle").then_some(())
     });
@@ -134,7 +134,7 @@ fn a_prefix_is_never_taken_for_the_whole_name() {
 #[test]
 fn a_hostile_session_name_runs_nothing_in_the_menu() {
     let mut env = TestEnv::with_town();
-    // The user's own default server, in a folder of this test's.
+    // The user's default tmux server, in a folder of this test.
     let folder = env.home().to_str().unwrap().to_owned();
     env.set("TMUX_TMPDIR", &folder);
     let made = env

@@ -1,4 +1,4 @@
-//! Hooks are done before the programs that call them have lost their patience.
+//! Hooks finish within the timeouts of the programs that call them.
 
 use crate::checkpoints::life;
 use crate::env::{TestEnv, signal};
@@ -11,9 +11,9 @@ use std::io::Write;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// As long as the least patient of them waits for what it is told.
+/// Shortest timeout of any program for a hook whose output it reads.
 const LIMIT: Duration = Duration::from_secs(3);
-/// A report says nothing, and has as long as Claude Code gives it.
+/// Timeout of Claude Code for a hook that only reports.
 const REPORTING: Duration = Duration::from_secs(5);
 
 fn crew_at_work() -> TestEnv {
@@ -24,7 +24,7 @@ fn crew_at_work() -> TestEnv {
     env
 }
 
-/// What a hook says while something is in its way. The agent's own environment was asked for
+/// Runs a hook and checks its duration. Measures only the hook: the agent's environment was read
 /// before.
 fn in_time<T>(what: &str, call: impl FnOnce() -> T) -> T {
     let began = Instant::now();
@@ -35,7 +35,7 @@ fn in_time<T>(what: &str, call: impl FnOnce() -> T) -> T {
     answer
 }
 
-/// Runs a hook as the agent of this life would.
+/// Runs a hook as the agent of this session would.
 fn hook(env: &TestEnv, life: &str, args: &[&str], report: &serde_json::Value) -> String {
     let path = env.path("report");
     std::fs::write(&path, report.to_string()).unwrap();
@@ -51,7 +51,7 @@ fn hook(env: &TestEnv, life: &str, args: &[&str], report: &serde_json::Value) ->
         .stdout
 }
 
-/// Both hooks, and what the first one says.
+/// Runs both hooks, and returns the output of the first.
 fn both(env: &TestEnv, life: &str) -> String {
     let report = json!({"hook_event_name": "SessionStart", "session_id": "x"});
     let told = hook(env, life, &["prime", "--hook"], &report);
@@ -78,7 +78,7 @@ fn a_database_that_somebody_keeps_locked_holds_up_no_hook() {
 #[test]
 fn a_lock_that_somebody_keeps_holds_up_no_hook() {
     let env = crew_at_work();
-    // As a life before it has left it.
+    // A checkpoint that an earlier session left.
     let written = as_agent(&env, &["checkpoint", "write", "--json"], None);
     let mut left = written.ok().json();
     left["session_id"] = json!("00000000-0000-4000-8000-000000000000");
@@ -115,7 +115,7 @@ fn a_tmux_server_that_does_not_answer_holds_up_no_hook() {
     signal(server, Signal::STOP);
     let told = both(&env, &life);
     assert!(told.contains("Mend the roof"), "{told}");
-    // One that listens at a prompt asks it first, and tells all the same.
+    // The hook of a program that listens at a prompt queries tmux first, and still prints its text.
     let report = json!({"hook_event_name": "BeforeAgent", "session_id": "x", "prompt": "p"});
     let told = hook(&env, &life, &["prime", "--hook"], &report);
     assert!(told.contains("Mend the roof"), "{told}");

@@ -1,4 +1,5 @@
-//! Letters, molecules and handoff beads are items: `gt work` shows them, and breaks none.
+//! Messages, molecules and handoff beads are work items: `gt work` shows them, and refuses changes
+//! that would break them.
 
 use crate::env::TestEnv;
 use serde_json::{Value, json};
@@ -54,7 +55,7 @@ fn a_letter_stays_as_it_was_sent() {
         (ids(&inbox), &inbox[0]["subject"]),
         (vec![letter], &json!("Plan"))
     );
-    // What is said of it beside, and what changes nothing.
+    // Notes and labels may be changed, and an unchanged title is accepted.
     let aside = ["--append-notes", "seen", "--add-label", "later"];
     env.gt(&[&["work", "update", letter, "--title", "Plan"], &aside[..]].concat())
         .ok();
@@ -96,7 +97,7 @@ fn a_molecule_is_moved_by_its_own_commands() {
     env.gt(&["work", "update", step, "--notes", "n", "--priority", "1"])
         .ok();
     assert_eq!(mol(&env, &["status"])["total"], 5);
-    // A step that was done is opened again, and still its agent's.
+    // A completed step that is reopened stays assigned to its agent.
     mol(&env, &["step", "done", "design"]);
     let hint = env.gt(&["mol", "step", "start", "design", "--agent", MAX]);
     let hint = hint.fails(4).stderr;
@@ -108,7 +109,7 @@ fn a_molecule_is_moved_by_its_own_commands() {
     );
     let begun = mol(&env, &["step", "start", "design"]);
     assert_eq!(begun["current"], json!(["design"]));
-    // What is over stays so.
+    // A detached molecule cannot be reopened.
     mol(&env, &["detach"]);
     for over in [molecule, step] {
         refused(&env, &["reopen", over], "`gt mol attach FORMULA`");

@@ -1,4 +1,4 @@
-//! Work in the worktree of a polecat that goes, or gets another item: none of it is lost,
+//! Work in the worktree of a polecat that is removed or gets another item: nothing is lost,
 //! wherever git keeps it.
 
 use crate::env::TestEnv;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 const NUKE: [&str; 3] = ["polecat", "nuke", "Toast"];
 
-/// A polecat with an item, and the item. Gives its folder too.
+/// Makes a polecat with an item. Returns the item and the polecat's folder.
 fn with_toast() -> (TestEnv, String, PathBuf) {
     let env = TestEnv::with_rig();
     let id = sling(&env, "a");
@@ -28,8 +28,8 @@ fn repository(env: &TestEnv) -> PathBuf {
     env.town().join("gastown/.repo.git")
 }
 
-/// Removes Toast by force, after a refusal that has these words and changes nothing. Gives
-/// what was kept.
+/// Removes Toast by force, after checking a refusal that contains `why` and changes nothing.
+/// Returns the saved refs.
 fn removed_by_force(env: &TestEnv, id: &str, why: &str) -> Vec<String> {
     let dry = env.json(&[&NUKE[..], &["--dry-run"]].concat());
     let message = dry[0]["refused"]["message"].as_str().unwrap();
@@ -42,7 +42,7 @@ fn removed_by_force(env: &TestEnv, id: &str, why: &str) -> Vec<String> {
     saved.map(|it| it.as_str().unwrap().to_owned()).collect()
 }
 
-/// What a file is in any of these commits, or in what they come from.
+/// Returns the contents of a file in these commits and their ancestors.
 fn kept(env: &TestEnv, saved: &[String], name: &str) -> Vec<String> {
     let commits = saved.iter().flat_map(|it| {
         let all = env.git(&repository(env), &["rev-list", "--max-count=4", it]);
@@ -99,7 +99,7 @@ fn what_is_only_staged_is_kept() {
     let mut both = kept(&env, &saved, "both.txt");
     both.sort();
     assert_eq!(both, ["later\n", "staged\n"]);
-    // Also where nothing of it is in the folder any more.
+    // A staged file is saved, although it is deleted from the folder.
     let id = sling(&env, "b");
     fs::write(dir.join("gone.txt"), "staged\n").unwrap();
     env.git(&dir, &["add", "."]);
@@ -213,7 +213,7 @@ fn commits_of_a_submodule_that_are_nowhere_else_keep_a_polecat_from_other_work()
     assert_eq!(state(), "dirty");
     env.git(&sub, &["push", "--quiet", "origin", "HEAD:refs/heads/more"]);
     assert_eq!(state(), "idle");
-    // It follows the branch: nothing looks changed on the next one.
+    // The submodule follows the branch, so no file looks changed after the next sling.
     env.git(
         &dir,
         &["switch", "--quiet", "-c", "polecat/Toast/idle", "HEAD~1"],

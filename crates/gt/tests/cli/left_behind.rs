@@ -1,4 +1,4 @@
-//! What one life or agent leaves behind is found by the next, and by nobody else.
+//! Leftovers of a session or agent: the next session finds them, and no other agent does.
 
 use crate::env::{PATIENCE, TestEnv, lives as is_alive, run, signal};
 use crate::remembered::lives;
@@ -43,11 +43,11 @@ fn what_a_polecat_left_of_an_item_is_there_for_whoever_goes_on() {
     assert_eq!(env.json(&["work", "show", &id])["status"], "hooked");
     env.gt(&["handoff", nux, "-m", "tired"]).ok();
     assert_eq!(env.json(&["work", "show", &id])["status"], "open");
-    // It goes back to the one that has all of it, changes included.
+    // The next sling returns the item to the polecat that has its work, with uncommitted changes.
     let again = env.json(&["sling", &id]);
     assert_eq!(again["agent"], nux, "{again}");
     assert!(dir.join("half.txt").exists() && dir.join("more.txt").exists());
-    // Where that one has something else to do, another begins where it left off.
+    // If that polecat is occupied, another one starts from its commits.
     env.gt(&["done", "--agent", nux, "--status", "deferred"])
         .ok();
     fs::remove_file(dir.join("more.txt")).unwrap();
@@ -112,7 +112,7 @@ fn a_sling_that_fails_gives_the_letter_back() {
 fn nothing_of_a_life_runs_on_after_its_handoff() {
     let env = TestEnv::with_crew(&["max"]);
     env.gt(&["start", MAX]).ok();
-    // Neither ends by the hangup of its terminal, and one has left it.
+    // Both children ignore the hangup; one has also left its terminal.
     let left = env.path("left");
     let child = |how: &str| {
         let log = left.display();
@@ -141,7 +141,8 @@ fn who_hands_over_from_below_the_pane_lives_to_its_end() {
     let preset = env.town().join("harnesses/demo.toml");
     fs::create_dir_all(preset.parent().unwrap()).unwrap();
     fs::write(preset, demo).unwrap();
-    // Without the variable it is not taken for the agent itself, and does it all in person.
+    // Without TMUX_PANE the command is not recognised as the agent, and performs the handoff
+    // itself.
     let said = env.path("said");
     let words = format!(
         "[[tool=setsid sh -c 'unset TMUX_PANE; exec gt handoff --force > {} 2>&1']]",
@@ -179,7 +180,7 @@ fn saving_the_state_leaves_the_step_that_is_being_done() {
     let id = create(&env, "Mend the roof");
     env.gt(&["hook", &id, "--agent", MAX]).ok();
     env.gt(&["start", MAX]).ok();
-    // About what it has in hand, unless another item is named.
+    // The molecule is about the item on the hook, unless another one is named.
     let poured = env.json(&["mol", "attach", "shiny", "--agent", MAX]);
     assert!(poured.to_string().contains("Mend the roof"), "{poured}");
     env.gt(&["mol", "step", "start", "design", "--agent", MAX])
@@ -190,7 +191,7 @@ fn saving_the_state_leaves_the_step_that_is_being_done() {
     env.gt(&["handoff", MAX, "--auto", "--reason", "compaction"])
         .ok();
     assert_eq!(steps(), before);
-    // A life that hands over leaves it for the next to begin.
+    // A handoff leaves the current step for the next session to begin.
     env.gt(&["handoff", MAX, "--force"]).ok();
     assert_ne!(steps(), before);
 }

@@ -1,4 +1,4 @@
-//! What becomes of letters beside being kept: who is told of them, and how many are shown.
+//! Mail: announcements to recipients, and how many messages are listed.
 
 use crate::env::{Answer, TestEnv};
 use serde_json::json;
@@ -23,7 +23,7 @@ fn a_sender_hears_who_could_not_be_told() {
     let told = env.gt(&args).ok();
     assert!(told.stderr.contains("was not told"), "{}", told.stderr);
     assert!(told.stderr.contains("nudges"), "{}", told.stderr);
-    // Nobody can say who runs.
+    // Without tmux it is unknown which agents run.
     let without_tmux = |args: &[&str]| {
         let mut command = env.gt_command(args);
         Answer::of(command.env("PATH", "/nowhere").output().unwrap())
@@ -37,7 +37,7 @@ fn a_sender_hears_who_could_not_be_told() {
     assert_ne!(refused.code, 0, "whoever only runs would get none");
     let after = env.json(&["mail", "search", "Plan", "--everybody"]);
     assert_eq!(before, after);
-    // Why a group has nobody.
+    // The error says why a group is empty.
     let nobody = env.gt(&["mail", "send", "@polecats", "-s", "x"]).fails(3);
     assert!(
         nobody.stderr.contains("nobody is in @polecats"),
@@ -63,7 +63,7 @@ fn a_full_mailbox_is_shown_in_parts() {
     }
     let all = env.gt(&["mail", "inbox", "--agent", MAX]).ok().stdout;
     assert!(!all.contains("more"), "{all}");
-    // Twice the same is once.
+    // An id given twice counts once.
     let one = env.json(&["mail", "inbox", "--agent", MAX])[0]["id"].clone();
     let one = one.as_str().unwrap();
     let away = env.json(&["mail", "archive", one, one, "--agent", MAX]);
@@ -105,7 +105,7 @@ fn a_note_goes_beside_work_that_hangs_there() {
     }
     let shown = env.json(&["work", "show", notes[0].as_str().unwrap()]);
     assert_eq!(shown["close_reason"], json!("superseded"));
-    // Another's letter is no note.
+    // A message from another sender does not count as a note of the agent.
     let letter = env.json(&["mail", "send", MAX, "-s", "Do it"])[0]["id"].clone();
     by_max(&["hook", letter.as_str().unwrap()]).fails(4);
 }

@@ -1,4 +1,4 @@
-//! Starting, seeing, reaching and stopping one agent.
+//! Starting, showing, reaching and stopping one agent.
 
 use crate::env::{PATIENCE, TestEnv, lives, signal};
 use gt_tmux::testing::wait_until;
@@ -72,7 +72,7 @@ fn every_role_starts_by_the_same_path() {
         assert_eq!(agent["container"], container);
         assert_eq!(agent["health"], "healthy", "{agent}");
         assert_eq!(env.format(container, "#{@gt_agent}"), address);
-        // A container's name is a target, too; the dotted id comes back through its tag.
+        // A container's name is a target, too; the tag recovers an id with dots.
         assert_eq!(env.json(&["peek", container])["agent"], address);
     }
     env.gt(&["down", "--all"]).ok();
@@ -82,7 +82,7 @@ fn every_role_starts_by_the_same_path() {
 #[test]
 fn the_environment_reaches_the_process_and_the_session_table() {
     let mut env = TestEnv::with_rig();
-    // What the calling agent is must not leak into the one it starts.
+    // The identity of the calling agent must not leak into the agent that it starts.
     env.set("GT_CREW", "caller");
     env.set("GT_POLECAT", "caller");
     env.set("CLAUDECODE", "1");
@@ -203,8 +203,8 @@ fn a_command_that_dies_at_once_is_told_with_its_last_words() {
         assert_eq!(env.sessions(), Vec::<String>::new(), "nothing is left");
         assert!(!env.town().join(".runtime/pids/gt-crew-max.pid").exists());
     }
-    // tmux itself may drop what a process printed in its last instant, when it
-    // learns of the end before it has read: so the words are asked for a few times.
+    // tmux may drop the last output of a process if it learns of the end before it reads, so the
+    // test retries the start.
     let args = [
         "crew",
         "start",
@@ -329,7 +329,7 @@ fn an_untagged_session_of_our_name_is_not_taken_over() {
         .unwrap();
     let answer = env.gt(&["crew", "start", "max"]).fails(4);
     assert!(answer.stderr.contains("did not start"), "{}", answer.stderr);
-    // Nor is it shown, asked or ended as if it were ours.
+    // A foreign session is not shown, messaged or stopped as an agent.
     assert_eq!(env.running(), Vec::<String>::new());
     env.gt(&["stop", "gt-crew-max"]).fails(3);
     env.gt(&["nudge", "gt-crew-max", "x"]).fails(3);
@@ -375,7 +375,7 @@ fn a_session_id_or_its_beginning_is_a_target() {
         .unwrap()
         .to_owned();
     assert_eq!(env.json(&["peek", &session])["agent"], "gastown/crew/amy");
-    // Ids of one moment share their beginning; enough of one tells it apart.
+    // Ids made at the same moment share a prefix; a longer prefix is unique.
     assert_eq!(
         env.json(&["peek", &session[..30]])["agent"],
         "gastown/crew/amy"
@@ -464,14 +464,14 @@ fn commits_that_are_nowhere_else_are_never_lost() {
         env.git(&dir, &["commit", "--quiet", "-m", "work"]);
         env.git(&dir, &["rev-parse", "HEAD"]).trim().to_owned()
     };
-    // The branch has it, and something else is checked out.
+    // The commit is on the branch, and a detached HEAD is checked out.
     let work = commit("max");
     env.git(
         &env.town().join("gastown/crew/max"),
         &["checkout", "--quiet", "--detach", "origin/main"],
     );
     env.gt(&["crew", "rm", "max"]).fails(4);
-    // The folder is gone altogether.
+    // The folder is missing.
     commit("amy");
     fs::remove_dir_all(env.town().join("gastown/crew/amy")).unwrap();
     fs::create_dir(env.town().join("gastown/crew/amy")).unwrap();
@@ -482,7 +482,7 @@ fn commits_that_are_nowhere_else_are_never_lost() {
         .json();
     let saved = removed[0]["saved"][0].as_str().unwrap();
     assert_eq!(env.git(&bare, &["rev-parse", saved]).trim(), work);
-    // A repository inside could not be kept, so it is not removed.
+    // A nested repository cannot be saved, so the worktree is not removed.
     let inner = env.town().join("gastown/crew/zoe/inner");
     env.git(
         &env.town(),
@@ -555,7 +555,7 @@ fn the_demo_removes_only_what_it_made() {
 fn a_rig_is_fetched_once_for_all_that_start() {
     use std::os::unix::fs::PermissionsExt;
     let mut env = TestEnv::with_crew(&["a", "b", "c"]);
-    // A git that keeps a list of what it was asked.
+    // A git wrapper that logs its calls.
     let real = std::env::split_paths(&std::env::var_os("PATH").unwrap())
         .map(|dir| dir.join("git"))
         .find(|path| path.is_file())

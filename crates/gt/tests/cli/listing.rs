@@ -1,4 +1,4 @@
-//! What `gt agents` and its like print, in which order.
+//! Output and order of `gt agents` and other listings.
 
 use crate::env::TestEnv;
 use insta::assert_snapshot;
@@ -153,7 +153,7 @@ fn completions_and_manual_pages_come_from_the_same_source() {
             script.contains("status-line") && script.contains("crew"),
             "{shell}"
         );
-        // The words of what can only be one of a few.
+        // The completion script contains the values of enumerated arguments.
         for word in ["escalated", "lowest", "overseer"] {
             assert!(script.contains(word), "{shell}: {word}");
         }

@@ -1,4 +1,4 @@
-//! Colours, status lines and keys, and that the user's own are kept.
+//! Colours, status lines and keys; the user's own settings are kept.
 
 use crate::env::TestEnv;
 use gt_tmux::{Command as Tmux, SessionName};
@@ -11,7 +11,7 @@ fn a_container_shows_its_role_and_rig() {
     let style = |container: &str| env.format(container, "#{status-style}");
     assert_eq!(style("hq-mayor"), "bg=#3d3200,fg=#ffd700");
     assert_eq!(style("hq-deacon"), "bg=#2d1f3d,fg=#c0b0d0");
-    // The palette that FNV-32a picks for "gastown".
+    // The palette entry that FNV-32a selects for "gastown".
     assert_eq!(style("gt-crew-max"), "bg=#0d5c63,fg=#e0e0e0");
     assert_eq!(env.format("hq-mayor", "#{T:status-left}"), "🎩 Mayor");
     assert_eq!(
@@ -66,7 +66,7 @@ fn a_users_bindings_and_hooks_are_kept() {
         1,
         "never twice: {hooks}"
     );
-    // The key does in the user's session what it always did there.
+    // In the user's session the key keeps its meaning.
     let mut client = std::process::Command::new("script");
     let attach = format!(
         "tmux -S '{}' -f /dev/null attach -t =mine",
@@ -95,7 +95,7 @@ fn a_users_bindings_and_hooks_are_kept() {
         env.tmux(Tmux::new("list-clients").args(["-F", "#{session_name}"])),
         "mine"
     );
-    // In a container of ours the same key goes to the next agent.
+    // In an agent's container the same key goes to the next agent.
     env.tmux(Tmux::new("switch-client").args(["-t", "=hq-mayor"]));
     let stdin = client.stdin.as_mut().unwrap();
     stdin.write_all(b"\x02n").unwrap();
@@ -119,7 +119,7 @@ fn key_whose_command_fails_leaves_the_pane_as_it_is() {
     use std::os::unix::fs::PermissionsExt;
     let env = TestEnv::with_town();
     env.gt(&["start", "mayor"]).ok();
-    // Each call is noted, and fails.
+    // A program that logs each call and fails.
     let (program, calls) = (env.path("fails"), env.path("calls"));
     let text = format!(
         "#!/bin/sh
@@ -151,7 +151,7 @@ exit 1
         (!env.tmux(Tmux::new("list-clients")).is_empty()).then_some(())
     });
     for (number, key) in ["g", "a", "n", "p"].into_iter().enumerate() {
-        // Keys that come at once are taken for a paste.
+        // tmux treats keys that arrive together as a paste, so the test waits after each one.
         let stdin = client.stdin.as_mut().unwrap();
         stdin.write_all(format!("\x02{key}").as_bytes()).unwrap();
         stdin.flush().unwrap();
@@ -160,7 +160,7 @@ exit 1
             (calls.lines().count() > number).then_some(())
         });
     }
-    // tmux has seen the end of those calls when it has seen the end of this one.
+    // Once tmux has seen this command end, it has also seen the earlier ones end.
     env.tmux(Tmux::new("run-shell").arg("true"));
     assert_eq!(env.format("hq-mayor", "#{pane_in_mode}"), "0");
     env.tmux(Tmux::new("detach-client").args(["-s", "=hq-mayor"]));

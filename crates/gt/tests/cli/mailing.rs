@@ -1,4 +1,4 @@
-//! Letters: sent, told, read, answered, found and put away.
+//! Mail: sending, announcing, reading, replying, searching and archiving.
 
 use crate::env::{Answer, PATIENCE, TestEnv};
 use gt_tmux::testing::wait_until;
@@ -11,7 +11,7 @@ use std::process::{Child, Stdio};
 const MAX: &str = "gastown/crew/max";
 const AMY: &str = "gastown/crew/amy";
 
-/// What a command answers to an agent.
+/// Runs a command as an agent.
 fn by(env: &TestEnv, agent: &str, args: &[&str]) -> Answer {
     let output = env.gt_command(args).env("GT_ROLE", agent).output().unwrap();
     Answer {
@@ -26,7 +26,7 @@ fn json_by(env: &TestEnv, agent: &str, args: &[&str]) -> Value {
     by(env, agent, &[args, &["--json"]].concat()).ok().json()
 }
 
-/// Sends a letter to one, and gives it.
+/// Sends a message to one recipient, and returns it.
 #[track_caller]
 fn send(env: &TestEnv, sender: &str, to: &str, subject: &str, more: &[&str]) -> Value {
     let args = [&["mail", "send", to, "-s", subject], more].concat();
@@ -70,7 +70,7 @@ fn a_letter_is_sent_read_answered_and_put_away() {
     assert_eq!(file.permissions().mode() & 0o777, 0o600, "nobody else's");
     assert_eq!(subjects(&env, AMY, &["inbox", "--unread"]), ["Plan"]);
     assert_eq!(subjects(&env, MAX, &["inbox"]), [""; 0]);
-    // Others may look, and it stays unread; so does its reader who says so.
+    // It stays unread when others read it, or when its recipient uses `--keep-unread`.
     let read = ["mail", "read", id(&letter)];
     env.gt(&read).ok();
     by(&env, AMY, &[&read[..], &["--keep-unread"]].concat()).ok();
@@ -82,7 +82,7 @@ fn a_letter_is_sent_read_answered_and_put_away() {
     );
     assert_eq!(subjects(&env, AMY, &["inbox", "--unread"]), [""; 0]);
     assert_eq!(subjects(&env, AMY, &["inbox"]), ["Plan"]);
-    // An answer and its answer are one thread.
+    // A reply and its reply are in one thread.
     let answer = json_by(&env, AMY, &["mail", "reply", id(&letter), "-m", "Why?"]);
     assert_eq!(answer["recipient"], json!(MAX));
     assert_eq!(answer["subject"], "Re: Plan");
@@ -105,7 +105,7 @@ fn a_letter_is_sent_read_answered_and_put_away() {
         .collect();
     assert_eq!(thread, ["Plan", "Re: Plan", "Because"]);
     by(&env, AMY, &["mail", "reply", id(&letter)]).fails(2);
-    // Away, and found again.
+    // An archived message leaves the inbox, and the search finds it.
     by(&env, MAX, &["mail", "archive", id(&letter)]).fails(4);
     by(&env, AMY, &["mail", "archive", id(&letter), "hq-nosuch"]).fails(3);
     assert_eq!(subjects(&env, AMY, &["inbox"]).len(), 2, "all or none");
@@ -120,7 +120,7 @@ fn a_letter_is_sent_read_answered_and_put_away() {
         ["Plan"]
     );
     assert_eq!(subjects(&env, AMY, &["search", "100%"]), [""; 0]);
-    // Mail is no work, but for who asks.
+    // Messages are not listed as work, unless asked for by type.
     for args in [
         &["work", "list", "--all"][..],
         &["work", "search", "Plan"],
@@ -187,7 +187,7 @@ fn to_a_group_each_gets_a_letter_of_its_own() {
         assert_eq!(found, expected, "{to:?}");
         assert!(sent.iter().all(|letter| letter["thread"] == sent[0]["id"]));
     };
-    // Who writes gets none, unless it is named.
+    // A group leaves out the sender, unless it is named.
     check(
         &["gastown/*"],
         &[AMY, "gastown/refinery", "gastown/witness"],
@@ -213,7 +213,7 @@ fn to_a_group_each_gets_a_letter_of_its_own() {
         ("$(touch x)", "no agent"),
         ("", "no agent"),
     ] {
-        // One that is unknown, and nobody gets it.
+        // With one unknown recipient the message goes to none.
         let answer = by(&env, MAX, &["mail", "send", "amy", to, "-s", "Lost"]).fails(3);
         assert!(answer.stderr.contains(text), "{to}: {}", answer.stderr);
         assert!(answer.stderr.contains("hint:"), "{to}: {}", answer.stderr);
@@ -255,7 +255,7 @@ fn a_reader_that_runs_is_told_and_old_letters_are_stale() {
             .collect();
         (prompts.len() == 1 && prompts[0]["prompt"] == json!(expected)).then_some(())
     });
-    // One to itself is news to nobody.
+    // A message to oneself is not announced.
     assert_eq!(send(&env, MAX, MAX, "Self", &[])["nudged"], false);
     let inbox = json_by(&env, "human", &["mail", "inbox", "--agent", MAX]);
     for letter in inbox.as_array().unwrap() {
@@ -268,7 +268,7 @@ fn a_reader_that_runs_is_told_and_old_letters_are_stale() {
         table.contains("new, stale") && table.contains("on the hook"),
         "{table}"
     );
-    // Back from the hook, it is its reader's as before.
+    // After the unhook the message belongs to its recipient as before.
     env.gt(&["unhook", id(&kept)]).ok();
     let item = env.json(&["work", "show", id(&kept)]);
     assert_eq!(
@@ -289,7 +289,7 @@ fn a_letter_to_oneself_travels_with_the_work() {
     let shown = by(&env, MAX, &["hook"]).ok().stdout;
     let words = ["Work", id(&note), "Go on at step 2", "and test"];
     assert!(words.iter().all(|word| shown.contains(word)), "{shown}");
-    // Its life works on the work alone.
+    // Closing the item closes the message as well.
     env.gt(&["work", "close", id(&item)]).ok();
     let letter = env.json(&["work", "show", id(&note)]);
     assert_eq!(letter["status"], "closed", "{letter}");
@@ -368,7 +368,7 @@ fn whatever_a_letter_says_it_is_only_text() {
     let task = env.json(&["work", "create", "Work"]);
     by(&env, MAX, &["mail", "read", id(&task)]).fails(3);
     by(&env, "nowhere/crew/x", &["mail", "inbox"]).fails(3);
-    // Up to a megabyte.
+    // The maximum size is a megabyte.
     let long = "0123456789".repeat(100_000);
     let with_body = |body: &str| {
         let mut child = env

@@ -1,5 +1,5 @@
-//! The real `gt` in an empty HOME, against a real tmux on a socket of its own and
-//! the built-in demo agent.
+//! The real `gt` in an empty HOME, against a real tmux on a private socket, with the built-in demo
+//! agent.
 
 #![expect(
     clippy::unwrap_used,

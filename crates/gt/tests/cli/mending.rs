@@ -1,5 +1,4 @@
-//! The merge queue where things go wrong around it: nothing is stuck, and nothing of others
-//! is lost.
+//! The merge queue under failures around it: no entry gets stuck, and no work of others is lost.
 
 use crate::env::{Answer, PATIENCE, TestEnv, signal};
 use crate::merging::{
@@ -36,7 +35,7 @@ fn a_branch_that_is_not_the_workers_own_stays() {
     env.git(&clone, &["switch", "--quiet", "-c", "feature-x"]);
     let tip = commit(&env, &clone, "a.txt", "a\n");
     env.git(&clone, &["push", "--quiet", "origin", "feature-x"]);
-    // Somebody works on it, hands it in as it is, and goes away.
+    // An agent works on the user's branch, submits it unchanged, and goes away.
     let dir = worktree(&env, "max");
     env.git(&dir, &["fetch", "--quiet", "origin"]);
     let switch = ["switch", "--quiet", "-c", "feature-x", &tip];
@@ -105,7 +104,7 @@ fn what_fails_again_and_again_waits_for_help() {
     assert_eq!(events[0]["payload"]["merge"], json!(merge));
     let told = env.gt(&["mq", "run"]).ok().stderr;
     assert!(told.contains(&format!("gt mq retry {merge}")), "{told}");
-    // A person has put right what was wrong with the commands.
+    // A person has fixed the validation commands.
     validate_with(&env, "true");
     env.gt(&["mq", "retry", &merge]).ok();
     let shown = env.json(&["work", "show", &id]);
@@ -139,7 +138,7 @@ fn what_nobody_repairs_any_more_is_told() {
     let told = env.gt(&["mq", "run"]).ok();
     assert_eq!(told.stderr, "");
     assert_eq!(status(&env, &id), "closed");
-    // A merge has an id of its own.
+    // A merge has its own id, different from the item's.
     let refused = env.gt(&["mq", "status", "nope"]).fails(2).stderr;
     assert!(refused.contains("is no id of a merge"), "{refused}");
     let (id, merge) = finish(&env, "max", "b.txt", "b\n");
@@ -196,7 +195,7 @@ fn what_is_in_the_base_already_cannot_be_rejected() {
         assert_eq!(status(&env, &id), "closed");
         let told = env.json(&["events", "--type", "merge_*"]);
         assert_eq!(told[0]["type"], "merge_merged", "{told}");
-        // One that was killed before is rejected as ever.
+        // An entry whose run was killed before the base advanced is rejected as usual.
         let (id, merge) = finish(&env, "amy", "b.txt", "b\n");
         let mut killed = env.gt_command(&["mq", "run"]);
         let killed = killed.env("GT_FAULT", "mq.validated").output().unwrap();
@@ -212,7 +211,7 @@ fn what_is_in_the_base_already_cannot_be_rejected() {
 fn nobody_waits_for_a_slow_remote() {
     let (env, bare) = with_bare_remote(&["max", "amy"]);
     let (go, pushes) = (env.path("go"), env.path("pushes"));
-    // Notes each push that is not to main, and is as slow as we want.
+    // Logs each push to a branch other than main, and blocks until the test releases it.
     write_hook(
         &bare.join("hooks/pre-receive"),
         &format!(
@@ -300,7 +299,7 @@ fn what_a_killed_run_has_left_ends_with_whoever_comes_next() {
         assert!(crate::env::lives(sleeper), "{next}");
         match next {
             "reject" => env.gt(&["mq", "reject", &merge, "--reason", "no"]).ok(),
-            // It validates nothing.
+            // Run without validation.
             _ => {
                 let path = env.town().join("town.toml");
                 let text = fs::read_to_string(&path).unwrap();
@@ -316,7 +315,7 @@ fn what_a_killed_run_has_left_ends_with_whoever_comes_next() {
 fn a_worktree_is_removed_while_nobody_else_changes_the_repository() {
     let env = TestEnv::with_crew(&["max"]);
     let (reached, go) = (env.path("reached"), env.path("go"));
-    // git calls it when a branch goes.
+    // git calls this hook when it deletes a branch.
     write_hook(
         &repository(&env).join("hooks/reference-transaction"),
         &format!(
@@ -347,7 +346,7 @@ fn whoever_only_looks_at_a_worktree_changes_nothing_in_it() {
         &["rev-parse", "--path-format=absolute", "--git-path", "index"],
     );
     let index = Path::new(index.trim());
-    // The same text at another time: git would note that, and lock the index for it.
+    // Same content with another mtime: a plain git status would refresh the index, and lock it.
     let file = fs::File::options().append(true).open(dir.join("README.md"));
     let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
     file.unwrap().set_modified(long_ago).unwrap();

@@ -1,4 +1,4 @@
-//! The merge queue: what is finished gets into the base, validated, and nothing else does.
+//! The merge queue: submitted work reaches the base only after validation.
 
 use crate::env::{PATIENCE, TestEnv, signal};
 use gt_tmux::testing::wait_until;
@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Where the town keeps what was merged, if the rig was copied from a checkout.
+/// Ref of the merged base for a rig that was cloned from a checkout.
 pub(crate) const MERGED: &str = "refs/gt/merged/main";
 
 pub(crate) fn repository(env: &TestEnv) -> PathBuf {
@@ -31,7 +31,7 @@ pub(crate) fn item(env: &TestEnv, args: &[&str]) -> String {
     item["id"].as_str().unwrap().to_owned()
 }
 
-/// Lets a crew worker do an item that writes one file. Gives the item and the merge.
+/// Makes a crew worker complete an item that writes one file. Returns the item and the merge.
 pub(crate) fn finish(env: &TestEnv, name: &str, file: &str, text: &str) -> (String, String) {
     let id = item(env, &[&format!("Write {file}")]);
     let agent = format!("gastown/{name}");
@@ -51,7 +51,7 @@ pub(crate) fn files(env: &TestEnv, dir: &Path, name: &str) -> Vec<String> {
     list.lines().map(str::to_owned).collect()
 }
 
-/// What a repository's owner would notice.
+/// Returns the state of a repository that its owner would see: status, log and reflog.
 fn look(env: &TestEnv, dir: &Path) -> [String; 3] {
     [
         env.git(dir, &["status", "--porcelain", "--branch"]),
@@ -60,7 +60,7 @@ fn look(env: &TestEnv, dir: &Path) -> [String; 3] {
     ]
 }
 
-/// Sets the rig's commands; each run notes the commit that it was about.
+/// Sets the rig's validation commands, and makes each run log its commit.
 pub(crate) fn validate_with(env: &TestEnv, line: &str) -> PathBuf {
     let marks = env.path("validated");
     let note = format!("echo \"$GT_MERGE_COMMIT\" >> {}", marks.display());
@@ -76,8 +76,7 @@ pub(crate) fn validate_with(env: &TestEnv, line: &str) -> PathBuf {
     marks
 }
 
-/// Everything that the base ever stood at since a commit, and that the commands have
-/// found sound.
+/// Checks that every tip of the base since a commit was validated successfully.
 #[track_caller]
 fn assert_validated(env: &TestEnv, dir: &Path, name: &str, since: &str, marks: &Path) {
     let range = format!("{since}..{name}");
@@ -88,7 +87,7 @@ fn assert_validated(env: &TestEnv, dir: &Path, name: &str, since: &str, marks: &
     }
 }
 
-/// A rig whose remote is bare, with these crew workers.
+/// Makes a rig with a bare remote and these crew workers.
 pub(crate) fn with_bare_remote(names: &[&str]) -> (TestEnv, PathBuf) {
     let env = TestEnv::with_town();
     let source = env.repository("source");
@@ -152,7 +151,7 @@ fn finished_work_is_merged_in_order_and_the_users_checkout_is_left_alone() {
             "Begin"
         ]
     );
-    // The owner finds it under a name that is nobody's checkout.
+    // The owner finds the result on a branch that no checkout uses.
     assert_eq!(
         files(&env, &source, "gt/merged/main"),
         ["README.md", "a.txt", "b.txt"]
@@ -164,7 +163,7 @@ fn finished_work_is_merged_in_order_and_the_users_checkout_is_left_alone() {
     assert_eq!(env.json(&["work", "ready"])[0]["id"], json!(after));
     assert_eq!(env.json(&["mq", "list"]), json!([]));
     assert_eq!(env.json(&["mq", "list", "--all"])[0]["status"], "merged");
-    // Whoever begins now begins with it.
+    // A new worktree starts from the merged base.
     env.gt(&["crew", "add", "new"]).ok();
     assert!(worktree(&env, "new").join("a.txt").exists());
     let events = env.json(&["events", "--type", "done,merge_*"]);
@@ -175,7 +174,7 @@ fn finished_work_is_merged_in_order_and_the_users_checkout_is_left_alone() {
         .map(|event| event["type"].as_str().unwrap())
         .collect();
     assert_eq!(kinds, ["done", "done", "merge_merged", "merge_merged"]);
-    // The owner goes on, takes what was merged, and goes on again.
+    // The owner commits, pulls the merged base, and commits again.
     env.git(
         &source,
         &["merge", "--quiet", "--ff-only", "gt/merged/main"],
@@ -210,7 +209,7 @@ fn a_conflict_names_the_files_and_its_repair_is_merged_instead() {
     assert_eq!(made["type"], "bug");
     assert_eq!(made["priority"], 1, "one above its item");
     assert_eq!(made["parent"], json!(id));
-    // A polecat has it already, on a branch of its own.
+    // A polecat already has the repair, on a separate branch.
     assert_eq!(made["status"], "hooked", "{made}");
     assert_eq!(made["assignee"], "gastown/polecats/Toast");
     assert_eq!(env.running(), ["gastown/polecats/Toast"]);
@@ -220,13 +219,13 @@ fn a_conflict_names_the_files_and_its_repair_is_merged_instead() {
         "{text}"
     );
     assert_eq!(status(&env, &id), "in_progress");
-    // Nothing waits now, and a second run makes nothing new of it.
+    // Nothing waits, and a second run does not create another repair.
     env.gt(&["mq", "run"]).ok();
     assert_eq!(
         env.json(&["work", "list", "--parent", &id])[0]["id"],
         repair
     );
-    // Tried again it is the same, with the same item.
+    // A retry fails again with the same repair item.
     env.gt(&["mq", "retry", &merge]).ok();
     let refused = env.gt(&["mq", "run", &merge]).fails(1);
     let hint = format!("`gt mq status {merge}` says why");
@@ -236,7 +235,7 @@ fn a_conflict_names_the_files_and_its_repair_is_merged_instead() {
     let again = env.json(&["mq", "status", &merge]);
     assert_eq!(again["repair"], json!(repair));
     assert_eq!(again["attempts"], 2);
-    // It repairs it.
+    // The polecat repairs it.
     let dir = env.town().join("gastown/polecats/Toast");
     let theirs = again["commit"].as_str().unwrap();
     env.git(
@@ -289,7 +288,7 @@ fn what_the_rigs_commands_refuse_never_gets_into_the_base() {
     let repository = repository(&env);
     assert_eq!(files(&env, &repository, MERGED), ["README.md", "good.txt"]);
     assert_validated(&env, &repository, MERGED, begin.trim(), &marks);
-    // A person mends the branch itself, and has it tried again.
+    // A person fixes the branch itself and retries.
     let dir = worktree(&env, "max");
     env.git(&dir, &["rm", "--quiet", "bad.txt"]);
     commit(&env, &dir, "mended.txt", "x\n");
@@ -302,7 +301,7 @@ fn what_the_rigs_commands_refuse_never_gets_into_the_base() {
         ["README.md", "good.txt", "mended.txt"]
     );
     assert_validated(&env, &repository, MERGED, begin.trim(), &marks);
-    // Nobody is deprived of it; whoever has the repair finds nothing to do.
+    // The repair stays with its polecat, which finds nothing to do.
     let repair = repair["id"].as_str().unwrap();
     assert_eq!(status(&env, repair), "hooked");
     env.gt(&["done", "--agent", "gastown/polecats/Toast"]).ok();
@@ -353,14 +352,14 @@ fn a_run_that_is_stopped_leaves_the_queue_as_it_was() {
         assert!(run.try_wait().unwrap().is_none());
         (run, sleeper)
     };
-    // Ctrl-C: what its commands have started ends with them.
+    // Ctrl-C also ends the processes that the validation started.
     let (run, sleeper) = begun();
     signal(run.id(), Signal::INT);
     let output = run.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(!crate::env::lives(sleeper));
     assert_eq!(env.json(&["mq", "status", &merge])["status"], "queued");
-    // Killed: the next run ends them first, and begins anew.
+    // After a kill the next run ends those processes first, and starts over.
     let (run, sleeper) = begun();
     signal(run.id(), Signal::KILL);
     run.wait_with_output().unwrap();
@@ -384,7 +383,7 @@ fn work_is_pushed_to_a_bare_remote_and_its_branch_is_removed_once_merged() {
     let (id, _) = finish(&env, "max", "a.txt", "a\n");
     let there = env.git(&bare, &["branch", "--format=%(refname:short)"]);
     assert!(there.lines().any(|name| name == "crew/max"), "{there}");
-    // While it is validated, somebody else is quicker.
+    // Another client pushes to the base during validation.
     let clone = env.path("clone");
     let url = bare.to_str().unwrap().to_owned();
     env.git(
@@ -407,7 +406,7 @@ fn work_is_pushed_to_a_bare_remote_and_its_branch_is_removed_once_merged() {
     let theirs = env.git(&clone, &["rev-parse", "HEAD"]);
     assert_validated(&env, &bare, "main", theirs.trim(), &marks);
     assert_ne!(begin, theirs);
-    // The branch of one who works on stays; that of one who has gone goes.
+    // The branch of an active worker stays; that of a detached one is deleted.
     let there = env.git(&bare, &["branch", "--format=%(refname:short)"]);
     assert!(there.lines().any(|name| name == "crew/max"), "{there}");
     let amy = worktree(&env, "amy");
@@ -536,7 +535,7 @@ fn words_from_outside_are_no_code() {
     let branch = format!("crew/max/$(touch${{IFS}}{});x", "trap");
     env.git(&dir, &["branch", "-m", &branch]);
     commit(&env, &dir, "$(touch trap).txt", "of max\n");
-    // One in conflict with it, whose files are named in an item.
+    // A conflicting change, whose file names appear in the repair item.
     let other = env
         .gt(&["--json", "work", "create", "--", &title])
         .ok()

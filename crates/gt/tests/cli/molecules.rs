@@ -1,4 +1,4 @@
-//! Formulas, and the molecules that are poured from them.
+//! Formulas, and the molecules poured from them.
 
 use crate::env::TestEnv;
 use crate::remembered::lives;
@@ -32,7 +32,7 @@ fn events(env: &TestEnv, kinds: &str) -> Vec<Value> {
     found.as_array().unwrap().clone()
 }
 
-/// Three steps, of which the last two wait for the first.
+/// Writes a formula of three steps, of which the last two depend on the first.
 fn write_formula(env: &TestEnv) {
     let folder = env.town().join("formulas");
     fs::create_dir_all(&folder).unwrap();
@@ -66,7 +66,7 @@ fn formulas_are_listed_and_a_file_replaces_them() {
         .map(|step| text(step, "id"))
         .collect();
     assert_eq!(order, ["plan", "build", "tell"]);
-    // The rig's own stands before the town's, for its agents alone.
+    // A rig's formula overrides the town's, only for agents of that rig.
     let folder = env.town().join("gastown/formulas");
     fs::create_dir_all(&folder).unwrap();
     let own = "formula = 'three'\n[[steps]]\nid = 'only'\ntitle = 'Only'\n";
@@ -85,7 +85,7 @@ fn formulas_are_listed_and_a_file_replaces_them() {
     env.gt(&["formula", "show", "../x"]).fails(2);
     env.gt(&["formula", "show", "three", "--rig", "nowhere"])
         .fails(3);
-    // A broken one is told, and hides no other.
+    // A broken formula is reported, and hides no other.
     fs::write(folder.join("bad.toml"), "formula = 'bad'\nsteps = [\n").unwrap();
     let listed = env.gt(&["formula", "list", "--rig", "gastown"]).ok();
     assert!(listed.stdout.contains("shiny"), "{}", listed.stdout);
@@ -123,7 +123,7 @@ fn a_molecule_is_walked_through_to_its_end() {
     );
     assert_eq!(status["steps"][1]["title"], "Build a house");
     assert_eq!(status["steps"][1]["waits_for"], json!(["plan"]));
-    // The pinned record of the agent, and the items.
+    // The pinned handoff bead of the agent, and the items of the molecule.
     let handoff = env.json(&["work", "show", text(&status, "handoff_bead")]);
     assert_eq!(handoff["status"], "pinned");
     assert_eq!(handoff["title"], "gastown/crew/max Handoff");
@@ -136,7 +136,7 @@ fn a_molecule_is_walked_through_to_its_end() {
     assert_eq!(ready.as_array().unwrap().len(), 1, "no steps: {ready}");
     let parts = ["work", "ready", "--parent", text(&status, "molecule")];
     assert_eq!(env.json(&parts).as_array().unwrap().len(), 1);
-    // One at a time, and in order.
+    // Only one molecule at a time, and steps only in order.
     env.gt(&[&["mol", "attach", "shiny"][..], &MAX].concat())
         .fails(4);
     env.gt(&[&["mol", "step", "start", "build"][..], &MAX].concat())
@@ -156,7 +156,7 @@ fn a_molecule_is_walked_through_to_its_end() {
     ] {
         assert!(prompt.contains(words), "{words}: {prompt}");
     }
-    // Saying it twice changes nothing.
+    // Starting a step twice is idempotent.
     mol(&env, &["step", "start", "plan"]);
     let status = mol(&env, &["step", "done", "plan", "--note", "use bricks"]);
     assert_eq!(status["ready"], json!(["build", "tell"]));
@@ -164,7 +164,7 @@ fn a_molecule_is_walked_through_to_its_end() {
     assert!(text(&status["steps"][0], "notes").ends_with("use bricks"));
     env.gt(&[&["mol", "step", "start", "plan"][..], &MAX].concat())
         .fails(4);
-    // By its item, and without a beginning.
+    // A step can be completed by its item id, without a start.
     mol(&env, &["step", "done", text(&status["steps"][2], "id")]);
     let end = mol(&env, &["step", "done", "build"]);
     assert_eq!(
@@ -186,7 +186,7 @@ fn a_molecule_is_walked_through_to_its_end() {
         "open",
         "not ours to close"
     );
-    // The life has it, with its steps, each told once.
+    // The session records the molecule and its steps, each once.
     let life = &lives(&env, &[])[0];
     assert_eq!(life["molecule_id"], molecule["id"]);
     let told = env.json(&["step", "list", text(life, "id")]);
@@ -202,7 +202,7 @@ fn a_molecule_is_walked_through_to_its_end() {
     assert_eq!(ended.len(), 3);
     assert_eq!(ended[0]["payload"]["session_id"], life["id"]);
     assert_eq!(events(&env, "molecule_attached,molecule_done").len(), 2);
-    // Its record goes on with the next one.
+    // The handoff bead is reused for the next molecule.
     let next = mol(&env, &["attach", "shiny"]);
     assert_eq!(next["handoff_bead"], handoff["id"]);
     let notes = env.json(&["work", "show", text(&handoff, "id")]);
@@ -243,16 +243,16 @@ fn a_molecule_is_given_up_and_its_steps_with_it() {
     assert_eq!(mol(&env, &["status"]), Value::Null);
     env.gt(&[&["mol", "step", "done", "plan"][..], &MAX].concat())
         .fails(3);
-    // Nobody runs: the steps are in the log all the same.
+    // Without a session the steps are still in the event log.
     assert_eq!(events(&env, "session_step_completed").len(), 1);
     assert_eq!(events(&env, "molecule_detached")[0]["payload"]["done"], 1);
-    // A life that begins later knows its molecule.
+    // A session that starts later records its molecule.
     let status = mol(&env, &["attach", "three"]);
     env.gt(&["crew", "start", "max"]).ok();
     assert_eq!(lives(&env, &[])[0]["molecule_id"], status["molecule"]);
     mol(&env, &["detach"]);
     mol(&env, &["attach", "three"]);
-    // What cannot be poured leaves nothing behind.
+    // A formula that cannot be poured creates no items.
     let before = env
         .json(&["work", "list", "--all"])
         .as_array()
@@ -358,9 +358,9 @@ fn the_record_of_an_agent_stays() {
         let hint = "`gt mol detach --agent gastown/crew/max`";
         assert!(refused.stderr.contains(hint), "{args:?}: {refused:?}");
     }
-    // Of several to be closed none is, if one cannot be.
+    // Closing several items is atomic: if one is refused, none is closed.
     assert_eq!(env.json(&["work", "show", &other])["status"], "open");
-    // Whatever another town says of it.
+    // An import from another town does not close the handoff bead.
     let mut lines = exported
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap());

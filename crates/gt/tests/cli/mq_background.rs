@@ -1,5 +1,5 @@
-//! The merge queue in the background: finished work is merged without another command, and
-//! those who asked for it learn the result.
+//! The merge queue in the background: finished work is merged without another command, and the
+//! submitter learns the result.
 
 use crate::env::{PATIENCE, TestEnv, lives, processes_of, signal};
 use crate::merging::{MERGED, commit, files, finish, item, repository, status};
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 const TOAST: &str = "gastown/polecats/Toast";
 
-/// A town whose queues run by themselves, with these settings besides.
+/// Makes a town with automatic merge queues and additional settings.
 fn automatic(names: &[&str], settings: &str) -> TestEnv {
     let env = TestEnv::with_crew(names);
     let path = env.town().join("town.toml");
@@ -29,7 +29,7 @@ fn wait_merge(env: &TestEnv, merge: &str, expected: &str) -> Value {
     })
 }
 
-/// The letters to a reader, the oldest first.
+/// Returns the mail of a recipient, oldest first.
 fn letters(env: &TestEnv, reader: &str) -> Vec<Value> {
     let args = ["mail", "inbox", "--all", "--agent", reader];
     let args = if reader == "human" { &args[..3] } else { &args };
@@ -54,7 +54,7 @@ fn wait_letter(env: &TestEnv, reader: &str, subject: &str) -> Value {
     )
 }
 
-/// The processes that merge in the background.
+/// Returns the background processes that merge.
 fn runners(env: &TestEnv) -> Vec<u32> {
     let is_one = |pid: &u32| {
         let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -68,8 +68,8 @@ fn runners(env: &TestEnv) -> Vec<u32> {
         .collect()
 }
 
-/// The only process that merges. A child that it has forked looks like it until it is another
-/// program.
+/// Waits until exactly one process merges. A forked child has the same command line until it execs
+/// another program.
 fn wait_runner(env: &TestEnv) -> u32 {
     wait_until("one process merges", PATIENCE, || match runners(env)[..] {
         [runner] => Some(runner),
@@ -77,7 +77,7 @@ fn wait_runner(env: &TestEnv) -> u32 {
     })
 }
 
-/// Settings by which validation waits until the file is there.
+/// Returns settings whose validation waits for a gate file, and the path of that file.
 fn held_up(env: &TestEnv) -> (PathBuf, String) {
     let gate = env.path("gate");
     let line = format!("while ! test -e {}; do sleep 0.02; done", gate.display());
@@ -111,7 +111,7 @@ fn done_in_the_agents_own_pane_is_merged_without_another_command() {
     for part in [commit, "Write a poem", "`gt mq pull gastown`"] {
         assert!(body.contains(part), "{part}: {body}");
     }
-    // The worker's next session has other work: it finds nothing that waits to be read.
+    // The worker's next session has other work, so the message is already marked as read.
     wait_letter(&env, TOAST, "is merged into main");
     let unread = env.json(&["mail", "inbox", "--unread", "--agent", TOAST]);
     assert_eq!(unread, json!([]));
@@ -139,7 +139,7 @@ fn a_conflict_is_told_with_its_files_and_the_agent_that_repairs_it() {
     let payload = &told[0]["payload"];
     assert_eq!(payload["files"], json!(["same.txt"]), "{told}");
     assert_eq!(payload["repair_agent"], TOAST, "{told}");
-    // The repair is merged as well, and nobody types anything.
+    // The repair is merged without another command, too.
     let dir = env.town().join("gastown/polecats/Toast");
     let theirs = entry["commit"].as_str().unwrap();
     let words = ["merge", "--quiet", "-X", "theirs", "-m", "Both", theirs];
@@ -216,8 +216,8 @@ fn the_next_work_continues_a_run_that_was_killed() {
     );
 }
 
-/// Kills the process that merges the only entry, in the middle of its validation, which then
-/// succeeds at once.
+/// Kills the process that merges the only entry during its validation, which succeeds immediately
+/// afterwards.
 fn killed_run(env: &TestEnv) -> String {
     let (gate, settings) = held_up(env);
     env.add_settings(&settings);
@@ -313,10 +313,10 @@ fn work_of_a_killed_done_is_merged_by_the_timer() {
     });
 }
 
-/// Process group, session and terminal of a process.
+/// Returns the process group, session and terminal of a process.
 ///
-/// `getsid` cannot say it of the test itself: where the session's leader is outside of this PID
-/// namespace, the answer is 0, which is no process id.
+/// `getsid` cannot return the session of the test itself: where the session leader is outside this
+/// PID namespace, the result is 0, which is not a process id.
 fn job_of(process: &str) -> [String; 3] {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
     let (_, words) = stat.rsplit_once(')').unwrap();

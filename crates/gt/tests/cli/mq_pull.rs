@@ -1,4 +1,4 @@
-//! `gt mq pull`, and the branches that are left in the repository of a person.
+//! `gt mq pull`, and the branches that remain in a person's repository.
 
 use crate::env::TestEnv;
 use crate::merging::{commit, finish, item, validate_with, with_bare_remote};
@@ -33,7 +33,7 @@ fn a_clean_checkout_is_fast_forwarded_with_its_files() {
     );
     let source = env.path("source-gastown");
     let before = head(&env, &source);
-    // A file that git does not know is in nobody's way.
+    // An untracked file does not block the pull.
     fs::write(source.join("notes"), "mine\n").unwrap();
     let pulled = env.json(&["mq", "pull"]);
     let after = head(&env, &source);
@@ -75,7 +75,7 @@ fn a_dirty_or_diverged_checkout_is_left_as_it_is() {
     let refused = env.gt(&["mq", "pull"]).fails(4).stderr;
     assert!(refused.contains("`git merge gt/merged/main`"), "{refused}");
     assert_eq!(head(&env, &source), own);
-    // The queue takes the owner's commit over; then it is a fast-forward.
+    // The queue merges the owner's commit first; then the pull is a fast-forward.
     merged(&env, "max", "b.txt");
     env.gt(&["mq", "pull"]).ok();
     assert!(source.join("b.txt").exists() && source.join("own.txt").exists());
@@ -112,7 +112,7 @@ fn merged_polecat_branches_do_not_stay_in_the_persons_repository() {
         env.gt(&["mq", "run"]).ok();
         let left = env.git(&source, &["branch", "--list", "polecat/*"]);
         assert_eq!(left, "");
-        // The polecat's worktree is as it was.
+        // The polecat's worktree is unchanged.
         let here = env.git(&dir, &["branch", "--show-current"]);
         assert_eq!(here.trim(), branch);
     }
@@ -128,7 +128,7 @@ fn a_polecat_branch_that_has_gone_on_stays() {
     commit(&env, &dir, "a.txt", "x\n");
     env.gt(&["done", "--agent", "gastown/Toast"]).ok();
     let branch = format!("polecat/Toast/{id}");
-    // Somebody adds a commit to what was pushed.
+    // A person adds a commit to the pushed branch.
     env.git(&source, &["switch", "--quiet", &branch]);
     let added = commit(&env, &source, "b.txt", "x\n");
     env.git(&source, &["switch", "--quiet", "main"]);

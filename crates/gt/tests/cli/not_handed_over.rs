@@ -1,5 +1,4 @@
-//! Handoffs that cannot be, or are not what they look like: nothing is pretended, and no
-//! word is lost.
+//! Handoffs that fail or are not what they seem: `gt` reports the truth and loses no message.
 
 use crate::env::{PATIENCE, TestEnv, run, signal};
 use crate::remembered::lives;
@@ -16,7 +15,7 @@ fn with_max() -> TestEnv {
     env
 }
 
-/// Runs it as the agent does, in this pane.
+/// Runs a command as the agent does, in this pane.
 fn as_max(env: &TestEnv, args: &[&str], pane: &str) -> crate::env::Answer {
     let mut command = env.gt_command(args);
     run(command.env("GT_ROLE", MAX).env("TMUX_PANE", pane))
@@ -60,7 +59,7 @@ fn from_another_pane_it_is_told_how_it_went() {
     let told = as_max(&env, &["handoff", "--force", "-m", "x", "--json"], "%99").ok();
     assert_eq!(told.json()["successor"], env.agent(MAX)["session"]);
     assert_eq!(lives(&env, &["--agent", MAX]).len(), 2);
-    // And from its own, by somebody who outlives it.
+    // From the agent's own pane a surviving process performs the handoff.
     let pane = env.agent(MAX)["pane"].as_str().unwrap().to_owned();
     as_max(&env, &["handoff", "--force", "-m", "y"], &pane).ok();
     assert_eq!(lives(&env, &["--agent", MAX]).len(), 3);
@@ -90,7 +89,7 @@ fn a_cycle_that_comes_too_soon_before_a_compaction_saves_the_state() {
     assert!(told.stderr.contains("only its state is saved"), "{told:?}");
     assert_eq!(lives(&env, &["--agent", MAX]).len(), 1);
     assert_eq!(letter(&env)["title"], "Handoff: compaction");
-    // What fails there is written down: a program's hook has nobody to tell.
+    // Failures go to a log: the program that runs the hook shows them to no person.
     env.gt(&["handoff", "amy", "--auto", "--reason", "compaction"])
         .fails(3);
     let log = fs::read_to_string(env.town().join(".runtime/hooks.log")).unwrap();
@@ -129,7 +128,7 @@ fn handoff_with_harness_starts_another_program_with_a_new_conversation() {
     let before = env.agent(MAX)["session"].clone();
     env.gt(&args).ok();
     assert_eq!(env.agent(MAX)["harness"], "other");
-    // In its own pane tmux does it, by what the marker says.
+    // In the agent's own pane tmux performs the handoff, from the marker.
     let pane = env.agent(MAX)["pane"].as_str().unwrap().to_owned();
     let words = ["handoff", "--force", "--cycle", "--harness", "demo"];
     as_max(&env, &words, &pane).ok();

@@ -1,4 +1,4 @@
-//! Notifications: one for each event, whoever sees it, and no text that becomes code.
+//! Notifications: one per event, whichever process sees it, and no text is executed.
 
 mod desktop;
 
@@ -10,7 +10,7 @@ use std::fs;
 use std::io::Write;
 use std::process::{Child, Stdio};
 
-/// A command that writes down what it is told, one line for each, all at once.
+/// Configures a notification command that appends one line per notice, in a single write.
 pub(crate) fn with_notes(env: &TestEnv, more: &str) {
     let notes = env.path("notes");
     let line = r#"printf '%s\n' "$GT_NOTIFY_EVENT $GT_NOTIFY_AGENT: $GT_NOTIFY_REASON [$GT_NOTIFY_ITEM] [$GT_NOTIFY_TITLE]""#;
@@ -23,7 +23,7 @@ pub(crate) fn with_notes(env: &TestEnv, more: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// Waits for all who are telling.
+/// Waits until no process is delivering a notice.
 fn wait_until_told(env: &TestEnv) {
     let is_telling = |pid: &u32| {
         let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -35,7 +35,7 @@ fn wait_until_told(env: &TestEnv) {
     });
 }
 
-/// What was told, after all who are telling have done so.
+/// Returns the delivered notices, after all deliveries have finished.
 pub(crate) fn notes(env: &TestEnv) -> Vec<String> {
     wait_until_told(env);
     let text = fs::read_to_string(env.path("notes")).unwrap_or_default();
@@ -93,14 +93,14 @@ fn an_event_is_told_once_by_however_many_hooks() {
     }
     let done = "done mayor: finished its turn [] []";
     assert_eq!(notes(&env), [waits, done]);
-    // What a person does is no news to people, and neither is the next turn.
+    // Neither a person's interrupt nor the next turn produces a notice.
     hook(&env, "prompt", &json!({"prompt": "go on"}));
     hook(&env, "interrupt", &json!({}));
     hook(&env, "prompt", &json!({"prompt": "go on"}));
     hook(&env, "permission", &bash("y"));
     let again = "waiting mayor: asks: Bash(y) [] []";
     assert_eq!(notes(&env), [waits, done, again]);
-    // One that says so itself is done before its turn is over.
+    // An agent that reports done gets no second notice at the end of its turn.
     hook(&env, "tool-end", &bash("y"));
     hook(&env, "done", &json!({"reason": "all tests pass"}));
     hook(&env, "stop", &json!({}));
@@ -123,7 +123,7 @@ fn a_death_is_told_and_a_stop_is_not() {
     let told = wait_for_notes(&env, 1);
     let why = format!("died gastown/crew/max: killed by signal 9 [{id}] [Mend \"it\"]");
     assert_eq!(told, [why.as_str()]);
-    // Looking again is no news.
+    // A second sync produces no second notice.
     env.gt(&["sync"]).ok();
     env.gt(&["stop", "gastown/max"]).ok();
     env.gt(&["sync"]).ok();
@@ -138,7 +138,7 @@ fn a_busy_agent_that_is_stopped_is_not_told_as_done() {
         .ok();
     env.wait_screen("mayor", "esc to interrupt");
     env.gt(&["stop", "mayor"]).ok();
-    // Whatever it said on its way out was said by now.
+    // By now all notices of the previous session are delivered.
     env.gt(&["start", "mayor", "--no-prompt"]).ok();
     hook(&env, "permission", &bash("x"));
     let told = wait_until("it is told", PATIENCE, || {
@@ -174,7 +174,7 @@ fn text_from_outside_arrives_as_it_is_and_runs_nothing() {
     };
     deliver(&evil);
     assert_eq!(fs::read_to_string(&notes).unwrap(), evil);
-    // The same all the way from a hook, as far as a reason is one line.
+    // The same text through a hook, where a reason is limited to one line.
     env.gt(&["start", "mayor", "--no-prompt"]).ok();
     let evil = format!("'\" $(touch {0}) #(touch {0})", trap.display());
     fs::remove_file(&notes).unwrap();
@@ -201,7 +201,7 @@ fn a_screen_is_told_of_once_by_however_many_who_watch() {
     assert_eq!(events, ["waiting", "done"], "{told:?}");
 }
 
-/// An agent without hooks works, asks and rests, and three watch it.
+/// Runs an agent without hooks through busy, waiting and idle, with three concurrent watchers.
 pub(crate) fn see_screens(env: &TestEnv) {
     let preset = r#"
 [command]
@@ -262,7 +262,7 @@ waiting = ["Do you want"]
 fn a_question_that_is_interrupted_is_no_end_and_one_that_is_answered_is() {
     let env = TestEnv::with_town();
     with_notes(&env, "");
-    // As with Claude Code: no hook tells of an interrupt, and neither does the title.
+    // Like Claude Code: neither a hook nor the title reports an interrupt.
     let preset = "[title_marks]\nready = []\nbusy = []\nwaiting = []\n";
     fs::write(env.town().join("harnesses/demo.toml"), preset).unwrap();
     env.gt(&["start", "mayor", "--no-prompt", "--ask-permissions"])
@@ -277,7 +277,7 @@ fn a_question_that_is_interrupted_is_no_end_and_one_that_is_answered_is() {
         });
     };
     let comes_to_its_prompt = || {
-        // By the tag, which the one that watches has to set: who asks would look himself.
+        // Reads the tag, which the watcher must set: `gt agents` would read the screen itself.
         wait_until("it is idle", PATIENCE, || {
             (env.format("hq-mayor", "#{@gt_state}") == "idle").then_some(())
         });
@@ -288,18 +288,18 @@ fn a_question_that_is_interrupted_is_no_end_and_one_that_is_answered_is() {
     let stopped = comes_to_its_prompt();
     assert_eq!(stopped["state_reason"], "its turn was interrupted");
     assert!(stopped["state_since"].is_string(), "{stopped}");
-    // It stands there, as some programs say after a while.
+    // Some programs report their idle prompt after a while.
     let idle = json!({"notification_type": "idle_prompt", "message": "waits for you"});
     hook(&env, "notification", &idle);
     let waits = "waiting mayor: asks: Bash(touch x) [] []";
     assert_eq!(notes(&env), [waits]);
-    // What is asked in the next turn is news again, and so is its end.
+    // A question of the next turn is news again, and so is the end of that turn.
     asks();
     env.gt(&["answer", "mayor", "yes"]).ok();
     let done = "done mayor: finished its turn [] []";
     assert_eq!(wait_for_notes(&env, 3), [waits, waits, done]);
     assert_eq!(comes_to_its_prompt()["state_reason"], "finished its turn");
-    // One that is stopped at work is not told either, and is not at work any more.
+    // An interrupted turn produces no notice, and the state becomes idle.
     env.gt(&["nudge", "mayor", "[[delay=60]]"]).ok();
     env.wait_screen("mayor", "esc to interrupt");
     env.gt(&["keys", "mayor", "Escape"]).ok();
@@ -308,7 +308,7 @@ fn a_question_that_is_interrupted_is_no_end_and_one_that_is_answered_is() {
     assert_eq!(notes(&env), [waits, waits, done]);
     signal(watch.id(), Signal::TERM);
     assert!(watch.wait().unwrap().success());
-    // It is what happened all the same, and is written down once.
+    // The interrupts are in the event log, each once.
     let ends = env.json(&["events", "--type", "turn_end"]);
     let ends = ends.as_array().unwrap().iter();
     let ends: Vec<(&str, Option<&str>)> = ends
@@ -354,7 +354,7 @@ fn whoever_is_attached_hears_the_bell_and_the_desktop_is_told() {
     use gt_tmux::testing::TestServer;
     use gt_tmux::{Command as Tmux, SessionName};
     let mut env = TestEnv::with_town();
-    // A desktop's program that writes down its arguments, a line each.
+    // A stand-in for notify-send that writes each argument on a line.
     let bin = env.path("bin");
     fs::create_dir(&bin).unwrap();
     let shown = env.path("shown");
@@ -372,7 +372,7 @@ fn whoever_is_attached_hears_the_bell_and_the_desktop_is_told() {
     )
     .unwrap();
     env.gt(&["start", "mayor", "deacon", "--no-prompt"]).ok();
-    // Somebody who looks at another agent, in a terminal that can say whether it was rung.
+    // A client is attached to another agent, in a terminal that records bells.
     let outer = TestServer::new();
     let attach = format!(
         "unset TMUX TMUX_PANE; exec tmux -S '{}' attach-session -t hq-deacon",
@@ -380,7 +380,7 @@ fn whoever_is_attached_hears_the_bell_and_the_desktop_is_told() {
     );
     let commands = vec![
         Tmux::new("new-session").args(["-d", "-s", "t", "-x", "100", "-y", "30", &attach]),
-        // Only of windows that nobody looks at a bell is remembered.
+        // tmux records a bell only for windows that are not shown.
         Tmux::new("new-window").args(["-t", "t", "sleep 1000"]),
     ];
     outer.server().run(commands).unwrap();

@@ -1,6 +1,6 @@
-//! Delivery of messages without another command, and of texts that a terminal shows badly.
+//! Delivery of messages without another command, and of texts that terminals render badly.
 //!
-//! The judge is the agent's own log of what it was given.
+//! Assertions use the agent's own log of its prompts.
 
 use crate::env::{PATIENCE, TestEnv, lives, signal};
 use gt_tmux::testing::wait_until;
@@ -12,7 +12,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// A town with one agent that logs what it gets.
+/// Makes a town with one agent that logs its prompts.
 fn stage(more: &str) -> TestEnv {
     let env = TestEnv::with_crew(&["max"]);
     let preset = format!(
@@ -26,10 +26,10 @@ fn stage(more: &str) -> TestEnv {
     env
 }
 
-/// A preset without hooks: nothing but the screen tells what the agent does.
+/// Preset without hooks: only the screen shows the agent's state.
 const WITHOUT_HOOKS: &str = "[hooks]\ninstaller = ''\n";
 
-/// A preset with neither hooks nor a known place of its transcripts.
+/// Preset without hooks and without a known location of transcripts.
 const WITHOUT_PROOF: &str = "[hooks]\ninstaller = ''\n[usage]\nfiles = []\n";
 
 fn prompts(env: &TestEnv) -> Vec<String> {
@@ -218,7 +218,7 @@ fn killed_deliverer_is_replaced_by_the_next_look() {
     await_prompts(&env, &["one", "two"]);
 }
 
-/// A program with an input line that shows another text for some messages, and none for
+/// Makes a program whose input line shows a different text for some messages, and no text for
 /// others.
 fn stage_garbling() -> TestEnv {
     let env = TestEnv::with_crew(&["max"]);
@@ -344,7 +344,7 @@ fn own_paste_in_the_line_is_submitted_before_an_immediate_message() {
     ]);
     let sent: Value = serde_json::from_str(&sent.stdout).unwrap();
     let delivered = sent["delivered"].as_str().unwrap();
-    // The first one has begun a turn: the second may have to wait for its end.
+    // The first message has begun a turn, so the second may have to wait for its end.
     assert!(
         delivered == "agent" || sent["reason"] == "it is busy",
         "{sent}"
@@ -413,7 +413,7 @@ fn message_without_any_proof_is_set_aside_and_sent_again_by_request() {
     let next = env.json(&["nudge", "gastown/max", "the next", "--timeout", "30"]);
     assert_eq!(next["delivered"], "agent", "{next}");
     assert_eq!(prompts(&env), ["perhaps", "the next"]);
-    // It is told, kept and can be sent again.
+    // The message is reported, kept, and can be sent again.
     let listed = env.json(&["nudge", "gastown/max", "--list"]);
     assert_eq!(listed[0]["phase"], "set aside", "{listed}");
     let reason = listed[0]["reason"].as_str().unwrap();

@@ -1,4 +1,4 @@
-//! What is done to a task that is there: from the merge of its base to its end.
+//! Operations on an existing task: from an update from its base to its cleanup.
 
 mod cleaning;
 mod confirming;
@@ -15,7 +15,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A task whose agent runs, in a rig whose source has a checkout.
+/// Makes a task with a running agent, in a rig whose source has a checkout.
 fn running() -> (TestEnv, String, PathBuf) {
     let (env, id) = with_project("");
     env.gt(&["task", "start", &id]).ok();
@@ -23,7 +23,7 @@ fn running() -> (TestEnv, String, PathBuf) {
     (env, id, dir)
 }
 
-/// A task that runs and has changed and removed what is beads' own.
+/// Makes a running task that changed and removed files of beads.
 fn with_beads_changed() -> (TestEnv, String, PathBuf) {
     let (env, id) = with_project("");
     commit_to_base(&env, ".beads/issues.jsonl", "0\n");
@@ -35,7 +35,7 @@ fn with_beads_changed() -> (TestEnv, String, PathBuf) {
     (env, id, dir)
 }
 
-/// Writes a file and commits it.
+/// Writes a file, commits it, and returns the commit.
 fn commit(env: &TestEnv, dir: &Path, name: &str, text: &str) -> String {
     let path = dir.join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -45,7 +45,7 @@ fn commit(env: &TestEnv, dir: &Path, name: &str, text: &str) -> String {
     head(env, dir)
 }
 
-/// Gives a worktree a submodule `sub`, with a remote and a file `s.txt`, and commits that.
+/// Adds the submodule `sub`, with a remote and a file `s.txt`, to a worktree, and commits it.
 fn add_submodule(env: &TestEnv, dir: &Path) {
     let library = env.repository("library");
     commit(env, &library, "s.txt", "first\n");
@@ -59,7 +59,7 @@ fn head(env: &TestEnv, dir: &Path) -> String {
     env.git(dir, &["rev-parse", "HEAD"]).trim().to_owned()
 }
 
-/// Commits to the base, where its owner does.
+/// Writes a file and commits it to the base, in the rig's source repository.
 fn commit_to_base(env: &TestEnv, name: &str, text: &str) -> String {
     commit(env, &env.path("source-gastown"), name, text)
 }
@@ -68,7 +68,7 @@ fn read(dir: &Path, name: &str) -> String {
     fs::read_to_string(dir.join(name)).unwrap_or_default()
 }
 
-/// What `gt task show` says of the windows beside the agent.
+/// Returns the windows beside the agent, from `gt task show`.
 fn windows(env: &TestEnv, id: &str) -> Vec<Value> {
     let shown = env.json(&["task", "show", id]);
     shown["windows"].as_array().unwrap().clone()
@@ -82,7 +82,7 @@ pub(crate) fn wait_state(env: &TestEnv, id: &str, state: &str) {
     });
 }
 
-/// A person's terminal, in which a command runs.
+/// A person's terminal that runs a command.
 struct Person<'a> {
     env: &'a TestEnv,
 }

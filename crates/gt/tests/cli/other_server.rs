@@ -1,4 +1,4 @@
-//! Another tmux server than the one that an agent runs on, and sockets that no server can have.
+//! A tmux server other than the one of a running agent, and invalid socket paths.
 
 use crate::env::{Answer, TestEnv, run};
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ fn an_agent_of_another_server_is_neither_started_nor_forgotten() {
     assert_eq!(env.running(), ["deacon"]);
     env.gt(&["stop", "deacon"]).ok();
     assert!(!file.exists());
-    // Nothing of it lives any more: it may run anywhere.
+    // No process of the agent is left, so it may start on any server.
     on(&env, other, &["start", "deacon"]).ok();
     env.gt(&["start", "deacon"]).fails(4);
     on(&env, other, &["stop", "deacon"]).ok();
@@ -126,7 +126,7 @@ fn stop_works_in_a_read_only_town() {
     let env = TestEnv::with_town();
     env.gt(&["start", "mayor"]).ok();
     let town = env.town().display().to_string();
-    // The lock files of a start may be there or not.
+    // Removes the lock files of the start, which a read-only town cannot create again.
     std::fs::remove_dir_all(env.town().join(".runtime/locks")).unwrap();
     let gt = env!("CARGO_BIN_EXE_gt");
     let script = format!(

@@ -1,14 +1,14 @@
-//! Programs of others that gt runs and does not need.
+//! External programs that gt runs and does not require.
 
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// The Python that the system's packages bring modules for.
+/// Python for which the system's packages install modules.
 pub(crate) const SYSTEM_PYTHON: &str = "/usr/bin/python3";
 
-/// Whether they are all there, under the names that `scripts/need.sh` has for them. Where
-/// one is not, the test says so and does nothing; where `CI` is set, that is an error.
+/// Reports whether all programs are installed, under their names in `scripts/need.sh`. If one is
+/// missing, the test is skipped; with `CI` set that is an error.
 #[track_caller]
 pub(crate) fn are_there(test: &str, programs: &[&str]) -> bool {
     let missing = programs.iter().filter(|program| !is_there(program));
@@ -22,8 +22,9 @@ pub(crate) fn are_there(test: &str, programs: &[&str]) -> bool {
     false
 }
 
-/// Says that the test at hand is skipped, and why. Test runners hide what passing tests print:
-/// the file that `GT_TEST_SKIPPED` names gets a line, which `make test` shows and counts.
+/// Reports the current test as skipped, with the reason. Test runners hide the output of passing
+/// tests, so it also appends a line to the file in `GT_TEST_SKIPPED`, which `make test` shows and
+/// counts.
 #[expect(clippy::print_stdout, reason = "what was skipped must be seen")]
 pub(crate) fn skip(why: &str) {
     let thread = std::thread::current();

@@ -1,4 +1,4 @@
-//! Which agent a command means: without a target by folder and pane, with one by role or item.
+//! Which agent a command selects: without a target by folder and pane, with one by role or item.
 
 use crate::env::{TestEnv, run};
 use serde_json::Value;
@@ -36,7 +36,7 @@ fn commands_in_an_agents_folder_mean_that_agent() {
         .ok()
         .json();
     assert_eq!(written["hooked_bead"], id.as_str(), "{written}");
-    // What a person writes there is still that person's.
+    // A person in an agent's folder still sends mail as a person.
     env.gt_in(&dir, &["mail", "send", "mayor", "-s", "from me"])
         .ok();
     let sent = env
@@ -76,7 +76,7 @@ fn roles_and_items_are_targets() {
     env.add_rig("beads", "bd");
     let problem = env.gt(&["stop", "witness"]).fails(2).stderr;
     assert!(problem.contains("beads/witness"), "{problem}");
-    // For an agent of a rig it is the one of that rig.
+    // For an agent of a rig, a role selects the agent of that rig.
     run(env.gt_command(&["stop", "witness"]).env("GT_ROLE", MAX)).ok();
     assert!(!env.running().contains(&"gastown/witness".to_owned()));
 }

@@ -1,4 +1,4 @@
-//! What an agent is told when a life of it begins.
+//! `gt prime`: the text that an agent gets at the start of a session.
 
 use crate::env::{Answer, PATIENCE, TestEnv, run, signal};
 use crate::remembered::lives;
@@ -11,7 +11,7 @@ use std::process::Stdio;
 
 pub(crate) const MAX: &str = "gastown/crew/max";
 
-/// Runs `gt` as that agent would in its container.
+/// Runs `gt` as the agent would in its container.
 pub(crate) fn as_agent(env: &TestEnv, args: &[&str], report: Option<&Value>) -> Answer {
     let life = lives(env, &["--agent", MAX, "--limit", "1"]);
     let mut command = env.gt_command(args);
@@ -45,7 +45,7 @@ pub(crate) fn state(env: &TestEnv) -> String {
     said["state"].as_str().unwrap().to_owned()
 }
 
-/// Waits until the hooks of its first turn have told all that they will.
+/// Waits until the hooks of the first turn have reported.
 pub(crate) fn await_rest(env: &TestEnv) {
     wait_until("its first turn is over", PATIENCE, || {
         let reason = env.format("gt-crew-max", "#{@gt_state_reason}");
@@ -77,7 +77,7 @@ fn an_agent_begins_with_its_work() {
     let id = give_work(&env, "Mend the roof");
     assert_eq!(state(&env), "autonomous");
     env.gt(&["start", MAX]).ok();
-    // Its own hook has told it, before it read its first prompt.
+    // The agent's own hook delivered the text before the first prompt.
     env.wait_screen(MAX, "Begin now");
     let screen = env.gt(&["peek", MAX]).ok().stdout;
     for words in [
@@ -87,7 +87,7 @@ fn an_agent_begins_with_its_work() {
     ] {
         assert!(screen.contains(words), "{words}: {screen}");
     }
-    // In its folder nobody has to say who it is.
+    // In the agent's folder no `--agent` is needed.
     let folder = env.town().join("gastown/crew/max");
     let there = env.gt_in(&folder, &["prime", "--state"]).ok().stdout;
     assert_eq!(there.trim(), "autonomous");
@@ -124,10 +124,10 @@ fn a_life_after_a_crash_hears_what_was_in_flight() {
     ] {
         assert!(told.contains(words), "{words}: {told}");
     }
-    // Without a checkpoint the crash is told all the same.
+    // Without a checkpoint the crash is still reported.
     as_agent(&env, &["checkpoint", "clear"], None).ok();
     assert_eq!(state(&env), "crash-recovery");
-    // One that was stopped, and has noted nothing, leaves nothing to recover from.
+    // After a stop without notes there is nothing to recover.
     env.gt(&["stop", MAX, "--force"]).ok();
     as_agent(&env, &["checkpoint", "clear"], None).ok();
     env.gt(&["start", MAX, "--no-auto-respawn"]).ok();
@@ -142,7 +142,7 @@ fn a_hook_says_which_conversation_it_is_and_how_much_must_be_told() {
     await_rest(&env);
     let report = |source: &str, id: &str| json!({"session_id": id, "source": source, "hook_event_name": "SessionStart"});
     let other = "11111111-2222-4333-8444-555555555555";
-    // As its own program does, in whose name the claim stands.
+    // Run by the agent's own program, which holds the claim.
     let told = as_agent(&env, &["prime", "--hook"], Some(&report("clear", other)))
         .ok()
         .stdout;
@@ -159,7 +159,7 @@ fn a_hook_says_which_conversation_it_is_and_how_much_must_be_told() {
         assert!(told.contains("Mend the roof"), "{told}");
         assert!(!told.contains("## Your role"), "{told}");
     }
-    // Whatever it is given, it answers and does not fail.
+    // Invalid reports do not make the hook fail.
     for nonsense in [json!("x"), json!({"source": 7})] {
         as_agent(&env, &["prime", "--hook"], Some(&nonsense)).ok();
     }
@@ -185,11 +185,11 @@ fn a_program_that_listens_at_a_prompt_is_told_with_the_first_one() {
     let first = words(&prompt("one"));
     assert!(first.starts_with("# You are gastown/crew/max"), "{first}");
     assert_eq!(prompt("one").stdout, "");
-    // It is the receipt of a prompt as well.
+    // The hook also records the receipt of the prompt.
     let receipt = gt_core::nudge::fingerprint("some words");
     assert_eq!(env.format("gt-crew-max", "#{@gt_last_prompt}"), receipt);
     assert!(words(&prompt("two")).starts_with("# You are"));
-    // After a compaction it is reminded, once.
+    // After a compaction the agent is reminded once.
     as_agent(&env, &["handoff", "--auto", "--reason", "compaction"], None).ok();
     let reminded = words(&prompt("two"));
     assert!(
@@ -210,14 +210,14 @@ fn one_process_at_a_time_is_an_agent() {
             .ok()
             .stdout
     };
-    // This test is no agent: it is another program that takes itself for max.
+    // The test is not the agent: it is another program that claims to be max.
     let told = hook(&env);
     assert!(
         told.starts_with("STOP. You are not gastown/crew/max"),
         "{told}"
     );
     assert!(!told.contains("Your role"), "{told}");
-    // A child of the agent may ask as well, and takes nothing from it.
+    // A child of the agent may run the hook, too, without taking the claim.
     let told = as_agent(&env, &["prime", "--hook"], Some(&json!({})))
         .ok()
         .stdout;
@@ -226,7 +226,7 @@ fn one_process_at_a_time_is_an_agent() {
     env.gt(&["stop", MAX, "--force"]).ok();
     let told = hook(&env);
     assert!(told.starts_with("# You are gastown/crew/max"), "{told}");
-    // The one that is started as max is max, whoever took itself for it meanwhile.
+    // A new start as max takes the claim from any other program.
     env.gt(&["start", MAX]).ok();
     env.wait_screen(MAX, "# You are gastown/crew/max");
     assert!(hook(&env).starts_with("STOP."));
@@ -262,7 +262,7 @@ fn a_hook_never_fails_and_one_part_is_told_as_json() {
     };
     told("gastown/crew/nobody", 3, "there is no agent");
     told("junk", 2, "GT_ROLE says \"junk\"");
-    // Where nothing can be said, and where nothing was understood.
+    // The hook succeeds with an unwritable stdout and an invalid report.
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
     let mut command = env.gt_command(&["prime", "--hook"]);
     command.env("GT_ROLE", MAX).stdout(full);
@@ -305,7 +305,7 @@ fn nobody_is_not_told_as_having_no_work() {
         );
         whose(MAX).ok();
     }
-    // One that is gone may have left something.
+    // A missing worktree does not hide the item on the hook.
     let id = give_work(&env, "Mend the roof");
     fs::remove_dir_all(env.town().join("gastown/crew/max")).unwrap();
     assert_eq!(env.json(&["hook", "--agent", MAX])["id"], id);

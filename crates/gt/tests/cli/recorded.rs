@@ -1,4 +1,4 @@
-//! Recordings: what a pane has shown from its first byte on, and playing it again.
+//! Recordings: the output of a pane from its first byte, and its replay.
 
 use crate::env::{PATIENCE, TestEnv, processes_of, signal};
 use gt_tmux::testing::{TestServer, wait_until};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const GT: &str = env!("CARGO_BIN_EXE_gt");
 
-/// A town in which the mayor is recorded, and nobody else.
+/// Makes a town in which only the mayor is recorded.
 fn town() -> TestEnv {
     let env = TestEnv::with_town();
     set_recording(&env, "enabled = true");
@@ -24,14 +24,14 @@ fn set_recording(env: &TestEnv, settings: &str) {
     fs::write(role, format!("[record]\n{settings}\n")).unwrap();
 }
 
-/// Starts an agent whose program is a shell line, and gives the life's id.
+/// Starts an agent whose program is a shell line, and returns the session id.
 fn start_line(env: &TestEnv, agent: &str, line: &str) -> String {
     let start = ["start", agent, "--command", line, "--no-auto-respawn"];
     let started = env.json(&[&start[..], &["--no-wait", "--no-prompt", "--no-verify"]].concat());
     started[0]["session"].as_str().unwrap().to_owned()
 }
 
-/// What the recording of a life says as text.
+/// Returns the recording of a session as text.
 fn replay(env: &TestEnv, id: &str) -> String {
     env.gt(&["sessions", "replay", id]).stdout
 }
@@ -42,7 +42,7 @@ fn wait_recorded(env: &TestEnv, id: &str, text: &str) {
     });
 }
 
-/// The processes that record something.
+/// Returns the processes that record.
 fn recorders(env: &TestEnv) -> Vec<u32> {
     let mut pids = processes_of(env.home());
     pids.retain(|pid| {
@@ -58,7 +58,7 @@ fn wait_no_recorder(env: &TestEnv) {
     });
 }
 
-/// The lines of an asciicast: its header and its events.
+/// Parses an asciicast into its header and its events.
 fn lines(text: &str) -> (Value, Vec<Value>) {
     let mut lines = text
         .lines()
@@ -71,7 +71,7 @@ fn lines(text: &str) -> (Value, Vec<Value>) {
     (header, events)
 }
 
-/// Everything of one kind.
+/// Joins the texts of all events of one kind.
 fn texts(events: &[Value], code: &str) -> String {
     let own = events.iter().filter(|event| event[1] == code);
     own.map(|event| event[2].as_str().unwrap()).collect()
@@ -107,7 +107,7 @@ fn a_life_is_recorded_from_its_first_byte_on() {
         "{header}"
     );
     assert_eq!(texts(&events, "o"), "the very first\r\n");
-    // Its size changes, and it goes on.
+    // The recording continues after a resize.
     let target = SessionName::try_from("hq-mayor").unwrap();
     let resize = Tmux::new("resize-window")
         .target(target)
@@ -121,7 +121,7 @@ fn a_life_is_recorded_from_its_first_byte_on() {
     });
     env.gt(&["keys", "mayor", "h", "é", "Enter"]).ok();
     wait_recorded(&env, &id, "hé");
-    // Not even the last byte is lost, and the recorder goes with the agent.
+    // The last byte is recorded, and the recorder ends with the agent.
     env.gt(&["keys", "mayor", "C-d"]).ok();
     wait_no_recorder(&env);
     let text = fs::read_to_string(&path).unwrap();
@@ -130,7 +130,7 @@ fn a_life_is_recorded_from_its_first_byte_on() {
     assert!(texts(&events, "o").ends_with("the very last"), "{text}");
     let shown = env.json(&["sessions", "show", &id]);
     assert_eq!(shown["recording"], json!(path), "{shown}");
-    // The files joined, and nothing of ours in them.
+    // The export joins the parts and leaves out our own fields.
     env.gt(&["sessions", "replay", &id, "--export", "out.cast"])
         .ok();
     let exported = fs::read_to_string(env.path("out.cast")).unwrap();
@@ -148,7 +148,7 @@ fn a_life_is_recorded_from_its_first_byte_on() {
 #[test]
 fn replay_with_step_shows_only_that_step() {
     let env = town();
-    // It says more only when it is told to, so that each word is in its own second.
+    // The program prints the next word only on input, so that each word has its own second.
     let line = "echo before; read x; echo within; read x; echo after; exec cat";
     let id = start_line(&env, "mayor", line);
     wait_recorded(&env, &id, "before");
@@ -175,7 +175,7 @@ fn replay_with_step_shows_only_that_step() {
     }
     let told = env.json(&["sessions", "replay", &id, "--step", "build"]);
     assert_eq!(told["step"]["name"], "build", "{told}");
-    // A terminal gets what came before, too.
+    // A terminal dump also contains the earlier output.
     let dumped = env.gt(&["sessions", "replay", &id, "--step", "build", "--dump"]);
     let dumped = dumped.ok().stdout;
     assert!(
@@ -228,7 +228,7 @@ fn the_demo_agent_is_recorded_and_outlives_its_recorder() {
     let text = replay(&env, id);
     assert!(text.contains("You said: remember this"), "{text}");
     assert!(!text.contains("and go on"), "{text}");
-    // A line that was torn when it was killed.
+    // A kill may leave a torn last line.
     let path = folder(&env).join(format!("{id}.cast"));
     let whole = fs::read_to_string(&path).unwrap();
     lines(&whole);
@@ -251,13 +251,13 @@ fn each_life_in_the_same_pane_has_its_own_recording() {
     let first = start_line(&env, "mayor", line);
     wait_recorded(&env, &first, "one life");
     let pane = env.format("hq-mayor", "#{pane_id}");
-    // As fast as it may be: the first recorder may not have noticed the death yet.
+    // The start follows at once: the first recorder may not have noticed the death yet.
     let second = start_after_death();
     wait_recorded(&env, &second, "one life");
     env.gt(&["keys", "mayor", "x", "y", "Enter"]).ok();
     wait_recorded(&env, &second, "xy");
     assert_eq!(replay(&env, &first), "one life\n");
-    // Switched off: the next one in the same pane is not recorded.
+    // With recording disabled, the next session in the same pane is not recorded.
     set_recording(&env, "enabled = false");
     let third = start_after_death();
     env.wait_screen("mayor", "one life");
@@ -268,7 +268,7 @@ fn each_life_in_the_same_pane_has_its_own_recording() {
     wait_no_recorder(&env);
     env.gt(&["sessions", "replay", &third]).fails(3);
     assert!(!replay(&env, &second).is_empty());
-    // A life that is archived keeps its recording.
+    // An archived session keeps its recording.
     env.gt(&["stop", "mayor"]).ok();
     env.gt(&["sessions", "archive", "--before", "now"]).ok();
     assert_eq!(replay(&env, &first), "one life\n");
@@ -288,7 +288,7 @@ fn what_would_reach_beyond_the_screen_is_left_out() {
         !dumped.contains("\x1b]") && !dumped.contains("\x1b[6n"),
         "{dumped:?}"
     );
-    // An export is what it was.
+    // An export is unfiltered.
     let exported = env.gt(&["sessions", "replay", &id, "--export", "-"]).ok();
     let text = texts(&lines(&exported.stdout).1, "o");
     assert!(
@@ -315,7 +315,7 @@ fn a_hostile_town_is_recorded_and_runs_nothing() {
     assert!(!Path::new(town).join("mayor/TRAP").exists());
 }
 
-/// A terminal in which a line runs as in a person's shell.
+/// Opens a terminal that runs a line as in a person's shell.
 fn terminal(env: &TestEnv, outer: &TestServer, line: &str) {
     let shell = format!(
         "unset TMUX TMUX_PANE; export HOME='{}' GT_TMUX_SOCKET='{}'; {line}; exec sleep 1000",
@@ -329,7 +329,7 @@ fn terminal(env: &TestEnv, outer: &TestServer, line: &str) {
 #[test]
 fn it_plays_in_a_terminal_and_leaves_it_as_it_was() {
     let env = town();
-    // Half a second between the two, a full-screen program, and hours of nothing.
+    // Half a second between the two words, a full-screen program, and then hours without output.
     let line = "printf 'one\\033[?1049h\\033[?25l\\033[2;5r\\033[31m'; sleep 0.5; printf two; exec sleep 100";
     let id = start_line(&env, "mayor", line);
     wait_recorded(&env, &id, "two");
@@ -366,7 +366,7 @@ fn it_plays_in_a_terminal_and_leaves_it_as_it_was() {
     terminal(&env, &outer, &play);
     wait_shown("two");
     assert_eq!(ask("#{alternate_on} #{cursor_flag}"), "1 0");
-    // Nobody waits two hours: a paused one goes on by steps.
+    // The gap lasts two hours, so the test pauses and steps through it.
     press("Space");
     press(".");
     wait_shown("three");
@@ -377,7 +377,7 @@ fn it_plays_in_a_terminal_and_leaves_it_as_it_was() {
         ask("#{alternate_on} #{cursor_flag} #{scroll_region_upper} #{scroll_region_lower}"),
         "0 1 0 59"
     );
-    // The same, ended by a key, and by Ctrl-C.
+    // Ended by a key, and by Ctrl-C.
     for key in ["q", "C-c"] {
         let outer = TestServer::new();
         terminal(&env, &outer, &play);
@@ -434,7 +434,7 @@ fn a_flood_stays_within_its_bound_and_is_hardly_slower() {
     assert!(length() <= 2 << 20, "{}", length());
     wait_recorded(&env, &id, "finished");
     assert!(length() <= 2 << 20, "{}", length());
-    // Its beginning and its end are there, and how much is missing between.
+    // The recording keeps its beginning and its end, and states how much is missing between.
     let (_, events) = lines(&env.gt(&["sessions", "replay", &id, "--export", "-"]).stdout);
     let text = texts(&events, "o");
     assert!(text.starts_with("begin\r\n"), "{}", &text[..100]);

@@ -1,4 +1,4 @@
-//! The lives of agents: remembered at every beginning and end, and found again.
+//! The history of sessions: recorded at every start and end, and searched.
 
 use crate::env::{PATIENCE, TestEnv, signal};
 use gt_tmux::testing::wait_until;
@@ -115,7 +115,7 @@ fn a_start_that_fails_is_remembered_as_what_it_was() {
 #[test]
 fn a_damaged_index_or_journal_loses_nothing_else() {
     let env = TestEnv::with_town();
-    // Silent ones: what they say would be counted meanwhile.
+    // Without prompts, so that no output is counted meanwhile.
     env.gt(&["start", "mayor", "--no-prompt"]).ok();
     env.gt(&["start", "deacon", "--no-prompt"]).ok();
     let folder = env.town().join(".sessions");
@@ -125,7 +125,7 @@ fn a_damaged_index_or_journal_loses_nothing_else() {
     assert_eq!(lives(&env, &[]), before);
     fs::remove_file(folder.join("index.db")).unwrap();
     assert_eq!(lives(&env, &[]), before);
-    // A line is damaged, and the last one torn.
+    // One line is damaged, and the last one is torn.
     let journal = folder.join("index.jsonl");
     let text = fs::read_to_string(&journal).unwrap();
     fs::write(&journal, format!("what is this?\n{text}{{\"id\":\"torn")).unwrap();
@@ -167,12 +167,12 @@ fn old_lives_are_archived_and_still_found() {
     let env = TestEnv::with_crew(&["max"]);
     for _ in 0..2 {
         env.gt(&["crew", "start", "max"]).ok();
-        // A turn that ends in the middle of the stop may or may not be counted.
+        // A turn that ends during the stop may or may not be counted.
         env.gt(&["wait", "gastown/max", "--timeout", "30"]).ok();
         env.gt(&["stop", "gastown/max"]).ok();
     }
     env.gt(&["start", "mayor"]).ok();
-    // A session by its id or the beginning of it, without its timeline, which lists leave out.
+    // Returns a session by its id or a prefix, without the timeline, which lists omit.
     let show = |id: &str| {
         let mut shown = env.json(&["sessions", "show", id]);
         shown.as_object_mut().unwrap().remove("detail");
@@ -200,7 +200,7 @@ fn old_lives_are_archived_and_still_found() {
         }
         let exported = env.gt(&["sessions", "export"]).ok().stdout;
         assert_eq!(exported.lines().count(), 3, "{exported}");
-        // The same from journal and archive alone.
+        // A rebuild from journal and archive gives the same result.
         let rebuilt = env.json(&["sessions", "rebuild"]);
         assert_eq!(rebuilt["archived"], 2, "{rebuilt}");
     }
@@ -219,7 +219,7 @@ fn what_a_life_committed_and_did_is_kept_in_detail() {
         );
     };
     commit("before");
-    // A commit's time is in whole seconds.
+    // Commit times have a resolution of one second.
     let second = jiff_second();
     wait_until("the next second", PATIENCE, || {
         (jiff_second() > second).then_some(())
@@ -249,7 +249,7 @@ fn what_a_life_committed_and_did_is_kept_in_detail() {
     assert_eq!(chain["totals"]["commits"], 2, "{chain}");
     let shown = env.gt(&["sessions", "show", &id]).ok().stdout;
     assert!(shown.contains("timeline"), "{shown}");
-    // Whoever should have written it was killed.
+    // The process that should write the file was killed.
     let file = env.town().join(format!(".sessions/{id}.json"));
     fs::remove_file(&file).unwrap();
     let again = env.json(&["sessions", "show", &id]);

@@ -1,4 +1,4 @@
-//! Containers that were lost with their tmux server, and are brought back.
+//! Restoring containers that were lost with their tmux server.
 
 use crate::env::{Answer, PATIENCE, TestEnv, lives, processes_of, signal};
 use crate::saved::{by_hand, crash, files, history, pane, rewrite, session, settings, text_of};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::fs;
 use std::process::{Child, Stdio};
 
-/// The agents of a restore with what was done to them.
+/// Returns the agents of a restore, and whether each was restored.
 fn done(answer: &Value) -> Vec<(&str, bool)> {
     let agents = answer["agents"].as_array().unwrap().iter();
     agents
@@ -64,7 +64,7 @@ fn twenty_agents_come_back_after_a_crash_in_their_conversations() {
         assert_eq!(new["chain_id"], old["id"]);
         assert_eq!(new["harness_session_id"], old["harness_session_id"]);
         assert_eq!(new["status"], "running");
-        // What stood there is above what stands there now, and out of sight.
+        // The old text is in the scrollback, above the visible screen.
         let name = agent["agent"].as_str().unwrap().rsplit('/').next().unwrap();
         let container = agent["container"].as_str().unwrap();
         let text = history(&env, container);
@@ -153,7 +153,7 @@ fn the_users_own_windows_come_back_as_they_were() {
     env.gt(&["save"]).ok();
     crash(&env);
     env.gt(&["restore"]).ok();
-    // A new shell takes a moment to be in its folder.
+    // A new shell needs a moment to change to its folder.
     let after = || Some(shape()).filter(|after| *after == before);
     wait_until("all is as it was", PATIENCE, after);
     wait_until("the old text shows", PATIENCE, || {
@@ -232,7 +232,7 @@ fn who_was_stopped_stays_so_unless_named() {
         (env.agent("gastown/crew/bob")["state"] == "crashed").then_some(())
     });
     env.gt(&["save"]).ok();
-    // It had been dead for longer than a machine takes to go down.
+    // The agent was dead for longer than a shutdown takes.
     rewrite(&env, |lines| {
         let is_bob = |line: &&mut Value| line["agent"] == "gastown/crew/bob";
         let bob = lines.iter_mut().find(is_bob).unwrap();
@@ -299,7 +299,7 @@ fn what_a_restore_needs_outlives_later_saves() {
         .ok();
     env.gt(&["save"]).ok();
     crash(&env);
-    // tmux tells in whole seconds when a server began; the next one must be another.
+    // tmux reports the start of a server in whole seconds; the next server must have another one.
     let second = || {
         std::time::SystemTime::UNIX_EPOCH
             .elapsed()
@@ -313,7 +313,7 @@ fn what_a_restore_needs_outlives_later_saves() {
     let none = env.gt(&["save"]).ok().stdout;
     assert!(none.contains("no container was saved"), "{none}");
     assert_eq!(env.json(&["save"]), Value::Null);
-    // Somebody goes on with another agent, and with one of the lost ones.
+    // A new agent and one of the lost agents are started.
     env.gt(&["start", "deacon", "gastown/amy"]).ok();
     let made = env.json(&["save"]);
     assert_eq!(made["containers"], 2, "{made}");
@@ -335,7 +335,7 @@ fn what_a_restore_needs_outlives_later_saves() {
         ("mayor", true),
     ];
     assert_eq!(told, expected);
-    // Closed by hand on its own server: nobody misses it.
+    // A container that was closed by hand on its own server is not carried over.
     env.tmux(Tmux::new("kill-session").target(session("hq-mayor")));
     let made = env.json(&["save"]);
     assert_eq!(
@@ -366,7 +366,7 @@ fn a_second_crash_before_any_save_loses_no_conversation() {
 fn an_id_that_only_a_hook_tells_is_known_after_a_crash() {
     let env = TestEnv::with_town();
     by_hand(&env);
-    // Like Codex: it chooses its id, and tells it once it runs.
+    // Like Codex: the program chooses its id and reports it by hook.
     let preset = "[command]\nsession_id = []\n";
     fs::write(env.town().join("harnesses/demo.toml"), preset).unwrap();
     env.gt(&["start", "mayor"]).ok();
@@ -426,7 +426,7 @@ fn an_interrupted_restore_leaves_nothing_half_done() {
     env.tmux(mine.target(pane(&env, "hq-mayor")));
     env.gt(&["save"]).ok();
     crash(&env);
-    // It does not show what it is waited for.
+    // The program never shows its ready mark.
     let preset = "[command]\nargs = ['demo-agent', '--startup-delay', '600000']\n\
                   [ready]\ntimeout_seconds = 600\n";
     fs::write(env.town().join("harnesses/demo.toml"), preset).unwrap();
@@ -506,7 +506,7 @@ fn a_restore_that_fails_leaves_the_conversation_to_the_next() {
     let id = env.json(&["sessions", "list"])[0]["harness_session_id"].clone();
     assert!(id.is_string());
     crash(&env);
-    // Broken in any conversation: it is tried in its own one, and in a new one.
+    // The program fails in every conversation: `gt` tries the old one and a new one.
     let preset = "[command]\nargs = ['demo-agent', '--fail-at-start', '3']\n";
     fs::write(env.town().join("harnesses/demo.toml"), preset).unwrap();
     for _ in 0..2 {
@@ -528,7 +528,7 @@ fn what_fails_around_an_agent_says_nothing_of_its_conversation() {
     env.gt(&["start", "mayor"]).ok();
     env.gt(&["save"]).ok();
     crash(&env);
-    // Its process cannot be noted.
+    // The PID file cannot be written.
     let pids = env.town().join(".runtime/pids");
     fs::remove_dir_all(&pids).unwrap();
     fs::write(&pids, "").unwrap();
@@ -557,7 +557,7 @@ fn who_was_lost_before_any_save_comes_back_from_the_journal() {
     let one = env.json(&["restore", "--agent", "deacon"]);
     assert_eq!(done(&one), [("deacon", true)]);
     assert_eq!(one["save"], Value::Null);
-    // Another save has been made since, which has not seen it either.
+    // A later save does not contain the agent, either.
     env.gt(&["save"]).ok();
     env.gt(&["sync"]).ok();
     let answer = env.json(&["restore"]);
@@ -567,7 +567,7 @@ fn who_was_lost_before_any_save_comes_back_from_the_journal() {
     assert_eq!(env.agent("mayor")["work_dir"], *folder.to_str().unwrap());
     let text = history(&env, "hq-mayor");
     assert!(text.contains("was not saved yet"), "{text}");
-    // An old save is what it is.
+    // An old save is restored as it is.
     env.gt(&["start", "boot"]).ok();
     env.gt(&["save"]).ok();
     crash(&env);
@@ -606,7 +606,7 @@ fn who_was_ended_with_the_machine_comes_back() {
         let tag = Tmux::new("set-option").target(container);
         env.tmux(tag.args(["@gt_auto_respawn", ""]));
     }
-    // As a machine goes down: TERM for everybody, and a moment later the server's end.
+    // As at a shutdown: TERM to every process, then the end of the server.
     for name in names {
         signal(env.pid(&format!("gastown/crew/{name}")), Signal::TERM);
     }
@@ -635,7 +635,7 @@ fn who_was_removed_stays_so_and_holds_up_nobody() {
     env.gt(&["crew", "rm", "gastown/bob", "--force"]).ok();
     env.gt(&["sync"]).ok();
     env.gt(&["agent", "rm", "solo", "--force"]).ok();
-    // By hand, so that nobody wrote it down.
+    // The folder is removed by hand, so no event records it.
     fs::remove_dir_all(env.town().join("gastown/crew/eve")).unwrap();
     let answer = env.gt(&["restore", "--json"]).ok();
     assert!(
@@ -657,7 +657,7 @@ fn who_was_removed_stays_so_and_holds_up_nobody() {
     assert_eq!(reason("gastown/crew/eve"), "was removed");
     assert_eq!(env.running(), ["gastown/crew/max"]);
     env.gt(&["restore", "--agent", "gastown/crew/eve"]).fails(3);
-    // Another one of the same name is not the old one.
+    // A new agent of the same name is not the old one.
     env.gt(&["crew", "add", "gastown/bob"]).ok();
     env.gt(&["restore"]).ok();
     assert_eq!(env.running(), ["gastown/crew/max"]);
@@ -695,7 +695,7 @@ impl<'a> Held<'a> {
     }
 }
 
-/// A town whose only agent was lost with its tmux server after a save.
+/// Makes a town whose only agent was lost with its tmux server after a save.
 fn lost_worker() -> TestEnv {
     let env = TestEnv::with_crew(&["max"]);
     by_hand(&env);
@@ -705,7 +705,7 @@ fn lost_worker() -> TestEnv {
     env
 }
 
-/// The answer of a restore that found the worker running.
+/// Checks the answer of a restore that found the worker running.
 fn check_left(answer: Answer) {
     let answer = answer.ok().json();
     assert_eq!(done(&answer), [("gastown/crew/max", false)], "{answer}");
@@ -731,7 +731,7 @@ fn restore_that_meets_a_start_under_way_reports_the_agent_as_running() {
     let env = lost_worker();
     let start = Held::at(&env, "start.locked", &["start", "gastown/max"]);
     start.wait_reached();
-    // It has planned to bring the agent back, and has lost the agent's lock to the start.
+    // The restore has planned the agent, and has lost the agent's lock to the start.
     let restore = Held::at(&env, "restore.contended", &["restore", "--json"]);
     restore.wait_reached();
     start.release().ok();

@@ -138,7 +138,7 @@ fn clean_rig_is_removed_whole() {
     assert_eq!(left.iter().filter(is_its).count(), 0, "{left:?}");
     assert!(!env.town().join(".saved").exists());
     assert!(env.path("source-gastown").join("README.md").exists());
-    // Its name, its prefix and its items are there for the next one.
+    // The name, the prefix and the items are available to the next rig.
     let source = env.path("source-gastown");
     let source = source.to_str().unwrap();
     env.gt(&["rig", "add", "gastown", source, "--prefix", "gt"])
@@ -208,7 +208,7 @@ fn killed_removal_is_finished_by_the_next() {
         let args = ["rig", "remove", "gastown", "--force"];
         let killed = run(env.gt_command(&args).env("GT_FAULT", point));
         assert_eq!(killed.code, -9, "{point}: {killed:?}");
-        // Kept by an earlier removal of a rig with this name, and of another one.
+        // Leftovers of earlier removals, of this rig and of another one.
         let earlier = env.town().join(".saved");
         for name in ["gastown-1000", "gastown-2-9999999999999"] {
             fs::create_dir_all(earlier.join(name)).unwrap();

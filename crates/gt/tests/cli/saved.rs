@@ -1,5 +1,4 @@
-//! Saves: what is in them, when they are made, which are kept. What comes back from
-//! them is in `restored.rs`.
+//! Saves: their content, their schedule and their retention. `restored.rs` tests restores.
 
 use crate::env::{PATIENCE, TestEnv, lives, signal};
 use gt_tmux::testing::wait_until;
@@ -12,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-/// Kills the tmux server as a crash would.
+/// Kills the tmux server with SIGKILL.
 pub(crate) fn crash(env: &TestEnv) {
     let ask = Tmux::new("display-message").args(["-p", "#{pid}"]);
     let pid = env.tmux(ask).parse().unwrap();
@@ -30,13 +29,13 @@ pub(crate) fn pane(env: &TestEnv, container: &str) -> gt_tmux::PaneId {
     env.format(container, "#{@gt_pane}").parse().unwrap()
 }
 
-/// Everything that stands in an agent's pane and its history.
+/// Returns the text of an agent's pane with its history.
 pub(crate) fn history(env: &TestEnv, container: &str) -> String {
     let capture = Tmux::new("capture-pane").args(["-p", "-S", "-"]);
     env.tmux(capture.target(pane(env, container)))
 }
 
-/// The saves, the newest first, without what is just being written.
+/// Returns the saves, newest first, without files that are still being written.
 pub(crate) fn files(env: &TestEnv) -> Vec<PathBuf> {
     let mut files = all_files(env);
     files.retain(|file| is_save(file));
@@ -47,7 +46,7 @@ fn is_save(file: &Path) -> bool {
     file.to_str().unwrap().ends_with(".json.gz")
 }
 
-/// Whatever is in their folder.
+/// Returns all files of the folder of saves.
 fn all_files(env: &TestEnv) -> Vec<PathBuf> {
     let folder = env.town().join(".sessions/saves");
     let mut files: Vec<PathBuf> = fs::read_dir(folder)
@@ -78,12 +77,12 @@ pub(crate) fn gzip(env: &TestEnv, args: &[&str], input: &[u8]) -> Vec<u8> {
     writer.stdout
 }
 
-/// What a save says, uncompressed.
+/// Returns the uncompressed text of a save.
 pub(crate) fn text_of(env: &TestEnv, file: &PathBuf) -> String {
     String::from_utf8(gzip(env, &["-dc"], &fs::read(file).unwrap())).unwrap()
 }
 
-/// Changes what the newest save says, line by line.
+/// Changes the newest save, line by line.
 pub(crate) fn rewrite(env: &TestEnv, change: impl FnOnce(&mut [Value])) {
     let file = &files(env)[0];
     let text = text_of(env, file);
@@ -101,7 +100,7 @@ pub(crate) fn settings(env: &TestEnv, text: &str) {
     fs::write(file, format!("{before}\n{text}\n")).unwrap();
 }
 
-/// Only saves that the test asks for.
+/// Disables automatic saves.
 pub(crate) fn by_hand(env: &TestEnv) {
     settings(env, "[save]\nauto = false");
 }
@@ -262,7 +261,7 @@ fn the_end_of_a_turn_saves_when_the_last_save_is_old() {
     env.gt(&["start", "mayor"]).ok();
     env.gt(&["nudge", "mayor", "remember this"]).ok();
     wait_until("it is in a save", PATIENCE, || {
-        // It may be replaced by the next one at any moment.
+        // The next save may replace this one at any moment.
         let newest = fs::read(files(&env).first()?).ok()?;
         let text = String::from_utf8(gzip(&env, &["-dc"], &newest)).unwrap();
         text.contains("You said: remember this").then_some(())
@@ -274,7 +273,7 @@ fn a_timer_saves_while_anything_runs() {
     let env = TestEnv::with_town();
     env.gt(&["start", "mayor"]).ok();
     env.gt(&["save"]).ok();
-    // The option says until when the call is on its way: five minutes, and a little.
+    // The option holds the time until which the call is pending: five minutes and a margin.
     let next = || -> Option<i64> {
         let options = env.tmux(Tmux::new("show-options").arg("-g"));
         let line = options
@@ -285,7 +284,7 @@ fn a_timer_saves_while_anything_runs() {
     let now = || jiff::Timestamp::now().as_second();
     let due = next().unwrap() - now();
     assert!((290..=330).contains(&due), "{due}");
-    // Called too early it only winds itself up again.
+    // A call that comes too early only schedules the next one.
     let before = files(&env).len();
     env.gt(&["save", "--auto", "--timer"]).ok();
     assert_eq!(files(&env).len(), before);
@@ -302,7 +301,7 @@ fn a_timer_saves_while_anything_runs() {
     env.gt(&["save", "--auto", "--timer"]).ok();
     assert_eq!(files(&env).len(), before + 1, "the newest was old");
     assert!(next().unwrap() - now() > 290);
-    // Nobody is kept alive by it.
+    // The timer does not keep the server alive.
     env.gt(&["stop", "mayor", "--force"]).ok();
     wait_until("the server is gone", PATIENCE, || {
         env.sessions().is_empty().then_some(())
@@ -354,7 +353,7 @@ fn each_town_of_a_server_saves_itself() {
     let other = env.path("other");
     let other = other.to_str().unwrap();
     env.gt(&["init", other, "--harness", "demo"]).ok();
-    // The other town's save is on its way for as long as somebody else saves there.
+    // The other town's save stays pending while another process holds its save lock.
     let lock = env.path("other/.runtime/locks/save.lock");
     fs::create_dir_all(lock.parent().unwrap()).unwrap();
     let lock = fs::File::create(lock).unwrap();
@@ -431,7 +430,7 @@ fn a_save_that_nobody_watches_tells_that_it_failed() {
     file.unwrap().set_modified(old).unwrap();
     let saves = finding("saves").unwrap();
     assert_eq!(saves["status"], "warning", "{saves}");
-    // One that fails while agents come and go.
+    // A sync that fails in a tmux hook is logged.
     fs::remove_file(env.town().join(".sessions/index.jsonl")).unwrap();
     fs::create_dir(env.town().join(".sessions/index.jsonl")).unwrap();
     env.gt(&["sync", "--hook"]).fails(1);

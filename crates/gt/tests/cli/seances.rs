@@ -1,4 +1,4 @@
-//! Talking to earlier lives.
+//! Seances: asking earlier sessions.
 
 use crate::env::{PATIENCE, TestEnv, lives as is_alive, processes_of, signal};
 use gt_tmux::testing::wait_until;
@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// A life of `max` that has said something, and is over.
+/// Runs a session of `max` that says something and ends. Returns it as `gt seance` lists it.
 fn ended(env: &TestEnv, args: &[&str]) -> Value {
     env.gt(&[&["crew", "start", "max"], args].concat()).ok();
     env.gt(&["nudge", "gastown/max", "[[text=the key is under the mat]]"])
@@ -58,7 +58,7 @@ fn a_fork_is_asked_and_the_original_stays() {
         fs::read(&original).unwrap(),
         original.metadata().unwrap().modified().unwrap(),
     );
-    // As an agent would ask it: with an identity, which the fork must not have.
+    // Called by an agent, with an identity that the fork must not inherit.
     let args = [
         "seance",
         "--talk",
@@ -90,7 +90,7 @@ fn a_fork_is_asked_and_the_original_stays() {
         fork.contains("under the mat") && fork.contains("an answer"),
         "{fork}"
     );
-    // Nobody took it for an agent.
+    // The fork is not recorded as an agent.
     let lives = env.json(&["sessions", "list"]);
     assert_eq!(lives.as_array().unwrap().len(), 1, "{lives}");
     assert!(
@@ -124,7 +124,7 @@ fn who_cannot_be_talked_to_says_why() {
     env.gt(&["seance", "--prompt", "x"]).fails(2);
     env.gt(&["seance", "--role", "nosuch"]).fails(3);
     env.gt(&["seance", "--rig", "nowhere"]).fails(3);
-    // A program that cannot fork.
+    // A harness that cannot fork.
     let preset = env.town().join("harnesses/demo.toml");
     fs::create_dir_all(preset.parent().unwrap()).unwrap();
     fs::write(&preset, "[command]\nfork = []\n").unwrap();
@@ -148,7 +148,7 @@ fn who_cannot_be_talked_to_says_why() {
         refused.stderr
     );
     fs::remove_file(&preset).unwrap();
-    // A folder that is gone.
+    // A missing folder.
     let folder = env.town().join("gastown/crew/max");
     let away = env.path("away");
     fs::rename(&folder, &away).unwrap();
@@ -159,7 +159,7 @@ fn who_cannot_be_talked_to_says_why() {
     let refused = talk(id(&life)).fails(3).stderr;
     assert!(refused.contains("its folder is gone"), "{refused}");
     fs::rename(&away, &folder).unwrap();
-    // A conversation that is gone.
+    // A missing conversation.
     let file = env
         .town()
         .join(format!(".runtime/demo/sessions/{}.jsonl", id(&life)));
@@ -180,7 +180,7 @@ fn another_account_is_lent_the_conversation_for_the_time_of_the_talk() {
     let original = folder("work").join(format!("sessions/{}.jsonl", id(&life)));
     let before = fs::read(&original).unwrap();
     let talk = ["seance", "--talk", id(&life), "--prompt", "[[text=hello]]"];
-    // Under its own account nothing is copied.
+    // With the session's own account nothing is copied.
     env.gt(&talk).ok();
     assert_eq!(conversations(&folder("work")).len(), 2);
     let across = [&talk[..], &["--account", "home"]].concat();
@@ -192,7 +192,7 @@ fn another_account_is_lent_the_conversation_for_the_time_of_the_talk() {
         panic!("only the fork is left: {left:?}");
     };
     assert!(fs::read_to_string(fork).unwrap().contains("under the mat"));
-    // Ctrl-C in the middle: the program and we both get it.
+    // Ctrl-C reaches both the program and `gt`.
     let slow = [
         "seance",
         "--talk",
@@ -222,7 +222,7 @@ fn another_account_is_lent_the_conversation_for_the_time_of_the_talk() {
         .collect::<Vec<u32>>()
     };
     let program = wait_until("the program", PATIENCE, || of_talk().first().copied());
-    // It is nobody's, and it has the account's folder.
+    // The program has no agent identity, and has the account's folder.
     let variables = fs::read(format!("/proc/{program}/environ")).unwrap();
     let variables = String::from_utf8(variables).unwrap();
     let ours: BTreeMap<&str, &str> = variables
@@ -238,13 +238,13 @@ fn another_account_is_lent_the_conversation_for_the_time_of_the_talk() {
     let end = child.wait_with_output().unwrap();
     assert!(!end.status.success(), "{end:?}");
     assert!(!shown.exists(), "the copy is gone");
-    // A TERM for us alone ends both.
+    // A TERM to `gt` alone ends both.
     let child = env.spawn(&slow);
     let program = wait_until("the program", PATIENCE, || of_talk().first().copied());
     signal(child.id(), Signal::TERM);
     child.wait_with_output().unwrap();
     assert!(!is_alive(program) && !shown.exists());
-    // Killed in between: the next seance clears up.
+    // After a kill the next seance cleans up.
     for point in gt_town::seance::FAULT_POINTS {
         let status = env
             .gt_command(&across)
@@ -260,7 +260,7 @@ fn another_account_is_lent_the_conversation_for_the_time_of_the_talk() {
         let notes = fs::read_dir(env.town().join(".runtime/seance")).unwrap();
         assert_eq!(notes.count(), 0, "{point}");
     }
-    // What the account has of its own is neither replaced nor removed.
+    // A conversation that the account already has is neither replaced nor removed.
     fs::copy(&original, &shown).unwrap();
     env.gt(&across).ok();
     assert_eq!(fs::read(&shown).unwrap(), before);
@@ -281,7 +281,7 @@ fn many_talk_to_one_conversation_at_once() {
         env.spawn(&[&args[..], &["--prompt", words]].concat())
     };
     let shown = folder("home").join(format!("sessions/{}.jsonl", id(&life)));
-    // One goes on while others come and go.
+    // One seance continues while others start and end.
     let long = talk("[[delay=60]]");
     wait_until("the copy", PATIENCE, || shown.exists().then_some(()));
     let many: Vec<_> = (0..8).map(|_| talk("[[text=hello]]")).collect();

@@ -1,4 +1,4 @@
-//! Nothing secret in any argv, nor in a file that others may read.
+//! No secret is in any argv or in a file that other users can read.
 
 use crate::env::TestEnv;
 use std::fs;
@@ -62,7 +62,8 @@ fn command_lines() -> impl Iterator<Item = String> {
         })
 }
 
-/// Files with the secret that are open to others, whatever their folders are.
+/// Collects files with the secret that other users can read, regardless of the modes of their
+/// folders.
 fn find_leaks(dir: &Path, leaks: &mut Vec<String>) {
     for entry in fs::read_dir(dir).unwrap().flatten() {
         let (path, kind) = (entry.path(), entry.file_type().unwrap());
@@ -73,7 +74,7 @@ fn find_leaks(dir: &Path, leaks: &mut Vec<String>) {
             let holds = text
                 .windows(SECRET.len())
                 .any(|window| window == SECRET.as_bytes());
-            // One that is gone again, such as a file of SQLite's, is open to nobody.
+            // The file may be gone already, such as a temporary file of SQLite.
             let mode = path.metadata().map(|found| found.permissions().mode());
             if holds && mode.is_ok_and(|mode| mode & 0o077 != 0) {
                 leaks.push(path.display().to_string());

@@ -1,4 +1,4 @@
-//! The chain of an item: every session that worked on it, whatever ended the one before.
+//! The chain of an item: every session that worked on it, however the previous one ended.
 
 use crate::env::{PATIENCE, TestEnv, signal};
 use crate::remembered::lives;
@@ -11,7 +11,7 @@ use std::fs;
 
 const PRICES: &str = "[demo]\ninput = 1000\noutput = 2000\ncache_read = 100\ncache_write = 1250\n";
 
-/// Lets the agent of a task answer once.
+/// Makes the agent of a task answer once.
 fn talk(env: &TestEnv, id: &str, text: &str) {
     env.gt(&["nudge", id, text]).ok();
     env.wait_screen(id, &format!("You said: {text}"));
@@ -25,22 +25,22 @@ fn chain_of_an_item_has_every_session_and_the_totals_of_list_and_board() {
     let agent = format!("task/{id}");
     env.gt(&["task", "start", &id]).ok();
     talk(&env, &id, "one");
-    // Stopped, and started again.
+    // Stopped and started again.
     env.gt(&["task", "stop", &id]).ok();
     env.gt(&["task", "start", &id]).ok();
     talk(&env, &id, "two");
-    // Stopped, and resumed.
+    // Stopped and resumed.
     env.gt(&["task", "stop", &id]).ok();
     env.gt(&["task", "resume", &id]).ok();
     talk(&env, &id, "three");
-    // Crashed, and started again.
+    // Crashed and resumed.
     signal(env.pid(&agent), Signal::KILL);
     wait_until("it is dead", PATIENCE, || {
         (env.agent(&agent)["state"] == "crashed").then_some(())
     });
     env.gt(&["task", "resume", &id]).ok();
     talk(&env, &id, "four");
-    // Lost with its server, and restored.
+    // Lost with its server and restored.
     env.gt(&["save"]).ok();
     kill_server(&env);
     env.gt(&["restore"]).ok();
@@ -66,7 +66,7 @@ fn chain_of_an_item_has_every_session_and_the_totals_of_list_and_board() {
         assert_eq!(pair[0]["child_id"], pair[1]["id"], "{chain}");
         assert_eq!(pair[1]["chain_id"], sessions[0]["id"], "{chain}");
     }
-    // By any of its sessions it is the same.
+    // Every session of the chain gives the same result.
     for session in sessions {
         let by_session = env.json(&["sessions", "chain", session["id"].as_str().unwrap()]);
         assert_eq!(by_session["totals"], chain["totals"], "{by_session}");
@@ -123,7 +123,7 @@ fn next_polecat_with_an_item_continues_its_chain_and_other_work_does_not() {
         chain["sessions"][1]["chain_id"], chain["sessions"][0]["id"],
         "{chain}"
     );
-    // Another item begins a chain of its own.
+    // Another item begins a separate chain.
     let other = sling(&second);
     let chain = env.json(&["sessions", "chain", &second]);
     assert_eq!(chain["totals"]["lives"], 1, "{chain}");

@@ -11,7 +11,7 @@ use std::fs;
 
 const MAX: &str = "gastown/crew/max";
 
-/// Waits until the agent has that many sessions and the newest one is at its prompt.
+/// Waits until the agent has `number` sessions and the newest one is at its prompt.
 #[track_caller]
 fn await_session(env: &TestEnv, agent: &str, number: usize) -> Value {
     wait_until(&format!("session {number} of {agent}"), PATIENCE, || {
@@ -36,7 +36,7 @@ fn await_outcome(env: &TestEnv, id: &Value, outcome: &str) -> Value {
     })
 }
 
-/// The lines of the journal that say how a session ended.
+/// Counts the journal lines that record the end of a session.
 fn end_records(env: &TestEnv, id: &Value) -> usize {
     let journal = fs::read_to_string(env.town().join(".sessions/index.jsonl")).unwrap();
     let lines = journal.lines().map(serde_json::from_str::<Value>);
@@ -76,7 +76,7 @@ fn respawn_after_a_crash_resumes_the_conversation() {
     );
     assert_eq!(end_records(&env, &first["id"]), 1);
 
-    // A conversation that crashes again right after it was resumed is left for a new one.
+    // A conversation that crashes again right after its resume is replaced by a new one.
     signal(env.pid(MAX), Signal::KILL);
     let third = await_session(&env, MAX, 3);
     assert_ne!(third["harness_session_id"], first["harness_session_id"]);
@@ -93,7 +93,7 @@ fn respawn_without_a_transcript_begins_a_new_conversation() {
     let first = lives(&env, &[])[0].clone();
     fs::remove_file(transcript(&env, &first["harness_session_id"])).unwrap();
     signal(env.pid(MAX), Signal::KILL);
-    // The try to resume is a session as well.
+    // The attempt to resume is recorded as a session, too.
     let third = await_session(&env, MAX, 3);
     assert_ne!(third["harness_session_id"], first["harness_session_id"]);
     let all = lives(&env, &["--agent", MAX]);
@@ -112,7 +112,7 @@ fn clean_exit_of_crew_is_final() {
     let ended = await_outcome(&env, &session["id"], "exited");
     assert_eq!(ended["exit_code"], 0, "{ended}");
     assert_eq!(env.agent(MAX)["state"], "exited");
-    // It is no fault, wherever it is looked at.
+    // No command reports the exit as a fault.
     assert_eq!(env.agent(MAX)["health"], "exited");
     env.gt(&["agents", "check"]).ok();
     assert_eq!(env.json(&["status"])["unhealthy"], serde_json::json!([]));
@@ -133,7 +133,7 @@ fn clean_exit_of_crew_is_final() {
         .map(|e| &e["type"])
         .collect();
     assert_eq!(types, ["session_start", "session_end"], "{told}");
-    // It ended before anybody stopped it.
+    // The session ended before the stop.
     env.gt(&["stop", MAX]).ok();
     let ended = await_outcome(&env, &session["id"], "exited");
     assert_eq!(ended.get("ended_by"), None, "{ended}");
@@ -161,7 +161,7 @@ fn clean_exit_of_an_always_on_role_restarts_in_the_conversation() {
     let text = fs::read_to_string(transcript(&env, &first["harness_session_id"])).unwrap();
     assert!(text.contains("remember the apple") && text.contains("Your program exited."));
     assert!(!text.to_lowercase().contains("crash"), "{text}");
-    // The role decides.
+    // The role's `on_exit` decides.
     let role = env.town().join("roles/mayor.toml");
     fs::create_dir_all(role.parent().unwrap()).unwrap();
     fs::write(role, "[start]\non_exit = \"stop\"\n").unwrap();
@@ -181,7 +181,7 @@ fn restore_leaves_clean_exits_alone_unless_a_restart_was_due() {
     env.gt(&["start", MAX, "mayor", "--no-prompt"]).ok();
     let sessions = lives(&env, &[]);
     for agent in [MAX, "mayor"] {
-        // Nothing of tmux's may restart it before its server goes down.
+        // Disables tmux's respawn until the server ends.
         let container = env.agent(agent)["container"].clone();
         let target = gt_tmux::SessionName::try_from(container.as_str().unwrap()).unwrap();
         env.tmux(
@@ -226,7 +226,7 @@ fn stop_records_the_caller() {
         shown.contains(&format!("stopped by {}", login())),
         "{shown}"
     );
-    // An agent that stops itself is the caller.
+    // An agent that stops itself is recorded as the caller.
     env.gt(&["nudge", "mayor", "[[tool=gt stop mayor]]"]).ok();
     let session = lives(&env, &["--agent", "mayor"])[0].clone();
     let ended = await_outcome(&env, &session["id"], "stopped");
@@ -323,7 +323,7 @@ fn crash_of_a_session_without_the_item_is_no_recovery() {
     env.gt(&["start", MAX, "--no-auto-respawn"]).ok();
     let primed = env.json(&["prime", "--agent", MAX, "--state"]);
     assert_eq!(primed["state"], "autonomous", "{primed}");
-    // The next one does have it.
+    // The next session has the item, so its crash leaves something to recover.
     signal(env.pid(MAX), Signal::KILL);
     await_state(&env, MAX, "crashed");
     env.gt(&["start", MAX, "--no-auto-respawn"]).ok();
@@ -339,7 +339,7 @@ fn lost_card_is_as_old_as_the_end_in_the_journal() {
     env.gt(&["sync"]).ok();
     let session = lives(&env, &["--work", &id])[0].clone();
     let ended: jiff::Timestamp = session["ended_at"].as_str().unwrap().parse().unwrap();
-    // A change of the item makes its agent die no later.
+    // A later change of the item does not change the time of the death.
     env.gt(&["work", "update", &id, "--priority", "1"]).ok();
     let board = env.json(&["board"]);
     let mut cards = board["cards"].as_array().unwrap().iter();

@@ -1,4 +1,4 @@
-//! Work that is given to polecats and others, and how polecats come and go.
+//! `gt sling`, and the lifecycle of polecats.
 
 use crate::env::{PATIENCE, TestEnv, login, signal};
 use crate::remembered::lives;
@@ -22,7 +22,7 @@ fn folder(env: &TestEnv, name: &str) -> PathBuf {
     env.town().join("gastown/polecats").join(name)
 }
 
-/// The branches of the rig's polecats.
+/// Returns the branches of the rig's polecats.
 fn branches(env: &TestEnv) -> Vec<String> {
     let repository = env.town().join("gastown/.repo.git");
     let format = "--format=%(refname:short)";
@@ -45,7 +45,7 @@ fn state(env: &TestEnv, name: &str) -> String {
     found["state"].as_str().unwrap().to_owned()
 }
 
-/// What a polecat's worktree looks like after its work is done and told elsewhere.
+/// Stops a polecat and closes its item, so that the polecat is free.
 fn free(env: &TestEnv, name: &str) {
     let address = format!("gastown/polecats/{name}");
     env.gt(&["stop", &address]).ok();
@@ -54,7 +54,7 @@ fn free(env: &TestEnv, name: &str) {
         .ok();
 }
 
-/// Programs that end at once.
+/// Makes the program of polecats exit at once.
 fn break_polecats(env: &TestEnv) {
     let role = "[session]\nstart_command = 'exit 3'\n";
     fs::write(env.town().join("roles/polecat.toml"), role).unwrap();
@@ -113,12 +113,12 @@ fn an_item_goes_to_a_new_polecat_that_finds_it_when_it_starts() {
         )),
         "{feed}"
     );
-    // The same again is done already; more words would not be heard.
+    // A second sling is idempotent; new arguments are refused, because they would not be delivered.
     let again = env.json(&["sling", &id]);
     assert_eq!(again["session"], slung["session"]);
     assert_eq!(again["started"], false);
     env.gt(&["sling", &id, "--args", "more"]).fails(4);
-    // The rig may stand in front.
+    // The rig may come first.
     let other = create(&env, "Fix that");
     let slung = env.json(&["sling", "gastown", &other, "--no-start"]);
     assert_eq!(slung["agent"], "gastown/polecats/Nux");
@@ -126,7 +126,7 @@ fn an_item_goes_to_a_new_polecat_that_finds_it_when_it_starts() {
     assert_eq!(slung["session"], Value::Null);
     assert_eq!(state(&env, "Nux"), "stopped");
     assert_eq!(env.running(), ["gastown/polecats/Toast"]);
-    // What was only hooked is gone on with.
+    // An item that was only hooked is started.
     let slung = env.json(&["sling", &other, "gastown"]);
     assert_eq!(slung["agent"], "gastown/polecats/Nux");
     assert_eq!(slung["started"], true);
@@ -151,16 +151,16 @@ fn an_agent_that_is_named_gets_it_and_is_started_or_told() {
     env.wait_screen("gastown/max", "new work on your hook");
     env.wait_screen("gastown/max", "soon");
     assert_eq!(lives(&env, &["--work", &b]).len(), 1, "the life that runs");
-    // A polecat by its name, whether there is one or not.
+    // A polecat is selected by its name, whether it exists or not.
     let slung = env.json(&["sling", &c, "gastown/polecats/Zed"]);
     assert_eq!(slung["branch"], json!(format!("polecat/Zed/{c}")));
     assert_eq!(state(&env, "Zed"), "working");
-    // A town's item belongs to no rig.
+    // An item of the town belongs to no rig.
     let town = env.json(&["work", "create", "t", "--rig", "hq"]);
     let town = town["id"].as_str().unwrap();
     env.gt(&["sling", town]).fails(2);
     assert_eq!(env.json(&["sling", town, "mayor"])["agent"], "mayor");
-    // Nobody is made by mistake.
+    // A misspelt target creates no agent.
     let d = create(&env, "d");
     env.gt(&["sling", &d, "gastown/nobody"]).fails(3);
     env.gt(&["sling", &d, "gastown/crew/nobody"]).fails(3);
@@ -217,7 +217,7 @@ fn a_free_polecat_is_taken_again_and_one_with_work_is_not() {
     let env = TestEnv::with_rig();
     let [a, b, c, d] = ["a", "b", "c", "d"].map(|title| create(&env, title));
     env.gt(&["sling", &a]).ok();
-    // Its work is committed, and waits on its branch.
+    // The work is committed and waits on its branch.
     fs::write(folder(&env, "Toast").join("work.txt"), "done").unwrap();
     env.git(&folder(&env, "Toast"), &["add", "."]);
     env.git(&folder(&env, "Toast"), &["commit", "--quiet", "-m", "Work"]);
@@ -230,7 +230,7 @@ fn a_free_polecat_is_taken_again_and_one_with_work_is_not() {
     assert!(!folder(&env, "Toast").join("work.txt").exists());
     assert_eq!(branches(&env).len(), 2, "what was done stays");
     free(&env, "Toast");
-    // What is only in the folder is in nobody's way, and nobody's to lose.
+    // A polecat with uncommitted files is not reused, and the files stay.
     fs::write(folder(&env, "Toast").join("new.txt"), "x").unwrap();
     assert_eq!(state(&env, "Toast"), "dirty");
     let slung = env.json(&["sling", &c]);
@@ -238,7 +238,7 @@ fn a_free_polecat_is_taken_again_and_one_with_work_is_not() {
     env.gt(&["sling", &d, "gastown/polecats/Toast"]).fails(4);
     assert!(folder(&env, "Toast").join("new.txt").exists());
     assert_eq!(status(&env, &d), "open");
-    // Commits that are on no branch.
+    // Commits on no branch count as well.
     fs::remove_file(folder(&env, "Toast").join("new.txt")).unwrap();
     let commit = ["commit", "--quiet", "--allow-empty", "-m", "Loose"];
     env.git(&folder(&env, "Toast"), &["checkout", "--quiet", "--detach"]);
@@ -287,7 +287,7 @@ fn no_more_polecats_work_than_are_allowed() {
     let refused = env.gt(&["sling", &c, "gastown"]).fails(4);
     assert!(refused.stderr.contains("the town has 2"), "{refused:?}");
     assert_eq!(polecats(&env).len(), 2);
-    // Names of the town's own.
+    // Names from the town's settings.
     let names = "[polecats]\nnames = ['Ann']\nrig_names = { other = ['Bob'] }\n";
     let text = fs::read_to_string(&file).unwrap();
     fs::write(
@@ -336,7 +336,7 @@ fn a_start_that_fails_takes_back_what_was_made_and_nothing_else() {
     assert_eq!(item["notes"], "old");
     assert_eq!(item["assignee"], Value::Null);
     mend_polecats(&env);
-    // One that was there before is what it was.
+    // An existing polecat is unchanged.
     env.gt(&["sling", &a]).ok();
     free(&env, "Toast");
     break_polecats(&env);
@@ -345,12 +345,12 @@ fn a_start_that_fails_takes_back_what_was_made_and_nothing_else() {
     assert_eq!(branches(&env), [format!("polecat/Toast/{a}")]);
     assert_eq!(state(&env, "Toast"), "idle");
     assert_eq!(status(&env, &b), "open");
-    // An item that was hooked before stays there.
+    // An item that was hooked before the failed start stays hooked.
     env.gt(&["sling", &b, "--no-start"]).ok();
     env.gt(&["sling", &b]).fails(1);
     assert_eq!(status(&env, &b), "hooked");
     assert_eq!(state(&env, "Toast"), "stopped");
-    // The same for others.
+    // The same rollback applies to crew workers.
     let role = "[session]\nstart_command = 'exit 3'\n";
     fs::write(env.town().join("roles/crew.toml"), role).unwrap();
     env.gt(&["sling", &c, "gastown/max"]).fails(1);
@@ -390,7 +390,7 @@ fn killed_anywhere_the_same_call_finishes_the_job() {
         let args = ["sling", &id, "--args", "mind the gap"];
         let killed = env.gt_command(&args).env("GT_FAULT", point).output();
         assert_eq!(killed.unwrap().status.code(), None, "{point}");
-        // What has no hook is free, and what has one has a worktree.
+        // A polecat without an item is free, and a polecat with one has a worktree.
         let found = polecats(&env);
         for polecat in &found {
             assert_ne!(polecat["state"], "dirty", "{point}: {polecat}");
@@ -427,7 +427,7 @@ fn dead_polecats_do_not_fill_the_pool() {
     env.gt(&["sling", &b]).ok();
     let refused = env.gt(&["sling", &c]).fails(4);
     assert!(refused.stderr.contains("2 polecats at work"), "{refused:?}");
-    // One dies in its pane, the other one loses its container too.
+    // One polecat dies in its pane; the other one also loses its container.
     signal(env.pid("gastown/polecats/Toast"), Signal::KILL);
     wait_until("it is dead", PATIENCE, || {
         (env.format("gt-Toast", "#{pane_dead}") == "1").then_some(())
@@ -439,7 +439,7 @@ fn dead_polecats_do_not_fill_the_pool() {
     }
     assert_eq!(status(&env, &a), "hooked", "they keep their items");
     assert_eq!(state(&env, "Toast"), "stopped");
-    // They come back as soon as there is room for them.
+    // They start again as soon as the limit permits.
     env.gt(&["sling", &a]).fails(4);
     env.gt(&["stop", "gastown/polecats/Slit"]).ok();
     let slung = env.json(&["sling", &a]);
@@ -454,7 +454,7 @@ fn racing_processes_give_each_item_away_once_and_keep_to_the_limit() {
     let env = TestEnv::with_rig();
     limit(&env, &format!("polecats_per_rig = {LIMIT}"));
     let items: Vec<String> = (0..ITEMS).map(|n| create(&env, &format!("i{n}"))).collect();
-    // The first ones twice: those who want the same item must not get two.
+    // The first items are slung twice: concurrent slings of one item must not assign two polecats.
     let wanted = items.iter().chain(items.iter().take(4));
     let racers: Vec<_> = wanted
         .map(|id| (id, env.spawn(&["sling", id, "--json"])))
@@ -528,7 +528,7 @@ fn a_polecat_goes_only_when_nothing_is_lost_with_it() {
     assert!(!dir.exists());
     env.gt(&["polecat", "nuke", "Toast"]).fails(3);
     env.gt(&["polecat", "show", "Toast"]).fails(3);
-    // Killed anywhere, the same call finishes the job.
+    // After a kill at any point the same call completes the removal.
     for point in gt_town::polecat::FAULT_POINTS {
         env.gt(&["sling", &id]).ok();
         let nuke = ["polecat", "nuke", "Toast"];
@@ -552,7 +552,7 @@ fn those_that_nobody_needs_any_more_are_removed() {
     for id in &ids {
         env.gt(&["sling", id, "--no-start"]).ok();
     }
-    // Toast is free, Nux has changes, Furiosa has work, Slit was only half made.
+    // Toast is free, Nux has changes, Furiosa has an item, and Slit is incomplete.
     for id in [&ids[0], &ids[1], &ids[3]] {
         env.gt(&["unhook", id]).ok();
     }

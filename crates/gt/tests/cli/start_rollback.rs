@@ -1,4 +1,4 @@
-//! A start that fails after its PID file was written takes back what it made, and nothing else.
+//! A start that fails after it wrote its PID file rolls back its own changes, and nothing else.
 
 use crate::env::{Answer, PATIENCE, TestEnv, lives, processes_of};
 use gt_tmux::testing::wait_until;
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Child;
 
-/// A program that lives and never shows its prompt.
+/// Preset of a program that runs and never shows its prompt.
 const NEVER_READY: &str = "[command]\nprogram = 'sh'\nargs = ['-c', 'exec sleep 7100']\n\
     session_id = []\n[process]\nnames = ['sleep']\n";
 
@@ -20,7 +20,7 @@ struct Failing<'a> {
 }
 
 impl<'a> Failing<'a> {
-    /// Starts an agent whose program never gets ready, up to its PID file.
+    /// Starts an agent whose program never becomes ready, and waits for its PID file.
     fn up_to_pid_file(env: &'a TestEnv, container: &str, words: &[&str]) -> Self {
         fs::write(env.town().join("harnesses/demo.toml"), NEVER_READY).unwrap();
         let args = [words, &["--ready-timeout", "3"]].concat();

@@ -1,4 +1,4 @@
-//! What an agent is doing, by which witness: pauses, ends of work, and screens.
+//! The state of an agent and its source: pauses, ends of work, and screens.
 
 use crate::env::{PATIENCE, TestEnv};
 use gt_core::Identity;
@@ -11,7 +11,7 @@ use std::process::Stdio;
 const MAX: &str = "gastown/crew/max";
 const CONTAINER: &str = "gt-crew-max";
 
-/// A crew worker that runs and stands at its prompt.
+/// Makes a running crew worker that is at its prompt.
 fn stage() -> TestEnv {
     let env = TestEnv::with_crew(&["max"]);
     env.gt(&["crew", "start", "max", "--no-prompt"]).ok();
@@ -19,7 +19,7 @@ fn stage() -> TestEnv {
     env
 }
 
-/// The town as the engine has it.
+/// Opens the town in process, through the engine.
 fn engine(env: &TestEnv) -> (Town, Identity) {
     let socket = env.socket().display().to_string();
     let around = Surroundings {
@@ -45,7 +45,7 @@ fn await_state(env: &TestEnv, wanted: &str) -> serde_json::Value {
     })
 }
 
-/// What a hook of the agent's program would say.
+/// Reports an event as a hook of the agent's program would.
 #[track_caller]
 fn hook(env: &TestEnv, event: &str, report: &str) {
     let mut command = env.gt_command(&["signal", event, "--session", CONTAINER, "--strict"]);
@@ -74,10 +74,10 @@ fn a_pause_outlasts_its_own_interrupt_and_ends_with_a_prompt() {
     await_state(&env, "busy");
     let target = gt_tmux::SessionName::try_from(CONTAINER).unwrap();
     env.tmux(Tmux::new("send-keys").target(target).arg("Escape"));
-    // It reports its prompt before it takes a key: no hook of its own comes after this.
+    // The program reports its prompt before it accepts a key, so none of its own hooks follow.
     env.wait_screen(MAX, "Interrupted");
     let pause = || signal::mark_paused(&town, &max, "for \"lunch\"; #{pid} $(x) 'y'").unwrap();
-    // What programs report when a turn is interrupted, and of what it had begun.
+    // Events that programs report for an interrupted turn and for the tools that it had begun.
     let bash = r#"{"tool_name": "Bash", "tool_input": {"command": "ls"}}"#;
     for (event, report) in [
         ("stop", ""),
@@ -87,7 +87,8 @@ fn a_pause_outlasts_its_own_interrupt_and_ends_with_a_prompt() {
         ("permission", bash),
         ("notification", r#"{"notification_type": "idle_prompt"}"#),
     ] {
-        // What a tool does counts again after a while, which a slow machine may take.
+        // Tool events count again after a while, so each event gets a fresh pause, however slow the
+        // machine is.
         pause();
         hook(&env, event, report);
         assert_eq!(state(&env), "paused", "after {event}");
@@ -97,7 +98,7 @@ fn a_pause_outlasts_its_own_interrupt_and_ends_with_a_prompt() {
     assert_eq!(agent["state_reason"], "for \"lunch\"; #{pid} $(x) 'y'");
     assert!(agent["state_since"].is_string(), "{agent}");
     assert!(env.gt(&["agents"]).ok().stdout.contains("paused"));
-    // A message would set it going: it waits.
+    // A message would end the pause, so it is queued.
     let sent = env.json(&["nudge", MAX, "later"]);
     assert_eq!(sent["delivered"], "queue", "{sent}");
     assert_eq!(sent["reason"], "it is paused", "{sent}");
@@ -153,7 +154,7 @@ fn one_that_says_it_is_done_stays_so_until_the_next_prompt() {
     let env = stage();
     hook(&env, "prompt", r#"{"prompt": "x"}"#);
     hook(&env, "done", r#"{"reason": "all tests pass"}"#);
-    // The rest of the turn in which it said so.
+    // Later events of the same turn do not change the state.
     hook(&env, "tool-end", r#"{"tool_name": "Bash"}"#);
     hook(&env, "stop", "");
     let agent = env.agent(MAX);
@@ -191,7 +192,7 @@ fn handing_in_makes_one_that_stays_done() {
     assert_eq!(agent["state_reason"], format!("has handed in {item}"));
 }
 
-/// A program that gt knows nothing of: a script as a harness without hooks, marks and title.
+/// Makes a harness without hooks, marks and title from a script.
 fn unknown_program(env: &TestEnv, script: &str, more: &str) {
     use std::os::unix::fs::PermissionsExt;
     let program = env.path("unknown");
@@ -230,7 +231,7 @@ fn an_unknown_program_is_read_by_its_screen() {
 #[test]
 fn what_only_a_screen_tells_has_a_beginning_for_all_who_ask() {
     let env = TestEnv::with_crew(&["max"]);
-    // It asks, and works without end once somebody has answered.
+    // The program asks, and prints forever after an answer.
     let script = "echo 'Go on? [y/n]'; read answer; while :; do echo working; sleep 0.2; done";
     unknown_program(&env, script, "");
     let since = |agent: &serde_json::Value| {
@@ -249,12 +250,12 @@ fn what_only_a_screen_tells_has_a_beginning_for_all_who_ask() {
     env.gt(&["keys", MAX, "y", "Enter"]).ok();
     let busy = since(&await_state(&env, "busy")["state_since"]);
     assert!((typed..=now()).contains(&busy), "{typed} {busy}");
-    // It began once, however often it prints.
+    // The state began once, however much the program prints.
     wait_until("it prints on", PATIENCE, || {
         (printed().unwrap() > busy + 1).then_some(())
     });
     assert_eq!(since(&env.agent(MAX)["state_since"]), busy);
-    // Whoever stays and looks says the same.
+    // `gt watch` reports the same time.
     let mut watch = env.spawn(&["watch", "--json", "--first"]);
     let mut line = String::new();
     let stdout = watch.stdout.take().unwrap();
@@ -281,7 +282,7 @@ fn a_harness_and_a_project_add_patterns() {
     std::fs::write(&project, format!("{pattern}priority = 99\n")).unwrap();
     let agent = await_state(&env, "done");
     assert_eq!(agent["state_reason"], "FERTIG");
-    // The same by hand.
+    // `gt harness classify` gives the same result.
     let screen = env.path("screen");
     std::fs::write(&screen, "Task completed\nfertig\n").unwrap();
     let screen = screen.to_str().unwrap();
@@ -310,7 +311,7 @@ fn a_projects_pattern_counts_for_a_program_that_is_known_well() {
     .ok();
     let agent = await_state(&env, "done");
     assert_eq!(agent["state_source"], "screen");
-    // What the table has says nothing here.
+    // The built-in patterns do not apply to a harness that describes its live area.
     env.gt(&[
         "nudge",
         MAX,
@@ -356,7 +357,7 @@ fn ask_permissions_fails_for_a_program_that_cannot_ask() {
     );
     assert!(told.contains("without `--ask-permissions`"), "{told}");
     assert_eq!(env.running(), Vec::<String>::new());
-    // A role that wants it to ask does not keep it from starting, but is not silent.
+    // With a role that wants permissions the agent starts, with a warning.
     let role = env.town().join("roles/crew.toml");
     std::fs::write(role, "[start]\nskip_permissions = false\n").unwrap();
     let told = env.gt(&["crew", "start", "max"]).ok().stderr;
@@ -364,7 +365,7 @@ fn ask_permissions_fails_for_a_program_that_cannot_ask() {
         told.contains("Demo agent runs every command without asking"),
         "{told}"
     );
-    // A line of the caller's own is not the preset's program.
+    // A custom command line is not the preset's program.
     env.gt(&["stop", MAX, "--force"]).ok();
     env.gt(&[
         "crew",
@@ -458,7 +459,7 @@ fn session_that_begins_with_a_prompt_is_busy_until_the_prompt_is_reported() {
     assert_eq!(state(&env), "idle");
     hook(&env, "UserPromptSubmit", r#"{"prompt": "go on"}"#);
     hook(&env, "Stop", "{}");
-    // The prompt was reported: another session begins without one.
+    // The prompt was reported, so the next session begins without one.
     hook(&env, "SessionStart", begin);
     assert_eq!(state(&env), "idle");
 }
@@ -477,7 +478,7 @@ fn early_end_of_a_program_gives_the_hint_of_its_preset() {
     assert!(!told.contains("by hand"), "{told}");
 }
 
-/// The words that a process was started with.
+/// Returns the command line of an agent's process.
 fn words_of(env: &TestEnv, agent: &str) -> String {
     let line = std::fs::read(format!("/proc/{}/cmdline", env.pid(agent))).unwrap();
     String::from_utf8_lossy(&line).replace('\0', " ")

@@ -1,4 +1,4 @@
-//! Nothing is left, and nothing else is touched.
+//! A stop leaves no process of the agent, and touches no other process.
 
 use crate::env::{TestEnv, lives, processes_of};
 use gt_tmux::{Command as Tmux, SessionName};
@@ -12,9 +12,9 @@ fn whatever_an_agent_started_ends_with_it() {
     env.gt(&["crew", "start", "max"]).ok();
     env.gt(&["nudge", "gastown/max", "[[tool=(nohup setsid sleep 1000 >/dev/null 2>&1 &) ; (sleep 1000 >/dev/null 2>&1 &) ; true]]"]).ok();
     env.wait_screen("gastown/max", "exit code 0");
-    // Another process of the same kind, in the same home, that is not the agent's.
+    // A similar process in the same home that does not belong to the agent.
     let mut unrelated = env.command("sleep").arg("1000").spawn().unwrap();
-    // A pane of the user's own server, and one in a container of another agent.
+    // A session of the user on the same server.
     env.tmux(Tmux::new("new-session").args(["-d", "-s", "mine", "exec sleep 1000"]));
     let before = processes_of(env.home());
     assert!(
@@ -79,7 +79,7 @@ fn an_agent_can_stop_itself() {
     env.gt(&["crew", "start", "max"]).ok();
     let gt = env!("CARGO_BIN_EXE_gt");
     let line = format!("[[tool={gt} stop gastown/crew/max --force]]");
-    // It ends in the middle of the delivery's last look, so the answer may be either.
+    // The agent ends while the delivery still verifies, so either result is valid.
     env.gt(&["nudge", "gastown/max", &line]);
     gt_tmux::testing::wait_until("it is gone", crate::env::PATIENCE, || {
         env.sessions().is_empty().then_some(())
@@ -159,7 +159,7 @@ fn a_stop_disarms_the_respawn_even_in_the_middle_of_its_wait() {
     });
     env.gt(&["stop", "gastown/max"]).ok();
     env.gt(&["mayor", "start"]).ok();
-    // The hook's wait is three seconds; a marker after it shows that it is over.
+    // The hook waits three seconds; the marker appears after that.
     let marker = env.path("over");
     env.tmux(
         Tmux::new("run-shell")
@@ -178,7 +178,7 @@ fn what_the_user_started_beside_an_agent_is_not_the_agents() {
     let env = TestEnv::with_crew(&["max"]);
     env.gt(&["crew", "start", "max"]).ok();
     let name = SessionName::try_from("gt-crew-max").unwrap();
-    // A window of the user's own, with something in the background.
+    // A window of the user, with a background process.
     env.tmux(
         Tmux::new("new-window")
             .target(name)

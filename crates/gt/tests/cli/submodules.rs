@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 const LOCAL: [&str; 2] = ["-c", "protocol.file.allow=always"];
 
-/// A repository with the submodule `vendor/lib`, which has `deep` inside.
+/// Makes a repository with the submodule `vendor/lib`, which contains the submodule `deep`.
 fn with_submodules(env: &TestEnv) -> (PathBuf, PathBuf) {
     let deep = env.repository("deep");
     commit(env, &deep, "deep.txt", "deep\n");
@@ -52,7 +52,7 @@ fn new_worktrees_and_the_queue_have_submodules_without_their_remotes() {
     let env = TestEnv::with_town();
     let (source, lib) = with_submodules(&env);
     assert_eq!(rig_add(&env, &source), "", "nothing is missing");
-    // No remote can be reached any more.
+    // From here on no remote is reachable.
     fs::rename(&lib, env.path("lib-away")).unwrap();
     fs::rename(env.path("deep"), env.path("deep-away")).unwrap();
     env.gt(&["crew", "add", "max"]).ok();
@@ -61,7 +61,7 @@ fn new_worktrees_and_the_queue_have_submodules_without_their_remotes() {
     env.gt(&["sling", &id, "--no-start"]).ok();
     let toast = env.town().join("gastown/polecats/Toast");
     assert_whole(&env, &toast, "one\n");
-    // The agent sees the address of the submodule, and not that of the copy.
+    // The agent sees the address of the submodule's remote, not that of the local copy.
     let inside = worktree(&env, "max").join("vendor/lib");
     let url = env.git(&inside, &["remote", "get-url", "origin"]);
     assert_eq!(url.trim(), lib.to_str().unwrap());
@@ -71,7 +71,7 @@ fn new_worktrees_and_the_queue_have_submodules_without_their_remotes() {
     );
     finish(&env, "max", "a.txt", "a\n");
     env.gt(&["mq", "run"]).ok();
-    // A polecat that is free is given the next item, and no new one is made.
+    // The free polecat gets the next item, and no new polecat is created.
     commit(&env, &toast, "b.txt", "b\n");
     env.gt(&["done", "--agent", "gastown/Toast"]).ok();
     let id = item(&env, &["More", "--rig", "gastown"]);
@@ -83,7 +83,7 @@ fn new_worktrees_and_the_queue_have_submodules_without_their_remotes() {
 fn the_queue_validates_the_commit_that_a_branch_points_to() {
     let env = TestEnv::with_town();
     let (source, lib) = with_submodules(&env);
-    // A person may allow files of the machine as submodules.
+    // git permits local submodules only with this setting.
     let allow = ["config", "--global", "protocol.file.allow", "always"];
     env.git(env.home(), &allow);
     rig_add(&env, &source);
@@ -100,7 +100,7 @@ fn the_queue_validates_the_commit_that_a_branch_points_to() {
     env.git(&dir, &["commit", "--quiet", "-a", "-m", "Take the new lib"]);
     env.gt(&["mq", "retry", &merge]).ok();
     env.gt(&["mq", "run", &merge]).ok();
-    // Whoever begins now has it.
+    // A new worktree has the new submodule commit.
     env.gt(&["crew", "add", "amy"]).ok();
     assert_whole(&env, &worktree(&env, "amy"), "two\n");
 }
@@ -121,7 +121,7 @@ fn a_submodule_that_cannot_be_copied_is_reported_when_the_rig_is_added() {
         "{told}"
     );
     assert!(told.contains("transport 'file' not allowed"), "{told}");
-    // Everything else works, and the log of a validation says what is missing.
+    // Everything else works, and the validation log names the missing submodule.
     let added = env.gt(&["crew", "add", "max"]).ok();
     assert!(added.stderr.contains("vendor/lib"), "{}", added.stderr);
     validate_with(&env, "test -e vendor/lib/lib.txt");

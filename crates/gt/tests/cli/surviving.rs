@@ -1,4 +1,4 @@
-//! The memory of a town survives whatever happens to the processes that write it.
+//! The records of a town survive kills and failures of the processes that write them.
 
 use crate::env::{PATIENCE, TestEnv, repetitions, signal};
 use crate::remembered::lives;
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Numbers that look random and are the same in every run.
+/// Deterministic pseudo-random numbers.
 struct Numbers(u64);
 
 impl Numbers {
@@ -23,7 +23,7 @@ impl Numbers {
     }
 }
 
-/// The lives that tmux shows, and those that the table takes for running.
+/// Returns the sessions that tmux shows, and those that the index has as running.
 fn shown_and_remembered(env: &TestEnv) -> (BTreeSet<String>, BTreeSet<String>) {
     let rows = env.tmux(Tmux::new("list-panes").args(["-a", "-F", "#{pane_dead}#{@gt_session}"]));
     let shown = rows.lines().filter_map(|row| row.strip_prefix('0'));
@@ -40,10 +40,11 @@ fn killed_at_any_moment_nothing_acknowledged_is_lost() {
     let most_kills = repetitions(500, 200);
     const NAMES: [&str; 6] = ["amy", "bob", "cat", "dan", "eve", "fay"];
     let env = TestEnv::with_crew(&NAMES);
-    // Somebody's own session, so that the server stays.
+    // A user's session keeps the server alive.
     env.tmux(Tmux::new("new-session").args(["-d", "-s", "mine", "exec sleep 1000"]));
     let mut numbers = Numbers(4);
-    // How long it takes here, now, if nobody kills it. A moment of great load says nothing.
+    // Measures the duration of a start and a stop on this machine. The upper limit excludes load
+    // peaks.
     const LONGEST: u64 = 400_000;
     let began = Instant::now();
     env.gt(&["start", "gastown/amy", "--no-prompt", "--no-wait"])
@@ -69,8 +70,8 @@ fn killed_at_any_moment_nothing_acknowledged_is_lost() {
             _ => &["save", "--json"],
         };
         let mut child = env.spawn(args);
-        // Anywhere between its first instruction and its last. One that has ended before is
-        // not waited for: how long it takes changes with the load.
+        // Kills at any point of the run. A command that ended earlier is not waited for, because
+        // its duration varies with the load.
         let at = Instant::now() + Duration::from_micros(numbers.below(longest));
         while child.try_wait().unwrap().is_none() && Instant::now() < at {
             std::thread::sleep(
@@ -125,7 +126,7 @@ fn killed_at_any_moment_nothing_acknowledged_is_lost() {
             all[id]
         );
     }
-    // Made anew it says the same.
+    // A rebuild gives the same result.
     let before = lives(&env, &["--limit", "1000"]);
     let rebuilt = env.json(&["sessions", "rebuild"]);
     assert_eq!(rebuilt["skipped_lines"], json!([]), "{rebuilt}");
@@ -183,7 +184,7 @@ fn twenty_processes_at_once_lose_nothing() {
 
 #[test]
 fn a_full_disk_forgets_nothing_and_is_said() {
-    // A real full disk: a small one, mounted in a name space of its own.
+    // A real full disk: a small tmpfs in a private mount namespace.
     let env = TestEnv::with_town();
     let gt = env!("CARGO_BIN_EXE_gt");
     let script = format!(
@@ -233,7 +234,7 @@ fn a_journal_that_is_cut_off_in_the_middle_of_a_line_goes_on() {
     let journal = env.town().join(".sessions/index.jsonl");
     let text = fs::read(&journal).unwrap();
     fs::write(&journal, &text[..text.len() - 40]).unwrap();
-    // The life whose line was cut is still in tmux.
+    // The session whose line was cut still runs in tmux.
     wait_until("both are known again", PATIENCE, || {
         env.gt(&["sync"]).ok();
         (lives(&env, &["--status", "running"]).len() == 2).then_some(())
@@ -254,7 +255,7 @@ fn an_index_that_lost_some_of_its_pages_is_made_anew_by_the_question() {
     env.gt(&["sessions", "rebuild"]).ok();
     let database = env.town().join(".sessions/index.db");
     let mut bytes = fs::read(&database).unwrap();
-    // All but the first page, which says what the file is.
+    // All pages but the first, which identifies the file.
     bytes[8192..].fill(0xaa);
     fs::write(&database, bytes).unwrap();
     assert_eq!(lives(&env, &[]), before);
@@ -277,7 +278,7 @@ fn an_archive_is_found_without_the_index_and_never_hidden() {
         .to_owned();
     fs::remove_file(env.town().join(".sessions/index.db")).unwrap();
     assert_eq!(exported(), life);
-    // Its steps are over, and a look at it writes nothing.
+    // An archived session accepts no steps, and reading it writes nothing.
     env.gt(&["step", "start", "x", "--life", &id]).fails(4);
     for _ in 0..2 {
         assert_eq!(env.json(&["sessions", "show", &id])["agent"], "mayor");

@@ -1,4 +1,4 @@
-//! What is remembered agrees with tmux: by `gt sync`, and by tmux's own hooks.
+//! The journal agrees with tmux: by `gt sync`, and by tmux's hooks.
 
 use crate::env::{PATIENCE, TestEnv, processes_of, repetitions, signal};
 use crate::remembered::lives;
@@ -12,12 +12,12 @@ fn session(name: &str) -> SessionName {
     SessionName::try_from(name).unwrap()
 }
 
-/// Takes our hooks out of the server, as a configuration that sets its own may do.
+/// Removes our hooks from the server, as a user's configuration may do.
 fn without_hooks(env: &TestEnv) {
     for event in gt_town::tmux_hooks::EVENTS {
         env.tmux(Tmux::new("set-hook").args(["-gu", event]));
     }
-    // A call that is being started is to be seen a moment later.
+    // A call that is just starting becomes visible a moment later.
     let mut quiet = 0;
     wait_until("no call is due or running", PATIENCE, || {
         let is_due = env
@@ -33,7 +33,7 @@ fn without_hooks(env: &TestEnv) {
     });
 }
 
-/// Waits until so many lives run, by the record alone.
+/// Waits until the journal has `expected` running sessions.
 fn wait_running(env: &TestEnv, expected: usize) {
     wait_until("the table is true", PATIENCE, || {
         let running = lives(env, &["--status", "running", "--limit", "1000"]);
@@ -48,7 +48,7 @@ fn a_handoff_puts_hooks_in_place_that_somebody_took_away() {
     without_hooks(&env);
     env.gt(&["handoff", "gastown/max", "--force"]).ok();
     wait_until("the hooks are back", PATIENCE, || {
-        // Those of panes are shown with those of windows.
+        // `-gw` lists the hooks of panes together with those of windows.
         let hooks = ["-g", "-gw"].map(|which| env.tmux(Tmux::new("show-hooks").arg(which)));
         let hooks = hooks.concat();
         let is_back = |event: &&str| hooks.contains(&format!("{event}["));
@@ -66,8 +66,8 @@ fn what_is_remembered_agrees_with_tmux_after_a_sync() {
         .ok();
     let agrees = env.gt(&["sync", "--verbose"]).ok().stdout;
     assert_eq!(agrees, "Everything agrees.\n");
-    // One container is closed by hand, one renamed, one agent dies, and one life was
-    // never written down; and tmux says nothing of it.
+    // Without hooks: one container is closed by hand, one is renamed, one agent dies, and one
+    // session was never recorded.
     without_hooks(&env);
     env.tmux(Tmux::new("kill-session").target(session("hq-deacon")));
     env.tmux(
@@ -116,7 +116,7 @@ fn what_is_remembered_agrees_with_tmux_after_a_sync() {
     assert_eq!(outcome("mayor"), (json!("running"), Value::Null));
     let amy = &lives(&env, &["--agent", "gastown/crew/amy"])[0];
     assert_eq!(amy["container"], "elsewhere");
-    // The server goes down with everybody.
+    // The server ends with all agents.
     env.tmux(Tmux::new("kill-server"));
     env.gt(&["sync"]).ok();
     assert_eq!(lives(&env, &["--status", "running"]), Vec::<Value>::new());
@@ -196,12 +196,12 @@ fn sync_honours_the_documented_variables() {
     assert_eq!(after.len(), 1, "{after:?}");
     assert_eq!(after[0].3, "stopped");
     assert!(after[0].4 > *updated, "updated_at rises: {after:?}");
-    // A file that is no index of gt's is left as it is.
+    // A database that is not an index of gt is left unchanged.
     let own = env.path("own.sqlite");
     fs::write(&own, "SQLite format 3\0 of another program").unwrap();
     env.set("DATABASE_PATH", own.to_str().unwrap());
     env.gt(&["sync"]).fails(4);
-    // What tmux's hooks run takes no notice of it.
+    // tmux's hooks ignore DATABASE_PATH.
     env.gt(&["sync", "--hook"]).ok();
     env.set("VERBOSE", "0");
     env.set("DATABASE_PATH", "");
@@ -260,7 +260,7 @@ fn a_life_that_was_taken_for_ended_is_taken_for_running_again() {
         "{{\"id\":\"{id}\",\"outcome\":\"crash\",\"status\":\"stopped\",\"ended_at\":\"2026-01-01T00:00:00.000Z\"}}\n"
     );
     fs::write(&journal, text).unwrap();
-    // Perhaps the hook of its start was quicker.
+    // The hook of the start may have corrected the record already.
     env.gt(&["sync"]).ok();
     for _ in 0..2 {
         let life = &lives(&env, &[])[0];
@@ -298,7 +298,7 @@ fn a_storm_of_closings_ends_in_a_few_calls_and_a_true_table() {
     }
     env.server().run_private(batch).unwrap();
     wait_running(&env, many + 1);
-    // Every call of ours leaves a line here.
+    // A wrapper that logs every call of gt.
     let calls = env.path("calls");
     let gt = env!("CARGO_BIN_EXE_gt");
     let counting = env.path("counting-gt");
@@ -351,7 +351,7 @@ fn hooks_of_the_user_and_of_other_towns_stay() {
     let hooks = env.tmux(Tmux::new("show-hooks").args(["-g", "session-created"]));
     assert_eq!(hooks.lines().count(), 3, "{hooks}");
     assert!(hooks.contains("@mine yes"), "{hooks}");
-    // Each town writes down its own, and knows the other's for what it is.
+    // Each town records its own sessions, and leaves those of the other alone.
     env.gt(&["start", "mayor"]).ok();
     assert_eq!(lives(&env, &["--status", "running"]).len(), 1);
     let synced = env.json(&["sync"]);
@@ -379,7 +379,7 @@ fn another_index_or_server_changes_nothing_here() {
     let synced = env.json(&["sync", "--database", database]);
     assert_eq!(synced["unchanged"], 1, "{synced}");
     assert!(elsewhere.is_file());
-    // A look at a server on which this town has nothing ends nothing.
+    // A sync with a server that has no agents of this town ends no session.
     let socket = env.path("other-socket");
     env.set("GT_TMUX_SOCKET", socket.to_str().unwrap());
     assert_eq!(env.json(&["sync"])["changes"], json!([]));
@@ -402,7 +402,7 @@ fn a_server_that_starts_by_itself_has_the_hooks_from_its_configuration() {
     wait_until("the server is gone", PATIENCE, || {
         (!env.server().is_running()).then_some(())
     });
-    // A person starts tmux, with a session of an agent's name.
+    // A person starts tmux with a session that has an agent's name.
     let status = env
         .command("tmux")
         .args(["-S", env.socket().to_str().unwrap()])

@@ -1,6 +1,6 @@
-//! Messages: exactly once, whole, in order, and never into the wrong place.
+//! Messages: delivered exactly once, complete, in order, and never to a wrong target.
 //!
-//! The judge is the demo agent's own log of what it was given.
+//! Assertions use the demo agent's own log of its prompts.
 
 use crate::env::{PATIENCE, TestEnv, repetitions, signal};
 use gt_tmux::testing::wait_until;
@@ -12,7 +12,7 @@ use std::io::Write;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// A town whose agents log what they get, and which ask for permission.
+/// Makes a town whose agents log their prompts and ask for permission.
 fn stage(names: &[&str]) -> TestEnv {
     let env = TestEnv::with_crew(names);
     let log = env.path("log");
@@ -30,7 +30,7 @@ fn stage(names: &[&str]) -> TestEnv {
     env
 }
 
-/// Every prompt that any agent took, in order.
+/// Returns every prompt of all agents, in order.
 fn prompts(env: &TestEnv) -> Vec<String> {
     let text = fs::read_to_string(env.path("log")).unwrap_or_default();
     text.lines()
@@ -66,7 +66,7 @@ fn nudge_stdin(env: &TestEnv, text: &str) -> serde_json::Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Leaves a message in a queue as a killed process does. Returns its id.
+/// Leaves a message in a queue as a killed process does, and returns its id.
 fn leave_taken(queue: &std::path::Path, life: &str, text: &str, step: &str) -> String {
     let id = "01a1e156-e018-70ac-8000-7ec3cace9b1e".to_owned();
     let message = serde_json::json!({
@@ -176,7 +176,7 @@ fn a_dialog_is_never_answered_by_a_message() {
         "{screen}"
     );
     assert!(!env.town().join("gastown/crew/max/approved").exists());
-    // A person refuses; then everything that waited comes, in its order.
+    // A person denies the request; then all queued messages arrive in order.
     env.gt(&["keys", "gastown/max", "2"]).ok();
     wait_until("all that waited has arrived", PATIENCE, || {
         (prompts(&env).len() == 19).then_some(())
@@ -275,19 +275,19 @@ fn a_full_queue_is_told_to_the_sender() {
 fn killed_at_any_moment_nothing_is_doubled_lost_or_left_behind() {
     let env = stage(&["max"]);
     let mut acknowledged = Vec::new();
-    // Spread over the whole life of the command, however long that is here and now.
+    // The kills cover the whole duration of the command, as measured on this machine.
     let began = Instant::now();
     let first = "round one of the killing";
     env.gt(&["nudge", "gastown/max", first, "--timeout", "30"])
         .ok();
     let longest = u64::try_from(began.elapsed().as_micros()).unwrap() * 3;
-    // A moment of great load says nothing.
+    // The limits exclude load peaks.
     let longest = longest.clamp(151_000, 1_000_000);
     let rounds = u64::try_from(repetitions(200, 100)).unwrap();
     for round in 0..rounds {
         let text = format!("round {round} of the killing");
         let mut child = env.spawn(&["nudge", "gastown/max", &text, "--timeout", "30"]);
-        // Evenly spread, in another order.
+        // Evenly distributed, in a permuted order.
         let share = round * 37 % rounds;
         let at = Instant::now() + Duration::from_micros(longest * share / rounds);
         while Instant::now() < at && child.try_wait().unwrap().is_none() {
@@ -331,7 +331,7 @@ fn killed_at_any_moment_nothing_is_doubled_lost_or_left_behind() {
 
 #[test]
 fn messages_from_twenty_processes_to_many_agents_arrive_once() {
-    // A thousand messages to fifty agents.
+    // With all repetitions: a thousand messages to fifty agents.
     let agents = repetitions(50, 20);
     let names: Vec<String> = (0..agents).map(|n| format!("w{n:02}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -394,7 +394,7 @@ fn hooks_tell_the_state_and_confirm_messages() {
 #[test]
 fn signals_never_hold_up_an_agent() {
     let env = TestEnv::with_town();
-    // No container, no event, no JSON: it succeeds and says nothing.
+    // Without a container, a known event or valid JSON the command succeeds silently.
     for args in [
         &["signal"][..],
         &["signal", "nope"],
@@ -458,7 +458,7 @@ fn a_screen_that_cannot_be_read_is_drawn_anew() {
     env.gt(&["start", "mayor", "--no-prompt"]).ok();
     let facts = env.format("hq-mayor", "#{pane_tty} #{window_width} #{window-size}");
     let tty = facts.split(' ').next().unwrap();
-    // Something wipes the screen, and the program does not know it.
+    // The screen is cleared without the program's knowledge.
     fs::write(tty, "\x1b[H\x1b[2J").unwrap();
     let answer = env.json(&["nudge", "mayor", "are you there"]);
     assert_eq!(answer["delivered"], "agent", "{answer}");
@@ -504,7 +504,7 @@ fn a_program_that_nobody_has_described_gets_its_messages_too() {
 fn a_message_half_way_into_a_life_that_ended_goes_to_the_next() {
     let env = TestEnv::with_town();
     env.gt(&["start", "mayor", "--no-prompt"]).ok();
-    // As a process leaves it that was killed right before Enter.
+    // The state that a process leaves when it is killed right before Enter.
     let queue = env.town().join(".runtime/nudges/mayor");
     let life = env.format("hq-mayor", "#{@gt_session}");
     leave_taken(&queue, &life, "for whoever lives", "0.entering");
@@ -582,7 +582,7 @@ fn an_answer_to_one_question_is_not_given_to_the_next() {
     expecting(&first).ok();
     let second = asks("touch second");
     assert_ne!(first, second);
-    // Whoever still has the first before him.
+    // An answer that expects the first question is refused.
     let refused = expecting(&first).fails(4);
     assert!(
         refused.stderr.contains("touch second"),
@@ -596,7 +596,7 @@ fn an_answer_to_one_question_is_not_given_to_the_next() {
     wait_until("the second was done", PATIENCE, || {
         made("second").exists().then_some(())
     });
-    // Without an answer there is nothing to expect one for.
+    // `--expect` needs an answer.
     env.gt(&["answer", "gastown/max", "--expect", &first])
         .fails(2);
 }
@@ -645,7 +645,7 @@ fn odd_messages_arrive_like_any_other() {
 fn what_was_answered_is_not_typed_again() {
     let env = stage(&["max"]);
     env.gt(&["nudge", "gastown/max", "once"]).ok();
-    // As a process leaves it that was killed between the receipt and the end.
+    // The state that a process leaves when it is killed between the receipt and the removal.
     let queue = env.town().join(".runtime/nudges/gastown.crew.max");
     let receipt = fs::read_dir(queue.join("done")).unwrap().flatten().next();
     let id = receipt.unwrap().file_name().into_string().unwrap();
@@ -681,7 +681,7 @@ fn an_agent_that_ends_under_the_typing_does_not_count_as_reached() {
     let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(answer["delivered"], "queue", "{answer}");
     assert_eq!(answer["reason"], "it has ended", "{answer}");
-    // The next life gets it.
+    // The next session gets the message.
     env.gt(&["start", "gastown/max", "--no-prompt"]).ok();
     wait_until("it has arrived", PATIENCE, || {
         prompts(&env).contains(&"too late".to_owned()).then_some(())

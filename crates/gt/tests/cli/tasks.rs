@@ -1,4 +1,4 @@
-//! Tasks: one item with a worktree, a container and an agent of its own.
+//! Tasks: one item with its own worktree, container and agent.
 
 use crate::env::{PATIENCE, TestEnv};
 use crate::remembered::lives;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
 
-/// A rig whose project has this `.gt.toml`, and an item.
+/// Makes a rig whose project has this `.gt.toml`, and an item.
 pub(crate) fn with_project(settings: &str) -> (TestEnv, String) {
     let env = TestEnv::with_town();
     let source = env.repository("source-gastown");
@@ -39,7 +39,7 @@ pub(crate) fn window_names(env: &TestEnv, container: &str) -> Vec<String> {
     env.tmux(list).lines().map(str::to_owned).collect()
 }
 
-/// What is written in a file of the worktree.
+/// Returns the text of a file in the worktree.
 fn text(env: &TestEnv, id: &str, name: &str) -> String {
     fs::read_to_string(folder(env, id).join(name)).unwrap_or_default()
 }
@@ -53,7 +53,7 @@ fn the_id_of_an_item_means_the_agent_of_its_task() {
     assert!(answer.stderr.contains(&words), "{}", answer.stderr);
     env.gt(&["task", "start", &id]).ok();
     assert_eq!(env.json(&["peek", &id])["agent"], agent);
-    // What is no item may be a polecat that somebody has yet to make.
+    // An unknown item id may be the name of a polecat that does not exist yet.
     let answer = env.gt(&["peek", "gt-zzzzz"]).fails(3);
     let words = "gastown/polecats/zzzzz is not running";
     assert!(answer.stderr.contains(words), "{}", answer.stderr);
@@ -90,7 +90,7 @@ fn a_task_gets_a_worktree_a_branch_a_container_and_its_item() {
         prompt.contains(&format!("Work on {id}: Fix it")),
         "{prompt}"
     );
-    // Where it runs there is nothing to do but to go there.
+    // A second start of a running task changes nothing.
     let again = env.json(&["task", "start", &id]);
     assert_eq!(again["started"], false);
     assert_eq!(again["session"], started["session"]);
@@ -100,7 +100,7 @@ fn a_task_gets_a_worktree_a_branch_a_container_and_its_item() {
     assert_eq!(shown["branch"], json!(id));
     assert_eq!(shown["initialized"], true);
     assert_eq!(shown["health"], "healthy");
-    // Stopped, the worktree stays, and so does what is in it.
+    // After a stop the worktree and its files stay.
     env.gt(&["task", "stop", &id]).ok();
     assert_eq!(env.json(&["task", "list"])[0]["state"], "stopped");
     fs::write(folder(&env, &id).join(".env"), "A=2\n").unwrap();
@@ -151,7 +151,7 @@ commands = ["echo one >> made", "sleep 0.2; cat made > made-2; echo two >> made"
     let container = format!("{id}-az");
     assert_eq!(env.format(&container, "#{@az_init_done}"), "1");
     assert_eq!(env.format(&container, "#{@gt_init_done}"), "1");
-    // The agent is in the shell's place, and what the commands have said is above it.
+    // The agent replaces the shell, and the output of the init commands is in the scrollback.
     assert_eq!(window_names(&env, &container), ["task"]);
     assert_eq!(env.agent(&format!("task/{id}"))["health"], "healthy");
     let history = env.tmux(
@@ -160,7 +160,7 @@ commands = ["echo one >> made", "sleep 0.2; cat made > made-2; echo two >> made"
             .target(gt_tmux::SessionName::try_from(container.as_str()).unwrap()),
     );
     assert!(history.contains("▸ pwd >> made"), "{history}");
-    // An agent that is ended and started again finds its worktree ready.
+    // A restart in the same container does not run the init commands again.
     let pid = env.pid(&format!("task/{id}"));
     crate::env::signal(pid, rustix::process::Signal::KILL);
     wait_until("its death to be seen", PATIENCE, || {
@@ -170,7 +170,7 @@ commands = ["echo one >> made", "sleep 0.2; cat made > made-2; echo two >> made"
     assert_eq!(again["started"], true);
     assert_eq!(again["init"], json!([]));
     assert_eq!(text(&env, &id, "made").lines().count(), 3);
-    // A new container is made ready anew.
+    // A new container runs the init commands again.
     env.gt(&["task", "stop", &id]).ok();
     let again = env.json(&["task", "start", &id]);
     assert_eq!(again["init"].as_array().unwrap().len(), 3);
@@ -203,7 +203,7 @@ fn what_the_shell_has_loaded_reaches_the_agent() {
 #[test]
 fn what_the_shells_hooks_load_between_commands_reaches_the_agent_too() {
     let (mut env, id) = with_project("[init]\ncommands = ['touch made-allowed', 'true']\n");
-    // As direnv does it: at each prompt, once it is allowed.
+    // Like direnv: the prompt hook loads the environment once it is allowed.
     let hook = "_load() { [ -e made-allowed ] && export LOADED=by-the-hook; }\n\
                 PROMPT_COMMAND=_load\n";
     fs::write(env.path(".bash_profile"), hook).unwrap();
@@ -215,7 +215,7 @@ fn what_the_shells_hooks_load_between_commands_reaches_the_agent_too() {
         String::from_utf8_lossy(&environ).contains("LOADED=by-the-hook\0")
     };
     assert!(loaded(&env));
-    // A later life in the same container has it as well.
+    // A later session in the same container has the environment, too.
     let pid = env.pid(&format!("task/{id}"));
     crate::env::signal(pid, rustix::process::Signal::KILL);
     wait_until("its death to be seen", PATIENCE, || {
@@ -247,7 +247,7 @@ fn a_command_that_outlives_its_start_is_waited_for_by_the_next() {
 #[test]
 fn at_a_terminal_a_failure_is_asked_about() {
     let (env, id) = with_project("[init]\ncommands = ['exit 9']\n");
-    // A login shell of this machine may read anything before it runs a command.
+    // The login shell of this machine may read arbitrary startup files, so the test sets /bin/sh.
     let call = format!(
         "tmux -S {} set-option -g default-shell /bin/sh; {} task start {id} --no-attach; exec sleep 1000",
         env.socket().display(),
@@ -323,7 +323,7 @@ fn continue_on_failure_does_not_run_a_failed_init_command_again() {
     );
     env.gt(&["task", "start", &id]).fails(1);
     let told = env.json(&["events", "--type", "init_failed"]);
-    // The board's "Go on without it" is this command.
+    // The board runs this command for "Go on without it".
     let started = env.json(&["task", "start", &id, "--continue-on-failure"]);
     assert_eq!(started["started"], true);
     assert_eq!(started["init"][1]["exit_code"], 3, "{started}");
@@ -353,7 +353,7 @@ fn failed_background_task_has_an_event_and_a_sign_on_the_card() {
     let told = || env.json(&["events", "--type", "background_failed"]);
     assert_eq!(told(), json!([]));
     fs::write(folder(&env, &id).join("made-go"), "").unwrap();
-    // Nothing but tmux's hook looks at it.
+    // Only tmux's hook detects the end.
     let told = wait_until("its event", PATIENCE, || {
         let told = told();
         (told != json!([])).then_some(told)
@@ -389,7 +389,8 @@ fn a_failed_init_command_is_told_and_can_be_gone_on_from() {
     );
     assert_eq!(task["initialized"], false);
     assert_eq!(env.gt(&["start", &format!("task/{id}")]).code, 4);
-    // Without what it lacks it fails again; what has succeeded is not done twice.
+    // A retry fails again while the file is missing, and does not repeat the commands that
+    // succeeded.
     env.gt(&["task", "start", &id]).fails(1);
     assert_eq!(text(&env, &id, "made-a"), "a\n");
     fs::write(folder(&env, &id).join("made-b"), "").unwrap();
@@ -397,7 +398,7 @@ fn a_failed_init_command_is_told_and_can_be_gone_on_from() {
     assert_eq!(started["started"], true);
     assert_eq!(text(&env, &id, "made-a"), "a\n");
     assert_eq!(env.json(&["task", "show", &id])["initialized"], true);
-    // Or it is gone on without.
+    // Or the start continues on failure.
     let other = create(&env);
     env.gt(&["task", "start", &other]).fails(1);
     let started = env.json(&["task", "start", &other, "--continue-on-failure"]);
@@ -416,7 +417,7 @@ fn ctrl_c_in_the_shell_ends_the_command_and_not_the_wait() {
     });
     let shown = env.json(&["task", "show", &id]);
     assert_eq!(shown["state"], "initializing");
-    // Somebody else who starts it is sent there at once.
+    // A concurrent start returns at once.
     let second = env.json(&["task", "start", &id]);
     assert_eq!(second["started"], false);
     assert_eq!(second["session"], Value::Null);
@@ -454,7 +455,7 @@ command = "exec sleep 1000"
         names.sort();
         (names == ["task", "task-fails", "task-runs"]).then_some(())
     });
-    // What stands in the file is for the shell alone.
+    // The command text is for the shell only; tmux does not expand it.
     let literal = "#{pane_id} #(touch made-evil)\n";
     assert_eq!(text(&env, &id, "made-by-1"), literal);
     wait_until("the second to have failed", PATIENCE, || {
@@ -464,7 +465,7 @@ command = "exec sleep 1000"
         let windows = windows.as_array().unwrap();
         (windows.contains(&failed) && windows.contains(&runs)).then_some(())
     });
-    // Nothing is begun twice, and all of it goes with the task.
+    // A second start opens no windows, and all of them end with the task.
     let again = env.json(&["task", "start", &id]);
     assert_eq!(again["windows"], json!([]));
     let sleeper = env.format(&format!("{id}-az"), "#{W:#{P:#{pane_pid} }}");
@@ -529,7 +530,7 @@ fn what_cannot_be_started_leaves_nothing_behind() {
     assert_ne!(env.gt(&["task", "start", &id]).code, 0);
     untouched(&env);
     fs::remove_file(env.town().join("roles/task.toml")).unwrap();
-    // An item of somebody else's, or one that waits.
+    // An item of another agent, or a blocked item.
     env.gt(&["crew", "add", "max"]).ok();
     env.gt(&["hook", &id, "--agent", "gastown/crew/max"]).ok();
     let answer = env.gt(&["task", "start", &id]).fails(4);
@@ -570,7 +571,7 @@ fn a_file_that_breaks_while_the_agent_runs_keeps_nobody_away() {
     assert_eq!(again["session"], started["session"]);
     let warning = again["warnings"][0].as_str().unwrap();
     assert!(warning.contains(".gt.toml:1:1"), "{warning}");
-    // A wish for a shell alone starts no agent, not even in place of a dead one.
+    // `--no-agent` starts no agent, not even in place of a dead one.
     let agent = format!("task/{id}");
     crate::env::signal(env.pid(&agent), rustix::process::Signal::KILL);
     wait_until("its death to be seen", PATIENCE, || {
@@ -597,7 +598,7 @@ fn a_child_item_keeps_its_dots_everywhere_but_in_tmux() {
     assert_eq!(env.json(&["task", "show", child])["health"], "healthy");
 }
 
-/// Another place for worktrees, in the base.
+/// Changes the path template of worktrees in the base.
 fn move_template(env: &TestEnv, settings: &str) {
     let source = env.path("source-gastown");
     let template = "[worktree]\npath_template = '../trees/{bead-id}'\n";
@@ -642,7 +643,7 @@ fn a_worktree_is_found_where_it_was_made_whatever_the_template_says_now() {
     assert_eq!(started["work_dir"], json!(dir));
     assert_eq!(started["reused"], true);
     assert_eq!(env.agent(&format!("task/{id}"))["work_dir"], json!(dir));
-    // Also while it is on no branch, since it is rebased.
+    // The worktree is also found during a rebase, when no branch is checked out.
     env.git(&dir, &["add", "code"]);
     env.git(&dir, &["commit", "--quiet", "-m", "Code"]);
     let stops = ["-c", "sequence.editor=sed -i s/^pick/edit/"];
@@ -652,7 +653,7 @@ fn a_worktree_is_found_where_it_was_made_whatever_the_template_says_now() {
     );
     assert_eq!(env.json(&["task", "show", &id])["work_dir"], json!(dir));
     env.git(&dir, &["rebase", "--abort"]);
-    // A new one is made where the project says now.
+    // A new worktree uses the current template.
     let new = create(&env);
     let started = env.json(&["task", "start", &new]);
     assert_eq!(

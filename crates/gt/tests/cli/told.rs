@@ -1,4 +1,4 @@
-//! What agents do and what is done to them is in the log: once, and with how it is known.
+//! The event log records actions of agents and on agents: each once, with its source.
 
 use crate::dev_servers::free_port;
 use crate::env::{PATIENCE, TestEnv, login, run, signal};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::process::{Child, Stdio};
 
-/// These are told elsewhere.
+/// Event types that other files test.
 const OTHERS: &[&str] = &[
     "session_start",
     "session_end",
@@ -21,7 +21,7 @@ const OTHERS: &[&str] = &[
     "done",
 ];
 
-/// The events of the log, each as its type, how it is known, and its line.
+/// Returns the events of the log, each as its type, its source and its line.
 fn told(env: &TestEnv) -> Vec<String> {
     let all = env.json(&["events", "--limit", "1000"]);
     let all = all.as_array().unwrap().iter();
@@ -59,7 +59,7 @@ fn what_hooks_say_is_written_down_once() {
     hook(&env, "notification", &still);
     let mut expected = vec!["question [hook] mayor: asks: Bash(x)"];
     assert_eq!(told(&env), expected);
-    // The next question, of which nobody said that the first was answered.
+    // A new question, without a report that the first one was answered.
     all_at_once(&env, 3, "permission", &bash("y, #{pane_id}"));
     expected.push("question [hook] mayor: asks: Bash(y, #{pane_id})");
     assert_eq!(told(&env), expected);
@@ -98,7 +98,7 @@ fn a_turn_that_ends_after_all_is_told_as_an_end() {
     let env = TestEnv::with_town();
     env.gt(&["start", "mayor", "--no-prompt"]).ok();
     hook(&env, "prompt", &json!({"prompt": "go"}));
-    // As whoever has taken its screen for that of an interrupt would note it.
+    // The tags that a watcher sets when it reads an interrupt from the screen.
     let set = |tag: &'static str, value: &'static str| {
         let command = Tmux::new("set-option").args(["-t", "=hq-mayor:", tag, value]);
         env.tmux(command);
@@ -118,7 +118,7 @@ fn a_hook_does_its_work_where_nothing_can_be_written() {
         fs::remove_file(env.town().join(file)).unwrap();
         fs::create_dir(env.town().join(file)).unwrap();
     }
-    // With `--strict` it would say so.
+    // `hook` passes `--strict`, so an error would make it fail.
     hook(&env, "permission", &bash("x"));
     assert_eq!(env.format("hq-mayor", "#{@gt_state}"), "waiting");
 }
@@ -159,7 +159,6 @@ fn what_is_done_to_a_task_is_written_down_with_who_did_it() {
         "{told:?}"
     );
     expected.push(told.remove(1));
-    // Another agent answers.
     let mut answer = env.gt_command(&["answer", &agent, "yes"]);
     run(answer.env("GT_ROLE", "gastown/witness")).ok();
     expected.push(line(
@@ -182,7 +181,7 @@ fn what_is_done_to_a_task_is_written_down_with_who_did_it() {
     assert_eq!(self::told(&env), expected);
     env.gt(&["task", "pause", &id]).ok();
     expected.push(line("paused [command by ME] ME paused IT"));
-    // A person types to it: that ends the pause as well.
+    // A prompt by a person ends the pause as well.
     from_hook(&env, "prompt", &id);
     expected.push(line("resumed [hook] IT resumed"));
     from_hook(&env, "stop", &id);
@@ -235,7 +234,8 @@ fn a_message_that_is_submitted_again_is_one_resumption_and_names_who_resumed() {
     assert_eq!(resumed[0]["payload"]["via"], "command");
     let container = format!("{id}-az");
     assert_eq!(env.format(&container, "#{@gt_resumer}"), "");
-    // The program's hook may be quicker than whoever resumes it, and tells it in his name.
+    // The program's hook may come before the resumer's own event, and then records it for the
+    // resumer.
     env.gt(&["task", "pause", &id]).ok();
     let target = gt_tmux::SessionName::try_from(&*container).unwrap();
     let by = gt_tmux::Command::new("set-option").target(target);
@@ -248,7 +248,7 @@ fn a_message_that_is_submitted_again_is_one_resumption_and_names_who_resumed() {
     assert_eq!(env.format(&container, "#{@gt_resumer}"), "");
 }
 
-/// What the hook of a task's agent says, without more.
+/// Reports an event as the hook of a task's agent, without a report.
 fn from_hook(env: &TestEnv, event: &str, id: &str) {
     let words = [
         "signal",
@@ -322,7 +322,7 @@ fn servers_that_start_stop_and_fail_are_written_down_once() {
         all
     };
     assert_eq!(of_servers(), expected);
-    // One that runs, and then fails, while two watch.
+    // A server that runs and then fails, with two watchers.
     let web = env.json(&["dev", "start", &agent, "web"]);
     expected.push(started(port_of(&web[0]), "web"));
     signal(

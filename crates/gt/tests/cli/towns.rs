@@ -236,7 +236,7 @@ fn hooks_that_nobody_can_install_are_a_mistake() {
         assert!(answer.stderr.contains(words), "{}", answer.stderr);
     }
     assert!(env.running().is_empty());
-    // An empty name turns them off.
+    // An empty installer disables the hooks.
     fs::write(&preset, "[hooks]\ninstaller = ''\n").unwrap();
     env.gt(&["crew", "start", "max"]).ok();
 }

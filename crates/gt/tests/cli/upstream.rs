@@ -1,5 +1,5 @@
-//! The merge queue and its remote: nothing is split between the two, nothing that was taken
-//! back comes again, and what one entry meets there is not the fault of others.
+//! The merge queue and its remote: both stay consistent, reverted work does not return, and a
+//! failure of one entry does not affect the others.
 
 use crate::env::{Answer, PATIENCE, TestEnv};
 use crate::mending::write_hook;
@@ -21,7 +21,7 @@ fn clone_of(env: &TestEnv, bare: &Path) -> PathBuf {
     clone
 }
 
-/// Says in `town.toml` where the base is.
+/// Sets the location of the base in `town.toml`.
 fn merge_into(env: &TestEnv, into: &str) {
     let path = env.town().join("town.toml");
     let text = fs::read_to_string(&path).unwrap();
@@ -44,8 +44,8 @@ fn what_git_calls_a_conflict_is_one_also_without_a_file() {
         .ok();
     env.gt(&["crew", "add", "max", "amy"]).ok();
     finish(&env, "max", "dir/new", "n\n");
-    // Whoever moves half of a folder here and half of it there leaves nobody to say where
-    // something new belongs.
+    // When half of a folder moves to one place and half to another, git cannot place a new file of
+    // it.
     let amy = worktree(&env, "amy");
     for (to, names) in [("x", ["f1", "f2"]), ("y", ["f3", "f4"])] {
         fs::create_dir(amy.join(to)).unwrap();
@@ -60,7 +60,7 @@ fn what_git_calls_a_conflict_is_one_also_without_a_file() {
     assert_eq!(ran[1]["files"], json!(["dir"]), "{ran}");
     let reason = ran[1]["reason"].as_str().unwrap();
     assert!(reason.contains("directory rename split"), "{reason}");
-    // A task is given the same to resolve.
+    // A task gets the same conflict to resolve.
     let id = item(&env, &["As a task"]);
     let started = env.json(&["task", "start", &id]);
     let dir = PathBuf::from(started["work_dir"].as_str().unwrap());
@@ -94,13 +94,13 @@ fn the_base_is_one_wherever_it_is_kept() {
         ["README.md", "a.txt", "b.txt", "c.txt", "d.txt"],
         "with all that the remote has"
     );
-    // Also where nothing waits, and validated as ever.
+    // The push also happens without waiting entries, and after validation.
     let marks = validate_with(&env, "true");
     env.gt(&["mq", "run"]).ok();
     assert_eq!(files(&env, &bare, "main"), merged);
     let tip = env.git(&bare, &["rev-parse", "main"]);
     assert_eq!(fs::read_to_string(&marks).unwrap(), tip);
-    // What the owner takes out again later does not come back from here.
+    // Commits that the owner removes later do not return.
     env.gt(&["mq", "run"]).ok();
     env.git(&bare, &["branch", "--force", "main", "main~1"]);
     let without = files(&env, &bare, "main");
@@ -126,7 +126,7 @@ fn what_was_merged_elsewhere_and_does_not_fit_is_told_before_anything_is_merged(
         assert!(refused.contains(expected), "{refused}");
     }
     assert_eq!(status(&env, &id), "in_progress");
-    // As it says.
+    // Follow the message.
     env.git(&clone, &["fetch", "--quiet"]);
     let merge = ["merge", "--quiet", "-X", "ours", "-m", "Both"];
     env.git(&clone, &[&merge[..], &["origin/gt/merged/main"]].concat());
@@ -211,7 +211,7 @@ fn one_that_the_remote_does_not_take_holds_up_no_other() {
     assert_eq!(events[0]["payload"]["merge"], json!(merge), "{events}");
     let told = env.gt(&["mq", "run"]).ok().stderr;
     assert!(told.contains(&format!("gt mq retry {merge}")), "{told}");
-    // The remote has other rules now.
+    // The rules of the remote change.
     fs::remove_file(bare.join("hooks/pre-receive")).unwrap();
     env.gt(&["mq", "retry", &merge]).ok();
     env.gt(&["mq", "run"]).ok();

@@ -1,5 +1,5 @@
-//! What lives took: read from the transcripts of the demo agent, whose figures are always
-//! the same for the same conversation.
+//! Usage of sessions, from the transcripts of the demo agent, whose figures are deterministic for a
+//! conversation.
 
 use crate::env::{PATIENCE, TestEnv, signal};
 use gt_tmux::testing::wait_until;
@@ -19,13 +19,13 @@ fn newest(env: &TestEnv) -> Value {
     env.json(&["sessions", "list"])[0].clone()
 }
 
-/// Starts an agent without a first prompt, and gives the id of its life.
+/// Starts an agent without a first prompt, and returns the id of its session.
 fn start(env: &TestEnv, args: &[&str]) -> Value {
     let all = [&["start", "mayor", "--no-prompt"], args].concat();
     env.json(&all)[0]["session"].clone()
 }
 
-/// Lets it answer once.
+/// Makes the agent answer once.
 fn talk(env: &TestEnv, text: &str) {
     env.gt(&["nudge", "mayor", text]).ok();
     env.gt(&["wait", "mayor"]).ok();
@@ -36,7 +36,7 @@ fn transcript(env: &TestEnv, id: &Value) -> PathBuf {
     env.town().join(".runtime/demo/sessions").join(name)
 }
 
-/// The figures in a transcript, added up by hand.
+/// Sums the figures of a transcript independently.
 fn written(env: &TestEnv, id: &Value) -> [u64; 4] {
     let mut sum = [0; 4];
     for line in fs::read_to_string(transcript(env, id)).unwrap().lines() {
@@ -80,7 +80,7 @@ fn a_life_tells_what_it_took_while_it_runs_and_afterwards() {
     assert_eq!(first["usage"]["cost_usd"], Value::Null, "it has no price");
     let unpriced = counted(&first).iter().sum::<u64>();
     assert_eq!(first["usage"]["unpriced_tokens"], json!(unpriced));
-    // One that becomes known later counts for what was said before.
+    // A price that is added later also applies to earlier tokens.
     fs::write(env.town().join("prices.toml"), PRICES).unwrap();
     talk(&env, "and a second one");
     let second = show(&env, &id);
@@ -110,7 +110,7 @@ fn a_life_tells_what_it_took_while_it_runs_and_afterwards() {
             .is_none(),
         "what was only needed on the way is gone"
     );
-    // Without its transcript it is remembered all the same.
+    // The usage survives the loss of the transcript.
     fs::remove_file(transcript(&env, &id)).unwrap();
     env.gt(&["sessions", "rebuild"]).ok();
     assert_eq!(show(&env, &id)["usage"], second["usage"]);
@@ -134,7 +134,7 @@ fn a_resumed_conversation_counts_for_each_life_once() {
     let sum: Vec<u64> = before.iter().zip(later).map(|(a, b)| a + b).collect();
     assert_eq!(sum, both, "each answer belongs to one of them");
     assert!(later[1] > 0);
-    // A fork begins with a copy of all that, which it did not pay for.
+    // A fork begins with a copy of the conversation, which does not count for it.
     let fork = start(&env, &["--fork", first.as_str().unwrap()]);
     assert_eq!(show(&env, &fork)["usage"], Value::Null);
     talk(&env, "said in the fork");
@@ -220,7 +220,7 @@ fn a_transcript_that_is_damaged_or_missing_does_no_harm() {
     file.write_all(b"\xff\0{\"type\":\"assistant\",\"usage\":\nnonsense\n{\"half")
         .unwrap();
     assert_eq!(counted(&show(&env, &id)), whole, "what can be read counts");
-    // So do not our own notes, nor prices that cannot be read.
+    // Neither damaged notes of ours nor unreadable prices change the count.
     let notes = env.town().join(".runtime/usage");
     for entry in fs::read_dir(&notes).unwrap().flatten() {
         fs::write(entry.path(), "{]").unwrap();
@@ -254,7 +254,7 @@ fn a_look_at_the_archive_brings_nothing_back_into_the_journal() {
     let env = TestEnv::with_town();
     let id = start(&env, &[]);
     env.gt(&["stop", "mayor"]).ok();
-    // Its figures come to light only when it has been put away.
+    // The figures appear in the transcript only after the session was archived.
     env.gt(&["sessions", "archive", "--before", "now"]).ok();
     let ended = show(&env, &id)["ended_at"].clone();
     let line = json!({"type": "assistant", "timestamp": ended,

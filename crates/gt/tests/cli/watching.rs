@@ -1,4 +1,4 @@
-//! `gt watch`: every change of an agent's state, told while it happens.
+//! `gt watch`: reports every change of an agent's state when it happens.
 
 use crate::env::{PATIENCE, TestEnv, lives, signal};
 use gt_tmux::Command as Tmux;
@@ -37,13 +37,13 @@ impl Watch {
         Watch { child, lines }
     }
 
-    /// The next line with that state, and how long after the given moment it came.
+    /// Returns the next line with that state, and its delay since the given moment.
     #[track_caller]
     fn expect(&self, state: &str, since: Instant) -> (Value, Duration) {
         self.expect_where(state, since, |_| true)
     }
 
-    /// The next line of this agent with that state.
+    /// Returns the next line of this agent with that state, and its delay since the given moment.
     #[track_caller]
     pub(crate) fn expect_of(&self, agent: &str, state: &str, since: Instant) -> (Value, Duration) {
         self.expect_where(state, since, |line| line["agent"] == agent)
@@ -83,7 +83,7 @@ fn hook(env: &TestEnv, container: &str, event: &str, report: &Value) {
     assert!(child.wait().unwrap().success());
 }
 
-/// What a loaded machine may take for what takes a tenth of a second.
+/// Maximum delay on a loaded machine; usually it is a tenth of a second.
 const SOON: Duration = Duration::from_secs(3);
 
 #[test]
@@ -98,7 +98,7 @@ fn a_life_is_told_from_its_start_to_its_end() {
     let bash = json!({"tool_name": "Bash", "tool_input": {"command": "rm x"}});
     let before = Instant::now();
     hook(&env, "hq-mayor", "permission", &bash);
-    // The title says otherwise at once, since the agent was not really asked.
+    // The real title contradicts the fake report at once.
     let told = env.format("hq-mayor", "#{@gt_state}");
     assert_eq!(told, "waiting");
     env.tmux(
@@ -130,14 +130,14 @@ fn a_watch_that_is_killed_leaves_no_client_behind() {
     let mut watch = Watch::begin(&env);
     let clients = || env.tmux(Tmux::new("list-clients").args(["-F", "#{client_pid}"]));
     let client = wait_until("a client", PATIENCE, || clients().parse::<u32>().ok());
-    // It looks at nobody.
+    // The control client does not count as attached.
     assert_eq!(env.agent("mayor")["attached"], false);
     watch.child.kill().unwrap();
     watch.child.wait().unwrap();
     wait_until("its client is gone", PATIENCE, || {
         (!lives(client) && clients().is_empty()).then_some(())
     });
-    // What it left behind holds up nobody.
+    // Leftovers of the killed watcher do not block the next one.
     let watch = Watch::begin(&env);
     let (line, _) = watch.expect("idle", Instant::now());
     assert_eq!(line["agent"], "mayor");

@@ -1,5 +1,5 @@
-//! `gt done` hands in the whole of the work, or nothing: no item is closed while commits that
-//! were made for it are left behind.
+//! `gt done` submits all the work or fails: no item is closed while commits made for it are left
+//! behind.
 
 use crate::env::TestEnv;
 use crate::merging::{
@@ -13,8 +13,8 @@ const TOAST: &str = "gastown/polecats/Toast";
 const DONE: [&str; 3] = ["done", "--agent", TOAST];
 const LOCAL: [&str; 2] = ["-c", "protocol.file.allow=always"];
 
-/// A polecat with an item, and a commit on the branch of that. Gives the item, its worktree and
-/// the commit.
+/// Makes a polecat with an item and a commit on the item's branch. Returns the item, the worktree
+/// and the commit.
 fn with_a_commit() -> (TestEnv, String, PathBuf, String) {
     let env = TestEnv::with_rig();
     let id = item(&env, &["The work"]);
@@ -42,7 +42,7 @@ fn commits_on_the_items_own_branch_are_not_left_behind() {
         );
         assert_eq!(status(&env, &id), "hooked");
     }
-    // Other work for the same item does not make up for it.
+    // Another commit for the same item does not replace the missing one.
     commit(&env, &dir, "b.txt", "b\n");
     env.gt(&DONE).fails(4);
     env.git(&dir, &["merge", "--quiet", "--no-edit", &branch]);
@@ -53,7 +53,7 @@ fn commits_on_the_items_own_branch_are_not_left_behind() {
         files(&env, &repository(&env), MERGED),
         ["README.md", "a.txt", "b.txt"]
     );
-    // Whoever does not want them says so to git.
+    // To discard the commits, a person moves the branch with git.
     let id = item(&env, &["Nothing after all"]);
     env.gt(&["sling", &id, "--no-start"]).ok();
     let branch = format!("polecat/Toast/{id}");
@@ -84,14 +84,14 @@ fn work_of_other_items_holds_up_nobody() {
     let id = hook("Nothing to merge");
     env.gt(&done).ok();
     assert_eq!(status(&env, &id), "closed");
-    // What was made since is of nobody else.
+    // Commits made since then belong to this item.
     env.git(&dir, &["switch", "--quiet", "crew/max"]);
     commit(&env, &dir, "b.txt", "b\n");
     env.git(&dir, &["checkout", "--quiet", "origin/main"]);
     let id = hook("On the branch of max");
     let refused = env.gt(&done).fails(4).stderr;
     assert!(refused.contains("crew/max has a commit"), "{refused}");
-    // Another branch may be handed in all the same: it is not called as the item.
+    // Another branch may be submitted, because crew/max is not named after the item.
     env.git(&dir, &["switch", "--quiet", "-c", "side"]);
     commit(&env, &dir, "c.txt", "c\n");
     env.gt(&done).ok();
@@ -126,7 +126,7 @@ fn what_is_half_done_is_not_handed_in() {
     env.git(&dir, &merge);
     assert_eq!(env.git(&dir, &["status", "--porcelain"]), "");
     refused("merge");
-    // It may be left so to others.
+    // The work may be deferred in this state.
     env.gt(&[&DONE[..], &["--status", "deferred"]].concat())
         .ok();
     assert_eq!(status(&env, &id), "open");
@@ -141,7 +141,7 @@ fn a_worktree_that_is_gone_is_not_one_without_work() {
     assert!(refused.contains("is not there"), "{refused}");
     assert_eq!(status(&env, &id), "hooked");
     fs::rename(&away, &dir).unwrap();
-    // One that has lost its link is linked again; a folder of something else is not.
+    // A worktree without its link is linked again; a folder of another kind is not.
     let link = fs::read(dir.join(".git")).unwrap();
     fs::remove_file(dir.join(".git")).unwrap();
     let done = env.json(&DONE);
@@ -159,7 +159,7 @@ fn a_worktree_that_is_gone_is_not_one_without_work() {
         .ok();
 }
 
-/// Gives a worktree the submodule `lib`, and commits that. Gives the remote of it.
+/// Adds the submodule `lib` to a worktree, commits it, and returns its remote.
 fn add_lib(env: &TestEnv, dir: &Path) -> PathBuf {
     let remote = env.repository("lib-source");
     let bare = env.path("lib.git");
@@ -184,7 +184,7 @@ fn a_submodule_is_not_pointed_to_a_commit_that_is_nowhere_else() {
     let refused = env.gt(&DONE).fails(4).stderr;
     assert!(refused.contains("inside of lib"), "{refused}");
     assert!(refused.contains("git -C 'lib' push"), "{refused}");
-    // A release that is on no branch is not nowhere.
+    // A pushed tag makes the commit available, although it is on no branch.
     env.git(&lib, &["tag", "v1"]);
     env.git(&lib, &["push", "--quiet", "origin", "v1"]);
     env.gt(&DONE).ok();
@@ -206,7 +206,7 @@ fn what_one_branch_leaves_of_a_submodule_spoils_no_other() {
     env.gt(&["mq", "run"]).ok();
     let update = "git -c protocol.file.allow=always submodule --quiet update --init";
     validate_with(&env, &format!("{update} && test -e lib/README.md"));
-    // Pushed, and then taken back by somebody: nobody can have it any more.
+    // The submodule commit is pushed and then deleted from the remote, so it is unavailable.
     let max = worktree(&env, "max");
     let lib = max.join("lib");
     commit(&env, &lib, "l.txt", "l\n");
@@ -242,7 +242,7 @@ fn what_an_agent_makes_anew_takes_the_place_of_what_it_has_pushed() {
     assert_eq!(told, "");
     let head = env.git(&dir, &["rev-parse", "HEAD"]);
     assert_eq!(env.git(&bare, &["rev-parse", "crew/max"]), head);
-    // What somebody else has pushed there stays.
+    // Commits that another person pushed there stay.
     let theirs = env.git(&bare, &["rev-parse", "main"]);
     env.git(&bare, &["branch", "--force", "crew/max", theirs.trim()]);
     let side = ["commit-tree", "main^{tree}", "-p", "crew/max", "-m", "x"];
@@ -255,7 +255,7 @@ fn what_an_agent_makes_anew_takes_the_place_of_what_it_has_pushed() {
     let told = env.gt(&done).ok().stderr;
     assert!(told.contains("crew/max could not be pushed"), "{told}");
     assert_eq!(env.git(&bare, &["rev-parse", "crew/max"]), theirs);
-    // Also if the agent has had a look at it, or had it for a while.
+    // Even if the agent has checked them out or reset to them before.
     env.git(&dir, &["checkout", "--quiet", theirs.trim()]);
     env.git(&dir, &["checkout", "--quiet", "crew/max"]);
     let own = env.git(&dir, &["rev-parse", "HEAD"]);

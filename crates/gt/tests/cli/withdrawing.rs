@@ -1,5 +1,5 @@
-//! Items that are taken up again while they wait to be merged: nothing is closed under those
-//! who work on them, and no commit is stranded.
+//! Items that are reopened while they wait to be merged: no item is closed under its worker, and no
+//! commit is lost.
 
 use crate::env::{PATIENCE, TestEnv};
 use crate::merging::{
@@ -25,7 +25,7 @@ fn an_item_that_is_opened_again_is_not_merged_as_it_was() {
     let first = commit(&env, &dir, "a.txt", "a\n");
     let merge = env.json(&["done", "--agent", TOAST])["merge"].clone();
     let merge = merge.as_str().unwrap();
-    // Whoever comes late is told how to go on, before anything is made.
+    // A late sling or hook is refused with a hint, before it changes anything.
     for late in [
         &["sling", &id, "--no-start"][..],
         &["hook", &id, "--agent", TOAST],
@@ -42,7 +42,7 @@ fn an_item_that_is_opened_again_is_not_merged_as_it_was() {
     assert_eq!(env.json(&["mq", "list"]), json!([]));
     let events = env.json(&["events", "--type", "merge_withdrawn"]);
     assert_eq!(events[0]["payload"]["merge"], json!(merge), "{events}");
-    // It goes on where it was, and the queue has nothing to do with it.
+    // The work continues on the same branch, and the queue ignores it.
     env.gt(&["sling", &id, "--no-start"]).ok();
     let second = commit(&env, &dir, "b.txt", "b\n");
     let told = env.gt(&["mq", "run"]).ok().stdout;
@@ -59,7 +59,7 @@ fn an_item_that_is_opened_again_is_not_merged_as_it_was() {
         ["README.md", "a.txt", "b.txt"]
     );
     assert_eq!(queued_refs(&env), "");
-    // The same for one that was closed by hand, and is to be done after all.
+    // The same applies to an item that was closed by hand and reopened.
     let (id, merge) = {
         env.gt(&["crew", "add", "max"]).ok();
         finish(&env, "max", "c.txt", "c\n")
@@ -112,8 +112,8 @@ fn what_is_being_merged_cannot_be_opened() {
     assert_eq!(status(&env, &id), "closed");
 }
 
-/// A town in which the work of max could not be merged, and Toast has the repair. Gives the
-/// item, its entry, its repair, and the file that makes it sound.
+/// Makes a town in which the work of max failed to merge, and Toast has the repair. Returns the
+/// item, its queue entry, its repair, and the file that makes validation succeed.
 fn with_a_repair() -> (TestEnv, String, String, String, PathBuf) {
     let env = TestEnv::with_crew(&["max", "amy"]);
     let sound = env.path("sound");
@@ -137,7 +137,7 @@ fn a_repair_that_somebody_has_stays_on_the_hook_when_its_entry_is_merged() {
     assert_eq!(status(&env, &repair), "hooked");
     let words = format!("{repair} stays on the hook of {TOAST}");
     assert!(told.contains(&words), "{told}");
-    // It ends as ever.
+    // The repair ends as usual.
     env.gt(&["done", "--agent", TOAST]).ok();
     assert_eq!(status(&env, &repair), "closed");
 }
@@ -154,7 +154,7 @@ fn one_that_could_not_be_merged_is_withdrawn_as_well() {
     assert_eq!(status(&env, &repair), "hooked");
     env.gt(&["hook", &id, "--agent", "gastown/amy"]).ok();
     env.gt(&["mq", "retry", &merge]).fails(4);
-    // What was withdrawn closes nothing, whatever becomes of its repair.
+    // A withdrawn entry closes no item, whatever happens to its repair.
     fs::write(&sound, "").unwrap();
     env.gt(&["done", "--agent", TOAST]).ok();
     env.gt(&["mq", "run"]).ok();
@@ -175,7 +175,7 @@ fn a_change_that_takes_nothing_up_withdraws_nothing() {
     let told = env.gt(&["work", "update", &id, "--title", "Another"]).ok();
     assert_eq!(told.stderr, "");
     assert_eq!(env.json(&["mq", "status", &merge])["status"], "failed");
-    // Whoever repairs it may say that it has begun, and keeps it if that is tried meanwhile.
+    // The repair may be marked as in progress, and stays on the hook during a retry.
     env.gt(&["work", "update", &repair, "--status", "in_progress"])
         .ok();
     env.gt(&["mq", "retry", &merge]).ok();
@@ -204,7 +204,7 @@ fn a_repair_that_is_opened_again_is_waited_for() {
     );
     commit(&env, &dir, "half.txt", "x\n");
     env.gt(&["done", "--agent", TOAST]).ok();
-    // It was not the whole of it.
+    // The repair was incomplete.
     let told = env.gt(&["work", "update", repair, "--status", "open"]).ok();
     let words = format!("the merge {merge} of polecat/Toast/{repair} waits for its repair again");
     assert!(told.stderr.contains(&words), "{told:?}");

@@ -1,4 +1,4 @@
-//! Work items, and who holds which.
+//! Work items and their holders.
 
 use crate::env::TestEnv;
 use crate::remembered::lives;
@@ -168,7 +168,7 @@ fn what_waits_for_others_is_not_ready() {
     env.gt(&["work", "dep", "add", &c, &b]).ok();
     assert_eq!(ids(&env, &["ready"]), [a.as_str()]);
     assert_eq!(env.json(&["work", "show", &c])["blocked_by"], json!([b]));
-    // No circles.
+    // Dependency cycles are refused.
     env.gt(&["work", "dep", "add", &a, &c]).fails(4);
     let itself = env.gt(&["work", "dep", "add", &a, &a]).fails(4);
     let words = format!("{a} cannot wait for itself");
@@ -198,7 +198,7 @@ fn an_item_is_on_one_hook_and_a_hook_has_one_item() {
     env.gt(&["work", "update", &b, "--status", "hooked"])
         .fails(2);
     assert_eq!(ids(&env, &["ready"]), [b.as_str()]);
-    // The life that runs works on it, and so does the next.
+    // The running session is recorded for the item, and so is the next one.
     assert_eq!(lives(&env, &["--work", &a]).len(), 1);
     env.gt(&["stop", "gastown/max"]).ok();
     env.gt(&["crew", "start", "max"]).ok();
@@ -322,7 +322,7 @@ fn a_store_that_is_gone_is_never_shown_as_no_work() {
     assert!(!file.exists(), "nobody makes another");
     let doctor = env.gt(&["doctor"]).fails(1);
     assert!(doctor.stdout.contains("work items are gone"), "{doctor:?}");
-    // Who runs can still be told.
+    // Running agents are still listed.
     let agents = env.gt(&["agents", "--stopped", "--json"]).ok();
     assert!(agents.stderr.contains("hooks are not shown"), "{agents:?}");
 }
@@ -417,7 +417,7 @@ fn a_checkpoint_says_where_the_work_stood() {
         "?? \"new file.txt\"",
         "it is no change itself"
     );
-    // An old one is told as what it is.
+    // An old checkpoint is marked as stale.
     let file = env
         .town()
         .join(".runtime/checkpoints/gastown.crew.max.json");

@@ -43,7 +43,7 @@ fn a_dialog_swallows_a_paste_and_enter_approves() {
     stage.say("[[tool=touch one]]");
     stage.wait_for(" ❯ 1. Yes");
     stage.paste("2 no\nplease\n");
-    // Typed after the paste, so the dialog has seen the paste when the mark moves.
+    // The key follows the paste, so the dialog has read the paste when the mark moves.
     stage.keys(&["Down"]);
     stage.wait_for(" ❯ 2. No");
     stage.keys(&["Up", "Enter"]);

@@ -34,7 +34,7 @@ fn a_running_command_is_interrupted() {
     stage.wait_for("Interrupted");
     stage.wait_until("the end of the command", |_| {
         let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
-        // A zombie that init has not collected yet is an end as well.
+        // A zombie that init has not reaped yet has ended as well.
         stat.is_err() || stat.is_ok_and(|stat| stat.contains(") Z "))
     });
 }
@@ -132,7 +132,7 @@ fn children_are_left_to_the_caller() {
     stage.signal("-TERM");
     assert_eq!(stage.status(), "143");
     for (pid, session) in children {
-        // The end of the session's leader hangs up on the child that is in its session.
+        // The end of the session leader sends a hangup to the child in its session.
         let is_alone = pid == session;
         let killed = Command::new("kill").arg(&pid).output();
         let was_there = killed.is_ok_and(|output| output.status.success());

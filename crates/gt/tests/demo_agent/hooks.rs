@@ -1,4 +1,4 @@
-//! Hooks, and sessions that are gone on with.
+//! Hooks, and resumed sessions.
 
 use crate::stage::{ID, Stage, json_lines};
 use serde_json::Value;

@@ -25,15 +25,15 @@ pub(crate) const EVENTS: [&str; 9] = [
     "SessionEnd",
 ];
 
-/// A folder with a home and a tmux server, where one agent at a time runs.
+/// A home folder and a tmux server that runs one agent at a time.
 pub(crate) struct Stage {
     pub(crate) folder: TempDir,
-    /// Counts the servers: a socket that one has just left is not used again.
+    /// Counts the servers, so that a socket that was just closed is not reused.
     servers: Cell<u32>,
 }
 
 impl Stage {
-    /// A stage with nobody on it.
+    /// Makes a stage without an agent.
     pub(crate) fn empty() -> Self {
         let folder = tempfile::Builder::new().prefix("gtd").tempdir_in("/tmp");
         Self {
@@ -42,7 +42,7 @@ impl Stage {
         }
     }
 
-    /// A stage with an agent that is ready.
+    /// Makes a stage with an agent that is ready.
     pub(crate) fn ready(args: &[&str]) -> Self {
         let stage = Self::empty();
         stage.start(args);
@@ -88,7 +88,7 @@ impl Stage {
         String::from_utf8(output.stdout).expect("text")
     }
 
-    /// Starts an agent, in place of the one before if there was one.
+    /// Starts an agent, and replaces the previous one if there is one.
     pub(crate) fn start(&self, args: &[&str]) {
         let log = self.path("log");
         let mut command = vec!["set", "-g", "remain-on-exit", "on", ";"];
@@ -173,13 +173,13 @@ impl Stage {
         self.wait_until(title, |_| self.format("#{pane_title}") == title);
     }
 
-    /// The exit status, once the agent has ended.
+    /// Waits for the end of the agent, and returns its exit status.
     pub(crate) fn status(&self) -> String {
         self.wait_ended("#{pane_dead_status}")
     }
 
-    /// What tmux knows of the end, once it knows. tmux 3.3a now and then misses that
-    /// its child ended until another one does, so another one is made to end.
+    /// Waits until tmux knows of the agent's end, and returns the expanded format. tmux 3.3a
+    /// sometimes misses the end of a child until another child ends, so this makes another one end.
     pub(crate) fn wait_ended(&self, format: &str) -> String {
         let mut known = String::new();
         self.wait_until("the end of the agent", |_| {
@@ -192,7 +192,7 @@ impl Stage {
         known
     }
 
-    /// The messages received so far.
+    /// Returns the messages received so far.
     pub(crate) fn received(&self) -> Vec<String> {
         let lines = json_lines(&self.path("log"));
         let prompt = |line: &Value| line["prompt"].as_str().expect("a prompt").to_owned();
@@ -208,7 +208,7 @@ impl Stage {
         received
     }
 
-    /// Settings with a hook for every event, each of which writes down what it gets.
+    /// Returns settings with a hook for every event; each hook appends its input to a file.
     pub(crate) fn settings(&self) -> String {
         let command = format!("cat >> {}", self.path("hooks").display());
         let hook = json!([{"hooks": [{"type": "command", "command": command}]}]);
@@ -244,7 +244,7 @@ impl Stage {
         self.hooks().iter().map(name).collect()
     }
 
-    /// Also right when there is no server.
+    /// Ends the server; there may be none.
     pub(crate) fn kill_server(&self) {
         let mut command = self.command("tmux");
         command.arg("-S").arg(self.socket()).arg("kill-server");
@@ -266,7 +266,7 @@ pub(crate) fn run(command: &mut Command, input: &str) -> Output {
         .spawn()
         .expect("starts");
     let mut stdin = child.stdin.take().expect("an input");
-    // Who does not read its input has closed it.
+    // A process that does not read its input may have closed it.
     let _ = stdin.write_all(input.as_bytes());
     drop(stdin);
     child.wait_with_output().expect("ends")

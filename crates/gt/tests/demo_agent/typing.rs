@@ -1,4 +1,4 @@
-//! What is typed, pasted, piped or scripted, and what is shown of it.
+//! Typed, pasted, piped and scripted input, and its display.
 
 use crate::stage::Stage;
 use std::time::Duration;
@@ -77,7 +77,7 @@ fn a_message_of_50_kb_is_quick() {
     stage.wait_for("❯ [Pasted text #1]");
     stage.keys(&["Enter"]);
     assert_eq!(stage.wait_received(1)[0].len(), 50_000);
-    // A few ms on an idle machine; this only finds what is badly wrong.
+    // Takes a few ms on an idle machine; the limit only finds gross errors.
     assert!(
         before.elapsed() < Duration::from_secs(3),
         "{:?}",

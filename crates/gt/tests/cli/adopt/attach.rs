@@ -1,4 +1,4 @@
-//! `gt attach` to agents that gt has not started.
+//! `gt attach` to agents that gt did not start.
 
 use super::Desk;
 use crate::attaching::{terminal, wait_shown};
@@ -9,7 +9,7 @@ use std::path::Path;
 
 const GT: &str = env!("CARGO_BIN_EXE_gt");
 
-/// The container that a client of the desk's server is at.
+/// Waits until a client of the desk's server is attached to the container.
 fn wait_client(desk: &Desk<'_>, container: &str) {
     wait_until(&format!("a client at {container}"), PATIENCE, || {
         let clients = desk.tmux(&["list-clients", "-F", "#{session_name}"]);
@@ -20,7 +20,7 @@ fn wait_client(desk: &Desk<'_>, container: &str) {
 fn check_attach(env: &TestEnv, socket: &Path) {
     let desk = Desk::open(env, socket);
     let pid = desk.start_program("")["pid"].to_string();
-    // The person has another pane active, and then another window.
+    // Another pane is active, and then another window.
     desk.tmux(&[
         "split-window",
         "-t",
@@ -42,7 +42,7 @@ fn check_attach(env: &TestEnv, socket: &Path) {
     ]);
     assert_eq!(env.agent("agent/helper")["pane"], active.as_str());
     assert_eq!(env.agent("agent/helper")["attached"], true);
-    // The person's own session is at the window that it was at.
+    // The person's session stays at its window.
     let window = desk.tmux(&["display-message", "-p", "-t", "=desk:", "#{window_index}"]);
     assert_eq!(window, "1");
 }
@@ -84,7 +84,7 @@ fn orphan_is_attached_by_its_slug_and_by_its_new_one() {
     terminal_fails(&env);
 }
 
-/// The old slug names no agent any more.
+/// Checks that the old slug names no agent.
 fn terminal_fails(env: &TestEnv) {
     let answer = env.gt(&["attach", "agent/helper"]).fails(3);
     assert!(answer.stderr.contains("is not running"), "{answer:?}");

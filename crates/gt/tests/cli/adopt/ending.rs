@@ -1,4 +1,4 @@
-//! The end of an adopted program under its person's shell.
+//! The end of an adopted program that runs in a person's shell.
 
 use super::Desk;
 use crate::env::{PATIENCE, TestEnv, lives, signal};
@@ -10,8 +10,8 @@ use serde_json::Value;
 use std::path::Path;
 use std::time::Instant;
 
-/// The session of the agent, once it has ended. Looks at the journal alone: nothing that
-/// would notice the end.
+/// Waits until the session of the agent has ended, and returns it. Reads only the journal, so it
+/// does not itself detect the end.
 fn ended(env: &TestEnv) -> Value {
     wait_until("the end is recorded", PATIENCE, || {
         let known = remembered::lives(env, &["--agent", "agent/helper"])[0].clone();
@@ -31,7 +31,7 @@ fn adopt(env: &TestEnv, desk: &Desk<'_>, options: &[&str]) -> u32 {
 fn check_shell_is_left_alone(env: &TestEnv, desk: &Desk<'_>) {
     assert_eq!(env.running(), Vec::<String>::new());
     assert_eq!(desk.sessions(), ["desk"]);
-    // A program that is killed leaves its terminal without an echo and without line ends.
+    // A killed program leaves the terminal without echo and line discipline.
     desk.tmux(&["send-keys", "-t", "=desk:", "-l", "stty sane"]);
     desk.tmux(&["send-keys", "-t", "=desk:", "C-j"]);
     desk.run("echo the shell goes on");
@@ -50,7 +50,7 @@ fn check_exit(env: &TestEnv, socket: &Path) {
     let desk = Desk::open(env, socket);
     adopt(env, &desk, &[]);
     desk.run("/exit");
-    // Its hook has it recorded: nobody has to look.
+    // The program's hook records the end, without another command.
     let known = ended(env);
     assert_eq!(known["outcome"], "exited", "{known}");
     assert_eq!(known["exit_code"], Value::Null, "{known}");
@@ -93,7 +93,7 @@ fn program_that_is_killed_is_recorded_as_a_crash() {
     let watch = Watch::begin(&env);
     let since = Instant::now();
     signal(pid, Signal::KILL);
-    // Whoever watches has it recorded.
+    // `gt watch` records the end.
     watch.expect_of("agent/helper", "crashed", since);
     let known = ended(&env);
     assert_eq!(known["outcome"], "crash", "{known}");
@@ -111,7 +111,7 @@ fn end_without_hooks_is_recorded_by_the_next_look() {
     wait_until("it has left the list", PATIENCE, || {
         env.running().is_empty().then_some(())
     });
-    // Nothing tells a clean exit from a crash here.
+    // The exit status is unknown here, so a clean exit counts as a crash.
     assert_eq!(ended(&env)["outcome"], "crash");
     check_shell_is_left_alone(&env, &desk);
 }

@@ -1,4 +1,4 @@
-//! `gt handoff` of an adopted agent: the next session runs in a container of its own.
+//! `gt handoff` of an adopted agent: the next session gets its own container.
 
 use super::Desk;
 use crate::env::{TestEnv, lives};
@@ -25,7 +25,8 @@ fn check_handoff(env: &TestEnv, socket: &Path) {
     let handed = env.json(&[&["handoff", MAX, "--force"], &letter[..]].concat());
     assert_eq!(handed["released"]["pid"].to_string(), pid, "{handed}");
 
-    // The next session is an ordinary one, in the same folder, with the letter and the item.
+    // The next session is an ordinary one in the same folder, with the handoff message and the
+    // item.
     let agent = env.agent(MAX);
     assert_eq!(agent["session"], handed["successor"], "{agent}");
     assert_eq!(agent["adopted"], Value::Null, "{agent}");
@@ -33,7 +34,7 @@ fn check_handoff(env: &TestEnv, socket: &Path) {
     assert_eq!(agent["work_dir"], json!(desk.folder), "{agent}");
     env.wait_screen(MAX, "The north side is open.");
     assert_eq!(env.json(&["hook", "--agent", MAX])["id"], id);
-    // The person's program goes on in its pane, and can be adopted again.
+    // The person's program continues in its pane and can be adopted again.
     assert!(lives(pid.parse().unwrap()));
     assert_eq!(desk.panes(), before);
     assert!(!desk.settings().exists(), "no hook is left");

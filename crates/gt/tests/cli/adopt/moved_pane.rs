@@ -1,4 +1,4 @@
-//! A pane of an adopted agent that its person moves elsewhere.
+//! A person moves the pane of an adopted agent.
 
 use super::Desk;
 use crate::env::{PATIENCE, TestEnv};
@@ -7,7 +7,7 @@ use gt_tmux::testing::wait_until;
 use serde_json::json;
 use std::path::Path;
 
-/// Adopts a program, moves its pane, and checks that it is the same agent.
+/// Adopts a program, moves its pane, and checks that it is still the same agent.
 fn check_moved(env: &TestEnv, socket: &Path, beside: bool, moves: &[&[&str]]) {
     let desk = Desk::open(env, socket);
     let candidate = desk.start_program("");
@@ -29,7 +29,7 @@ fn check_moved(env: &TestEnv, socket: &Path, beside: bool, moves: &[&[&str]]) {
     assert_eq!(agent["session"], adopted["session"], "{agent}");
     assert_eq!(agent["pane"], pane, "{agent}");
     assert_eq!(agent["health"], "healthy", "{agent}");
-    // Its container shows the pane, and each of its windows once.
+    // The container shows the pane, and each of its windows once.
     let shown = desk.tmux(&[
         "list-panes",
         "-s",
@@ -68,7 +68,7 @@ fn pane_that_is_broken_out_of_its_window_stays_the_agents() {
 #[test]
 fn pane_that_is_joined_to_another_window_stays_the_agents() {
     let env = TestEnv::with_town();
-    // The container goes with its only window.
+    // The container ends with its only window.
     let moves: [&[&str]; 2] = [
         &["new-session", "-d", "-s", "table", "sh"],
         &["join-pane", "-d", "-s", "PANE", "-t", "=table:"],
@@ -106,6 +106,6 @@ fn container_that_its_person_closes_releases_the_agent() {
     assert_eq!(desk.sessions(), ["desk"], "it is not made again");
     let known = &remembered::lives(&env, &["--agent", "agent/helper"])[0];
     assert_eq!(known["outcome"], "killed", "{known}");
-    // Its program goes on, and can be adopted again.
+    // The program continues and can be adopted again.
     assert_eq!(desk.candidates()[0]["pid"].to_string(), pid);
 }

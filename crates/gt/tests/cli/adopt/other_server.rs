@@ -1,4 +1,4 @@
-//! Agents that were adopted on a tmux server that is not the town's.
+//! Adopted agents on a tmux server other than the town's.
 
 use super::{CONVERSATION, Desk};
 use crate::board::terminal::Terminal;
@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::time::Instant;
 
-/// The options of a server that is not the town's.
+/// Returns the global options, hooks and keys of the desk's server.
 fn global_options(desk: &Desk<'_>) -> String {
     let options = desk.tmux(&["show-options", "-g"]);
     options + &desk.tmux(&["show-hooks", "-g"]) + &desk.tmux(&["list-keys"])
@@ -20,7 +20,7 @@ fn it_is_in_status_watch_and_save_and_gets_mail() {
     let env = TestEnv::with_town();
     env.gt(&["start", "mayor", "--no-prompt"]).ok();
     let desk = Desk::open(&env, &env.path("other"));
-    // A restored one finds its conversations there.
+    // The restored agent finds its conversation in this folder.
     let demo_home = env.town().join(".runtime/demo");
     desk.run(&format!("export GT_DEMO_HOME='{}'", demo_home.display()));
     let pid = desk.start_program(&format!("--session-id {CONVERSATION}"))["pid"].to_string();
@@ -36,7 +36,7 @@ fn it_is_in_status_watch_and_save_and_gets_mail() {
     let helper = &env.agent("agent/helper");
     assert_eq!(helper["socket"], json!(desk.socket), "{helper}");
 
-    // Mail, also to a group, is told to it.
+    // Mail to the agent, also through a group, is announced in its pane.
     let since = Instant::now();
     let sent = env.json(&["mail", "send", "agent/helper", "-s", "News", "-m", "Look"]);
     assert_eq!(sent[0]["nudged"], true, "{sent}");
@@ -46,14 +46,14 @@ fn it_is_in_status_watch_and_save_and_gets_mail() {
 
     let saved = env.json(&["save"]);
     assert_eq!(saved["containers"], 2, "{saved}");
-    // Nothing of ours is left on the person's server but the session.
+    // On the person's server `gt` leaves only the session.
     assert_eq!(global_options(&desk), before);
     let plan = env.json(&["restore", "--dry-run"]);
     let plan = plan["agents"].as_array().unwrap();
     assert_eq!(plan.len(), 2, "{plan:?}");
     assert!(plan.iter().all(|it| it["action"] != "restore"), "{plan:?}");
 
-    // Its server goes down: it comes back in a container of its own, in its conversation.
+    // After its server ended, a restore starts the agent in its own container, in its conversation.
     drop(desk);
     env.gt(&["sync"]).ok();
     assert_eq!(env.running(), ["mayor"]);
@@ -73,7 +73,7 @@ fn its_item_is_on_the_board_with_its_screen() {
     let item = env.json(&["work", "create", "Make it"]);
     let id = item["id"].as_str().unwrap();
     env.gt(&["hook", id, "--agent", "gastown/max"]).ok();
-    // Panes of both servers have the same ids.
+    // Pane ids repeat across servers.
     env.gt(&["start", "mayor", "--no-prompt"]).ok();
     let board = env.json(&["board"]);
     let card = &board["cards"][0];

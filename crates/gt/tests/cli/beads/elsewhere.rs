@@ -1,4 +1,4 @@
-//! What somebody else does to the beads of a rig, or what their program does.
+//! Changes to a rig's beads from outside `gt`, and failures of the tracker.
 
 use super::{Beads, ids, tells_of_beads};
 use crate::env::{PATIENCE, processes_of};
@@ -15,7 +15,7 @@ fn with_worker() -> Beads {
     beads
 }
 
-/// The lines of the file, changed.
+/// Rewrites the lines of the beads file, and returns its previous text.
 fn rewrite(beads: &Beads, change: impl Fn(Value) -> Option<Value>) -> String {
     let file = beads.folder().join("issues.jsonl");
     let before = fs::read_to_string(&file).unwrap();
@@ -63,7 +63,7 @@ fn a_bead_that_comes_back_is_told_of_again() {
     assert_eq!(hooked(), json!(held));
     let shown = env.json(&["work", "show", &free]);
     assert_eq!(shown["close_reason"], "not in beads any more");
-    // Of one that is really done meanwhile beads hears when it is back.
+    // A close while the item is missing from beads is written when the item is back.
     env.gt(&["work", "reopen", &done]).ok();
     env.gt(&["work", "close", &done, "--reason", "meanwhile"])
         .ok();
@@ -129,7 +129,7 @@ fn a_program_that_hangs_is_stopped_and_keeps_nobody_from_writing() {
     let begun = Instant::now();
     env.gt(&["mail", "send", "mayor", "-s", "Hello", "-m", "x"])
         .ok();
-    // The program is stopped after 15 seconds.
+    // `gt` stops the tracker after 15 seconds.
     assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
     let answer = crate::env::Answer::of(look.wait_with_output().unwrap());
     tells_of_beads(answer, "took too long");

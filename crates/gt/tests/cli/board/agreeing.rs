@@ -1,4 +1,4 @@
-//! What happens beside the board, by nobody's command: it is shown within a second.
+//! Changes without a `gt` command appear on the board within a second.
 
 use super::keys::{commit, commit_to_base, running, wait_state};
 use super::terminal::Terminal;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const A_SECOND: Duration = Duration::from_secs(1);
 
-/// The boards show it within a second from now on.
+/// Checks that all boards show the change within a second.
 #[track_caller]
 fn agree(boards: &[&Terminal<'_>], what: &str, is_there: impl Fn(&str) -> bool) {
     let began = Instant::now();
@@ -23,7 +23,7 @@ fn agree(boards: &[&Terminal<'_>], what: &str, is_there: impl Fn(&str) -> bool) 
     assert!(took < A_SECOND, "{what}: {took:?}");
 }
 
-/// Waits until a board has gathered what there was to gather, and rests.
+/// Waits until the board's screen stops changing.
 fn settle(board: &Terminal<'_>) {
     let mut since = (board.screen(), Instant::now());
     wait_until("the board rests", crate::env::PATIENCE, || {
@@ -51,17 +51,16 @@ fn what_git_does_by_hand_is_shown_within_a_second() {
     agree(&both, "another", |screen| screen.contains("↑2"));
     env.git(&dir, &["reset", "--quiet", "--soft", "HEAD~1"]);
     agree(&both, "one taken back", |screen| screen.contains("↑1"));
-    // A branch whose name is packed away is written beside the others again.
+    // A commit on a packed branch creates a loose ref again.
     env.git(&dir, &["pack-refs", "--all"]);
     env.git(&dir, &["commit", "--quiet", "-m", "again"]);
     agree(&both, "one on a packed branch", |screen| {
         screen.contains("↑2")
     });
-    // The base moves as well.
     commit_to_base(&env, "theirs.txt", "theirs\n");
     env.git(&dir, &["fetch", "--quiet", "origin"]);
     agree(&both, "a move of the base", |screen| screen.contains("↓1"));
-    // A task that is stopped has a worktree, too.
+    // A stopped task still has a worktree.
     env.gt(&["task", "stop", &id]).ok();
     wait_card(&env, &id, "stopped", |card| card["session"].is_null());
     settle(&one);
@@ -77,7 +76,7 @@ fn a_merge_is_not_refused_by_what_the_board_does_not_know_yet() {
     let board = Terminal::open(&env, 150, 45);
     board.find(&id);
     settle(&board);
-    // The command has the last word, in either case.
+    // The command decides, whatever the board's snapshot says.
     board.act("m");
     board.wait_text("has nothing that");
     board.press(&["Escape"]);
@@ -104,13 +103,13 @@ fn a_server_that_dies_is_shown_so_within_a_second() {
     one.wait_text(&runs);
     one.act("r");
     one.wait_text("Dev servers of");
-    // The other has its windows before it.
+    // The second board shows the window of the server.
     two.find(&id);
     two.wait_text(&runs);
     two.press(&["Enter", "5"]);
     two.wait_text(&format!("running on port {port}"));
     settle(&one);
-    // Its child, as it would die itself; it says by its own exit code that it has failed.
+    // Kill the server's child process; the shell reports the failure by its exit code.
     let shell = started[0]["pid"].as_u64().unwrap();
     let children = format!("/proc/{shell}/task/{shell}/children");
     let child = fs::read_to_string(children).unwrap();
@@ -179,7 +178,7 @@ fn a_board_that_watches_worktrees_and_servers_rests() {
     board.find(&id);
     board.wait_text(&format!(" :{port}"));
     settle(&board);
-    // How old things are changes now and then, but not in each of these.
+    // Ages on the board change occasionally, so the test waits for one interval without a wakeup.
     wait_until(
         "a while in which nothing runs",
         crate::env::PATIENCE,

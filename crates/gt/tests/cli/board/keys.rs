@@ -1,7 +1,7 @@
-//! Every letter of the action menu, by what it does to tmux and git.
+//! Every letter of the action menu, by its effect on tmux and git.
 //!
-//! What the board shows is read off its screen only where that is the effect, or where a
-//! letter has to wait until the board knows something.
+//! The screen is read only where it is the effect, or where a key must wait until the board has the
+//! data.
 
 mod attaching;
 mod bound;
@@ -17,7 +17,7 @@ use crate::tasks::{folder, window_names, with_project};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A task whose agent runs and waits for its first words.
+/// Makes a task whose agent runs and waits for its first prompt.
 pub(super) fn running() -> (TestEnv, String, PathBuf) {
     let (env, id) = with_project("");
     env.gt(&["task", "start", &id]).ok();
@@ -31,7 +31,7 @@ pub(super) fn wait_state(env: &TestEnv, id: &str, state: &str) {
     wait_card(env, id, state, |card| card["session"]["state"] == state);
 }
 
-/// Waits until there is an agent in a container, and not only a shell.
+/// Waits until the container has an agent, not only a shell.
 #[track_caller]
 fn wait_agent(env: &TestEnv, id: &str) {
     wait_card(env, id, "an agent", |card| {
@@ -40,7 +40,7 @@ fn wait_agent(env: &TestEnv, id: &str) {
     assert_eq!(env.agent(&format!("task/{id}"))["health"], "healthy");
 }
 
-/// Writes a file, commits it, and gives the commit.
+/// Writes a file, commits it, and returns the commit.
 pub(super) fn commit(env: &TestEnv, dir: &Path, name: &str, text: &str) -> String {
     fs::write(dir.join(name), text).unwrap();
     env.git(dir, &["add", "--all"]);
@@ -48,7 +48,7 @@ pub(super) fn commit(env: &TestEnv, dir: &Path, name: &str, text: &str) -> Strin
     head(env, dir)
 }
 
-/// The same where the owner of the base does it.
+/// Writes a file and commits it to the base, in the rig's source repository.
 pub(super) fn commit_to_base(env: &TestEnv, name: &str, text: &str) -> String {
     commit(env, &env.path("source-gastown"), name, text)
 }
@@ -66,7 +66,7 @@ fn has_container(env: &TestEnv, id: &str) -> bool {
     env.sessions().contains(&format!("{id}-az"))
 }
 
-/// The words with which the agent program was called.
+/// Returns the command line of the agent program.
 fn call_of(env: &TestEnv, id: &str) -> Vec<String> {
     let pid = env.pid(&format!("task/{id}"));
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap();
@@ -74,7 +74,7 @@ fn call_of(env: &TestEnv, id: &str) -> Vec<String> {
     line.split('\0').map(str::to_owned).collect()
 }
 
-/// Makes an executable file in the home.
+/// Writes an executable file under HOME.
 fn program(env: &TestEnv, name: &str, script: &str) -> PathBuf {
     let path = env.path(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();

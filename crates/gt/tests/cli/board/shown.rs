@@ -1,4 +1,4 @@
-//! What a key is for is what the board has shown: this question, this agent, these conflicts.
+//! A key applies to the snapshot that the board showed: its question, its agent, its conflicts.
 
 use super::terminal::Terminal;
 use super::{card, create, wait_card};
@@ -29,7 +29,7 @@ fn an_answer_is_for_the_question_that_was_shown() {
     board.wait_text("Needs you 1");
     board.act("y");
     board.wait_text("The number of an option");
-    // Somebody else is faster, and it asks the next.
+    // Another process answers first, and the agent asks its next question.
     env.gt(&["answer", &agent, "yes"]).ok();
     asks("made-second");
     board.write("1");
@@ -68,7 +68,7 @@ fn an_item_on_the_hook_of_crew_is_no_task() {
     board.until("its container to be gone", || {
         !env.sessions().contains(&"gt-crew-max".to_owned())
     });
-    // Who would be at it is known without a session, too.
+    // The card names the holder of the item without a running session, too.
     wait_card(&env, &id, "without a session", |card| {
         card["session"].is_null() && card["holder"] == "gastown/crew/max"
     });
@@ -85,7 +85,7 @@ fn whoever_goes_on_and_comes_back_at_once_sees_the_screen_again() {
     let board = Terminal::open(&env, 150, 45);
     board.wait_text("here I am");
     for _ in 0..20 {
-        // To the other card and back, in one go.
+        // Moves to the other card and back, in one write.
         board.write("hlhl");
         board.wait_text("here I am");
     }
@@ -120,8 +120,8 @@ fn who_is_lost_with_its_server_needs_somebody_and_who_was_stopped_does_not() {
     board.wait_text("In progress 1");
 }
 
-/// A board on a task whose merge is in conflict, and the task's folder. Whoever resolves that
-/// is told the names of the files, and obeys them.
+/// Opens a board on a task whose merge is in conflict, and returns it with the task's folder. The
+/// resolver's prompt contains the file names, and the demo agent obeys the directives in them.
 fn in_conflict<'e>(env: &'e TestEnv, id: &str, name: &str) -> (Terminal<'e>, PathBuf) {
     let dir = folder(env, id);
     for (at, text) in [(&dir, "ours\n"), (&env.path("source-gastown"), "theirs\n")] {
@@ -140,12 +140,12 @@ fn in_conflict<'e>(env: &'e TestEnv, id: &str, name: &str) -> (Terminal<'e>, Pat
 fn whoever_resolves_conflicts_is_seen() {
     let (env, id) = with_project("");
     env.gt(&["task", "start", &id]).ok();
-    // It works for longer than any test.
+    // The resolver works for longer than the test.
     let (board, _) = in_conflict(&env, &id, "[[delay=10m]]");
     board.wait_text("resolving");
     let shown = card(&env, &id);
     assert_eq!(shown["branch"]["resolver"], true);
-    // Times are in words, and what there is none of is absent.
+    // Times are RFC 3339 strings, and missing values are left out instead of null.
     for time in [&shown["created_at"], &shown["session"]["since"]] {
         let time = time.as_str().unwrap();
         assert!(time.ends_with('Z') && time.contains('T'), "{time}");
@@ -153,7 +153,7 @@ fn whoever_resolves_conflicts_is_seen() {
     let fields = shown.as_object().unwrap();
     assert!(fields.values().all(|value| !value.is_null()), "{shown}");
     board.wait_text("Needs you 0");
-    // It leaves, and the conflicts stay.
+    // The resolver's pane is killed while the conflicts remain.
     let container = SessionName::try_from(format!("{id}-az").as_str()).unwrap();
     let merge = Tmux::new("list-windows")
         .target(container)
@@ -182,7 +182,7 @@ fn what_the_merge_window_asks_is_answered_from_the_board() {
     board.wait("its question", |screen| {
         screen.contains("Needs you 1") && screen.contains("merge asks: ")
     });
-    // What it shows is to be seen, and not its agent's prompt.
+    // The preview shows the resolver's screen, not the prompt of the task's agent.
     board.wait("its screen", |screen| {
         screen.contains("in its window merge") && screen.contains("Do you want to proceed?")
     });

@@ -1,4 +1,4 @@
-//! A person's terminal with the board on it: a tmux server of its own.
+//! A terminal that shows the board, on a private tmux server.
 
 use crate::env::{PATIENCE, TestEnv};
 use gt_tmux::testing::wait_until;
@@ -11,7 +11,7 @@ pub(crate) struct Terminal<'e> {
 }
 
 impl<'e> Terminal<'e> {
-    /// The board, on a screen of this size.
+    /// Opens the board on a screen of this size.
     pub(crate) fn open(env: &'e TestEnv, width: u16, height: u16) -> Self {
         Self::named(env, "u", width, height, &[])
     }
@@ -28,14 +28,14 @@ impl<'e> Terminal<'e> {
         Self::running(env, name, (width, height), &line)
     }
 
-    /// The board on a terminal that is in no tmux, as far as the board can tell.
+    /// Opens the board on a terminal that looks as if it were outside tmux.
     pub(crate) fn outside(env: &'e TestEnv, width: u16, height: u16) -> Self {
         let gt = env!("CARGO_BIN_EXE_gt");
         let line = ["env", "-u", "TMUX", "-u", "TMUX_PANE", gt, "board"];
         Self::running(env, "u", (width, height), &line)
     }
 
-    /// A command that shows the board, one way or another.
+    /// Runs a command that shows the board.
     pub(crate) fn running(
         env: &'e TestEnv,
         name: &str,
@@ -72,7 +72,7 @@ impl<'e> Terminal<'e> {
         self.server.run(capture).unwrap_or_default()
     }
 
-    /// How often any thread of the board has begun to run.
+    /// Returns how often the threads of the board were scheduled.
     #[cfg(target_os = "linux")]
     pub(crate) fn wakeups(&self) -> u64 {
         let ask = Tmux::new("display-message").args(["-p", "-t", ":", "#{pane_pid}"]);
@@ -89,7 +89,7 @@ impl<'e> Terminal<'e> {
         threads.filter_map(|it| of_one(it.unwrap().path())).sum()
     }
 
-    /// Whether there is still something on it.
+    /// Reports whether the terminal still has a pane.
     pub(crate) fn is_open(&self) -> bool {
         self.server.run(Tmux::new("list-panes").arg("-a")).is_ok()
     }
@@ -114,7 +114,7 @@ impl<'e> Terminal<'e> {
         self.wait(text, |screen| screen.contains(text));
     }
 
-    /// Moves the cursor to a card, by its name. No other is shown from then on.
+    /// Moves the cursor to a card by filtering for its id. Other cards stay hidden afterwards.
     #[track_caller]
     pub(crate) fn find(&self, id: &str) {
         self.press(&["/", "C-u"]);
@@ -123,13 +123,13 @@ impl<'e> Terminal<'e> {
         self.press(&["Enter"]);
     }
 
-    /// Waits for something that is not on the screen, and shows the screen if it does not come.
+    /// Waits for a condition outside the screen; a timeout prints the screen.
     #[track_caller]
     pub(crate) fn until(&self, what: &str, is_so: impl Fn() -> bool) {
         self.wait(what, |_| is_so());
     }
 
-    /// Opens the action menu of the card under the cursor and presses its letter.
+    /// Opens the action menu of the card under the cursor, and presses a letter.
     #[track_caller]
     pub(crate) fn act(&self, letter: &str) {
         self.press(&["Space"]);

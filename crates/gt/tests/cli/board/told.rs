@@ -1,11 +1,11 @@
-//! The tab of events: what happens to a task, while it happens.
+//! The events tab of the board: events of a task appear while they happen.
 
 use super::keys::{commit, commit_to_base, wait_state};
 use super::terminal::Terminal;
 use crate::env::login;
 use crate::tasks::{folder, with_project};
 
-/// The line of the newest event of this type, without its age and its time.
+/// Returns the line of the newest event of this type, without its age and time.
 fn line(screen: &str, kind: &str) -> Option<String> {
     let lines = screen.lines().filter_map(|line| {
         let words: Vec<&str> = line.split_whitespace().skip(3).collect();
@@ -56,7 +56,7 @@ fn the_tab_of_events_tells_what_happens_while_it_is_open() {
         "update",
         "update conflict command by ME merged main into it, with conflicts in both",
     );
-    // What happens to others is not told here, and each of this once.
+    // Events of other items are left out, and each event of this item appears once.
     env.gt(&["start", "mayor", "--no-prompt"]).ok();
     env.gt(&[
         "events",

@@ -1,5 +1,4 @@
-//! The real notify-send, on a session bus of its own, and a desktop that only pretends
-//! (`desktop.py`).
+//! The real notify-send on a private session bus, with a fake desktop (`desktop.py`).
 
 use super::*;
 use crate::outside::{self, SYSTEM_PYTHON};
@@ -8,7 +7,7 @@ use std::path::Path;
 
 const NEEDED: [&str; 4] = ["notify-send", "dbus-daemon", "python3-dbus", "python3-gi"];
 
-/// A bus on which nothing is that a test has not put there.
+/// Starts a private bus without other services.
 fn start_bus(env: &mut TestEnv) {
     let (bus, settings) = (env.path("bus"), env.path("bus.conf"));
     let text = format!(
@@ -24,14 +23,14 @@ fn start_bus(env: &mut TestEnv) {
         .arg(format!("--config-file={}", settings.display()))
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
-    // It says where it is once it listens.
+    // The daemon prints its address once it listens.
     let stdout = daemon.spawn().unwrap().stdout.unwrap();
     let mut address = String::new();
     BufReader::new(stdout).read_line(&mut address).unwrap();
     env.set("DBUS_SESSION_BUS_ADDRESS", address.trim_end());
 }
 
-/// A town that tells the desktop. What that shows is in the file `shown`.
+/// Makes a town that notifies the desktop, which writes to the file `shown`.
 fn with_desktop(test: &str) -> Option<TestEnv> {
     if !outside::are_there(test, &NEEDED) {
         return None;
@@ -52,7 +51,7 @@ fn with_desktop(test: &str) -> Option<TestEnv> {
     Some(env)
 }
 
-/// What the desktop shows, once it shows so much and nobody tells any more.
+/// Returns the notifications of the desktop, once there are `count` and no delivery runs.
 #[track_caller]
 fn shown(env: &TestEnv, count: usize) -> Vec<Value> {
     let read = || {
@@ -118,7 +117,7 @@ fn the_desktop_shows_every_text_as_it_is() {
     for text in texts {
         let mut deliver = env.gt_command(&["notify", "deliver"]);
         deliver
-            // Not everybody has a locale that knows these signs.
+            // The C locale does not have these characters.
             .env("LANG", "C")
             .env("GT_NOTIFY_EVENT", "waiting")
             .env("GT_NOTIFY_AGENT", "--help <i>")
@@ -128,7 +127,7 @@ fn the_desktop_shows_every_text_as_it_is() {
     let shown = shown(&env, texts.len());
     assert_eq!(shown.len(), texts.len());
     for (shown, text) in shown.iter().zip(texts) {
-        // The summary is no markup, and the body is.
+        // The summary is plain text; the body is markup.
         assert_eq!(shown[1], "--help <i> waits for you");
         let body = shown[2].as_str().unwrap();
         assert_eq!(body.matches(['<', '>']).count(), 0, "{body}");
@@ -145,7 +144,7 @@ fn without_a_bus_or_a_desktop_agents_go_on_and_the_log_says_why() {
     };
     let at = |name: &str| format!("unix:path={}", env.path(name).display());
     let (nowhere, bus) = (at("nowhere"), at("bus"));
-    // A bus on which nobody shows notifications any more.
+    // A bus without a notification service.
     for pid in processes_of(env.home()) {
         let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         if String::from_utf8_lossy(&words).contains("desktop.py") {

@@ -1,9 +1,9 @@
-//! The end of a task.
+//! `gt task cleanup`.
 
 use super::*;
 use crate::env::run;
 
-/// A task whose rig has a bare remote, as a server has it.
+/// Makes a task whose rig has a bare remote, as on a server.
 pub(super) fn with_bare_remote() -> (TestEnv, String, PathBuf) {
     let env = TestEnv::with_town();
     let source = env.repository("source-gastown");
@@ -21,7 +21,7 @@ pub(super) fn with_bare_remote() -> (TestEnv, String, PathBuf) {
     (env, id, dir)
 }
 
-/// The same with a submodule `sub`, which has a remote of its own, all of it merged.
+/// Makes a task whose rig has a bare remote and a submodule `sub` with a remote, all merged.
 fn with_submodule() -> (TestEnv, String, PathBuf) {
     let (env, id, dir) = with_bare_remote();
     add_submodule(&env, &dir);
@@ -39,7 +39,7 @@ fn all_refs(env: &TestEnv, under: &str) -> Vec<String> {
 fn what_is_only_inside_of_a_submodule_is_refused_and_kept_by_force() {
     let (env, id, dir) = with_submodule();
     let sub = dir.join("sub");
-    // The pointer is merged, and what it points to is nowhere.
+    // The submodule pointer is merged, but its commit is on no remote.
     let tip = commit(&env, &sub, "s.txt", "committed\n");
     commit(&env, &dir, "README.md", "points to it\n");
     env.git(&dir, &["push", "--quiet", "origin", "HEAD:main"]);
@@ -49,7 +49,7 @@ fn what_is_only_inside_of_a_submodule_is_refused_and_kept_by_force() {
         words.contains("1 commit") && words.contains("inside of sub"),
         "{words}"
     );
-    // Also where it is put aside, or not committed.
+    // Stashed and uncommitted changes are refused as well.
     fs::write(sub.join("s.txt"), "put aside\n").unwrap();
     env.git(&sub, &["stash", "--quiet"]);
     fs::write(sub.join("s.txt"), "not committed\n").unwrap();
@@ -160,7 +160,7 @@ fn actions(document: &Value) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// The refs of the rig's repository under which work was kept.
+/// Returns the refs of the rig's repository that hold saved work.
 fn saved(env: &TestEnv, document: &Value) -> Vec<String> {
     let repository = env.town().join("gastown/.repo.git");
     let names = env.git(
@@ -191,7 +191,7 @@ fn what_is_merged_goes_with_everything_that_was_named() {
     env.git(&dir, &["push", "--quiet", "origin", &id]);
     env.git(&dir, &["push", "--quiet", "origin", "HEAD:main"]);
     assert_eq!(remote_branches(&env), [id.as_str(), "main"]);
-    // Nothing is done that nobody has agreed to.
+    // Without confirmation nothing is done.
     let answer = env.gt(&["task", "cleanup", &id]).fails(2);
     assert!(answer.stderr.contains("--yes"), "{}", answer.stderr);
     let plan = env.json(&["task", "cleanup", &id, "--dry-run"]);
@@ -215,7 +215,7 @@ fn what_is_merged_goes_with_everything_that_was_named() {
     let item = env.json(&["work", "show", &id]);
     assert_eq!(item["status"], "open");
     assert_eq!(item["assignee"], Value::Null);
-    // There is nothing left to do, except what was not wished before.
+    // A second cleanup does only the steps that were not requested before.
     let again = env.json(&["task", "cleanup", &id, "--yes"]);
     assert_eq!(actions(&again), []);
     let closed = env.json(&["task", "cleanup", &id, "--yes", "--close"]);
@@ -305,7 +305,7 @@ fn a_clean_up_that_is_killed_anywhere_is_finished_by_the_next() {
             "closed",
             "{point}"
         );
-        // Nothing was lost on the way.
+        // Nothing was lost in between.
         let repository = env.town().join("gastown/.repo.git");
         let names = ["for-each-ref", "--format=%(refname)", "refs/gt/saved"];
         let names = env.git(&repository, &names);
@@ -339,7 +339,7 @@ fn an_agent_does_not_clean_up_itself_and_ports_are_free_again() {
     env.gt(&["task", "cleanup", &id, "--yes"]).ok();
     is_gone(&env, &id, &dir);
     assert!(!fs::read_to_string(&ports).unwrap().contains("gastown-"));
-    // It can be begun again.
+    // The task can be started again.
     assert_eq!(env.json(&["task", "start", &id])["reused"], false);
 }
 

@@ -1,9 +1,9 @@
-//! The first `gt task merge` of a rig: what it does is listed and confirmed.
+//! The first `gt task merge` of a rig lists its steps and asks for confirmation.
 
 use super::*;
 use serde_json::json;
 
-/// A task with a commit, in a town that asks before the first merge.
+/// Makes a task with a commit, in a town that asks before the first merge.
 fn asking() -> (TestEnv, String) {
     let (env, id, dir) = running();
     let path = env.town().join("town.toml");
@@ -48,7 +48,7 @@ fn confirmation_is_remembered_until_the_work_goes_elsewhere() {
     commit(&env, &dir, "more", "x\n");
     let plan = env.json(&["task", "merge", &id, "--dry-run"]);
     assert_eq!(plan["confirmed"], true, "{plan}");
-    // Commands that must succeed are named, and do not change the place.
+    // The plan lists validation commands; adding them does not require another confirmation.
     env.add_settings("[rigs.gastown.merge]\nvalidate = ['true']\n");
     let plan = env.json(&["task", "merge", &id, "--dry-run"]);
     assert_eq!(plan["confirmed"], true, "{plan}");

@@ -1,5 +1,5 @@
-//! Pull requests by the real gh, of a GitHub that only pretends (`github.py`). The branch
-//! is pushed to a real repository: git's way to the host is a shell on this machine.
+//! Pull requests through the real gh and a fake GitHub (`github.py`). git pushes the branch to a
+//! real repository through a local shell instead of ssh.
 
 use super::*;
 use crate::env::processes_of;
@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 
 const LOGIN: &str = "github.test:\n    oauth_token: good-secret\n    user: t\n";
 
-/// A task of a rig that was added from its address there, with one commit.
+/// A task with one commit, in a rig that was added from an address of the fake GitHub.
 struct GitHub {
     env: TestEnv,
     id: String,
@@ -50,7 +50,7 @@ impl GitHub {
         Some(github)
     }
 
-    /// What `gh auth login` writes.
+    /// Writes the file that `gh auth login` writes.
     fn log_in(&self, text: &str) {
         let folder = self.env.path(".config/gh");
         fs::create_dir_all(&folder).unwrap();
@@ -73,7 +73,7 @@ impl GitHub {
         }
     }
 
-    /// The commit of the task's branch there.
+    /// Returns the commit of the task's branch on the remote.
     fn pushed(&self) -> String {
         let repository = self.env.path("owner/repo.git");
         let words = ["for-each-ref", "--format=%(objectname)"];
@@ -83,7 +83,7 @@ impl GitHub {
     }
 }
 
-/// Starts it, and gives its port. It ends with the test.
+/// Starts the server, and returns its port. The server ends with the test.
 fn serve(env: &TestEnv) -> String {
     let folder = env.path("github");
     fs::create_dir(&folder).unwrap();
@@ -113,7 +113,7 @@ fn gh_makes_one_with_whatever_words_an_item_has() {
     };
     let id = github.id.clone();
     let title = "--draft \"it\" 'x' $(touch evil) `touch evil` -- 🦀";
-    // Longer than a word of a command may be.
+    // Longer than the kernel's limit for one argument.
     let long = "x".repeat(200_000);
     let text = format!("--web\n\"q\" 's' $(touch evil)\r\n\\n <b>&amp;</b> 🦀\n\n{long}\n-");
     fs::write(github.env.path("text"), &text).unwrap();
@@ -126,7 +126,7 @@ fn gh_makes_one_with_whatever_words_an_item_has() {
     let stored = github.env.json(&["work", "show", &id]);
     let description = stored["description"].as_str().unwrap();
     assert!(description.len() > 200_000, "{}", description.len());
-    // These would have gh paint what gt reads.
+    // With these variables gh colours the output that gt parses.
     github.env.set("CLICOLOR_FORCE", "1");
     github.env.set("GH_FORCE_TTY", "100");
     let described = github.env.json(&["task", "pr", &id, "--dry-run"]);
@@ -153,7 +153,7 @@ fn gh_makes_one_with_whatever_words_an_item_has() {
     assert_eq!(described["body"], pulls[0]["body"]);
     assert_eq!(github.pushed(), head(&github.env, &github.dir));
     assert!(!github.dir.join("evil").exists());
-    // Once more: the same, with what was committed since.
+    // A second run finds the pull request and pushes the new commit.
     commit(&github.env, &github.dir, "more", "x\n");
     let found = github.env.json(&["task", "pr", &id]);
     assert_eq!(
@@ -189,7 +189,7 @@ fn nothing_is_pushed_where_gh_can_do_nothing() {
     github.log_in(LOGIN);
     github.env.set("HTTPS_PROXY", "http://127.0.0.1:1");
     fails(&github, 1, &["`gh pr list` failed", "connection refused"]);
-    // gh finds GitHub by the address of the remote, and a folder is none.
+    // gh identifies the GitHub repository by the remote's address; a folder has none.
     let repository = github.env.town().join("gastown/.repo.git");
     let folder = github.env.path("owner/repo.git");
     let folder = folder.to_str().unwrap();
@@ -212,7 +212,7 @@ fn ctrl_c_ends_a_gh_that_waits_and_nothing_is_half_done() {
         fs::write(env.path("github/requests"), "").unwrap();
         fs::write(env.path("github/hang"), name).unwrap();
         let gt = env!("CARGO_BIN_EXE_gt");
-        // Ctrl-C goes to the shell as well, which has to go on.
+        // Ctrl-C also reaches the shell, which must survive.
         let person = Person::at(env, &format!("trap : INT; {gt} task pr {id}"));
         wait_until("gh to ask", PATIENCE, || {
             github.says("requests").contains(name).then_some(())
@@ -237,7 +237,8 @@ fn ctrl_c_ends_a_gh_that_waits_and_nothing_is_half_done() {
     assert_eq!(github.pulls().len(), 1);
 }
 
-/// The words of every process of the test, which anybody on the machine may read.
+/// Returns the command lines of all processes of the test, which every user of the machine may
+/// read.
 fn command_lines(env: &TestEnv) -> Vec<String> {
     let processes = processes_of(env.home()).into_iter();
     let lines = processes.filter_map(|pid| fs::read(format!("/proc/{pid}/cmdline")).ok());

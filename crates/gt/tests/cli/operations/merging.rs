@@ -1,4 +1,4 @@
-//! What a task has changed, and the ways of that into the base.
+//! `gt task diff`, `merge` and `pr`.
 
 use super::*;
 use crate::tasks::create;
@@ -16,7 +16,7 @@ fn what_is_beads_own_is_no_conflict_with_the_base() {
     let theirs = commit_to_base(&env, "other", "theirs\n");
     let merged = env.json(&["task", "merge", &id]);
     assert_eq!(merged["result"], "merged", "{merged}");
-    // As after an update of the branch: its own files of beads, and the rest of both.
+    // As after an update: the branch's own files of beads, and all other files of both sides.
     let source = env.path("source-gastown");
     let tree = env.git(&source, &["ls-tree", "-r", "--name-only", "gt/merged/main"]);
     let names = [".beads/issues.jsonl", ".gitignore", ".gt.toml"];
@@ -24,14 +24,14 @@ fn what_is_beads_own_is_no_conflict_with_the_base() {
     assert_eq!(tree.lines().collect::<Vec<_>>(), names);
     let issues = env.git(&source, &["show", "gt/merged/main:.beads/issues.jsonl"]);
     assert_eq!(issues, "ours\n");
-    // Nobody's files have moved.
+    // No checkout changes.
     assert_eq!(super::head(&env, &dir), head);
     assert_eq!(super::head(&env, &source), theirs);
     assert_eq!(read(&source, ".beads/issues.jsonl"), "theirs\n");
     for checkout in [&dir, &source] {
         assert_eq!(env.git(checkout, &["status", "--porcelain"]), "");
     }
-    // Beside a conflict that is one, only that is told.
+    // With a real conflict, only the real one is reported.
     let other = create(&env);
     env.gt(&["task", "start", &other]).ok();
     let dir = folder(&env, &other);
@@ -47,7 +47,7 @@ fn what_is_beads_own_is_no_conflict_with_the_base() {
 fn a_diff_has_all_that_was_changed_and_touches_nothing() {
     let (env, id, dir) = running();
     commit(&env, &dir, "committed", "1\n2\n");
-    // What the base has since is not the task's.
+    // Later commits of the base are not part of the diff.
     commit_to_base(&env, "theirs", "x\n");
     fs::write(dir.join("README.md"), "changed\n").unwrap();
     fs::write(dir.join("staged"), "x\n").unwrap();
@@ -81,7 +81,7 @@ fn a_diff_has_all_that_was_changed_and_touches_nothing() {
     assert_eq!(diff["added"], 6);
     assert_eq!(diff["removed"], 1);
     assert_eq!(diff["base"], "main");
-    // The patch is whole: it makes the base what the worktree is.
+    // The patch is complete: applied to the merge base it gives the worktree.
     let patch = diff["patch"].as_str().unwrap();
     let other = env.path("other");
     let merge_base = diff["merge_base"].as_str().unwrap();
@@ -214,7 +214,7 @@ fn a_branch_that_went_on_from_a_pause_is_not_merged_with_its_commit() {
         assert!(answer.stderr.contains("--keep-wip"), "{}", answer.stderr);
     };
     refused(&id);
-    // It is still known after the pause, and after a rebase.
+    // The WIP commit is recognised after the resume and after a rebase.
     let resumed = env.json(&["task", "resume", &id]);
     assert_eq!(resumed["kept"]["commit"], json!(wip), "{resumed}");
     refused(&id);
@@ -224,7 +224,7 @@ fn a_branch_that_went_on_from_a_pause_is_not_merged_with_its_commit() {
     refused(&id);
     assert_eq!(env.json(&["mq", "list"]), json!([]));
     assert_eq!(calls(&log).len(), 0);
-    // As the hint says.
+    // Follow the hint.
     env.git(&dir, &["reset", "--quiet", "--soft", &parent]);
     env.git(&dir, &["commit", "--quiet", "-m", "Both"]);
     assert_eq!(env.json(&["task", "merge", &id])["result"], "merged");
@@ -249,7 +249,8 @@ fn the_commit_of_a_pause_is_merged_by_whoever_says_so() {
     assert_eq!(env.json(&["task", "merge", &id])["result"], "merged");
 }
 
-/// A stand-in for gh: it writes down its words and its input, answers as gh does, and makes nothing.
+/// Installs a stand-in for gh that logs its arguments and input and answers like gh, without
+/// creating anything.
 fn stand_in_for_gh(env: &mut TestEnv, has_one: bool) -> PathBuf {
     let (bin, log) = (env.path("bin"), env.path("gh-words"));
     fs::create_dir(&bin).unwrap();
@@ -281,11 +282,11 @@ fn a_gh_that_never_answers_is_ended_with_whoever_waits_for_it() {
         pid_file.display()
     );
     fs::write(env.path("bin/gh"), script).unwrap();
-    // The end of a terminal may be told twice.
+    // The end of a terminal may send the signal twice.
     for signals in [&[Signal::INT][..], &[Signal::HUP, Signal::HUP]] {
         let child = env.spawn(&["task", "pr", &id]);
         let pid = wait_until("gh to run", PATIENCE, || fs::read_to_string(&pid_file).ok());
-        // To gt alone: it has to end gh itself.
+        // The signal goes only to gt, which must end gh itself.
         for signal in signals {
             crate::env::signal(child.id(), *signal);
         }
@@ -339,7 +340,7 @@ fn gh_has_the_whole_text_or_none_of_it() {
     commit(&env, &dir, "new", "x\n");
     let log = stand_in_for_gh(&mut env, false);
     let gh = env.path("bin/gh");
-    // More than a pipe takes, and whoever writes it is killed before it is read.
+    // The body exceeds the pipe buffer, and the writer is killed before the body is read.
     let script = fs::read_to_string(&gh).unwrap();
     fs::write(&gh, script.replace("create) ", "create) kill -9 $PPID; ")).unwrap();
     let body = "x".repeat(100_000);
@@ -434,7 +435,7 @@ fn one_that_is_there_is_named_and_without_gh_there_is_none() {
     assert_eq!(found["url"], "https://example.com/pull/1", "{found}");
     assert_eq!(found["created"], false);
     assert_eq!(calls(&log).len(), 1);
-    // A PATH on which there is git and no gh.
+    // A PATH with git and without gh.
     let bin = env.path("no-gh");
     fs::create_dir(&bin).unwrap();
     for program in ["git", "tmux"] {

@@ -1,4 +1,4 @@
-//! Tasks that are stopped for a while, and gone on with.
+//! `gt task pause` and `gt task resume`.
 
 use super::*;
 use crate::env::{run, signal};
@@ -7,7 +7,7 @@ use gt_core::nudge::fingerprint;
 use rustix::process::Signal;
 use serde_json::json;
 
-/// A task whose agent works for longer than any test.
+/// Makes a task whose agent is busy for longer than the test.
 fn working() -> (TestEnv, String, PathBuf) {
     let (env, id) = with_project("");
     env.gt(&["task", "start", &id, "--prompt", "[[delay=10m]]"])
@@ -44,18 +44,18 @@ fn a_turn_is_stopped_and_the_work_kept_until_it_goes_on() {
     let files = env.git(&dir, &["show", "--format=", "--name-only"]);
     let files: Vec<&str> = files.lines().collect();
     assert_eq!(files, ["README.md", "new", "staged"]);
-    // The program is there, and is where its turn was stopped.
+    // The process still runs, at its interrupted turn.
     env.wait_screen(&agent, "Interrupted");
     assert_eq!(env.pid(&agent), pid);
     let shown = env.json(&["task", "show", &id]);
     assert_eq!(shown["state"], "paused");
     assert_eq!(shown["state_reason"], "lunch");
-    // Once more changes nothing; there is nothing to commit.
+    // A second pause changes nothing, because there is nothing to commit.
     let again = env.json(&["task", "pause", &id]);
     assert_eq!(again["interrupted"], false, "{again}");
     assert_eq!(again["wip"], Value::Null);
     assert_eq!(head(&env, &dir), wip);
-    // What comes meanwhile waits.
+    // Messages are queued during the pause.
     env.gt(&["nudge", &agent, "--mode", "queue", "a word meanwhile"])
         .ok();
     assert_eq!(env.json(&["task", "show", &id])["state"], "paused");
@@ -74,7 +74,8 @@ fn a_turn_is_stopped_and_the_work_kept_until_it_goes_on() {
     env.gt(&["task", "resume", &id]).fails(4);
 }
 
-/// A task whose turn was stopped, and whose message its program has put back.
+/// Makes a task whose turn was interrupted, and whose program put the message back into its input
+/// line.
 fn stopped_early() -> (TestEnv, String) {
     stopped_at("think about the moon for as long as it takes")
 }
@@ -89,15 +90,15 @@ fn stopped_at(words: &str) -> (TestEnv, String) {
     (env, id)
 }
 
-/// The fingerprint of what the program was told last, and how often it was told something.
+/// Returns the fingerprint of the program's last prompt, and the number of its prompts.
 fn told(env: &TestEnv, id: &str) -> (String, u32) {
     let tags = env.format(&format!("{id}-az"), "#{@gt_last_prompt} #{@gt_prompts}");
     let (last, count) = tags.trim().split_once(' ').unwrap();
     (last.to_owned(), count.parse().unwrap())
 }
 
-/// Waits until it was told something so often, and gives the fingerprint of the last. Its
-/// hook may say so a moment after its title says that it is busy.
+/// Waits for the given number of prompts, and returns the fingerprint of the last. The hook may
+/// report the prompt shortly after the title shows busy.
 #[track_caller]
 fn wait_told(env: &TestEnv, id: &str, count: u32) -> String {
     wait_until(&format!("{count} prompts"), PATIENCE, || {
@@ -114,12 +115,12 @@ fn a_message_that_was_put_back_is_submitted_again() {
     assert_eq!(resumed["queued"], Value::Null, "{resumed}");
     assert_eq!(wait_told(&env, &id, count + 1), last, "the same once more");
     wait_state(&env, &id, "busy");
-    // Stopped again, it is there again; this time there is more to say.
+    // The second pause puts the message back again; the resume adds a text.
     env.gt(&["task", "pause", &id]).ok();
     let resumed = env.json(&["task", "resume", &id, "--prompt", "and be brief"]);
     assert_eq!(resumed["queued"], Value::Null, "{resumed}");
     assert_eq!(resumed["warnings"], json!([]));
-    // Both in one message.
+    // The program gets both texts in one message.
     wait_told(&env, &id, count + 2);
     let screen = env.gt(&["peek", &id]).stdout;
     let last = screen.rfind("think about the moon").unwrap();
@@ -135,9 +136,9 @@ fn more_is_said_after_it_whatever_of_both_is_to_be_seen() {
         assert_eq!(resumed["still_paused"], Value::Null, "{more}: {resumed}");
         wait_told(&env, &id, count + 1);
     };
-    // Shown as `[Pasted text #1 +4 lines]`, behind the message.
+    // The program shows the pasted text as `[Pasted text #1 +4 lines]`, after the message.
     check("think about the moon", "and be brief\nand quick\nand good");
-    // Higher than the window.
+    // More lines than the window has.
     let words: Vec<String> = (1..90).map(|line| format!("line {line}")).collect();
     let words = words.join("\n");
     check(&words, "and be brief");
@@ -163,11 +164,11 @@ fn one_whose_line_cannot_be_submitted_stays_paused() {
         env.tmux(set.args(options.iter().copied()));
     };
     let before = env.format(&format!("{id}-az"), "#{pane_title}");
-    // It seems to ask something: nothing is typed, and what is to be said waits.
+    // The title looks like a question, so nothing is typed and the message is queued.
     set(&["-T", "✋ demo"]);
     fails(json!("it is paused"));
     set(&["-T", &before]);
-    // What is typed does not arrive; it may do so later, and is not said in another way.
+    // The typed text does not arrive. It may arrive later, so it is not queued as well.
     set(&["-d"]);
     fails(Value::Null);
     set(&["-e"]);
@@ -199,7 +200,7 @@ fn a_line_that_comes_back_later_is_not_that_of_a_pause_before() {
     wait_state(&env, &id, "busy");
     let tags = || env.format(&format!("{id}-az"), "#{@gt_stopped}#{@gt_put_back}");
     assert_eq!(tags(), "", "a prompt has ended the pause");
-    // A person stops that turn, and it is the same line again.
+    // A person interrupts that turn, and the input line has the same text again.
     env.gt(&["keys", &id, "Escape"]).ok();
     wait_state(&env, &id, "idle");
     let paused = env.json(&["task", "pause", &id]);
@@ -210,7 +211,7 @@ fn a_line_that_comes_back_later_is_not_that_of_a_pause_before() {
     assert_eq!(told(&env, &id).1, before.1 + 1, "nobody has pressed Enter");
 }
 
-/// Lets the agent program be one that forgets a message whose turn is stopped.
+/// Makes the harness forget a message whose turn is interrupted.
 fn make_forget(env: &TestEnv) {
     let preset = env.town().join("harnesses/demo.toml");
     fs::create_dir_all(preset.parent().unwrap()).unwrap();
@@ -224,7 +225,7 @@ fn one_that_forgets_is_told_again_what_it_was_told_first() {
     let first = lives(&env, &[])[0]["initial_prompt"].clone();
     let first = first.as_str().unwrap();
     let (_, mut prompts) = told(&env, &id);
-    // What it was reminded of is forgotten as well when that turn is stopped.
+    // The reminder is forgotten, too, when its turn is interrupted.
     for words in ["on you go", "and on"] {
         env.gt(&["task", "pause", &id]).ok();
         let resumed = env.json(&["task", "resume", &id, "--prompt", words]);
@@ -247,13 +248,13 @@ fn one_that_forgets_is_not_told_an_order_again_that_is_done() {
     let agent = format!("task/{id}");
     env.wait_screen(&agent, "You said");
     wait_state(&env, &id, "idle");
-    // Idle, it has forgotten nothing.
+    // An idle agent has forgotten nothing.
     env.gt(&["task", "pause", &id]).ok();
     env.gt(&["task", "resume", &id]).ok();
     env.wait_screen(&agent, "You said: continue");
     assert_eq!(told(&env, &id).0, fingerprint("continue"));
     wait_state(&env, &id, "idle");
-    // It was at another message than the first.
+    // The interrupted message is not the first one.
     env.gt(&["nudge", &agent, "[[delay=10m]] the second order"])
         .ok();
     wait_state(&env, &id, "busy");
@@ -292,7 +293,7 @@ fn what_is_changed_inside_of_a_submodule_is_told_and_not_committed() {
     let warning = paused["warnings"][0].as_str().unwrap();
     assert!(warning.contains("inside of sub "), "{warning}");
     assert_eq!(head(&env, &dir), before);
-    // Beside a file that can be committed as well.
+    // The other file is committed all the same.
     fs::write(dir.join("new"), "x\n").unwrap();
     let paused = env.json(&["task", "pause", &id]);
     let warning = paused["warnings"][0].as_str().unwrap();
@@ -324,7 +325,7 @@ fn a_question_stays_open_and_a_merge_under_way_is_not_committed() {
     assert_eq!(merging.trim(), base);
     let screen = env.gt(&["peek", &format!("task/{id}")]).stdout;
     assert!(screen.contains("Which?"), "{screen}");
-    // It is not told to continue: it does so with its answer.
+    // The agent is not told to continue: the answer makes it continue.
     let resumed = env.json(&["task", "resume", &id]);
     let warning = resumed["warnings"][0].as_str().unwrap();
     assert!(warning.contains("gt answer"), "{warning}");
@@ -371,7 +372,7 @@ fn who_types_to_a_paused_agent_ends_the_pause_and_undoes_its_commit() {
     let before = head(&env, &dir);
     fs::write(dir.join("new"), "x\n").unwrap();
     env.gt(&["task", "pause", &id]).ok();
-    // What would go on from that commit is refused.
+    // Commands that would build on the WIP commit are refused.
     commit_to_base(&env, "theirs", "x\n");
     let answer = env.gt(&["task", "update", &id]).fails(4);
     assert!(
@@ -382,7 +383,8 @@ fn who_types_to_a_paused_agent_ends_the_pause_and_undoes_its_commit() {
     env.gt(&["keys", &agent, "h", "i", "Enter"]).ok();
     env.wait_screen(&agent, "You said: hi");
     wait_state(&env, &id, "idle");
-    // Before the agent works on, so that it commits nothing on top.
+    // The WIP commit is undone before the agent continues, so that the agent commits nothing on top
+    // of it.
     assert_eq!(head(&env, &dir), before);
     assert_eq!(env.git(&dir, &["status", "--porcelain"]), "?? new\n");
     assert_eq!(env.format(&format!("{id}-az"), "#{@gt_wip}"), "");
@@ -415,7 +417,7 @@ fn an_agent_that_is_gone_is_started_in_its_conversation() {
     assert_eq!(life["harness_session_id"], conversation);
     let prompt = life["initial_prompt"].as_str().unwrap();
     assert!(prompt.ends_with("continue"), "{prompt}");
-    // The same without its container.
+    // The same without a container.
     wait_state(&env, &id, "idle");
     env.gt(&["task", "pause", &id]).ok();
     env.gt(&["task", "stop", &id]).ok();

@@ -1,4 +1,4 @@
-//! Whoever was given the conflicts of a merge: what it asks and that it failed reaches people.
+//! The resolver of a merge conflict: its questions and failures reach people.
 
 use super::*;
 use crate::env::signal;
@@ -6,7 +6,7 @@ use crate::notified::{notes, with_notes};
 use rustix::process::Signal;
 use std::process::Child;
 
-/// A task that has something to show, with several who watch.
+/// Makes a task with a commit, and two watchers.
 fn watched() -> (TestEnv, String, PathBuf, Vec<Child>) {
     let (env, id, dir) = running();
     with_notes(&env, "on = ['waiting']");
@@ -14,7 +14,7 @@ fn watched() -> (TestEnv, String, PathBuf, Vec<Child>) {
         .map(|_| env.spawn(&["watch", "--json", "--first"]))
         .collect();
     for watch in &mut watches {
-        // Their first look is no news.
+        // The watchers' first snapshot produces no notice.
         use std::io::BufRead;
         let mut line = String::new();
         let stdout = watch.stdout.as_mut().unwrap();
@@ -33,7 +33,7 @@ fn end(watches: Vec<Child>) {
     }
 }
 
-/// Has the base merged, with a conflict in a file whose name tells the resolver what to do.
+/// Merges the base with a conflict in a file whose name contains directives for the resolver.
 fn conflict(env: &TestEnv, id: &str, dir: &Path, directives: &str) -> Value {
     commit(env, dir, directives, "ours\n");
     commit_to_base(env, directives, "theirs\n");
@@ -48,7 +48,8 @@ fn card(env: &TestEnv, id: &str) -> Value {
     card.unwrap_or_else(|| panic!("{board}")).clone()
 }
 
-/// What `gt task show` says of the resolver once its reason contains this.
+/// Waits until the reason of the resolver in `gt task show` contains `text`, and returns the
+/// resolver.
 #[track_caller]
 fn wait_reason(env: &TestEnv, id: &str, text: &str) -> Value {
     wait_until(text, PATIENCE, || {
@@ -71,21 +72,21 @@ fn what_a_resolver_asks_is_told_shown_and_answered() {
         "[[tool=touch made-first]] [[tool=touch made-second]]",
     );
     assert_eq!(updated["result"], "conflict", "{updated}");
-    // Where it asks before it is seen at work, the start says how to answer.
+    // If the resolver asks before it is seen busy, the update prints how to answer.
     for hint in updated["warnings"].as_array().unwrap() {
         let hint = hint.as_str().unwrap();
         let answers = format!("`gt answer task/{id} --window merge` answers");
         assert!(hint.starts_with("merge asks: "), "{hint}");
         assert!(hint.ends_with(&answers), "{hint}");
     }
-    // Whoever has its window before him still sees the agent's tags in those of the container.
+    // With the window `merge` selected, the container's tags are still those of the agent.
     let select = gt_tmux::Command::new("select-window");
     env.tmux(select.option("-t", format!("={container}:=merge")));
     let window = env.format(&container, "#{window_name}");
     assert_eq!(window, "merge");
     assert_eq!(env.format(&container, tags), before);
     let made = |name: &str| dir.join(name).exists();
-    // All who show the task say it, and its own agent's state is untouched.
+    // Every view of the task shows the question, and the state of the task's agent does not change.
     let resolver = wait_reason(&env, &id, "made-first");
     assert_eq!(resolver["state"], "waiting");
     assert_eq!(resolver["window"], "merge");
@@ -97,7 +98,7 @@ fn what_a_resolver_asks_is_told_shown_and_answered() {
     assert_eq!(shown["session"]["state"], "idle", "{shown}");
     let told = env.gt(&["task", "show", &id]).ok().stdout;
     assert!(told.contains(reason), "{told}");
-    // Only where it is asked it can be answered, and only what is asked.
+    // Only the open question can be answered, and only in its window.
     let agent = format!("task/{id}");
     env.gt(&["answer", &agent, "yes"]).fails(4);
     env.gt(&["answer", &agent, "--window", "task", "yes"])
@@ -118,12 +119,12 @@ fn what_a_resolver_asks_is_told_shown_and_answered() {
     assert!(made("made-first") && !made("made-second"));
     answer(asked["fingerprint"].as_str().unwrap()).fails(4);
     env.gt(&["answer", &agent, "--window", "merge", "yes"]).ok();
-    // It has done all that it does, and the conflict is still there.
+    // The resolver has finished, and the conflict remains.
     wait_reason(&env, &id, "merge stands at its prompt");
     assert_eq!(card(&env, &id)["column"], "needs_you");
     assert!(made("made-second"));
     env.gt(&["answer", &agent, "--window", "merge"]).fails(4);
-    // One notice for each question, whoever has seen it.
+    // One notice per question, however many watchers see it.
     let told = wait_until("both are told", PATIENCE, || {
         Some(notes(&env)).filter(|told| told.len() >= 2)
     });
@@ -135,13 +136,13 @@ fn what_a_resolver_asks_is_told_shown_and_answered() {
         );
         assert!(note.contains(about), "{note}");
     }
-    // What the agent itself asks is no question of that window's.
+    // A question of the agent itself is not a question of the window `merge`.
     env.gt(&["nudge", &agent, "[[tool=touch x]]"]).ok();
     wait_state(&env, &id, "waiting");
     let answer = env.gt(&["answer", &agent, "--window", "merge"]).fails(4);
     let nothing = format!("merge of {agent} asks nothing");
     assert!(answer.stderr.contains(&nothing), "{}", answer.stderr);
-    // Who ends it on purpose is not told that it failed.
+    // An aborted merge produces no failure notice.
     env.gt(&["task", "abort-merge", &id]).ok();
     let shown = env.json(&["task", "show", &id]);
     assert_eq!(shown["resolver"], Value::Null, "{shown}");
@@ -168,7 +169,7 @@ fn a_question_that_is_drawn_anew_is_not_told_again() {
             let is_other = resolver["reason"] != whole["reason"];
             (is_other && resolver["state"] == "waiting").then_some(())
         });
-        // All who watch have looked by then: they do so twice a second.
+        // The watchers poll twice a second, so all have seen the question by then.
         std::thread::sleep(std::time::Duration::from_secs(1));
     }
     let agent = format!("task/{id}");
@@ -194,7 +195,7 @@ fn a_resolver_that_fails_is_told_of_once() {
     wait_until("it is told", PATIENCE, || {
         (!notes(&env).is_empty()).then_some(())
     });
-    // Once the conflicts are resolved by hand, nobody minds.
+    // After the conflicts are resolved by hand, the failure no longer needs a person.
     env.git(&dir, &["add", "."]);
     env.git(&dir, &["commit", "--quiet", "--no-edit"]);
     assert_eq!(card(&env, &id)["column"], "review");
@@ -211,7 +212,7 @@ fn a_resolver_that_fails_is_told_of_once() {
 
 #[test]
 fn what_the_start_answers_itself_is_not_told() {
-    // One that takes long enough over an answer for everybody to see the question.
+    // A program that is slow after an answer, so that every watcher sees the question.
     let preset = r#"
 [command]
 program = "sh"
@@ -240,7 +241,7 @@ choose = ["Yes"]
     let told = env.tmux(ask.option("-t", at).arg("#{@gt_beside} #{pane_tty}"));
     let (harness, tty) = told.trim().split_once(' ').unwrap();
     assert_eq!(harness, "slow", "it is up");
-    // What it asks from here on is for people.
+    // Later questions are for people.
     fs::write(tty, "Do you want it?\r\n").unwrap();
     let told = wait_until("its question", PATIENCE, || {
         Some(notes(&env)).filter(|told| told.iter().any(|note| note.contains("Do you want")))
@@ -251,7 +252,7 @@ choose = ["Yes"]
 
 #[test]
 fn what_nobody_answers_any_more_is_told() {
-    // Whoever is given conflicts asks, and takes no answer.
+    // A resolver that asks and accepts no answer.
     let preset = r#"
 [command]
 program = "sh"
@@ -307,13 +308,13 @@ fn a_failure_after_the_merge_is_not_told() {
     wait_reason(&env, &id, "Go on?");
     env.git(&dir, &["add", "."]);
     env.git(&dir, &["commit", "--quiet", "--no-edit"]);
-    // It asks all the same, and nobody minds how it ends.
+    // The open question still needs a person; the later exit of the resolver does not.
     assert_eq!(card(&env, &id)["column"], "needs_you");
     let agent = format!("task/{id}");
     env.gt(&["answer", &agent, "--window", "merge", "a"]).ok();
     wait_reason(&env, &id, "merge failed: exit status 3");
     assert_eq!(card(&env, &id)["column"], "review");
-    // Both who watch have heard of that by the time that they hear of this.
+    // Both watchers see the exit before this question.
     env.gt(&["nudge", &agent, "[[tool=touch x]]"]).ok();
     let told = wait_until("its own question", PATIENCE, || {
         Some(notes(&env)).filter(|told| told.iter().any(|note| note.contains("touch x")))

@@ -1,4 +1,4 @@
-//! A task's branch and its base: merged, in conflict, and asked about.
+//! `gt task update` and `gt task attach`: merges, conflicts and questions.
 
 use super::*;
 use crate::env::run;
@@ -11,13 +11,13 @@ fn the_base_is_merged_and_nothing_is_asked_twice() {
     let (env, id, dir) = running();
     let up_to_date = env.json(&["task", "update", &id]);
     assert_eq!(up_to_date["result"], "up_to_date", "{up_to_date}");
-    // Nothing of its own: it only moves on.
+    // Without own commits the branch is fast-forwarded.
     let base = commit_to_base(&env, "theirs", "1\n");
     let moved = env.json(&["task", "update", &id]);
     assert_eq!(moved["result"], "merged", "{moved}");
     assert_eq!(moved["commits"], 1);
     assert_eq!(head(&env, &dir), base);
-    // With something of its own, and files that nobody has committed.
+    // With own commits and uncommitted files.
     let own = commit(&env, &dir, "ours", "1\n");
     fs::write(dir.join("not-committed"), "x\n").unwrap();
     commit_to_base(&env, "theirs", "2\n");
@@ -40,7 +40,7 @@ fn who_is_interrupted_while_the_remote_is_asked_has_changed_nothing() {
     let (env, id, dir) = running();
     commit_to_base(&env, "theirs", "1\n");
     let before = head(&env, &dir);
-    // It takes connections and says nothing.
+    // A listener that accepts connections and never answers.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("git://{}/x.git", silent.local_addr().unwrap());
     let repository = env.town().join("gastown/.repo.git");
@@ -90,7 +90,7 @@ fn conflicts_are_given_to_an_agent_beside_the_tasks_own() {
     assert_eq!(answer["resolver"], "demo");
     assert_eq!(answer["warnings"], json!([]));
     assert!(read(&dir, "README.md").contains("<<<<<<<"));
-    // Its window, in which it is told what to do.
+    // The resolver's window shows its instructions.
     let mut names = window_names(&env, &container);
     names.sort();
     assert_eq!(names, ["merge", "task"]);
@@ -104,7 +104,7 @@ fn conflicts_are_given_to_an_agent_beside_the_tasks_own() {
                       conflicts, then stage and commit.";
         screen().contains(prompt).then_some(())
     });
-    // It does not speak for the task's agent.
+    // The resolver does not act as the task's agent.
     let ask = gt_tmux::Command::new("display-message").arg("-p");
     let pid = env.tmux(ask.option("-t", pane.clone()).arg("#{pane_pid}"));
     let environ = fs::read(format!("/proc/{pid}/environ")).unwrap();
@@ -119,7 +119,7 @@ fn conflicts_are_given_to_an_agent_beside_the_tasks_own() {
             .then_some(())
     });
     assert_eq!(env.format(&container, tags), before);
-    // As long as it is not over, that is said.
+    // Until the merge is finished, an update reports it.
     let again = env.gt(&["task", "update", &id, "--json"]).fails(1).json();
     assert_eq!(again["result"], "merging", "{again}");
     assert_eq!(again["files"], json!(["README.md", "two words"]));
@@ -129,13 +129,13 @@ fn conflicts_are_given_to_an_agent_beside_the_tasks_own() {
     assert_eq!(again["files"], json!(["two words"]));
     let shown = env.gt(&["task", "attach", &id, "--merge"]).fails(1);
     assert!(shown.stderr.contains("two words"), "{}", shown.stderr);
-    // Whoever closes the window wants to do it by hand.
+    // A closed window means that a person resolves the conflict by hand.
     let close = gt_tmux::Command::new("kill-window").option("-t", pane.clone());
     env.tmux(close);
     let again = env.gt(&["task", "update", &id, "--json"]).fails(1).json();
     assert_eq!(again["result"], "merging", "{again}");
     assert_eq!(window_names(&env, &container), ["task"]);
-    // Resolved and committed, it can be tried again.
+    // After the merge is committed, an update succeeds again.
     fs::write(dir.join("two words"), "both\n").unwrap();
     env.git(&dir, &["add", "two words"]);
     env.git(&dir, &["commit", "--quiet", "--no-edit"]);
@@ -158,7 +158,7 @@ fn a_merge_is_taken_back_and_its_window_closed() {
     assert_eq!(read(&dir, "README.md"), "ours\n");
     assert_eq!(env.git(&dir, &["status", "--porcelain"]), "");
     assert_eq!(window_names(&env, &format!("{id}-az")), ["task"]);
-    // And begun again.
+    // A second update starts the merge again.
     let again = env.gt(&["task", "update", &id, "--json"]).fails(1).json();
     assert_eq!(again["result"], "conflict");
     env.gt(&["task", "abort-merge", &id]).ok();
@@ -175,12 +175,12 @@ fn without_a_container_the_conflicts_get_one_with_a_shell() {
     let shown = env.json(&["task", "show", &id]);
     assert_eq!(shown["session"], Value::Null, "no agent was started");
     assert_eq!(shown["windows"][0]["name"], "merge");
-    // The same where the container is lost later on.
+    // The same applies when the container ends later.
     env.gt(&["task", "stop", &id]).ok();
     let again = env.gt(&["task", "update", &id, "--json"]).fails(1).json();
     assert_eq!(again["result"], "conflict", "{again}");
     assert_eq!(windows(&env, &id)[0]["name"], "merge");
-    // A program that leaves by itself takes its window with it.
+    // A resolver that exits closes its window.
     let pane = format!("={id}-az:=merge");
     let screen = || {
         let look = gt_tmux::Command::new("capture-pane").args(["-p", "-J"]);
@@ -250,7 +250,7 @@ fn what_is_beads_own_is_no_conflict() {
     assert!(!dir.join(".beads/gone").exists());
     assert_eq!(read(&dir, "other"), "theirs\n");
     assert_eq!(env.git(&dir, &["status", "--porcelain"]), "");
-    // Beside a conflict that is one, it is resolved as well.
+    // With a real conflict, the files of beads are resolved as well.
     commit(&env, &dir, ".beads/issues.jsonl", "ours again\n");
     commit(&env, &dir, "code", "ours again\n");
     commit_to_base(&env, ".beads/issues.jsonl", "theirs again\n");
@@ -285,7 +285,7 @@ fn whoever_goes_to_a_merge_that_is_under_way_is_asked_nothing_and_sees_its_windo
     env.gt(&["task", "update", &id]).fails(1);
     let container = format!("{id}-az");
     assert_eq!(env.format(&container, "#{window_name}"), "task");
-    // There is no terminal to show it on.
+    // There is no terminal to attach.
     let answer = env.gt(&["task", "attach", &id]);
     assert!(!answer.stderr.contains("behind"), "{}", answer.stderr);
     assert_eq!(env.format(&container, "#{window_name}"), "merge");
@@ -296,7 +296,7 @@ fn whoever_goes_to_a_branch_that_is_behind_is_asked_first() {
     let (env, id, dir) = running();
     commit_to_base(&env, "theirs", "1\n");
     let base = commit_to_base(&env, "theirs", "2\n");
-    // Nobody can be asked here.
+    // Without a terminal there is no question, only an error.
     let answer = env.gt(&["task", "attach", &id]).fails(4);
     assert!(
         answer.stderr.contains("2 commits behind main"),
@@ -304,7 +304,7 @@ fn whoever_goes_to_a_branch_that_is_behind_is_asked_first() {
         answer.stderr
     );
     assert!(answer.stderr.contains("--merge"), "{}", answer.stderr);
-    // A client that looks at the person's session, so that there is one to switch.
+    // Run in a person's tmux session.
     let gt = env!("CARGO_BIN_EXE_gt");
     let person = Person::at(
         &env,
@@ -322,7 +322,7 @@ fn whoever_goes_to_a_branch_that_is_behind_is_asked_first() {
     }
     person.presses("x");
     person.presses("Escape");
-    // The second of them is asked as well.
+    // The second call asks as well.
     wait_until("the second question", PATIENCE, || {
         let look = gt_tmux::Command::new("capture-pane").arg("-p");
         let screen = env.tmux(look.target(Person::target()));
@@ -330,11 +330,11 @@ fn whoever_goes_to_a_branch_that_is_behind_is_asked_first() {
     });
     assert_ne!(head(&env, &dir), base);
     person.presses("m");
-    // Nobody looks at this session, so there is no client that could be switched.
+    // The session has no client that could be switched.
     person.sees(&format!("{id}: 2 commits of main merged."));
     person.sees("ended-with-");
     assert_eq!(head(&env, &dir), base);
-    // An item without a task has nothing to go to.
+    // An item without a task cannot be attached.
     let other = create(&env);
     env.gt(&["task", "attach", &other]).fails(3);
 }
@@ -344,7 +344,7 @@ fn a_terminal_that_attaches_shows_the_task() {
     let (env, id, dir) = running();
     let base = commit_to_base(&env, "theirs", "1\n");
     let gt = env!("CARGO_BIN_EXE_gt");
-    // Outside of tmux, as far as it can tell.
+    // Outside tmux, as far as the command can tell.
     Person::at(&env, &format!("unset TMUX; {gt} task attach {id} --merge"));
     wait_client(&env, &id);
     assert_eq!(head(&env, &dir), base);

@@ -1,12 +1,13 @@
-//! `a`: to an agent and back, on a terminal, inside tmux, and from another tmux.
+//! `a`: attaches to an agent and returns, on a plain terminal, inside tmux, and from another tmux
+//! server.
 
 use super::*;
 use crate::env::{processes_of, signal};
 use gt_tmux::{Command as Tmux, Server, SessionName, Socket};
 use rustix::process::Signal;
 
-/// What people look at on the town's server. The board has a client of its own there, which
-/// shows nothing to anybody.
+/// Returns the sessions that the clients of the town's server show. Leaves out the board's control
+/// client, which has no terminal.
 fn clients(env: &TestEnv) -> Vec<String> {
     let list = Tmux::new("list-clients").args(["-F", "#{client_control_mode} #{session_name}"]);
     let list = env.tmux(list);
@@ -14,7 +15,7 @@ fn clients(env: &TestEnv) -> Vec<String> {
     people.map(str::to_owned).collect()
 }
 
-/// Waits until the terminal shows the agent, and not the board.
+/// Waits until the terminal shows the agent instead of the board.
 #[track_caller]
 fn wait_at_agent(env: &TestEnv, board: &Terminal<'_>, id: &str) {
     let container = format!("{id}-az");
@@ -24,7 +25,7 @@ fn wait_at_agent(env: &TestEnv, board: &Terminal<'_>, id: &str) {
     });
 }
 
-/// The frame of the board: its first two lines and its last.
+/// Returns the frame of the board: its first two lines and its last one.
 fn frame(screen: &str) -> Vec<String> {
     let lines: Vec<&str> = screen.trim_end().lines().collect();
     [&lines[..2], &lines[lines.len() - 1..]]
@@ -43,7 +44,7 @@ fn leave(env: &TestEnv, board: &Terminal<'_>, expected: &[String]) {
     assert_eq!(clients(env), [""; 0]);
 }
 
-/// Lets the rig and the board know of the base's new commits.
+/// Makes the rig and the board learn of the base's new commits.
 #[track_caller]
 fn show_behind(env: &TestEnv, board: &Terminal<'_>, id: &str, count: u32) {
     env.git(&folder(env, id), &["fetch", "--quiet", "origin"]);
@@ -60,7 +61,7 @@ fn a_terminal_is_lent_to_the_agent_and_comes_back() {
     let before = frame(&board.screen());
     board.act("a");
     wait_at_agent(&env, &board, &id);
-    // Ctrl-C reaches all that the terminal has, and is none of the board's business now.
+    // Ctrl-C reaches every process of the terminal; the board ignores it while attached.
     let boards = processes_of(env.home()).into_iter().filter(|pid| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         line == concat!(env!("CARGO_BIN_EXE_gt"), "\0board\0").as_bytes()
@@ -69,11 +70,10 @@ fn a_terminal_is_lent_to_the_agent_and_comes_back() {
     assert_eq!(boards.len(), 1);
     signal(boards[0], Signal::INT);
     leave(&env, &board, &before);
-    // The base goes on.
     let own = head(&env, &dir);
     commit_to_base(&env, "theirs", "1\n");
     let base = commit_to_base(&env, "theirs", "2\n");
-    // The board cannot know yet: whoever has the terminal asks there.
+    // The board does not know of the new commits yet, so `gt task attach` asks on the terminal.
     board.act("a");
     board.wait("the question without the board", |screen| {
         screen.contains("Esc: Cancel") && !screen.contains("Needs you")
@@ -123,7 +123,7 @@ fn a_terminal_is_lent_to_the_agent_and_comes_back() {
     wait_at_agent(&env, &board, &id);
     assert_eq!(head(&env, &dir), base);
     leave(&env, &board, &before);
-    // Whoever is in conflict does not get there.
+    // With a conflict the board does not attach.
     let own = commit(&env, &dir, "README.md", "ours\n");
     commit_to_base(&env, "README.md", "theirs\n");
     show_behind(&env, &board, &id, 1);
@@ -167,7 +167,7 @@ fn inside_tmux_the_client_switches_and_the_board_goes_on() {
     board.wait_text("Needs you 1");
     board.act("a");
     wait_at_agent(&env, &board, &id);
-    // The board did not wait for it.
+    // The board kept running meanwhile.
     let other = create(&env, "Made meanwhile");
     let person = SessionName::try_from("person").unwrap();
     let look = Tmux::new("capture-pane").arg("-p").target(person);

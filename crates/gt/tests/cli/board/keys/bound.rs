@@ -1,4 +1,4 @@
-//! Whom a key is for: the cards that are marked, or the one that was under the cursor.
+//! The targets of a key: the marked cards, or the card under the cursor when the key was pressed.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn marked_cards_are_stopped_with_one_question() {
     }
     let board = Terminal::open(&env, 150, 45);
     board.wait_text("Needs you 3");
-    // The first and the third.
+    // Mark the first and the third card.
     for id in [&ids[0], &ids[2]] {
         board.find(id);
         board.press(&["V"]);
@@ -39,7 +39,7 @@ fn a_question_is_about_the_card_that_it_was_opened_for() {
     board.wait_text("In progress 1");
     board.act("x");
     board.wait_text(&format!("Stop {first}?"));
-    // Another comes to where it was, more urgent than it, and it goes elsewhere.
+    // A more urgent card takes its position, and the card moves elsewhere.
     let pid = env.pid(&format!("task/{first}"));
     let urgent = env.json(&["work", "create", "Urgent", "--priority", "0"]);
     let urgent = urgent["id"].as_str().unwrap().to_owned();

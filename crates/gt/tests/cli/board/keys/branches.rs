@@ -1,4 +1,4 @@
-//! `u`, `M`, `f`, `P` and `m`: what becomes of a branch.
+//! `u`, `M`, `f`, `P` and `m`: operations on a branch.
 
 use super::*;
 use std::process::Stdio;
@@ -19,7 +19,7 @@ fn a_branch_is_updated_shown_offered_and_merged() {
     let theirs = commit_to_base(&env, "README.md", "theirs\n");
     let board = Terminal::open(&env, 150, 45);
     board.wait_text("↑1");
-    // A merge that nobody wants to finish.
+    // Abort a merge with conflicts.
     board.act("u");
     board.wait_text("Conflicts detected");
     board.wait_text("1 conflict");
@@ -38,7 +38,7 @@ fn a_branch_is_updated_shown_offered_and_merged() {
     assert_eq!(env.git(&dir, &["status", "--porcelain"]), "");
     let merging = env.git(&dir, &["rev-parse", "--git-path", "MERGE_HEAD"]);
     assert!(!dir.join(merging.trim()).exists(), "{merging}");
-    // Without what is in the way.
+    // Merge after the conflicting commit is gone.
     env.git(&dir, &["reset", "--quiet", "--hard", "HEAD~"]);
     let own = commit(&env, &dir, "mine.txt", "a line of mine\n");
     board.act("u");
@@ -54,7 +54,7 @@ fn a_branch_is_updated_shown_offered_and_merged() {
     board.wait_text("+a line of mine");
     board.press(&["q"]);
     board.wait_text("Needs you");
-    // To others, and into the base.
+    // Open a pull request, then merge into the base.
     board.act("P");
     board.wait_text("https://example.com/pull/2");
     let words = fs::read_to_string(env.path("gh-words")).unwrap();

@@ -1,4 +1,4 @@
-//! `p`, `R`, `n`, `y`, `x`, `d` and `c`: an agent is stopped, told something, and ended.
+//! `p`, `R`, `n`, `y`, `x`, `d` and `c`: pause, resume, message, answer, stop and clean up.
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn an_agent_is_paused_resumed_told_answered_and_stopped() {
     board.until("the commit", || {
         subject(&env, &dir) == "wip: paused session"
     });
-    // The branch first, then the index.
+    // The branch moves before the index does.
     board.until("nothing left to commit", || {
         env.git(&dir, &["status", "--porcelain"]).is_empty()
     });
@@ -33,7 +33,7 @@ fn an_agent_is_paused_resumed_told_answered_and_stopped() {
     assert_eq!(env.pid(&agent), pid);
     wait_state(&env, &id, "idle");
     board.wait_text("Review 1");
-    // A message, and the answer to the question that comes of it.
+    // Send a message, and answer the question that it causes.
     board.act("n");
     board.wait_text("Message");
     board.write("[[ask=Which one?|this|that]] '$(touch evil)' #{pane_id}");
@@ -54,7 +54,7 @@ fn an_agent_is_paused_resumed_told_answered_and_stopped() {
         screen.contains("You chose: that")
     });
     assert!(!dir.join("evil").exists());
-    // It is asked about, and no is no.
+    // The board asks for confirmation, and `n` cancels.
     board.act("x");
     board.wait_text(&format!("Stop {id}?"));
     board.press(&["n"]);
@@ -93,7 +93,7 @@ fn a_task_is_cleaned_up_as_foreseen_and_its_item_closed() {
         !dir.exists() && !has_container(&env, &id) && branch().is_empty()
     });
     wait_card(&env, &id, "open", |card| card["status"] == "open");
-    // What is nowhere else is refused, and kept by force.
+    // Unmerged work is refused; `f` forces the cleanup and saves the work.
     board.wait_text("Open 1");
     board.act("s");
     wait_agent(&env, &id);

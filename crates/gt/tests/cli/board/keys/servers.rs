@@ -1,4 +1,4 @@
-//! `r`: servers beside an agent, or without one.
+//! `r`: dev servers, with and without an agent.
 
 use super::*;
 use crate::dev_servers::free_port;
@@ -11,7 +11,7 @@ fn server(env: &TestEnv, id: &str) -> Value {
     env.json(&["dev", "list", id])[0].clone()
 }
 
-/// The number in a file of the worktree, once it is there.
+/// Waits for a file of the worktree, and returns the number in it.
 fn written(dir: &Path, name: &str) -> u16 {
     wait_until(name, PATIENCE, || {
         let text = fs::read_to_string(dir.join(name)).ok()?;
@@ -42,7 +42,7 @@ fn a_server_is_started_restarted_opened_and_stopped() {
     let container = format!("{id}-az");
     let dir = folder(&env, &id);
     board.wait_text(&id);
-    // There is nothing yet: the worktree, the container and the init commands come first.
+    // The worktree, the container and the init commands come first.
     serve(&["s"]);
     let port = written(&dir, "made-port");
     let before = fs::read_to_string(dir.join("made-before")).unwrap();
@@ -55,7 +55,7 @@ fn a_server_is_started_restarted_opened_and_stopped() {
     let pid = server(&env, &id)["pid"].clone();
     let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
     board.wait_text(&format!(" :{port}"));
-    // The same place, and another process.
+    // A restart keeps the port and replaces the process.
     fs::remove_file(dir.join("made-port")).unwrap();
     drop(listener);
     serve(&["j", "r"]);
@@ -64,7 +64,7 @@ fn a_server_is_started_restarted_opened_and_stopped() {
         let now = server(&env, &id)["pid"].clone();
         now.is_u64() && now != pid
     });
-    // An agent comes beside it.
+    // An agent starts in the same container.
     board.act("s");
     wait_agent(&env, &id);
     assert_eq!(window_names(&env, &container), ["task", "dev-web"]);

@@ -36,7 +36,7 @@ fn starts_differ_in_what_the_agent_is_told_and_may_do() {
     }
     env.wait_screen(&format!("task/{told}"), "You said: ");
     assert!(!skips(&silent) && !skips(&told) && skips(&free));
-    // It did not ask.
+    // The agent ran its command without asking.
     board.until("its file", || {
         folder(&env, &free).join("made-free").exists()
     });
@@ -61,7 +61,7 @@ fn an_init_command_that_fails_is_told_and_tried_again() {
         screen.contains("Needs you 1") && screen.contains("init: `test")
     });
     assert_eq!(env.agent(&format!("task/{id}"))["harness"], Value::Null);
-    // It is asked whether to go on; this time not.
+    // The board offers to continue without the failed command; Escape declines.
     board.wait_text(&format!("Go on with {id}?"));
     board.press(&["Escape"]);
     board.wait("no question", |screen| !screen.contains("Go on with"));
@@ -114,7 +114,7 @@ fn a_resume_and_a_server_go_on_without_it_too() {
         ["task"],
         "it is no place yet"
     );
-    // The shell that is left is no agent: there is one to be gone on with.
+    // The remaining shell is not an agent, so `R` asks whether to continue, and starts one.
     board.act("R");
     is_asked_and("y");
     wait_agent(&env, &id);
