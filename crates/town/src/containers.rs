@@ -1,9 +1,8 @@
 //! All containers of a server, read in one call.
 //!
-//! What a container is travels with it as tags. One that carries none may be
-//! named like an agent's and still be the user's own: it is told apart, and only
-//! ever shown. A user's sessions are in the list too, so that nothing has to be
-//! asked twice.
+//! Tags on a container say what it is. A container without tags may be named like an agent's and
+//! still belong to the user: it is distinguished, and only shown. The user's sessions are in the
+//! list too, so that no second query is needed.
 
 use crate::{Result, Town, adopt, adopted, processes};
 use gt_core::beside;
@@ -19,7 +18,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 gt_tmux::query! {
-    /// One pane, with what its session says of itself.
+    /// One pane, with the tags of its session.
     pub struct PaneRow {
         pub server_pid: u32 = "#{pid}",
         pub server_started: i64 = "#{start_time}",
@@ -28,7 +27,7 @@ gt_tmux::query! {
         pub created: i64 = "#{session_created}",
         pub attached: String = "#{session_attached_list}",
         pub pane: PaneId = "#{pane_id}",
-        /// The agent's process: the pane's first one, or a program that was adopted in it.
+        /// The agent's process: the pane's first process, or a program that was adopted in it.
         pub pid: u32 = "#{pane_pid}",
         pub pane_pid: u32 = "#{pane_pid}",
         pub dead: bool = "#{pane_dead}",
@@ -61,7 +60,7 @@ gt_tmux::query! {
         pub tag_window: String = "#{@gt_window}",
         pub tag_beside: String = "#{@gt_beside}",
         pub tag_dress: String = "#{@gt_dress}",
-        /// Only as long as it costs nobody much who reads all rows; most are.
+        /// Empty if it is long, so that a listing stays cheap; most are short.
         pub tag_start: String = "#{?#{e|<:#{n:@gt_start},400},#{@gt_start},}",
         pub tag_port: Option<u16> = "#{@gt_port}",
         pub tag_answers: String = "#{@gt_answers}",
@@ -73,7 +72,7 @@ gt_tmux::query! {
     }
 }
 
-/// The name of the window in which a program resolves the conflicts of a merge.
+/// Name of the window in which a program resolves the conflicts of a merge.
 pub(crate) const RESOLVER_WINDOW: &str = "merge";
 
 /// A pane among those of all tmux servers: each server counts its panes from 0.
@@ -92,13 +91,13 @@ impl PaneRow {
         }
     }
 
-    /// Whether it is dead and tmux does not know how its process ended, or does not yet.
+    /// Returns whether it is dead and tmux does not know the exit status, or not yet.
     pub(crate) fn lost_its_status(&self) -> bool {
         self.dead && self.exit_status.is_none() && self.exit_signal.is_none()
     }
 
-    /// When somebody typed something here last: `gt`, or a person who is attached, of whom it
-    /// is known only that it was in this container. Who attaches, as a board does, types nothing.
+    /// Returns when something was last typed here, by `gt` or by an attached person; for a person
+    /// only the container is known. Attaching, as a board does, is not typing.
     fn typed_at(&self) -> Option<i64> {
         let by_hand = self
             .handled_at
@@ -106,7 +105,7 @@ impl PaneRow {
         self.tag_typed.max(by_hand)
     }
 
-    /// The harness of the program that runs here beside the agent.
+    /// Returns the harness of the program that runs here beside the agent.
     pub fn harness_beside(&self) -> &str {
         match self.tag_beside.split(' ').next() {
             Some(harness) if !harness.is_empty() => harness,
@@ -114,8 +113,8 @@ impl PaneRow {
         }
     }
 
-    /// Who is starting that program, and since when. One that was killed at it leaves its
-    /// word behind, and starts nothing any more.
+    /// Returns the process that is starting that program, and since when. Returns `None` if that
+    /// process was killed and only its tag is left.
     pub(crate) fn starter_beside(&self) -> Option<(u32, i64)> {
         let mut words = self.tag_beside.split(' ').skip(1);
         let since = words.next()?.parse().ok()?;
@@ -124,8 +123,8 @@ impl PaneRow {
         Some((pid, since))
     }
 
-    /// What the program does that runs here beside the agent, with its screen where somebody
-    /// has looked.
+    /// Returns the state of the program that runs here beside the agent, with its screen if it was
+    /// read.
     pub fn state_beside(
         &self,
         preset: Option<&Preset>,
@@ -150,7 +149,7 @@ impl PaneRow {
     }
 }
 
-/// Whether nothing can still be starting that began then, in seconds since the epoch.
+/// Returns whether a start that began then (seconds since the epoch) must be over.
 fn is_too_long_a_start(since: Option<i64>) -> bool {
     const LONGEST_START_SECONDS: i64 = 600;
     let age = since.map(|since| jiff::Timestamp::now().as_second() - since);
@@ -166,13 +165,13 @@ pub struct Container {
     socket: Option<PathBuf>,
 }
 
-/// A program that a person has started, as the tag says it.
+/// A program that a person has started, as parsed from the tag.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Adopted {
     pub pid: u32,
-    /// Tells it from a later process with the same pid.
+    /// Distinguishes it from a later process with the same pid.
     pub birth: String,
-    /// The container is ours, and shows the person's window beside theirs.
+    /// The container is ours, and the person's window is linked into it.
     pub is_linked: bool,
 }
 
@@ -192,24 +191,24 @@ impl Adopted {
     }
 }
 
-/// Whose a container is.
+/// Owner of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// An agent of this town.
     Agent(Identity),
     /// An agent of the town at that root.
     OtherTown(String),
-    /// An agent of this town by its session's name alone, `agent_{slug}`: gt did not start
-    /// it. It can be listed, read and talked to, and its session is never removed.
+    /// An agent of this town by its session's name alone, `agent_{slug}`: gt did not start it. It
+    /// can be listed, read and talked to, and its session is never removed.
     Orphan(Identity),
-    /// Nobody's tag is on it, but it is named as an agent's container would be. It
-    /// may be the user's own, so nothing is done to it.
+    /// It has no tag, but the name of an agent's container. It may belong to the user, so nothing
+    /// is done to it.
     Named(Identity),
-    /// A session of the user's own.
+    /// A session of the user.
     Nobody,
 }
 
-/// Lists every container of the town's server. No server means none.
+/// Lists every container of the town's server. Returns none if there is no server.
 pub fn list(town: &Town) -> Result<Vec<Container>> {
     let mut containers = read_all(town)?;
     if adopt::follow_moved(town, &containers) {
@@ -224,8 +223,8 @@ pub fn list(town: &Town) -> Result<Vec<Container>> {
     }
 }
 
-/// Lists the containers of the town's server, and those of its agents on other servers. A
-/// server that does not answer holds none.
+/// Lists the containers of the town's server, and those of its agents on other servers. A server
+/// that does not answer counts as empty.
 pub fn list_everywhere(town: &Town) -> Result<Vec<Container>> {
     let mut containers = list(town)?;
     let others = adopted::elsewhere(town).into_iter();
@@ -237,15 +236,15 @@ pub fn list_everywhere(town: &Town) -> Result<Vec<Container>> {
     Ok(containers)
 }
 
-/// Lists only the containers of the town's agents, for servers that are not the town's own.
+/// Lists only the containers of the town's agents, for servers other than the town's.
 pub(crate) fn list_agents(other: &Town) -> Result<Vec<Container>> {
     let mut containers = list(other)?;
     containers.retain(|container| container.identity().is_some());
     Ok(containers)
 }
 
-/// Makes tmux look for exit statuses that it has missed: 3.3 may miss the end of a child,
-/// and with it the exit status and the hook, until another one ends. Gives it one.
+/// Makes tmux look for missed exit statuses: 3.3 may miss the end of a child, and with it the exit
+/// status and the hook, until another child ends. This runs such a child.
 fn recover_status(town: &Town) -> bool {
     town.server()
         .run(Command::new("run-shell").arg("true"))
@@ -258,8 +257,8 @@ fn read_all(town: &Town) -> Result<Vec<Container>> {
         .rows::<PaneRow>(Command::new("list-panes").arg("-a"))
     {
         Ok(rows) => Ok(group(rows, town)),
-        // All are asked for, so a missing target only says that there are none; and
-        // a server that ends while it is asked takes its containers with it.
+        // All panes are listed, so a missing target only means that there are none; and a server
+        // that ends during the query takes its containers with it.
         Err(error)
             if matches!(
                 error.kind(),
@@ -324,7 +323,7 @@ fn group(rows: Vec<PaneRow>, town: &Town) -> Vec<Container> {
 fn owner(row: &PaneRow, town: &Town) -> Owner {
     if row.tag_town.is_empty() {
         return match Identity::from_container(&row.session_name, town.registry()) {
-            // On other servers only tags name an agent.
+            // On other servers only tags identify an agent.
             _ if town.is_elsewhere() => Owner::Nobody,
             Some(identity) if identity.role() == Role::Agent => Owner::Orphan(identity),
             Some(identity) => Owner::Named(identity),
@@ -338,7 +337,7 @@ fn owner(row: &PaneRow, town: &Town) -> Owner {
 }
 
 impl Container {
-    /// The row of the agent's own pane: the remembered one, whatever else the user has opened.
+    /// Returns the row of the agent's pane: the tagged one, whatever else the user has opened.
     pub fn pane(&self) -> &PaneRow {
         &self.panes[self.agent_pane]
     }
@@ -347,7 +346,7 @@ impl Container {
         &mut self.panes[self.agent_pane]
     }
 
-    /// The program that a person has started here, where gt has not.
+    /// Returns the program that a person has started here, if gt did not start it.
     pub fn adopted(&self) -> Option<Adopted> {
         match &self.owner {
             Owner::Orphan(_) => Some(Adopted::default()),
@@ -355,12 +354,12 @@ impl Container {
         }
     }
 
-    /// The socket of its tmux server, if that is not the town's own.
+    /// Returns the socket of its tmux server, if that is not the town's.
     pub fn socket(&self) -> Option<&Path> {
         self.socket.as_deref()
     }
 
-    /// The town with the tmux server that this container is on.
+    /// Returns the town with the tmux server that this container is on.
     pub fn home<'a>(&self, town: &'a Town) -> Cow<'a, Town> {
         match &self.socket {
             Some(socket) => Cow::Owned(town.at(socket)),
@@ -372,35 +371,35 @@ impl Container {
         &self.panes
     }
 
-    /// The panes of windows that gt has opened beside the agent's.
+    /// Returns the panes of windows that gt has opened beside the agent's.
     pub fn own_windows(&self) -> impl Iterator<Item = &PaneRow> {
         let agents = self.pane().pane;
         let is_own = move |row: &&PaneRow| !row.tag_window.is_empty() && row.pane != agents;
         self.panes.iter().filter(is_own)
     }
 
-    /// The pane of whoever was given the conflicts of a merge, whatever became of it.
+    /// Returns the pane of the program that resolves the conflicts of a merge, dead or alive.
     pub fn resolver_pane(&self) -> Option<&PaneRow> {
         let is_its = |row: &&PaneRow| row.tag_window == RESOLVER_WINDOW;
-        // One that lives, where there are several.
+        // Prefers a live pane if there are several.
         self.own_windows()
             .filter(is_its)
             .max_by_key(|row| !row.dead)
     }
 
-    /// Whether the agent's pane itself is gone, so that only the user's are left.
+    /// Returns whether the agent's pane is gone, so that only the user's are left.
     pub fn lost_agent_pane(&self) -> bool {
         let tag = self.pane().tag_pane;
         tag.is_some() && tag != Some(self.pane().pane)
     }
 
-    /// Whether an adopted program has ended, and has said before that it leaves.
+    /// Returns whether an adopted program has ended, after it had announced its exit.
     pub fn has_left(&self) -> bool {
         let is_over = self.pane().dead || self.lost_agent_pane();
         self.pane().tag_left && is_over && self.adopted().is_some()
     }
 
-    /// The outcome of the agent's process, which has ended.
+    /// Returns the outcome of the agent's process, which has ended.
     pub(crate) fn outcome(&self) -> Outcome {
         let row = self.pane();
         match self.lost_agent_pane() {
@@ -410,14 +409,13 @@ impl Container {
         }
     }
 
-    /// Whether nobody lives here any more: the agent was stopped, and the user's
-    /// panes kept the container open.
+    /// Returns whether the agent was stopped and only the user's panes keep the container open.
     pub fn is_vacant(&self) -> bool {
         self.owner == Owner::Nobody && !self.pane().tag_town.is_empty()
     }
 
-    /// Whether the agent, or who was given the conflicts of a merge beside it, is dead and
-    /// tmux does not know how it ended.
+    /// Returns whether the agent, or the program that resolves merge conflicts beside it, is dead
+    /// with an unknown exit status.
     fn lost_its_status(&self) -> bool {
         let resolver = self.resolver_pane();
         let is_lost =
@@ -444,7 +442,7 @@ impl Container {
         }
     }
 
-    /// Whether somebody looks at it. Control clients, which have no terminal, do not look.
+    /// Returns whether a person is attached. Control clients have no terminal and do not count.
     pub fn is_attached(&self) -> bool {
         let clients = self.pane().attached.split(',');
         clients.into_iter().any(|client| client.starts_with('/'))
@@ -462,7 +460,7 @@ impl Container {
             .collect()
     }
 
-    /// The state that the tag says. A start that was killed leaves "starting" behind.
+    /// Returns the state in the tag. A start that was killed leaves "starting" behind.
     fn tagged_state(&self) -> Option<State> {
         let pane = self.pane();
         let state = State::from_word(&pane.tag_state)?;
@@ -472,12 +470,12 @@ impl Container {
         Some(state)
     }
 
-    /// What the agent is doing, as far as one look at tmux tells.
+    /// Returns the state of the agent, as far as the listing shows it.
     pub fn state(&self, preset: Option<&Preset>) -> state::Report {
         self.state_shown(preset, &Patterns::default(), None)
     }
 
-    /// The same with its screen, where somebody has looked; see [`crate::states`].
+    /// Returns the state of the agent with its screen, if it was read; see [`crate::states`].
     pub fn state_shown(
         &self,
         preset: Option<&Preset>,
@@ -511,13 +509,13 @@ impl Container {
     }
 }
 
-/// The container of an agent: by its name where that fits, and else by its tag,
-/// since a role's settings may have changed after it was started.
+/// Returns the container of an agent: by its name if that matches, else by its tag, since a role's
+/// settings may have changed after it was started.
 pub fn of_agent(town: &Town, identity: &Identity) -> Result<Option<Container>> {
     of_agent_while(town, identity, || ())
 }
 
-/// The same for who has something to do while tmux looks.
+/// Returns the container of an agent, and runs `meanwhile` while tmux answers.
 pub(crate) fn of_agent_while(
     town: &Town,
     identity: &Identity,
@@ -526,7 +524,7 @@ pub(crate) fn of_agent_while(
     if let Ok(name) = crate::roles::container_name(town, identity) {
         let found = find_while(town, &name, meanwhile)?;
         let own = found.filter(|container| container.identity() == Some(identity));
-        // The list follows a pane that its person has moved.
+        // The listing follows a pane that a person has moved.
         let own = own.filter(|own| own.adopted().is_none() || !own.lost_agent_pane());
         if own.is_some() {
             return Ok(own);
@@ -538,7 +536,7 @@ pub(crate) fn of_agent_while(
         .find(|container| container.identity() == Some(identity)))
 }
 
-/// A failure of tmux as a problem, with the right kind and hints.
+/// Converts an error of tmux into a problem, with the right kind and hints.
 pub fn tmux_problem(what: &str, error: TmuxError) -> Problem {
     let kind = error.kind();
     let problem = match kind {

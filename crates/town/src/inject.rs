@@ -1,10 +1,10 @@
-//! The only place that types into a pane.
+//! The only module that types into a pane.
 //!
-//! Blind keys kill: a dialog may have "No, exit" marked, and Enter may approve
-//! what an agent asks. So every key here follows a look at the screen, goes to
-//! a pane by its id, and nothing is pressed where no known picture shows. How
-//! far a message has come is told to the caller *before* each step, so that
-//! after a crash somebody else can go on from there; see [`crate::queue`].
+//! A key that is pressed blindly does harm: a dialog may have "No, exit" selected, and Enter may
+//! approve a request of the agent. So every key here follows a read of the screen and goes to a
+//! pane by its id, and no key is pressed unless the screen is recognised. The caller learns the
+//! progress of a message *before* each step, so that another process can continue from there after
+//! a crash; see [`crate::queue`].
 
 pub(crate) mod put_back;
 mod seen;
@@ -19,7 +19,7 @@ use gt_core::screen::OpenDialog;
 use gt_core::startup::tag;
 use gt_tmux::{Batch, Command, PaneId};
 
-/// The visible lines of a pane.
+/// Returns the visible lines of a pane.
 pub fn look(town: &Town, pane: PaneId) -> Result<Vec<String>> {
     let text = town
         .server()
@@ -28,8 +28,8 @@ pub fn look(town: &Town, pane: PaneId) -> Result<Vec<String>> {
     Ok(text.lines().map(str::to_owned).collect())
 }
 
-/// What a dead pane showed last. tmux adds a line of its own to it, which may push
-/// the first ones into the scrollback.
+/// Returns the last lines of a dead pane. tmux adds a line to it, which may push the first ones
+/// into the scrollback.
 pub fn look_back(town: &Town, pane: PaneId) -> Result<Vec<String>> {
     let text = town
         .server()
@@ -45,8 +45,8 @@ pub fn look_back(town: &Town, pane: PaneId) -> Result<Vec<String>> {
     Ok(lines.map(str::to_owned).collect())
 }
 
-/// Presses keys by their tmux names. It is noted when: of a program without hooks that
-/// works, nobody else knows when it began.
+/// Presses keys by their tmux names, and notes the time: for a program without hooks there is no
+/// other source of when its work began.
 pub fn press(town: &Town, pane: PaneId, keys: &[String]) -> Result<()> {
     let now = jiff::Timestamp::now().as_second().to_string();
     let note = Command::new("set-option").arg("-p").target(pane);
@@ -60,7 +60,7 @@ pub fn press(town: &Town, pane: PaneId, keys: &[String]) -> Result<()> {
         .map_err(|error| tmux_problem("cannot type into the pane", error))
 }
 
-/// Types a line into a shell and ends it. Only where nothing but a shell can be: in a
+/// Types a line into a shell and presses Enter. Only for panes that can hold nothing but a shell: a
 /// container whose agent has not begun.
 pub(crate) fn type_line(town: &Town, pane: PaneId, line: &str) -> Result<()> {
     let type_text = Command::new("send-keys")
@@ -75,8 +75,8 @@ pub(crate) fn type_line(town: &Town, pane: PaneId, line: &str) -> Result<()> {
         .map_err(|error| tmux_problem("cannot type into the pane", error))
 }
 
-/// The commands that press keys which are right whatever the screen shows, such
-/// as Ctrl-C; for callers that press them in many panes at once.
+/// Returns the commands that press keys which are right whatever the screen shows, such as Ctrl-C;
+/// for callers that press them in many panes at once.
 pub fn key_presses(pane: PaneId, keys: &[String]) -> [Command; 2] {
     [
         Command::new("copy-mode").arg("-q").target(pane),
@@ -87,8 +87,8 @@ pub fn key_presses(pane: PaneId, keys: &[String]) -> [Command; 2] {
     ]
 }
 
-/// Takes one step towards the wanted row of an open dialog: moves the mark by
-/// one, or confirms when it stands there. The caller looks again in between.
+/// Takes one step towards the wanted row of an open dialog: moves the selection by one row, or
+/// confirms it. The caller reads the screen again in between.
 pub fn step_dialog(town: &Town, pane: PaneId, dialog: &OpenDialog, wanted: usize) -> Result<()> {
     let key = match wanted.cmp(&dialog.menu.marked) {
         std::cmp::Ordering::Equal => "Enter",
@@ -98,8 +98,8 @@ pub fn step_dialog(town: &Town, pane: PaneId, dialog: &OpenDialog, wanted: usize
     press(town, pane, &[key.to_owned()])
 }
 
-/// A bracketed paste under a buffer name of its own. The text goes through tmux's
-/// socket or standard input: it has no limit there and shows in no argv.
+/// Pastes a text in bracketed mode, with a unique buffer name. The text goes through tmux's socket
+/// or standard input: there it has no length limit and appears in no argv.
 fn paste(town: &Town, pane: PaneId, text: &str) -> Result<()> {
     let buffer = format!("gt-{}", uuid::Uuid::now_v7().simple());
     let leave_copy_mode = Command::new("copy-mode").arg("-q").target(pane);
@@ -113,8 +113,8 @@ fn paste(town: &Town, pane: PaneId, text: &str) -> Result<()> {
         .map_err(|error| tmux_problem("cannot paste into the pane", error))
 }
 
-/// Makes a program draw its whole screen, without a key: its window becomes a column
-/// narrower for a moment. tmux itself puts it back, whatever becomes of us.
+/// Makes a program redraw its whole screen without a key: its window becomes a column narrower for
+/// a moment. tmux itself restores the width, even if this process dies.
 fn repaint(town: &Town, pane: PaneId) -> Result<()> {
     /// Long enough for tmux to tell the program of both sizes.
     const MOMENT: &str = "0.15";
@@ -135,7 +135,7 @@ fn repaint(town: &Town, pane: PaneId) -> Result<()> {
             .target(pane)
             .args(["-x", width])
     };
-    // `resize-window` leaves a window of a fixed size behind.
+    // `resize-window` sets the window to a fixed size, so the policy is restored.
     let policy = Command::new("set-option")
         .arg("-w")
         .target(pane)

@@ -1,24 +1,23 @@
-//! Being told what agents do, for as long as somebody looks.
+//! Live updates about agents, while a client needs them.
 //!
-//! A [`Monitor`] is what the board and `gt watch` hold open. It asks nobody again and
-//! again; it is told: by one control client when containers come and go, by the kernel
-//! when a process ends (pidfd) or a pane prints (inotify on its terminal), and by every
-//! `gt` that changes a tag ([`tell`]). Files that somebody names are watched as well, such as
-//! what git keeps of a worktree. What is told within a moment is one [`Change`].
-//! While nothing happens nothing runs: there is no timer, but one for dev servers, for as long
-//! as any run, since nobody tells that a port answers no more.
+//! The board and `gt watch` hold a [`Monitor`] open. It does not poll. One control client reports
+//! containers that come and go, the kernel reports processes that end (pidfd) and panes that print
+//! (inotify on the terminal), and every `gt` that changes a tag touches a file (`wake.rs`). Clients
+//! can also have files watched, such as those of git for a worktree. Reports that arrive within a
+//! moment are combined into one [`Change`]. While nothing happens nothing runs. The only timer is
+//! for running dev servers, because no event reports that a port stopped answering.
 //!
-//! The screen is read only of agents whose program has no hooks, of whoever was given
-//! the conflicts of a merge beside an agent, and of those that ask or have fallen silent at
-//! work, which may have been interrupted; and only after their pane has printed, at most
-//! twice a second. Programs with hooks may still change the
-//! title of their terminal without one (an interrupt, an approval), so a pane of theirs
-//! that has printed is listed again, once a second at most. Where the kernel tells
-//! nothing (macOS), a slow look takes its place.
+//! The monitor reads the screen only of agents whose program has no hooks, of programs that resolve
+//! merge conflicts beside an agent, and of agents that ask or have fallen silent at work, which may
+//! have been interrupted. It does so only after the pane has printed, at most twice a second.
+//! Programs with hooks may still change the title of their terminal without one (an interrupt, an
+//! approval), so their pane is listed again after it has printed, at most once a second. Where the
+//! kernel reports nothing (macOS), slow polling takes its place.
 //!
-//! `monitor/rounds.rs` is the thread, `monitor/eyes.rs` what the kernel tells,
-//! `monitor/files.rs` the files of others, `monitor/tmux.rs` the control client, `monitor/reading.rs` how agents are read, and
-//! `wake.rs` the file by which others tell. It starts, stops and types nothing.
+//! `monitor/rounds.rs` is the event loop, `monitor/eyes.rs` the file and process watcher,
+//! `monitor/files.rs` the watched files of clients, `monitor/tmux.rs` the control client,
+//! `monitor/reading.rs` reads agents, and `wake.rs` is the file that other processes touch. The
+//! monitor starts, stops and types nothing.
 
 mod eyes;
 mod files;
@@ -40,24 +39,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-/// What may have changed.
+/// A possible change.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// Containers came, went or died, or a tag or title is another: read them again.
+    /// Containers came, went or died, or a tag or title changed: read them again.
     Agents,
-    /// An agent is in another state than before. [`Change::Agents`] follows.
+    /// The state of an agent changed. [`Change::Agents`] follows.
     Moved(Box<Moved>),
     /// The pane in view has printed.
     Screen(PanePlace),
     /// A work item has changed.
     Work,
-    /// One of the files has changed that somebody wants to hear of.
+    /// One of the watched files has changed.
     Files,
-    /// Something was added to the log of events, which somebody wants to hear of.
+    /// The log of events has grown, and events are watched.
     Events,
 }
 
-/// Open eyes and ears. They close when it is dropped.
+/// A running monitor. Dropping it stops it.
 #[derive(Debug)]
 pub struct Monitor {
     shared: Arc<Shared>,
@@ -65,9 +64,9 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// Begins to watch. The first look is taken before this returns, so that
-    /// [`Monitor::agents`] has an answer at once; `send` is called by the monitor's own
-    /// thread for what changes from there on, and should not take long.
+    /// Starts to watch. Agents are read once before this returns, so that [`Monitor::agents`] has a
+    /// result at once. The monitor's thread calls `send` for each later change; it should return
+    /// quickly.
     pub fn start(town: &Town, send: impl Fn(Change) + Send + 'static) -> Result<Monitor> {
         Self::start_with(town, Eyes::open, send)
     }
@@ -89,30 +88,29 @@ impl Monitor {
         })
     }
 
-    /// Which pane is in view: its prints are told as [`Change::Screen`].
+    /// Sets the pane in view: its output is reported as [`Change::Screen`].
     pub fn look_at(&self, pane: Option<PanePlace>) {
         self.shared.wish(|wishes| wishes.view = pane);
     }
 
-    /// Which files of others somebody wants to hear of, as they were seen last; no others
-    /// from now on. That one is not so any more is told as [`Change::Files`].
+    /// Replaces the watched files, each as the caller has last seen it. A difference is reported as
+    /// [`Change::Files`].
     pub fn watch_files(&self, files: Files) {
         self.shared.wish(|wishes| wishes.files = Some(files));
     }
 
-    /// Whether somebody wants to hear of events: that there are new ones is told as
-    /// [`Change::Events`]. The first is told at once, so that none falls between a look and
-    /// this; so it is where this is said again.
+    /// Sets whether new events are reported as [`Change::Events`]. Each call with `true` also
+    /// reports once at once, so that no event is lost between the caller's read and this call.
     pub fn watch_events(&self, wanted: bool) {
         self.shared.wish(|wishes| wishes.events = Some(wanted));
     }
 
-    /// The agents that have a container, as they were seen last. It asks nobody.
+    /// Returns the agents that have a container, as they were last read. Runs no command.
     pub fn agents(&self) -> Vec<Seen> {
         lock(&self.shared.seen).clone()
     }
 
-    /// How often the monitor has had something to do. It does not grow while nothing happens.
+    /// Returns how often the monitor has woken up. It does not grow while nothing happens.
     pub fn wakeups(&self) -> u64 {
         self.shared.wakeups.load(Ordering::Relaxed)
     }
@@ -127,27 +125,27 @@ impl Drop for Monitor {
     }
 }
 
-/// What the threads have in common.
+/// State shared by the threads.
 #[derive(Debug)]
 struct Shared {
     wishes: Mutex<Wishes>,
     seen: Mutex<Vec<Seen>>,
     wakeups: AtomicU64,
-    /// One end wakes, the other is waited on.
+    /// Writing to `waker` wakes the thread that waits on `woken`.
     waker: UnixStream,
     woken: UnixStream,
 }
 
-/// What the monitor's thread is asked to do next.
+/// Requests to the monitor's thread.
 #[derive(Clone, Debug, Default)]
 struct Wishes {
     view: Option<PanePlace>,
-    /// Other files than before.
+    /// Replacement for the watched files.
     files: Option<Files>,
-    /// Whether events are wanted, if somebody has just said.
+    /// Whether events are wanted, if that was just set.
     events: Option<bool>,
     stop: bool,
-    /// tmux said that containers have changed.
+    /// tmux reported that containers have changed.
     containers: bool,
     /// The control client is gone.
     lost: bool,
@@ -173,14 +171,14 @@ impl Shared {
         })
     }
 
-    /// Changes what is wished for, and wakes the thread.
+    /// Changes the requests and wakes the thread.
     fn wish(&self, change: impl FnOnce(&mut Wishes)) {
         change(&mut lock(&self.wishes));
-        // Full means that it is being woken already.
+        // A full socket means that the thread is already being woken.
         let _ = (&self.waker).write(&[0]);
     }
 
-    /// The wishes as they are now; what happened is told once.
+    /// Returns the requests; one-time requests are cleared.
     fn take_wishes(&self) -> Wishes {
         let mut piece = [0; 64];
         loop {

@@ -1,10 +1,10 @@
-//! Recordings: what the pane of an agent has shown, to be played again.
+//! Recordings of an agent's pane, for replay.
 //!
-//! Where a role wants it, tmux hands every byte of the pane to a small process of ours
-//! ([`record`]), from the first one on: [`commands`] are part of the very call that makes
-//! the container. That process writes `.sessions/recordings/<life>.cast` (asciicast v2,
-//! see [`gt_core::cast`]), and `<life>.1.cast` and so on when it becomes long; it ends
-//! with the life. [`Recordings`] finds what there is and removes what is old.
+//! If a role asks for it, tmux pipes every byte of the pane into a small `gt` process ([`record`]),
+//! from the first byte on: [`commands`] are part of the call that creates the container. That
+//! process writes `.sessions/recordings/<life>.cast` (asciicast v2, see [`gt_core::cast`]), and
+//! `<life>.1.cast` and so on when it becomes long; it ends with the session. [`Recordings`] finds
+//! recordings and removes old ones.
 
 mod reader;
 mod recorder;
@@ -19,18 +19,19 @@ use gt_core::role::RecordConfig;
 use gt_tmux::{Command, PaneId, Target};
 use std::path::{Path, PathBuf};
 
-/// A tag of panes: the pipe in it is ours.
+/// Tag of panes whose pipe is ours.
 const TAG_RECORDED: &str = "@gt_recorded";
 
-/// Paths and names are values of tags and reach the shell quoted: they are never code.
+/// The shell line of the recorder. Paths and names are values of tags and reach the shell quoted,
+/// so they are never code.
 const CALL: &str = "exec env GT_TMUX_SOCKET=#{q:socket_path} #{q:@gt_bin} --town #{q:@gt_town} \
     record #{q:@gt_session} --pane=#{q:pane_id} --pid=#{pane_pid} --tty=#{q:pane_tty} \
     --columns=#{pane_width} --rows=#{pane_height} --title=#{q:@gt_agent} \
     --term=#{q:default-terminal}";
 
-/// The commands that have the pane of a new life recorded, or no longer. They come after
-/// its process and its tags, in the same call. `before` is the pane of an earlier life,
-/// which may have been recorded.
+/// Returns the commands that start or stop recording the pane of a new session. They follow the
+/// commands for its process and its tags, in the same call. `before` is the pane of an earlier
+/// session, which may have been recorded.
 pub fn commands(config: &RecordConfig, target: &Target, before: Option<PaneId>) -> Vec<Command> {
     let tag = |value: &str| {
         Command::new("set-option")
@@ -41,14 +42,14 @@ pub fn commands(config: &RecordConfig, target: &Target, before: Option<PaneId>) 
     match (config.enabled, before) {
         (true, _) => vec![
             tag("1"),
-            // It takes the place of the one that recorded the earlier life.
+            // Replaces the pipe that recorded the earlier session.
             Command::new("pipe-pane")
                 .arg("-O")
                 .target(target.clone())
                 .arg(format!("{CALL} --max-bytes={}", config.max_bytes())),
         ],
         (false, Some(pane)) => vec![
-            // A pipe of the user's own stays.
+            // A pipe of the user stays.
             Command::new("if-shell")
                 .arg("-F")
                 .target(pane)
@@ -66,10 +67,10 @@ pub struct Recordings {
     folder: PathBuf,
 }
 
-/// The recording of one life.
+/// The recording of one session.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// By their numbers, the oldest first.
+    /// The files by their numbers, the oldest first.
     parts: Vec<(u32, PathBuf)>,
 }
 
@@ -80,7 +81,7 @@ impl Recordings {
         }
     }
 
-    /// The recording of that life, if there is one.
+    /// Returns the recording of that session, if there is one.
     pub fn find(&self, life: &str) -> Result<Option<Recording>> {
         let parts: Vec<(u32, PathBuf)> = self
             .files()?
@@ -91,7 +92,7 @@ impl Recordings {
         Ok((!parts.is_empty()).then_some(Recording { parts }))
     }
 
-    /// All files: of which life, which part, and where. In that order.
+    /// Returns all files: session, number of the part and path, sorted in this order.
     fn files(&self) -> Result<Vec<(String, u32, PathBuf)>> {
         let entries = match std::fs::read_dir(&self.folder) {
             Ok(entries) => entries,
@@ -112,13 +113,13 @@ impl Recordings {
 }
 
 impl Recording {
-    /// Its first file.
+    /// Returns its first file.
     pub fn path(&self) -> &Path {
         &self.parts[0].1
     }
 }
 
-/// The file of a part.
+/// Returns the file name of a part.
 fn file_name(life: &str, number: u32) -> String {
     match number {
         0 => format!("{life}.cast"),

@@ -1,7 +1,7 @@
-//! The lives of agents, remembered.
+//! The history of sessions.
 //!
-//! `.sessions/index.jsonl` is the journal, which is written first; `.sessions/index.db`
-//! is made from it and is what queries read. [`Sessions`] is the way to both.
+//! `.sessions/index.jsonl` is the journal and is written first. `.sessions/index.db` is built from
+//! it and answers queries. [`Sessions`] gives access to both.
 
 mod agreement;
 mod archive;
@@ -34,7 +34,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::path::{Path, PathBuf};
 
-/// The lives of a town.
+/// The sessions of a town.
 #[derive(Clone, Debug)]
 pub struct Sessions {
     folder: PathBuf,
@@ -44,17 +44,17 @@ pub struct Sessions {
     events: Events,
 }
 
-/// How a life ended.
+/// The end of a session.
 #[derive(Clone, Copy, Debug)]
 pub struct End {
     pub outcome: Outcome,
-    /// Seconds since the epoch; now, where it is not known.
+    /// Seconds since the epoch; `None` means now.
     pub at: Option<i64>,
     pub exit_code: Option<i32>,
 }
 
 impl End {
-    /// Just now, and nothing more is known.
+    /// Returns an end at the present time, with no exit code.
     pub fn of(outcome: Outcome) -> Self {
         End {
             outcome,
@@ -76,12 +76,12 @@ impl Sessions {
         }
     }
 
-    /// Where they are written down first.
+    /// Returns the path of the journal.
     pub(crate) fn journal_path(&self) -> &Path {
         self.journal.path()
     }
 
-    /// The same lives, in an index elsewhere.
+    /// Uses an index in another file; the journal stays the same.
     pub fn with_database(self, path: &Path) -> Self {
         Sessions {
             database: Place::at(path, true),
@@ -89,15 +89,15 @@ impl Sessions {
         }
     }
 
-    /// Remembers what these lines say; from here on it survives everything. Lives that
-    /// begin or end with them are told as events.
+    /// Writes these lines to the journal; afterwards they survive a crash. Reports sessions that
+    /// begin or end with them as events.
     pub fn record(&self, lines: &[Record]) -> Result<()> {
         crate::files::make_dir(&self.folder)?;
-        // Of a life that begins nothing can be known yet. Where no index can be asked,
-        // the lines are still written.
+        // Nothing is known yet of a session that begins. If the index cannot be queried, the lines
+        // are still written.
         let about = lines.iter().filter(|line| !line.begins());
-        // Held from the look-up to the append: a session that is archived in between would be
-        // left with nothing but these lines.
+        // Held from the look-up to the append: a session that is archived in between would be left
+        // with nothing but these lines.
         let lock = self.journal.lock()?;
         self.check_journal()?;
         let known = self.look_up(about.map(|line| line.id.as_str()));
@@ -109,8 +109,8 @@ impl Sessions {
         Ok(())
     }
 
-    /// The same where it is known what the journal says of the one life that is not new
-    /// among these.
+    /// Writes these lines for a caller that knows the journal's record of `life`, the only session
+    /// among them that is not new.
     pub(crate) fn record_known(&self, lines: &[Record], life: &Record) -> Result<()> {
         self.check_journal()?;
         self.journal.append(lines)?;
@@ -119,16 +119,16 @@ impl Sessions {
         Ok(())
     }
 
-    /// Adds to a life that this process has begun which pane and process it has. Nobody has
-    /// to be asked what is known of it, and nothing new happens to it. Panes and processes
-    /// end with the machine, so the disk is not waited for.
+    /// Adds the pane and the process to a session that this process has begun. This needs no
+    /// look-up and causes no event. Panes and processes end with the machine, so the write does not
+    /// wait for the disk.
     pub(crate) fn add_process(&self, line: Record) -> Result<()> {
         self.check_journal()?;
         self.journal.append_passing(&[line])
     }
 
-    /// Remembers those of these lines that are still news, by what the journal says when
-    /// nobody else can write. Gives them.
+    /// Writes the lines that are still news, compared with the journal under its lock. Returns the
+    /// lines that it wrote.
     pub fn record_where<T: Copy>(
         &self,
         mut lines: Vec<(T, Record)>,
@@ -149,7 +149,7 @@ impl Sessions {
         Ok(lines)
     }
 
-    /// Tells as events which lives began and ended.
+    /// Reports sessions that began or ended as events.
     fn tell(&self, lines: &[Record], known: &HashMap<String, Known>) {
         let events = news::events(lines, |id| known.get(id).map(|known| known.life().clone()));
         let tell_of_deaths = news::tell_of_deaths(&events);
@@ -166,7 +166,7 @@ impl Sessions {
         }
     }
 
-    /// Those of these lives that the journal or the archive has heard of.
+    /// Returns those of these sessions that the journal or the archive has.
     pub fn known<'a>(&self, ids: impl Iterator<Item = &'a str>) -> Result<HashMap<String, Record>> {
         let known = self.look_up(ids)?;
         Ok(known
@@ -175,7 +175,7 @@ impl Sessions {
             .collect())
     }
 
-    /// Those of these lives that are in the journal, and not in the archive.
+    /// Returns those of these sessions that are in the journal and not in the archive.
     pub fn in_journal<'a>(
         &self,
         ids: impl Iterator<Item = &'a str>,
@@ -206,7 +206,7 @@ impl Sessions {
         })
     }
 
-    /// The line that ends a life.
+    /// Returns the line that ends a session.
     pub fn ending(id: impl Into<String>, end: End) -> Record {
         Record {
             ended_at: Some(when::timestamp(end.at)),
@@ -217,24 +217,24 @@ impl Sessions {
         }
     }
 
-    /// The lives that fit, the newest first.
+    /// Returns the sessions that match, the newest first.
     pub fn find(&self, query: &Query) -> Result<Vec<Record>> {
         self.ask(|index| query::find_all(index, &self.archive, query))
     }
 
-    /// The one life whose id begins so.
+    /// Returns the one session whose id begins with `prefix`.
     pub fn get(&self, prefix: &str) -> Result<Record> {
         self.ask(|index| query::by_prefix(index, &self.archive, prefix))
     }
 
-    /// All lives that worked on an item, by its id, or all of a chain, by any life of it or
-    /// its own id. The oldest first.
+    /// Returns all sessions that worked on an item, by its id, or all sessions of a chain, by its
+    /// id or the id of any session in it. The oldest is first.
     pub fn chain(&self, what: &str) -> Result<Chain> {
         self.ask(|index| query::chain(index, &self.archive, what))
     }
 
-    /// What the sessions of each of these items took for it together. Running sessions count as far
-    /// as the journal knows.
+    /// Returns the total usage of each item, over all its sessions. The usage of a running session
+    /// is the one in the journal.
     pub(crate) fn usage_by_work<'a>(
         &self,
         items: impl Iterator<Item = &'a str>,
@@ -246,13 +246,13 @@ impl Sessions {
         }
     }
 
-    /// Gives every life to somebody, the oldest first. A file of the archive that is
-    /// damaged gives what can be read of it, and is named at the end.
+    /// Passes every session to `give`, the oldest first. A damaged file of the archive yields its
+    /// readable sessions; the damage is returned at the end.
     pub fn each(&self, mut give: impl FnMut(&Record) -> Result<()>) -> Result<Vec<Problem>> {
         let mut damages = Vec::new();
         for file in self.archive.files() {
             let mut given = Ok(());
-            // One that was being moved may be in the journal as well.
+            // A session that was being moved may be in the journal as well.
             let archived = self.ask(|index| query::all_archived_in(index, &file))?;
             let read = self.archive.each(&file, |id, line| {
                 let is_archived = archived.contains(&hash(id));
@@ -265,7 +265,7 @@ impl Sessions {
             given?;
             damages.extend(read.err());
         }
-        // Where the index turns out to be damaged half-way, the rebuilt one gives the rest.
+        // If the index turns out to be damaged half-way, the rebuilt index yields the rest.
         let mut done = HashSet::new();
         let mut give_once = |life: &Record| match done.insert(hash(&life.id)) {
             true => give(life),
@@ -282,14 +282,14 @@ impl Sessions {
         Ok(damages)
     }
 
-    /// Makes the index anew from the journal.
+    /// Rebuilds the index from the journal.
     pub fn rebuild(&self) -> Result<Rebuilt> {
         crate::files::make_dir(&self.folder)?;
         Index::rebuild(&self.database, self.sources())
     }
 
-    /// Does what the next question would have to wait for: the index reads what is new, and
-    /// its log is brought in. What goes wrong with it that question will tell.
+    /// Does now what would delay the next query: brings the index up to date and checkpoints its
+    /// log. Best effort: the next query reports an error.
     pub fn tidy(&self) {
         if let Ok(index) = self.open() {
             index.tidy();
@@ -308,7 +308,7 @@ impl Sessions {
         Index::open(&self.database, self.sources())
     }
 
-    /// Asks the index. One that turns out to be damaged is made anew, and asked again.
+    /// Queries the index. A damaged index is rebuilt and queried again.
     fn ask<T>(&self, question: impl Fn(&Index) -> Result<T, Broken>) -> Result<T> {
         let index = self.open()?;
         let broken = match question(&index) {
@@ -319,8 +319,8 @@ impl Sessions {
         question(&index).map_err(Broken::into_problem)
     }
 
-    /// Replaces an index that is damaged. It is dropped before, with its lock: the repair
-    /// needs that lock exclusively.
+    /// Replaces a damaged index. The index and its lock are dropped first, because the repair needs
+    /// the lock exclusively.
     fn repaired(&self, index: Index, broken: &Broken) -> Result<Index> {
         let damaged = index.file();
         drop(index);
@@ -328,7 +328,7 @@ impl Sessions {
     }
 }
 
-/// A life that is known, and where.
+/// A known session, and where it is stored.
 enum Known {
     Open(Record),
     Archived(Record),
@@ -348,7 +348,7 @@ impl Known {
     }
 }
 
-/// The archived lives that these lines are about: they come back into the journal whole,
+/// Returns the archived sessions that these lines are about. They return to the journal whole
 /// before anything is added to them.
 fn taken_back(lines: &[Record], known: &HashMap<String, Known>) -> Vec<Record> {
     let mut back: Vec<Record> = Vec::new();
@@ -362,8 +362,8 @@ fn taken_back(lines: &[Record], known: &HashMap<String, Known>) -> Vec<Record> {
     back
 }
 
-/// How long a session lasted, or has lasted until `now`, in milliseconds. A total is the sum
-/// of these, cut to seconds once.
+/// Returns the duration of a session, or its duration until `now`, in milliseconds. Callers add
+/// these up and round the sum to seconds once.
 pub fn lasted(life: &Record, now: jiff::Timestamp) -> Option<i64> {
     let began = milliseconds(life.started_at.as_deref()?)?;
     let ended = match life.ended_at.as_deref() {
@@ -373,7 +373,7 @@ pub fn lasted(life: &Record, now: jiff::Timestamp) -> Option<i64> {
     Some((ended - began).max(0))
 }
 
-/// A number that stands for an id where a million of them are held in memory.
+/// Returns a number in place of an id, to save memory when a million ids are held.
 fn hash(id: &str) -> u64 {
     BuildHasherDefault::<DefaultHasher>::default().hash_one(id)
 }

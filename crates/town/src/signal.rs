@@ -1,9 +1,8 @@
-//! What an agent's own hooks say.
+//! Reports of an agent's own hooks.
 //!
-//! A hook runs `gt signal` with the program's JSON on its standard input. The
-//! state goes onto the container as tags, in one call; a prompt that the agent
-//! took leaves its fingerprint, the receipt of a nudge; and the end of a turn
-//! wakes whoever delivers what waits.
+//! A hook runs `gt signal` with the program's JSON on its standard input. The state goes onto the
+//! container as tags, in one call. A prompt that the agent took leaves its fingerprint, the receipt
+//! of a nudge. The end of a turn wakes the delivery of waiting messages.
 
 use crate::containers::{self, Container, Owner, tmux_problem};
 use crate::events::Events;
@@ -20,7 +19,7 @@ use gt_core::{Identity, Problem, Role, event, notify, nudge, shell};
 use gt_tmux::{Batch, Command, ErrorKind, SessionId, SessionName, Target, format};
 use serde_json::Value;
 
-/// Notes what a hook reported about the agent of this container.
+/// Notes the report of a hook about the agent of this container.
 pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Result<()> {
     let target =
         SessionName::try_from(container).map_err(|error| Problem::usage(error.to_string()))?;
@@ -32,8 +31,8 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
     };
     let mut batch = Batch::new();
     let said = signal::state_of(event, report);
-    // tmux runs a batch without a pause: of two hooks that say the same, only one sees that
-    // it was not so before.
+    // tmux runs a batch atomically: of two hooks that report the same state, only one sees the
+    // change.
     let tells = said.clone().filter(|said| signal::may_be_news(event, said));
     if tells.is_some() {
         batch = batch.then(ask(target.clone(), BEFORE));
@@ -45,7 +44,7 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
             true => vec![with_first_prompt(&target, event, now, tags)],
             false => tags,
         };
-        // tmux itself asks, so that nobody can note a pause between a look and this.
+        // tmux itself checks, so that no concurrent pause is lost between a read and this write.
         batch = match outlasting(signal::outlasted(event, said.state), now) {
             Some(stays) => batch.then(unless(&target, &stays, tags)),
             None => batch.then_all(tags),
@@ -61,7 +60,7 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
             .then(set(tag::HARNESS_SESSION, id));
     }
     if let (Event::Prompt, Some(prompt)) = (event, report["prompt"].as_str()) {
-        // The count tells a prompt from an earlier one with the same text.
+        // The count distinguishes a prompt from an earlier one with the same text.
         let count = Command::new("set-option")
             .arg("-F")
             .target(target.clone())
@@ -81,13 +80,13 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
         }
         before = match town.server().run(batch) {
             Ok(printed) => printed,
-            // A program that ends with its tmux server still reports its end: there is no
-            // container left to tag.
+            // A program that ends with its tmux server still reports its end: there is no container
+            // left to tag.
             Err(error) if event == Event::SessionEnd && is_server_gone(&error) => return Ok(()),
             Err(error) => return Err(tmux_problem("cannot tag the container", error)),
         };
         if life.is_some() {
-            // Of one that has ended: what it reports is over, and not the next one's.
+            // The report comes from an ended session, and does not concern the next one.
             let Some(rest) = before.strip_prefix(OF_THIS_LIFE) else {
                 return Ok(());
             };
@@ -98,21 +97,21 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
     if let Some(said) = tells {
         let (swapped, rest) = Swapped::read(&before);
         swapped.write_down(town, &said);
-        // What a person does is no news to people.
+        // People are not notified of a person's own action.
         if event != Event::Interrupt {
             swapped.tell_people(town, &said);
         }
         before = rest.to_owned();
     }
     let noted = usage::note(town, event, report);
-    // Its own address is in the agent's environment; a hook that runs elsewhere
-    // wakes the delivery to be sure.
+    // The agent's address is in its environment; a hook that runs elsewhere wakes the delivery in
+    // any case.
     let own = town
         .around()
         .var("GT_ROLE")
         .and_then(|address| Identity::from_address(address, town.registry()));
     if let (Event::Prompt, Some(prompt), Some(own)) = (event, report["prompt"].as_str(), &own) {
-        // The tag above dies with tmux.
+        // The tag above is lost with tmux.
         Queue::of(town, own).confirm(prompt)?;
     }
     let by_task = own.as_ref().filter(|own| own.role() == Role::Task);
@@ -134,7 +133,7 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
     undone.and(noted)
 }
 
-/// The life in whose environment a hook of this container runs.
+/// Returns the session in whose environment a hook of this container runs.
 fn own_life(town: &Town, container: &str) -> Option<LifeId> {
     let around = town.around();
     let is_own = around.var("GT_SESSION") == Some(container);
@@ -142,11 +141,11 @@ fn own_life(town: &Town, container: &str) -> Option<LifeId> {
     life.parse().ok()
 }
 
-/// What tmux answers first where a report is one of the life that is there.
+/// First line of tmux's answer if a report belongs to the present session.
 const OF_THIS_LIFE: &str = "of this life\n";
 
-/// The commands, where the container still holds this life. tmux itself looks, so that no
-/// handoff can come between a look and this, and nothing is asked twice.
+/// Returns the commands, restricted to a container that still holds this session. tmux itself
+/// checks, so that no handoff can come in between, and no second query is needed.
 fn only_of(life: &LifeId, target: &SessionName, batch: &Batch) -> Batch {
     let is_other = format!("#{{!=:#{{{}}},{life}}}", tag::SESSION);
     let first = ask(target.clone(), OF_THIS_LIFE.trim_end());
@@ -154,19 +153,20 @@ fn only_of(life: &LifeId, target: &SessionName, batch: &Batch) -> Batch {
     Batch::from(unless(target, &is_other, all))
 }
 
-/// What the tags say before a hook's word: the state, who resumes it, and what it asks. The
-/// reason of a question is one line, which those of other states may not be. Where only a
-/// screen told of an interrupt (see [`note_interrupt`]), hooks had the last word before, and
-/// a turn that ends after all was at work.
+/// The tags before a report: the state, the resumer and the question. The reason of a question is
+/// one line, which those of other states may not be. If only a screen showed an interrupt (see
+/// [`note_interrupt`]), the last report of a hook was busy, so a turn that ends after all was at
+/// work.
 const BEFORE: &str = "#{?#{&&:#{==:#{@gt_state_source},gt},#{==:#{@gt_state_reason},its turn was interrupted}},busy,#{@gt_state}} #{@gt_resumer} #{?#{==:#{@gt_state},waiting},#{@gt_state_reason},}";
-/// And after it: the state, whether it is being stopped, its life, and the agent.
+/// The tags after a report: the state, whether the agent is being stopped, its session, and the
+/// agent.
 const AFTER: &str = "#{@gt_state} #{==:#{@gt_leaving},#{@gt_session}} #{@gt_session} #{@gt_agent}";
 
-/// The session that is there, and its conversation before a report.
+/// The present session, and its conversation before a report.
 const LIFE_AND_CONVERSATION: &str = "#{@gt_session} #{@gt_harness_session}";
 
-/// What a hook's word has changed: tmux says both in one go, so that of those who say the
-/// same only one has changed it.
+/// The change that a report made. tmux prints both states in one batch, so of several identical
+/// reports only one made the change.
 struct Swapped<'a> {
     before: Option<State>,
     resumer: &'a str,
@@ -178,7 +178,7 @@ struct Swapped<'a> {
 }
 
 impl<'a> Swapped<'a> {
-    /// Takes the two lines from the front of what tmux said, and gives the rest.
+    /// Parses the first two lines of tmux's answer; returns also the rest.
     fn read(answer: &'a str) -> (Self, &'a str) {
         let mut lines = answer.splitn(3, '\n');
         let mut line = || lines.next().unwrap_or_default();
@@ -199,12 +199,12 @@ impl<'a> Swapped<'a> {
         (swapped, rest)
     }
 
-    /// Whether it is as the hook said: a pause, say, may have outlasted it.
+    /// Returns whether the state is now as reported: a pause, for example, may have outlasted it.
     fn is_so(&self, said: &Said) -> bool {
         self.now == said.state.word() && !self.agent.is_empty()
     }
 
-    /// What has begun, if anything has, and nobody is ending it.
+    /// Returns the notification that the report causes, unless the agent is being stopped.
     fn begun(&self, said: &Said) -> Option<notify::Event> {
         let begun = notify::begins(self.before, &report(said));
         begun.filter(|_| self.is_so(said) && !self.is_leaving)
@@ -225,7 +225,7 @@ impl<'a> Swapped<'a> {
             && self.is_so(said)
             && !self.is_leaving;
         let another = is_another.then_some(notify::Event::Waiting);
-        // Who interrupts a turn knows it, and is told nothing; but it is what happened.
+        // The person who interrupts a turn needs no notification, but it is written as an event.
         let is_cut = said.reason == gt_core::state::INTERRUPTED
             && matches!(self.before, Some(State::Busy | State::Waiting))
             && self.is_so(said)
@@ -246,10 +246,9 @@ fn report(said: &Said) -> Report {
     }
 }
 
-/// Notes that somebody has stopped the agent, to go on later. The hooks of an interrupt
-/// leave that as it is (see [`signal::outlasted`]), nothing is typed to it meanwhile, and
-/// a new prompt ends it. What an earlier pause has stopped is not this one's. Says whether it
-/// was not paused before.
+/// Marks the agent as paused, to continue later. The hooks of an interrupt do not change that (see
+/// [`signal::outlasted`]), nothing is typed meanwhile, and a new prompt ends it. Clears what an
+/// earlier pause has noted. Returns whether it was not paused before.
 pub fn mark_paused(town: &Town, identity: &Identity, reason: &str) -> Result<bool> {
     let target = living(town, identity)?;
     let now = jiff::Timestamp::now().as_second();
@@ -260,8 +259,8 @@ pub fn mark_paused(town: &Town, identity: &Identity, reason: &str) -> Result<boo
     Ok(!was_paused(&apply(town, batch)?))
 }
 
-/// Notes that the agent has handed in its work and stays. The hooks of that turn leave it as
-/// it is, and a new prompt ends it. Where nobody runs, nothing is noted.
+/// Marks the agent as done: it has submitted its work and stays. The hooks of that turn do not
+/// change that, and a new prompt ends it. Does nothing if the agent has no container.
 pub fn mark_done(town: &Town, identity: &Identity, reason: &str) -> Result<()> {
     let Some(container) = containers::of_agent(town, identity)? else {
         return Ok(());
@@ -277,18 +276,18 @@ pub fn mark_done(town: &Town, identity: &Identity, reason: &str) -> Result<()> {
         reason: reason.to_owned(),
         background: 0,
     };
-    // That it is done is written down by whoever has handed it in.
+    // The process that submits the work writes the event.
     Swapped::read(&answer).0.tell_people(town, &said);
     Ok(())
 }
 
-/// Notes that a turn was interrupted of which the hooks have said that it goes on, as it was
-/// seen on the screen. Not if anything has happened since that look; and whoever looks later
-/// looks at the screen again, since no hook has said it.
+/// Notes that a turn was interrupted, as seen on the screen, although its hooks reported that it
+/// continues. Does nothing if anything has happened since the screen was read. Later readers read
+/// the screen again, since no hook has reported it.
 pub(crate) fn note_interrupt(town: &Town, container: &Container) {
     let town = &*container.home(town);
     let pane = container.pane();
-    // Only against a hook's word: then it stands for that, and is not noted again.
+    // Only if a hook set the state: the note then replaces it, and is not repeated.
     let is_told = Source::from_word(&pane.tag_state_source) == Some(Source::Hook);
     let Some(identity) = container.identity().filter(|_| is_told) else {
         return;
@@ -300,7 +299,7 @@ pub(crate) fn note_interrupt(town: &Town, container: &Container) {
         is_other("window_activity", &pane.activity.to_string()),
     ];
     let [state, source, activity] = other;
-    // A pane of a person's is in a session of theirs as well.
+    // A pane of a person is also in a session of theirs.
     let target: Target = match container.adopted() {
         Some(_) => container.id().into(),
         None => pane.pane.into(),
@@ -308,10 +307,10 @@ pub(crate) fn note_interrupt(town: &Town, container: &Container) {
     let other = format!("#{{||:{state},#{{||:{source},{activity}}}}}");
     let (idle, why) = (State::Idle, gt_core::state::INTERRUPTED);
     let mut tags = state_tags(&target, idle, Source::Gt, pane.activity, why);
-    // Of several that see it, one is answered.
+    // Of several concurrent readers, only one gets this answer.
     tags.push(ask(target.clone(), "noted"));
     let noted = apply(town, Batch::from(unless(&target, &other, tags)));
-    // What could not be noted is seen again.
+    // An interrupt that could not be noted is seen again.
     if noted.is_ok_and(|answer| !answer.trim().is_empty()) {
         let report = Report {
             reason: Some(why.to_owned()),
@@ -328,8 +327,8 @@ pub(crate) fn note_interrupt(town: &Town, container: &Container) {
     }
 }
 
-/// Takes a pause back: the agent stands at its prompt. One that is not paused is left as it
-/// is. Says whether it was.
+/// Ends a pause: the agent is at its prompt. Leaves an agent that is not paused as it is. Returns
+/// whether it was paused.
 pub fn clear_paused(town: &Town, identity: &Identity) -> Result<bool> {
     let target = living(town, identity)?;
     let now = jiff::Timestamp::now().as_second();
@@ -349,7 +348,7 @@ fn was_paused(answer: &str) -> bool {
     Swapped::read(answer).0.before == Some(State::Paused)
 }
 
-/// Removes what a pause has noted of the turn that it stopped, and who ends it.
+/// Removes the notes of a pause: the turn that it stopped, and the resumer.
 fn forget_stop(target: &(impl Into<Target> + Clone)) -> [Command; 3] {
     use task::tags::{PUT_BACK, RESUMER, STOPPED};
     [STOPPED, PUT_BACK, RESUMER].map(|option| {
@@ -362,7 +361,7 @@ fn is_server_gone(error: &gt_tmux::Error) -> bool {
     matches!(error.kind(), ErrorKind::NoServer | ErrorKind::ServerLost)
 }
 
-/// The container of an agent that has one.
+/// Returns the container of an agent; fails if it has none.
 fn living(town: &Town, identity: &Identity) -> Result<SessionId> {
     let container = containers::of_agent(town, identity)?.ok_or_else(|| {
         Problem::not_found(format!("{identity} is not running"))
@@ -377,10 +376,11 @@ fn apply(town: &Town, batch: Batch) -> Result<String> {
     done.map_err(|error| tmux_problem("cannot tag the container", error))
 }
 
-/// The tags of what a hook has said.
+/// Returns the tags for a hook's report.
 fn said_tags(target: &SessionName, event: Event, said: &Said, now: i64) -> Vec<Command> {
     let mut tags = state_tags(target, said.state, Source::Hook, now, &said.reason);
-    // What runs in the background is known when a turn ends, and until the next one begins.
+    // Background tasks are reported at the end of a turn; the count holds until the next turn
+    // begins.
     let tells_of_tasks = signal::ends_a_turn(event) && event != Event::Interrupt;
     if tells_of_tasks || event == Event::Prompt {
         let count = Some(said.background).filter(|count| *count > 0);
@@ -395,14 +395,14 @@ fn said_tags(target: &SessionName, event: Event, said: &Said, now: i64) -> Vec<C
     tags
 }
 
-/// Whether a session begins whose program may have been started with a prompt.
+/// Returns whether a session begins whose program may have been started with a prompt.
 fn begins_with_prompt(event: Event, report: &Value) -> bool {
     let is_first = !matches!(report["source"].as_str(), Some("clear" | "compact"));
     event == Event::SessionStart && is_first
 }
 
-/// The tags of a session that begins: it works from the beginning where its program was
-/// started with a prompt, and is idle otherwise.
+/// Returns the tags of a session that begins: busy if its program was started with a prompt, else
+/// idle.
 fn with_first_prompt(target: &SessionName, event: Event, now: i64, idle: Vec<Command>) -> Command {
     let busy = said_tags(target, event, &signal::first_prompt(), now);
     let lines = |commands: Vec<Command>| {
@@ -426,7 +426,7 @@ fn state_tags(
     now: i64,
     reason: &str,
 ) -> Vec<Command> {
-    // Who says it again does not begin anew. First, because it asks for the state before.
+    // A repeated report does not reset the time. First, because it reads the previous state.
     let is_same = format!("#{{==:#{{{}}},{}}}", tag::STATE, state.word());
     let before = format!("#{{{}}}", tag::STATE_SINCE);
     let since = format!("#{{?#{{&&:{is_same},{before}}},{before},{now}}}");
@@ -447,7 +447,7 @@ fn state_tags(
     std::iter::once(since).chain(values.map(set)).collect()
 }
 
-/// The commands, where that format says nothing.
+/// Returns a command that runs these commands only if the format is empty or 0.
 fn unless(
     target: &(impl Into<Target> + Clone),
     format: &str,
@@ -460,7 +460,8 @@ fn unless(
         .args([format, "", &lines.join(" ; ")])
 }
 
-/// A format that says whether a container is in one of these states, and not for longer.
+/// Returns a format that is true while a container is in one of these states, and for less than the
+/// given number of seconds, if any.
 fn outlasting(states: &[(State, Option<i64>)], now: i64) -> Option<String> {
     let is = |(state, seconds): &(State, Option<i64>)| {
         let is_it = format!("#{{==:#{{{}}},{}}}", tag::STATE, state.word());
@@ -478,7 +479,7 @@ fn outlasting(states: &[(State, Option<i64>)], now: i64) -> Option<String> {
         .reduce(|any, one| format!("#{{||:{any},{one}}}"))
 }
 
-/// Notes which conversation the agent of this container has, and nothing else.
+/// Notes the conversation of the agent of this container, and nothing else.
 pub fn note_conversation(town: &Town, container: &str, id: &str) -> Result<()> {
     let target =
         SessionName::try_from(container).map_err(|error| Problem::usage(error.to_string()))?;
@@ -496,14 +497,14 @@ pub fn note_conversation(town: &Town, container: &str, id: &str) -> Result<()> {
     }
 }
 
-/// Writes a conversation's id into the journal when it is new: the tag is lost with the
-/// server. `before` is the life, and the id that it had.
+/// Writes a conversation's id to the journal when it is new: the tag is lost with the server.
+/// `before` holds the session and its previous id.
 fn remember_conversation(town: &Town, before: &str, id: &str) -> Result<()> {
     let (life, known) = before
         .trim_end_matches('\n')
         .split_once(' ')
         .unwrap_or_default();
-    // An id that was chosen is that of the life, and was written at the start.
+    // A chosen id is that of the session, and was written at the start.
     let is_chosen = known.is_empty() && life == id;
     if life.is_empty() || known == id || is_chosen {
         return Ok(());
@@ -514,8 +515,8 @@ fn remember_conversation(town: &Town, before: &str, id: &str) -> Result<()> {
     }])
 }
 
-/// The container whose agent has this conversation: for hooks that run in another
-/// program's environment.
+/// Returns the container whose agent has this conversation: for hooks that run in another program's
+/// environment.
 pub fn container_of_conversation(town: &Town, id: &str) -> Result<Option<String>> {
     let all = containers::list(town)?;
     Ok(all
@@ -524,8 +525,8 @@ pub fn container_of_conversation(town: &Town, id: &str) -> Result<Option<String>
         .map(|container| container.name().to_owned()))
 }
 
-/// Wakes the delivery to those of these agents for whom something waits and who
-/// may be idle. Some turns end without a hook: whoever looks at agents helps them.
+/// Wakes the delivery to those of these agents that have waiting messages and may be idle. Some
+/// turns end without a hook, so callers that list agents also do this.
 pub fn wake_deliveries(town: &Town, containers: &[Container]) {
     if !queue::any(town) {
         return;
@@ -540,22 +541,22 @@ pub fn wake_deliveries(town: &Town, containers: &[Container]) {
             .state;
         let may_be_idle = !state.is_dead() && !matches!(state, State::Starting | State::Paused);
         if may_be_idle && !Queue::of(town, identity).is_empty() {
-            // The messages stay where they are if it cannot be woken.
+            // Best effort: the messages stay in the queue.
             let _ = wake_delivery_to(&container.home(town), container);
         }
     }
 }
 
-/// Starts the background delivery of what waits for an agent that was just started. Programs
-/// without hooks say nothing when their session begins.
+/// Starts the background delivery of waiting messages to an agent that was just started. Programs
+/// without hooks do not report the start of their session.
 pub(crate) fn wake_after_start(town: &Town, identity: &Identity, container: &SessionName) {
     if !Queue::of(town, identity).is_empty() {
-        // The messages stay where they are if it cannot be woken.
+        // Best effort: the messages stay in the queue.
         let _ = wake_delivery(town, container);
     }
 }
 
-/// Starts the background delivery to an agent for whom something waits, unless it runs.
+/// Starts the background delivery to an agent that has waiting messages, unless it already runs.
 pub(crate) fn wake_delivery_to(town: &Town, container: &Container) -> Result<()> {
     let queue = container
         .identity()
@@ -564,7 +565,7 @@ pub(crate) fn wake_delivery_to(town: &Town, container: &Container) -> Result<()>
         return Ok(());
     }
     if let Owner::Orphan(identity) = container.owner() {
-        // It carries no tags that could be asked.
+        // It has no tags to read.
         let address = shell::quote(&identity.address());
         let line = callback::line(town, &format!("nudge --drain {address}"));
         let wake = Command::new("run-shell").args(["-b", &line]);
@@ -578,8 +579,8 @@ pub(crate) fn wake_delivery_to(town: &Town, container: &Container) -> Result<()>
     wake_delivery(town, &target)
 }
 
-/// Lets tmux start the delivery of what waits: a hook must not wait for it, as the
-/// agent is idle only when the hook has returned.
+/// Lets tmux start the delivery of waiting messages: a hook must not wait for it, because the agent
+/// is idle only after the hook has returned.
 fn wake_delivery(town: &Town, target: &SessionName) -> Result<()> {
     let deliver = callback::automatic_by_tags("nudge --drain #{q:@gt_agent}");
     // The environment of another server names neither the town's server nor its socket.

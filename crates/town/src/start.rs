@@ -1,10 +1,9 @@
-//! The one way an agent is started, whatever its role.
+//! Starts agents of every role; there is no other way to start one.
 //!
-//! In this order, because each step needs the one before: resolve role, harness
-//! and folder; take the container's lock; look at what is there; make the
-//! container with its environment, tags and options in one call (so no exit can
-//! fall between the process and `remain-on-exit`, and nothing secret stands in
-//! any argv); watch it come up; then note its process. Whatever fails undoes
+//! The order of the steps is fixed, because each needs the previous one: resolve role, harness and
+//! folder; take the container's lock; check what exists; create the container with its environment,
+//! tags and options in one call (so that no exit falls between the process and `remain-on-exit`,
+//! and no secret is in any argv); wait until it is up; then note its process. A failure rolls back
 //! what was made.
 
 mod await_ready;
@@ -62,7 +61,7 @@ pub struct Started {
     pub work_dir: PathBuf,
     pub state: State,
     pub elapsed: Duration,
-    /// What did not go as wished and did not stop the start.
+    /// Problems that did not stop the start.
     pub warnings: Vec<String>,
 }
 
@@ -78,8 +77,8 @@ pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result
     begin(town, prepared, existing, began)
 }
 
-/// Starts the next life in the container of one that has handed over: in that one it was
-/// seen since its agent is held.
+/// Starts the next session in the container of a session that has handed over. The caller has read
+/// the container while it held the agent's lock.
 pub(crate) fn take_over(
     town: &Town,
     mut prepared: Prepared<'_>,
@@ -100,7 +99,8 @@ fn begin(
     began: Instant,
 ) -> Result<Started> {
     let (identity, options) = (prepared.identity, prepared.options);
-    // Whose processes those of the old life are is told by their parents, while it lives.
+    // The processes of the old session are found by their parents, so this must happen while it
+    // lives.
     let before = existing.leaving.as_ref().and_then(|leaving| {
         let roots = [leaving.pane().pid, std::process::id()];
         Leaving::of(leaving, &processes::trees(&roots))
@@ -135,14 +135,14 @@ fn begin(
     let mut is_recorded = false;
     warnings.extend(prepared.plant_answers(town, &plan));
     if options.takes_over.is_some() {
-        // Written before anything is replaced: a life that hands over is never taken for
-        // one that died.
+        // Written before anything is replaced, so that a session that hands over is not mistaken
+        // for one that died.
         let known = options
             .takes_over
             .as_ref()
             .and_then(|life| life.known.as_ref());
         if let Some(stray) = known.and_then(|life| life.child_id.as_ref()) {
-            // Its handoff was cut off before it had a process: it has never lived.
+            // An earlier handoff was interrupted before its session had a process.
             sessions.record(&[Record {
                 failed_start: Some(true),
                 ..Sessions::ending(stray.clone(), End::of(Outcome::Crash))
@@ -168,7 +168,7 @@ fn begin(
     let result = place
         .and_then(|place| container::make(town, &prepared, &plan, place, &existing.dress_tag))
         .and_then(|made| {
-            // tmux says nothing of a pane that has another process now.
+            // tmux sends no notification when a pane gets another process.
             wake::monitors(town);
             if is_recorded {
                 fault::point(town, "handoff.respawned");
@@ -222,19 +222,19 @@ fn begin(
         }
         Err(problem) => {
             if is_recorded {
-                // It is told as what it was; where even that fails, the next sync says it.
+                // Best effort: if this fails, the next sync records the end.
                 let crash = End::of(Outcome::Crash);
                 let _ = sessions.record(&[Record {
                     failed_start: Some(true),
                     ..Sessions::ending(session.to_string(), crash)
                 }]);
             }
-            // What another process has under this name is not touched: each step looks whether
-            // it is of this very session.
+            // Each step checks that it acts on this session, so the container of another process
+            // with this name is not touched.
             if !options.keep_container {
                 undo(town, &prepared, session, replay.is_some() && is_new);
                 if let Some(pid) = noted {
-                    // A file that stays only makes the next `gt doctor` look at it.
+                    // A file that stays only makes the next `gt doctor` check it.
                     let _ = pidfile::remove_of(town, prepared.container.as_str(), pid);
                 }
             }
@@ -242,7 +242,7 @@ fn begin(
                 epilogue::write(town, &sessions, &[session.to_string()]);
             }
             if new_folder && workspace::is_worktree(identity.role()) {
-                // Made a moment ago and still empty of work, or it is kept.
+                // Best effort: the new worktree is removed if it has no work in it.
                 let _ = workspace::remove(town, identity, &prepared.work_dir, false);
             }
             Err(problem)
@@ -250,8 +250,8 @@ fn begin(
     }
 }
 
-/// Notes where the agent's process is found should its container be lost. Returns the process
-/// that was noted.
+/// Writes the PID file by which the agent's process is found if its container is lost. Returns the
+/// PID that was written.
 fn note_process(town: &Town, prepared: &Prepared<'_>, made: &Made) -> Result<Option<u32>> {
     if !prepared.role.start.track_pid {
         return Ok(None);
@@ -260,9 +260,9 @@ fn note_process(town: &Town, prepared: &Prepared<'_>, made: &Made) -> Result<Opt
     Ok(Some(made.pid))
 }
 
-/// Ends what a life has left that handed over, and writes its epilogue, in a process of
-/// its own: whoever hands over waits neither until others have left nor until git was
-/// asked. It begins as soon as the pane is another's, and goes on whatever becomes of us.
+/// Ends the processes that the previous session left and writes its epilogue, in a detached
+/// process: a handoff waits neither for those processes nor for git. It begins as soon as the pane
+/// has its new process, and survives this process.
 fn settle_apart(town: &Town, previous: Option<&Previous>, leaving: Option<&Leaving>) {
     if let Some(lost) = previous {
         let leaving = leaving.map(Leaving::to_word);
@@ -270,8 +270,8 @@ fn settle_apart(town: &Town, previous: Option<&Previous>, leaving: Option<&Leavi
     }
 }
 
-/// Looks up whether the end of the replaced session is in the journal already: it is written
-/// once. An index that cannot be read leaves it as it was seen.
+/// Looks up whether the journal already has the end of the replaced session, which is written once.
+/// If the index cannot be read, `previous` stays as it is.
 fn note_ended(sessions: &Sessions, previous: Option<&mut Previous>) {
     let Some(previous) = previous else {
         return;
@@ -284,8 +284,8 @@ fn note_ended(sessions: &Sessions, previous: Option<&mut Previous>) {
     previous.is_ended |= is_ended;
 }
 
-/// Writes into the journal that a session has begun, that the one whose place it takes has
-/// ended, and which one it continues.
+/// Writes to the journal that a session has begun, that the session it replaces has ended, and
+/// which session it continues.
 fn remember(
     sessions: &Sessions,
     begin: Record,
@@ -319,9 +319,8 @@ fn remember(
     }
 }
 
-/// Brings the rigs of these agents up to date, where their roles want it: each rig
-/// once, whatever the number of agents. A remote that cannot be reached is only a
-/// warning.
+/// Fetches the rigs of these agents if their roles ask for it: each rig once, whatever the number
+/// of agents. An unreachable remote is only a warning.
 pub fn pre_sync(town: &Town, identities: &[Identity]) -> Vec<String> {
     let mut rigs: Vec<&str> = identities
         .iter()
@@ -350,8 +349,8 @@ pub fn pre_sync(town: &Town, identities: &[Identity]) -> Vec<String> {
     })
 }
 
-/// Says what would keep an agent from being started, as far as can be told
-/// without touching anything.
+/// Fails if the agent could not be started, as far as that can be checked without changing
+/// anything.
 pub fn check(town: &Town, identity: &Identity, options: &StartOptions) -> Result<()> {
     let prepared = Prepared::new(town, identity, options)
         .map_err(|problem| options.hint_other_program(identity, problem))?;
@@ -361,9 +360,9 @@ pub fn check(town: &Town, identity: &Identity, options: &StartOptions) -> Result
     Err(prepared.no_folder())
 }
 
-/// The wishes for starting an agent anew that has a container: where they name no folder,
-/// its program gets the one that it has, because its conversations are there. That of
-/// another program is none of its.
+/// Returns the options for restarting an agent that has a container. If they name no configuration
+/// folder, the program keeps the present one, because its conversations are there. The folder of
+/// another program is not used.
 pub fn wishes_again(
     town: &Town,
     identity: &Identity,
@@ -389,15 +388,15 @@ pub fn wishes_again(
     })
 }
 
-/// Refuses a tmux that lacks what a start needs, before anything is made.
+/// Fails if tmux lacks a required feature, before anything is made.
 fn check_version(town: &Town) -> Result<()> {
     let problem = |error| tmux_problem("this tmux cannot hold agents", error);
     let version = town.tmux_version().map_err(problem)?;
     version.check_minimum().map_err(problem)
 }
 
-/// One start of an agent at a time; the second loses at once, and cleanly. A moment is
-/// given to whoever only looks whether the lock is held.
+/// Takes the lock for one start of an agent at a time; a concurrent start fails at once. The short
+/// timeout allows for processes that only check the lock.
 pub(crate) fn hold(town: &Town, identity: &Identity) -> Result<FileLock> {
     const MOMENT: Duration = Duration::from_millis(50);
     let path = town.lock_path(identity);
@@ -414,8 +413,8 @@ pub(crate) fn hold(town: &Town, identity: &Identity) -> Result<FileLock> {
     })
 }
 
-/// The last step for one that was watched: the tags say that it runs. Returns its state: what
-/// the agent's own hooks have said meanwhile, or else what was seen.
+/// Sets the tags of a running agent after its start was observed. Returns its state: the report of
+/// its own hooks, or else the state that was seen.
 fn finish(
     town: &Town,
     prepared: &Prepared<'_>,
@@ -424,14 +423,14 @@ fn finish(
     seen: State,
 ) -> Result<State> {
     let name = &prepared.container;
-    // A prompt shows for a moment before the program takes what it was started with.
+    // A prompt shows briefly before the program takes its first prompt.
     let takes_prompt = plan.reports_first_prompt && matches!(seen, State::Idle | State::Busy);
     let first = gt_core::signal::first_prompt();
     let (state, source, reason) = match takes_prompt {
         true => (first.state, Source::Hook, first.reason.as_str()),
         false => (State::Running, Source::Process, ""),
     };
-    // A hook of the agent's may have spoken already: its word stays.
+    // A state that a hook of the agent has already reported stays.
     let unless_hook = |option: &str, value: &str| {
         let format = format!("#{{?#{{==:#{{@gt_state_source}},start}},{value},#{{{option}}}}}");
         Command::new("set-option")
@@ -444,7 +443,7 @@ fn finish(
         unless_hook(tag::STATE, state.word()),
         unless_hook(tag::STATE_SINCE, &now),
         unless_hook(tag::STATE_REASON, reason),
-        // Last, because the others ask for it.
+        // Last, because the conditions of the others read it.
         unless_hook(tag::STATE_SOURCE, source.word()),
     ]);
     if !prepared.role.start.remain_on_exit {
@@ -478,15 +477,14 @@ fn finish(
     Ok(told.and_then(State::from_word).unwrap_or(seen))
 }
 
-/// Takes back a container that did not come up. Best effort: the problem that
-/// led here is what the caller gets to see. `made_all` says that this start has made
-/// everything in the container.
+/// Rolls back a container that did not come up. Best effort: the caller sees the original problem.
+/// `made_all` says that this start has made everything in the container.
 fn undo(town: &Town, prepared: &Prepared<'_>, session: SessionId, made_all: bool) {
     let found = containers::find(town, prepared.container.as_str())
         .ok()
         .flatten();
-    // Only what this very start has put there: the container may hold panes of the
-    // user's, or have become somebody else's.
+    // Removes only what this start has made: the container may hold panes of the user, or belong to
+    // another session by now.
     if let Some(container) = found.filter(|container| container.life() == Some(session)) {
         stop::end_processes(
             town,
@@ -494,7 +492,7 @@ fn undo(town: &Town, prepared: &Prepared<'_>, session: SessionId, made_all: bool
             Duration::from_millis(500),
         );
         let _ = match made_all {
-            // The panes beside the agent are those that were made again a moment ago.
+            // The panes beside the agent were restored by this start.
             true => stop::remove_whole(town, &container),
             false => stop::remove_container(town, &container),
         };
@@ -504,7 +502,7 @@ fn undo(town: &Town, prepared: &Prepared<'_>, session: SessionId, made_all: bool
 /// Types the first prompt of a program that takes it in no other way.
 fn type_prompt(town: &Town, prepared: &Prepared<'_>, made: &Made, prompt: &str) -> Result<()> {
     const PATIENCE: Duration = Duration::from_secs(10);
-    // Somebody may have a message for it already.
+    // Another process may already be delivering a message.
     let queue = Queue::of(town, prepared.identity);
     let _lock = FileLock::take(&queue.lock_path(), PATIENCE)?;
     let began = Instant::now();
@@ -529,7 +527,7 @@ fn type_prompt(town: &Town, prepared: &Prepared<'_>, made: &Made, prompt: &str) 
     }
 }
 
-/// Whether a failed start is worth showing as somebody else's success.
+/// Returns whether a start failed because another process has started the agent.
 pub fn lost_to_another(problem: &Problem) -> bool {
     matches!(problem.kind(), Kind::Conflict | Kind::Running)
 }

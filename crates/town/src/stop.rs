@@ -1,9 +1,9 @@
-//! The one way agents are ended: many at once, in common phases.
+//! Stops agents, many at once, in common phases; there is no other way to stop one.
 //!
-//! Asked to leave; then every process of theirs gets TERM, a grace period, KILL;
-//! then the container goes. All agents pass each phase together, so that fifty
-//! take about as long as one. Signals go to processes by pid *and* start time,
-//! and panes that the user opened beside an agent are left alone.
+//! Agents are asked to quit; then all their processes get TERM, a grace period and KILL; then the
+//! containers are removed. All agents pass each phase together, so that fifty take about as long as
+//! one. Signals go to processes by pid *and* start time, and panes that the user opened beside an
+//! agent stay.
 
 mod leaving;
 
@@ -32,16 +32,16 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// How long a start or stop of the same agent by somebody else may take.
+/// Maximum wait for a concurrent start or stop of the same agent.
 const LOCK_PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, Debug)]
 pub struct StopOptions {
-    /// Do not ask first.
+    /// Do not ask the agents to quit first.
     pub force: bool,
     pub grace: Duration,
-    /// What their lives end as, where that is known before: it is written before
-    /// anything is ended, so that nobody can take it for something else.
+    /// The outcome of the sessions, if it is known in advance: it is written before anything is
+    /// ended, so that no other process records another outcome.
     pub outcome: Option<Outcome>,
 }
 
@@ -55,22 +55,22 @@ impl Default for StopOptions {
     }
 }
 
-/// How one agent was stopped.
+/// Result of stopping one agent.
 #[derive(Clone, Debug)]
 pub struct Stopped {
     pub identity: Identity,
     pub container: String,
-    /// It left by itself when asked.
+    /// It quit by itself when asked.
     pub graceful: bool,
-    /// Processes that had to be killed.
+    /// Number of processes that had to be killed.
     pub killed: usize,
-    /// Panes of the user's own, for whose sake the container stays.
+    /// Number of panes of the user that keep the container open.
     pub kept_panes: usize,
-    /// Whether its end is in the journal: a read-only town keeps none.
+    /// Whether the journal has its end: a read-only town does not record it.
     pub is_recorded: bool,
 }
 
-/// Stops one agent. It may have ended already.
+/// Stops one agent. Succeeds if it has already ended.
 pub(crate) fn stop_one(town: &Town, identity: &Identity, options: StopOptions) -> Result<()> {
     for (_, result) in stop_all(town, std::slice::from_ref(identity), options) {
         match result {
@@ -81,7 +81,7 @@ pub(crate) fn stop_one(town: &Town, identity: &Identity, options: StopOptions) -
     Ok(())
 }
 
-/// Stops these agents together. The answers come in the order of the question.
+/// Stops these agents together. Returns the results in the order of `identities`.
 pub fn stop_all(
     town: &Town,
     identities: &[Identity],
@@ -119,7 +119,7 @@ fn stop_on_server(
         .collect();
     let mut locks: Vec<FileLock> = Vec::new();
     let mut victims: Vec<Container> = Vec::new();
-    // Locked in the order of their names: two stops of many cannot wait for each other.
+    // Locked in the order of their names, so that two stops of many agents cannot deadlock.
     let mut order: Vec<usize> = (0..answers.len()).collect();
     order.sort_by_key(|index| answers[*index].0.address());
     for index in order {
@@ -129,7 +129,7 @@ fn stop_on_server(
             Err(problem) => answers[index].1 = Some(Err(problem)),
         }
     }
-    // Looked at only under the locks, so that nothing is starting meanwhile.
+    // Listed only under the locks, so that nothing is starting meanwhile.
     match containers::list(town) {
         Ok(all) => {
             for (identity, answer) in answers.iter_mut().filter(|(_, answer)| answer.is_none()) {
@@ -149,7 +149,7 @@ fn stop_on_server(
         }
     }
     let ended = end(town, &victims, options);
-    // Whoever waits to start one of them need not wait for this.
+    // A process that waits to start one of them need not wait for the epilogue.
     drop(locks);
     if ended.is_ok() {
         let lives: Vec<String> = victims
@@ -171,8 +171,8 @@ fn stop_on_server(
         .collect()
 }
 
-/// Takes the lock of an agent. A town that cannot be written to has none to take, and nothing
-/// can be started there meanwhile.
+/// Takes the lock of an agent. A read-only town has no locks, and nothing can be started there
+/// meanwhile.
 fn lock_agent(town: &Town, identity: &Identity) -> Result<Option<FileLock>> {
     match FileLock::take(&town.lock_path(identity), LOCK_PATIENCE) {
         Err(_) if is_read_only(town) => Ok(None),
@@ -238,19 +238,20 @@ fn end(town: &Town, victims: &[Container], options: StopOptions) -> Result<Vec<S
         });
     }
     remove_containers(town, victims)?;
-    // One that stays for the user's panes has lost its tags.
+    // A container that stays for the user's panes has lost its tags.
     wake::monitors(town);
-    // Written only where it is not: whoever looked meanwhile may have taken it for one that lives.
+    // Written again only where it is missing: a concurrent sync may have recorded the session as
+    // running.
     remember(town, victims, options.outcome)?;
     for container in victims {
-        // A file that stays only makes the next `gt doctor` look at it.
+        // A file that stays only makes the next `gt doctor` check it.
         let _ = pidfile::remove(town, container.name());
     }
     save::request(town);
     Ok(stopped)
 }
 
-/// Writes the ends of these sessions into the journal, where it does not say the same already.
+/// Writes the ends of these sessions to the journal, unless it already has them.
 fn remember(town: &Town, victims: &[Container], known: Option<Outcome>) -> Result<()> {
     let lines: Vec<(Certainty, Record)> = victims
         .iter()
@@ -267,22 +268,22 @@ fn remember(town: &Town, victims: &[Container], known: Option<Outcome>) -> Resul
         }
     };
     match Sessions::of(town).record_where(lines, is_news) {
-        // The next sync in a town that can be written to finds that they have ended.
+        // The next sync in a writable town finds that they have ended.
         Err(_) if is_read_only(town) => Ok(()),
         written => written.map(drop),
     }
 }
 
-/// Whether an outcome is decided by this stop, or was only seen: then an earlier line of the
-/// journal knows better.
+/// Whether this stop decides an outcome or only observed it: then an earlier line of the journal
+/// takes precedence.
 #[derive(Clone, Copy)]
 enum Certainty {
     Decided(Outcome),
     Seen,
 }
 
-/// The line that ends a session: with the outcome that is known, with that of its process if
-/// this ended before, as done if its task is finished, and else as stopped by the caller.
+/// Returns the line that ends a session: with the known outcome, else that of its process if it
+/// ended before, else done if its task is finished, else stopped by the caller.
 fn ending(
     town: &Town,
     container: &Container,
@@ -317,14 +318,14 @@ fn ending(
     Some((Certainty::Decided(outcome), line))
 }
 
-/// Ends every process of these containers' agents, without asking and without
-/// touching the containers.
+/// Ends every process of these containers' agents, without asking them to quit and without changing
+/// the containers.
 pub fn end_processes(town: &Town, victims: &[Container], grace: Duration) {
     end_members(town, victims, &processes::snapshot(), None, grace);
 }
 
-/// No death from here on may wake the respawn, and nobody is told of what an agent says
-/// while it is shown out.
+/// Prevents respawns after the deaths that follow, and notifications about reports of agents that
+/// are being stopped.
 fn disarm(town: &Town, victims: &[Container]) {
     let mut batch = Batch::new();
     for container in victims {
@@ -342,12 +343,12 @@ fn disarm(town: &Town, victims: &[Container]) {
             )
             .then_line();
     }
-    // A container that has gone meanwhile needs no disarming; `gt respawn` looks again anyway.
+    // Best effort: a container that is gone needs no disarming, and `gt respawn` checks again.
     let _ = town.server().run_private(batch);
 }
 
-/// Asks every agent to leave by itself, and says how long they get. Whoever
-/// cannot be asked is ended by signals.
+/// Asks every agent to quit by itself; returns how long to wait. Agents that cannot be asked are
+/// ended by signals.
 fn ask(town: &Town, victims: &[Container]) -> Duration {
     let mut presets = harnesses::Presets::default();
     let mut longest = Duration::ZERO;
@@ -390,8 +391,8 @@ fn ask(town: &Town, victims: &[Container]) -> Duration {
     longest
 }
 
-/// Types the command to quit where the agent is idle, all at the same time, and
-/// gives those that are not.
+/// Types the quit command to idle agents, all concurrently; returns the agents that did not take
+/// it.
 fn ask_by_command<'a>(
     town: &Town,
     wanted: &'a [(&'a Container, Preset)],
@@ -402,7 +403,7 @@ fn ask_by_command<'a>(
             .map(|(container, preset)| {
                 let answer = scope.spawn(move || {
                     let command = preset.quit.command.as_deref().unwrap_or_default();
-                    // Where somebody else is typing, keys have to do.
+                    // If another process is typing, keys are used instead.
                     let queue = container.identity().map(|who| Queue::of(town, who));
                     let lock = queue.map(|queue| FileLock::try_take(&queue.lock_path()));
                     let Some(Ok(Some(_lock))) = lock else {
@@ -429,8 +430,8 @@ fn roots(victims: &[Container]) -> BTreeSet<u32> {
     alive.map(|container| container.pane().pid).collect()
 }
 
-/// TERM, a grace period, KILL for all members at once, from what was there before
-/// and, if time has passed since, what is there later. Gives those that were killed.
+/// Sends TERM, waits for the grace period and sends KILL, to all members at once: those in `before`
+/// and, if time has passed since, those in `later`. Returns the killed processes.
 fn end_members(
     town: &Town,
     victims: &[Container],
@@ -439,7 +440,7 @@ fn end_members(
     grace: Duration,
 ) -> BTreeSet<u32> {
     let mut killed = BTreeSet::new();
-    // Twice: what was forked while the first round went on is found in the second.
+    // Twice: processes that were forked during the first round are found in the second.
     for patience in [grace, Duration::ZERO] {
         let now = later.as_ref().unwrap_or(before);
         let members = members(town, victims, before, now);
@@ -457,8 +458,8 @@ fn end_members(
     killed
 }
 
-/// The processes of these agents that live now: those of their panes as they
-/// were before and are now, and strays that carry their session's variable.
+/// Returns the live processes of these agents: those of their panes, then and now, and strays that
+/// carry their session's variable.
 fn members(town: &Town, victims: &[Container], before: &Table, now: &Table) -> BTreeSet<u32> {
     let mut members = BTreeSet::new();
     for container in victims {
@@ -474,8 +475,8 @@ fn members(town: &Town, victims: &[Container], before: &Table, now: &Table) -> B
     members
 }
 
-/// Takes out whom nobody may end for being an agent's: ourselves, and a tmux server that
-/// the agent has started, which holds what is not the agent's.
+/// Removes the processes that must not be ended: this process, and a tmux server that the agent has
+/// started, which holds panes that are not the agent's.
 fn spare(members: &mut BTreeSet<u32>, now: &Table) {
     members.remove(&std::process::id());
     members.retain(|pid| {
@@ -484,7 +485,7 @@ fn spare(members: &mut BTreeSet<u32>, now: &Table) {
     });
 }
 
-/// The processes of the agent's pane: all of them, or what a dead one left.
+/// Returns the processes of the agent's pane, or the remaining ones if the pane is dead.
 fn of_pane(container: &Container, table: &Table) -> BTreeSet<u32> {
     let pane = container.pane();
     match (container.lost_agent_pane(), pane.dead) {
@@ -494,17 +495,16 @@ fn of_pane(container: &Container, table: &Table) -> BTreeSet<u32> {
     }
 }
 
-/// Processes that left their terminal but still carry the variables of the agent's
-/// own pane. The session's id alone proves nothing: the user's panes in the
-/// container have it too, and so does a tmux server that the agent started, with
-/// all that lives there.
+/// Returns processes that left their terminal but still carry the variables of the agent's pane.
+/// The session's id alone proves nothing: the user's panes in the container have it too, and so
+/// does a tmux server that the agent started, with everything in it.
 fn strays(town: &Town, victims: &[Container], before: &Table, now: &Table) -> BTreeSet<u32> {
     let marks: Vec<[String; 3]> = victims
         .iter()
         .filter(|container| !container.lost_agent_pane())
         .filter_map(|container| Some(marks(town, container.life()?, container.pane().pane)))
         .collect();
-    // Nothing of an agent's is older than its pane's first process.
+    // No process of an agent is older than its pane's first process.
     let born = |container: &Container| {
         let pane = container.pane();
         let first = before.get(pane.pid).filter(|_| !pane.dead);
@@ -514,7 +514,7 @@ fn strays(town: &Town, victims: &[Container], before: &Table, now: &Table) -> BT
     marked(&marks, oldest, now)
 }
 
-/// The variables of an agent's own pane.
+/// Returns the variables of an agent's pane.
 fn marks(town: &Town, life: SessionId, pane: PaneId) -> [String; 3] {
     [
         format!("GT_SESSION_UUID={life}"),
@@ -523,7 +523,8 @@ fn marks(town: &Town, life: SessionId, pane: PaneId) -> [String; 3] {
     ]
 }
 
-/// Who carries such variables and is not older than that; nobody who runs us.
+/// Returns the processes that carry such variables and are not older than `oldest`, except the
+/// ancestors of this process.
 fn marked(marks: &[[String; 3]], oldest: u64, now: &Table) -> BTreeSet<u32> {
     let young = now.iter().filter(|process| process.started >= oldest);
     let young: Vec<u32> = young.map(|process| process.pid).collect();
@@ -547,12 +548,12 @@ fn kept_panes(container: &Container) -> usize {
     container.panes().len() - agents - container.own_windows().count()
 }
 
-/// Removes one container, or only the agent's pane where the user has others.
+/// Removes one container, or only the agent's pane if the user has others.
 pub fn remove_container(town: &Town, container: &Container) -> Result<()> {
     remove_containers(town, std::slice::from_ref(container))
 }
 
-/// Removes one container with all that is in it.
+/// Removes one container with everything in it.
 pub(crate) fn remove_whole(town: &Town, container: &Container) -> Result<()> {
     if container.adopted().is_some() {
         return remove_container(town, container);
@@ -565,7 +566,7 @@ pub(crate) fn remove_whole(town: &Town, container: &Container) -> Result<()> {
 }
 
 fn remove_containers(town: &Town, victims: &[Container]) -> Result<()> {
-    // What gt has opened beside an agent goes with it.
+    // Windows that gt has opened beside an agent are removed with it.
     let beside: Vec<&PaneRow> = victims.iter().flat_map(Container::own_windows).collect();
     windows::end_processes(&beside);
     let mut batch = Batch::new();
@@ -582,8 +583,8 @@ fn remove_containers(town: &Town, victims: &[Container]) -> Result<()> {
         if kept_panes(container) == 0 {
             batch = batch.then(Command::new("kill-session").target(container.id()));
         } else {
-            // The tag of the town stays: without it the name alone would say that
-            // the agent still lives here.
+            // The tag of the town stays: without it the name alone would indicate that the agent
+            // still runs here.
             for option in [tag::AGENT, tag::SESSION, tag::PANE, tag::STATE] {
                 batch = batch.then(
                     Command::new("set-option")
@@ -597,7 +598,7 @@ fn remove_containers(town: &Town, victims: &[Container]) -> Result<()> {
                 ours.push(container.pane().pane);
             }
             for pane in ours {
-                // One whose process has just ended may have closed by itself.
+                // The pane may have closed by itself, because its process has just ended.
                 batch = batch
                     .then_line()
                     .then(Command::new("kill-pane").target(pane));
@@ -610,7 +611,7 @@ fn remove_containers(town: &Town, victims: &[Container]) -> Result<()> {
     }
     match town.server().run_private(batch) {
         Ok(_) => Ok(()),
-        // One that is gone already is as it should be.
+        // A container that is already gone is the wanted result.
         Err(error) if is_gone(error.kind()) => Ok(()),
         Err(error) => Err(tmux_problem("its container could not be removed", error)),
     }
@@ -626,13 +627,13 @@ fn is_gone(kind: ErrorKind) -> bool {
     )
 }
 
-/// Ends what PID files still name although its container is gone, and forgets
-/// those files. Gives the containers whose processes lived on.
+/// Ends processes that PID files name although their container is gone, and removes those files.
+/// Returns the containers whose processes were still alive.
 pub fn end_orphans(town: &Town, grace: Duration) -> Result<Vec<String>> {
     end_orphans_of(town, grace, |_| true)
 }
 
-/// The same for some containers only.
+/// Ends orphaned processes and removes PID files, for the containers that `is_meant` selects.
 pub fn end_orphans_of(
     town: &Town,
     grace: Duration,
@@ -650,7 +651,7 @@ pub fn end_orphans_of(
     let left = processes::wait_all(handles, grace);
     processes::signal_all(&left, Signal::KILL);
     let _ = processes::wait_all(left, processes::KILL_PATIENCE);
-    // Looked at again: a start may have written a new one meanwhile.
+    // Read again: a start may have written a new file meanwhile.
     let now = pidfile::all(town);
     for tracked in &lost {
         if now

@@ -1,12 +1,12 @@
-//! What happens, while it happens.
+//! Events and session changes, as a stream.
 //!
-//! [`Server`] tells everybody who connects to `<town>/.runtime/events.sock` of every
-//! event and of every change of a life, as lines of JSON. [`Follow`] listens to it, and
-//! reads the log itself where nobody serves, or the server ends. Neither asks the disk
-//! again and again: on Linux the kernel tells when there is something new.
+//! [`Server`] sends every event and every change of a session to all clients of
+//! `<town>/.runtime/events.sock`, as lines of JSON. [`Follow`] reads from it, or from the log
+//! itself if there is no server or the server ends. Neither polls the disk: on Linux the kernel
+//! reports changes.
 //!
-//! A place in the log is a [`Cursor`]. It is given with every event, so that a listener
-//! that changes from one way to the other loses and repeats nothing.
+//! A position in the log is a [`Cursor`]. It is sent with every event, so that a listener that
+//! switches between the two sources loses and repeats nothing.
 
 mod clients;
 mod follow;
@@ -25,7 +25,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// Where the server of a town listens.
+/// Returns the socket of a town's server.
 pub fn socket_path(town: &Town) -> PathBuf {
     socket_in(town.root())
 }
@@ -34,7 +34,7 @@ fn socket_in(root: &Path) -> PathBuf {
     root.join(".runtime/events.sock")
 }
 
-/// A place in the log: the file, and how far into it.
+/// A position in the log: the file and the offset in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
     file: u64,

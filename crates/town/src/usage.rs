@@ -1,19 +1,18 @@
-//! What the lives of agents took, read from the programs' own transcripts.
+//! Token usage of sessions, read from the programs' own transcripts.
 //!
-//! **When.** At the end of a life the whole of it goes into the journal: `figures`, after
-//! a stop, for what a sync finds ended, and for a life that was lost before a new start.
-//! While a life goes on nothing is read behind its back. A hook runs in the middle of an
-//! agent's work, and a transcript may be long when it is first looked at; so a hook only
-//! leaves a note of where the transcript is ([`note`], one small write at most), and whoever
-//! asks for lives that run gets figures that are read then ([`refresh`]). Such a look costs
-//! one `stat` where nothing has changed, and otherwise what was added since the last one.
-//! It is not written to the journal, which would grow with every look.
+//! **When.** At the end of a session its total goes into the journal: `figures`, after a stop, for
+//! sessions that a sync finds ended, and for a session that was lost before a new start. While a
+//! session runs, nothing is read in the background. A hook runs in the middle of an agent's work,
+//! and a transcript may be long when it is first read; so a hook only notes where the transcript is
+//! ([`note`], at most one small write), and the usage of running sessions is read on demand
+//! ([`refresh`]). Such a read costs one `stat` if nothing has changed, and otherwise only the bytes
+//! added since the last one. It is not written to the journal, which would grow with every read.
 //!
-//! **Nothing depends on it.** A transcript that is missing, damaged, or of a release that
-//! writes something else makes no stop, sync or question fail; there are no figures, then.
+//! **Nothing depends on it.** A transcript that is missing, damaged or in an unknown format makes
+//! no stop, sync or query fail; it only yields no figures.
 //!
-//! How far each transcript has been read is in `.runtime/usage/<life>.json`. It may be
-//! deleted at any time: what is lost is read again.
+//! The position in each transcript is in `.runtime/usage/<life>.json`. This cache may be deleted at
+//! any time: the transcripts are then read again.
 
 mod database;
 mod find;
@@ -40,18 +39,17 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// As far as the transcripts of one life have been read.
+/// Read positions in the transcripts of one session.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct State {
-    /// By which prices: others, and all of it is read anew.
+    /// Stamp of the prices in use; if it changes, everything is read again.
     prices: String,
     files: BTreeMap<PathBuf, Progress>,
     databases: BTreeMap<PathBuf, database::Seen>,
 }
 
-/// Fills in the figures of these lives, as they are now, where they run. Whatever cannot
-/// be read stays as it is.
+/// Updates the usage of those of these sessions that run. Usage that cannot be read stays as it is.
 pub fn refresh(town: &Town, lives: &mut [Record]) {
     let mut reader = Reader::new(town);
     for life in lives.iter_mut().filter(|life| life.ended_at.is_none()) {
@@ -61,8 +59,8 @@ pub fn refresh(town: &Town, lives: &mut [Record]) {
     }
 }
 
-/// What a session that runs has taken until now: nothing, where its transcript says nothing yet.
-/// `None` if its program leaves no figures that can be read.
+/// Returns the usage of a running session until now: zero if its transcript has no figures yet.
+/// Returns `None` if its program leaves no readable figures.
 pub(crate) fn so_far(town: &Town, life: &Record) -> Option<Usage> {
     let mut reader = Reader::new(town);
     let preset = reader.presets.get(town, life.harness.as_deref()?)?;
@@ -70,15 +68,15 @@ pub(crate) fn so_far(town: &Town, life: &Record) -> Option<Usage> {
     Some(reader.read(life).unwrap_or_default())
 }
 
-/// Leaves in these sessions only what they took for an item.
+/// Reduces the usage of these sessions to their share for an item.
 pub fn keep_shares(lives: &mut [Record], item: &str) {
     for life in lives {
         life.usage = life.share_of(item).usage;
     }
 }
 
-/// The same, and settles those of them that ended and were not: whoever should have done
-/// it was killed.
+/// Updates the usage of running sessions, and settles ended ones that were not settled: the process
+/// that should have done it was killed.
 pub fn refresh_all(town: &Town, lives: &mut [Record]) {
     refresh(town, lives);
     let is_open = |life: &&mut Record| life.ended_at.is_some() && life.usage.is_none();
@@ -89,8 +87,8 @@ pub fn refresh_all(town: &Town, lives: &mut [Record]) {
     }
 }
 
-/// The lives whose transcripts are known and have not been settled: those that run, and
-/// those that nobody has settled.
+/// Returns the sessions whose transcripts are noted and not settled: running sessions, and ended
+/// ones that no process has settled.
 pub fn unsettled(town: &Town) -> Vec<String> {
     let entries = std::fs::read_dir(folder(town))
         .into_iter()
@@ -102,11 +100,11 @@ pub fn unsettled(town: &Town) -> Vec<String> {
         .collect()
 }
 
-/// Writes into the journal what these lives took, which have ended, and gives the lines.
-/// What fails is left for whoever asks for that life.
+/// Writes the usage of these ended sessions to the journal; returns the lines. Best effort: a
+/// failure is retried when the session is queried.
 fn settle<'i>(town: &Town, ids: impl IntoIterator<Item = &'i str>) -> Vec<Record> {
     let sessions = Sessions::of(town);
-    // One that went into the archive stays as it is there.
+    // An archived session stays as it is in the archive.
     let Ok(lives) = sessions.in_journal(ids.into_iter()) else {
         return Vec::new();
     };
@@ -119,8 +117,8 @@ fn settle<'i>(town: &Town, ids: impl IntoIterator<Item = &'i str>) -> Vec<Record
     lines
 }
 
-/// The lines that say what these lives took, which have ended. When they are in the
-/// journal, [`forget`] what was noted on the way.
+/// Returns the lines with the usage of these ended sessions. Once they are in the journal, call
+/// [`forget`] for each session.
 pub(crate) fn figures(town: &Town, lives: &[&Record]) -> Vec<Record> {
     let mut reader = Reader::new(town);
     let lines = lives.iter().map(|life| {
@@ -128,7 +126,7 @@ pub(crate) fn figures(town: &Town, lives: &[&Record]) -> Vec<Record> {
         let conversation = Notes::of(town, &life.id).conversation();
         Record {
             usage: usage.filter(|usage| life.usage.as_ref() != Some(usage)),
-            // Only its hooks tell this of a program that chooses its ids itself.
+            // For a program that chooses its ids itself, only its hooks report this.
             harness_session_id: conversation.filter(|_| life.harness_session_id.is_none()),
             ..Record::about(&life.id)
         }
@@ -138,7 +136,8 @@ pub(crate) fn figures(town: &Town, lives: &[&Record]) -> Vec<Record> {
         .collect()
 }
 
-/// The journal has it all now. A file that stays is only in the way.
+/// Removes the notes and the cache of a session, which the journal replaces. Best effort: a file
+/// that stays does no harm.
 pub(crate) fn forget(town: &Town, id: &str) {
     let _ = files::remove_if_there(&state_path(town, id));
     Notes::of(town, id).remove();
@@ -152,8 +151,8 @@ fn state_path(town: &Town, id: &str) -> PathBuf {
     folder(town).join(format!("{id}.json"))
 }
 
-/// The prices of this town. A broken file of the town's own is told by `gt doctor` and
-/// changes nothing here.
+/// Returns the prices of this town. Fails if its `prices.toml` is broken; readers then use the
+/// built-in prices, and `gt doctor` reports the file.
 pub fn prices(town: &Town) -> Result<Prices> {
     let path = town.root().join("prices.toml");
     let text = files::read_if_there(&path)?;
@@ -164,14 +163,14 @@ pub fn prices(town: &Town) -> Result<Prices> {
     }))
 }
 
-/// Tells one table of prices from another: the built-in one, and the town's file.
+/// Returns a stamp that identifies the price table: the built-in one and the town's file.
 fn prices_stamp(town: &Town) -> String {
     let own = town.root().join("prices.toml").metadata();
     let own = own.map(|meta| format!(" {} {}.{}", meta.len(), meta.mtime(), meta.mtime_nsec()));
     format!("{}{}", env!("CARGO_PKG_VERSION"), own.unwrap_or_default())
 }
 
-/// Reads for several lives, with what they have in common.
+/// Reads the usage of several sessions, with shared presets and prices.
 struct Reader<'t> {
     town: &'t Town,
     presets: Presets,
@@ -187,7 +186,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// What a life took so far; `None` where nothing was found.
+    /// Returns the usage of a session so far; `None` if nothing was found.
     fn read(&mut self, life: &Record) -> Option<Usage> {
         let id: SessionId = life.id.parse().ok()?;
         let name = life.harness.as_deref()?;
@@ -200,7 +199,7 @@ impl<'t> Reader<'t> {
             .get_or_insert_with(|| prices(town).unwrap_or_else(|_| Prices::builtin()));
         let path = state_path(town, &life.id);
         let before = std::fs::read(&path).unwrap_or_default();
-        // What cannot be read is read anew from the transcripts.
+        // An unreadable cache is rebuilt from the transcripts.
         let mut state: State = serde_json::from_slice(&before).unwrap_or_default();
         let stamp = prices_stamp(town);
         if state.prices != stamp {
@@ -217,7 +216,7 @@ impl<'t> Reader<'t> {
             && after != before
             && !state.is_empty()
         {
-            // Without it the next look takes longer.
+            // Best effort: without it the next read takes longer.
             let _ = files::write_passing(&path, &after);
         }
         Some(usage.rounded()).filter(|usage| usage.tokens() > 0)
@@ -229,7 +228,7 @@ impl State {
         self.files.is_empty() && self.databases.is_empty()
     }
 
-    /// Reads on in all files of a life.
+    /// Reads the new lines of all files of a session.
     fn transcripts(
         &mut self,
         town: &Town,
@@ -243,14 +242,15 @@ impl State {
         let known: Vec<PathBuf> = self.files.keys().cloned().collect();
         let found = find::transcripts(town, life, preset, &notes, &known, window);
         let mut sum = Usage::default();
-        // Those beside it first: the model that is named is the conversation's own.
+        // Files beside the conversation come first, so that the model that is kept is the
+        // conversation's own.
         for (path, since) in found {
             let progress = self.files.entry(path.clone()).or_default();
             let window = Window {
                 since: since.unwrap_or_else(|| window.since.clone()),
                 until: window.until.clone(),
             };
-            // It may be gone, or be replaced just now: what was read of it stays counted.
+            // The file may be gone or just replaced: what was read of it stays counted.
             let _ = read::read_on(&path, progress, |reading, line| {
                 reading.line(format, line, &window, prices);
             });
@@ -279,8 +279,8 @@ impl State {
     }
 }
 
-/// From when to when a life counts. Its id was made just before its program was started.
-/// tmux knows a death to the second alone, all of which is the life's then.
+/// Returns the time span of a session. Its id was created just before its program was started. tmux
+/// knows a death only to the second, so the whole second counts.
 fn window(life: &Record, id: SessionId) -> Option<Window> {
     let began = id
         .began_at_millis()
@@ -295,7 +295,7 @@ fn window(life: &Record, id: SessionId) -> Option<Window> {
     })
 }
 
-/// The folder under which a program keeps its transcripts, for an agent with this
+/// Returns the folder under which a program keeps its transcripts, for an agent with this
 /// configuration folder.
 pub(crate) fn folder_of(
     town: &Town,
@@ -304,23 +304,23 @@ pub(crate) fn folder_of(
 ) -> Option<PathBuf> {
     let own = preset.env.config_dir.as_deref();
     program_folder(town, preset, |name| match Some(name) == own {
-        // What is set here is ours, and not that agent's.
+        // The variable in our environment is not the agent's.
         true => config_dir.and_then(Path::to_str),
         false => town.around().var(name),
     })
 }
 
-/// The transcripts of a conversation under such a folder.
+/// Returns the transcripts of a conversation under such a folder.
 pub(crate) fn conversation(root: &Path, preset: &Preset, id: &str) -> Vec<PathBuf> {
     find::of_conversation(root, preset, id)
 }
 
-/// The transcripts of all conversations that were held in a folder.
+/// Returns the transcripts of all conversations that were held in a folder.
 pub(crate) fn transcripts_of_folder(root: &Path, preset: &Preset, folder: &str) -> Vec<PathBuf> {
     find::all_of_folder(root, preset, folder)
 }
 
-/// The folder under which a program keeps its transcripts, by the variables of an agent.
+/// Returns the folder under which a program keeps its transcripts, by the variables of an agent.
 pub(crate) fn program_folder<'v>(
     town: &Town,
     preset: &Preset,

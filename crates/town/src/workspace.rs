@@ -1,9 +1,9 @@
 //! The folder an agent works in: a worktree of its rig, or a plain folder.
 //!
-//! Which branches are an agent's is in `workspace/branches.rs`, how a worktree stands in
-//! `workspace/condition.rs`, how it is put on one in `workspace/place.rs`, and how it goes without losing work in
-//! `workspace/remove.rs`, by commits that `workspace/snapshot.rs` makes. What is inside
-//! of submodules would go with it: see `workspace/submodules.rs`.
+//! `workspace/branches.rs` names the branches of an agent, `workspace/condition.rs` inspects a
+//! worktree, `workspace/place.rs` puts it on a branch, and `workspace/remove.rs` removes it without
+//! losing work, with commits that `workspace/snapshot.rs` makes. Work inside submodules would be
+//! lost with the worktree: see `workspace/submodules.rs`.
 
 mod branches;
 mod condition;
@@ -27,12 +27,12 @@ use gt_core::{Identity, Problem};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a fetch or another worktree of the same rig may take.
+/// Maximum wait for the repository lock: another process may fetch or create a worktree.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// A start does not wait longer than this for a remote.
+/// Maximum time that a start waits for a remote.
 const FETCH_LIMIT: Duration = Duration::from_secs(20);
 
-/// The folder of an agent, by its role's pattern.
+/// Returns the folder of an agent, by its role's pattern.
 pub fn path(town: &Town, identity: &Identity, role: &RoleConfig) -> Result<PathBuf> {
     if identity.role() == Role::Agent
         && let Some(dir) =
@@ -55,7 +55,7 @@ pub fn path(town: &Town, identity: &Identity, role: &RoleConfig) -> Result<PathB
         ))
         .hint("{town}, {rig}, {role} and {name} are filled in"));
     }
-    // The town last: its path may hold anything, braces included.
+    // The town comes last: its path may contain anything, including braces.
     let text = template
         .replace("{rig}", identity.rig().unwrap_or_default())
         .replace("{role}", identity.role().word())
@@ -64,13 +64,13 @@ pub fn path(town: &Town, identity: &Identity, role: &RoleConfig) -> Result<PathB
     Ok(town.root().join(text))
 }
 
-/// Whether the role's folder is a worktree of its rig.
+/// Returns whether the role's folder is a worktree of its rig.
 pub fn is_worktree(role: Role) -> bool {
     matches!(role, Role::Crew | Role::Polecat | Role::Refinery)
 }
 
-/// git for the folder of an agent. Where that is a worktree, a repository around it is not
-/// asked: what that one says is nothing of the agent's.
+/// Returns git for the folder of an agent. If that is a worktree, git does not fall back to a
+/// repository around it, which is not the agent's.
 pub(crate) fn git_of<'a>(town: &'a Town, agent: &Identity, dir: &'a Path) -> Git<'a> {
     let git = Git::at(dir, town.around());
     match has_worktree(agent) {
@@ -79,13 +79,13 @@ pub(crate) fn git_of<'a>(town: &'a Town, agent: &Identity, dir: &'a Path) -> Git
     }
 }
 
-/// Whether the agent's folder should be a worktree.
+/// Returns whether the agent's folder should be a worktree.
 pub(crate) fn has_worktree(agent: &Identity) -> bool {
     is_worktree(agent.role()) || agent.role() == Role::Task
 }
 
-/// Makes sure that the agent's folder is there and usable. Returns warnings, such as of a
-/// submodule that could not be checked out.
+/// Ensures that the agent's folder exists and is usable. Returns warnings, such as a submodule that
+/// could not be checked out.
 pub fn ensure(town: &Town, identity: &Identity, dir: &Path) -> Result<Vec<String>> {
     match identity.rig() {
         Some(_) if is_worktree(identity.role()) => {
@@ -99,7 +99,7 @@ pub fn ensure(town: &Town, identity: &Identity, dir: &Path) -> Result<Vec<String
     }
 }
 
-/// Brings the rig's copy up to date with its remote.
+/// Fetches the rig's remote into its repository.
 pub fn fetch(town: &Town, rig: &str) -> Result<()> {
     let repository = rig::repository(town, rig);
     let _lock = lock_repository(town, rig)?;
@@ -109,8 +109,9 @@ pub fn fetch(town: &Town, rig: &str) -> Result<()> {
     Ok(())
 }
 
-/// The same for whoever needs to know, and waits for it. Nobody else waits for a remote that is
-/// slow: only where others have fetched the very same in this moment, it is their turn first.
+/// Fetches the rig's remote for a caller that needs the result and waits for it. Takes no lock at
+/// first, so that a slow remote blocks no other process. If that fails, for example because another
+/// process fetches the same refs, retries under the lock.
 pub(crate) fn fetch_within(town: &Town, rig: &str, limit: Duration) -> Result<()> {
     let repository = rig::repository(town, rig);
     let git = Git::at(&repository, town.around()).within(limit);
@@ -123,8 +124,9 @@ pub(crate) fn fetch_within(town: &Town, rig: &str, limit: Duration) -> Result<()
     }
 }
 
-/// The same for whoever cannot wait: not while others change the repository, and not for a
-/// remote that is slow. What is not known then is found out by the next.
+/// Fetches the rig's remote for a caller that cannot wait. Does nothing while another process
+/// changes the repository, and gives up early on a slow remote. Best effort: the next fetch catches
+/// up.
 pub fn glance(town: &Town, rig: &str) {
     const MOMENT: Duration = Duration::from_secs(3);
     let repository = rig::repository(town, rig);
@@ -134,20 +136,21 @@ pub fn glance(town: &Town, rig: &str) {
     }
 }
 
-/// Holds off everybody else who changes the rig's repository.
+/// Takes the lock that excludes other processes from changing the rig's repository.
 pub(crate) fn lock_repository(town: &Town, rig: &str) -> Result<FileLock> {
     FileLock::take(&repository_lock(town, rig), PATIENCE)
 }
 
 fn repository_lock(town: &Town, rig: &str) -> PathBuf {
-    // git itself is not made for it: of 50 made at once without this, 2 failed.
+    // git does not support concurrent changes: of 50 worktrees made at once without this lock, 2
+    // failed.
     town.runtime_dir()
         .join("locks")
         .join(format!("repo-{rig}.lock"))
 }
 
-/// Where a new branch of the rig begins: at its remote's default branch, or at what was
-/// merged here and is not there yet.
+/// Returns the commit at which a new branch of the rig begins: its remote's default branch, or the
+/// local merge result that the remote does not have yet.
 pub(crate) fn base(town: &Town, rig: &str) -> String {
     let entry = town.registry().rigs.get(rig);
     let Some(branch) = entry.and_then(|entry| entry.default_branch.as_deref()) else {
@@ -162,7 +165,7 @@ pub(crate) fn base(town: &Town, rig: &str) -> String {
     if is_news { merged } else { theirs }
 }
 
-/// The files of git's of which one is written when [`base`] moves.
+/// Returns the files of git that change when [`base`] moves.
 pub(crate) fn base_files(town: &Town, rig: &str) -> Vec<PathBuf> {
     let entry = town.registry().rigs.get(rig);
     let branch = entry.and_then(|entry| entry.default_branch.as_deref());
@@ -175,7 +178,8 @@ pub(crate) fn base_files(town: &Town, rig: &str) -> Vec<PathBuf> {
     names.map(|name| repository.join(name)).collect()
 }
 
-/// Where the merge queue keeps a rig's default branch, if it may not move the remote's.
+/// Returns the ref where the merge queue keeps a rig's default branch if it may not move the
+/// remote's.
 pub(crate) fn merged_ref(branch: &str) -> String {
     format!("refs/gt/merged/{branch}")
 }

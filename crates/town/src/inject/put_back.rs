@@ -1,6 +1,6 @@
-//! A message that a program has put back into its input line. Some do when a turn is
-//! stopped before its answer began, and take it out of the conversation as well: told to
-//! continue, they would not know with what.
+//! A message that a program has put back into its input line. Some programs do so when a turn is
+//! stopped before its answer began, and remove the message from the conversation: told to continue,
+//! they would not know with what.
 
 use super::paste;
 use super::seen::Seen;
@@ -9,18 +9,18 @@ use crate::Result;
 use crate::queue::Phase;
 use gt_core::nudge;
 
-/// What a person sees between the message and what is added to it.
+/// Separator between the message and the text that is added to it.
 const GAP: &str = "\n\n";
 
-/// What the line is known by, however the window wraps it; `None` for an empty one.
+/// Returns a fingerprint of the input line, independent of wrapping; `None` for an empty line.
 pub(crate) fn mark(seen: &Seen) -> Option<String> {
     let text = nudge::squeeze(seen.input.as_deref()?);
     (!text.is_empty()).then(|| nudge::fingerprint(&text))
 }
 
 impl Typist<'_> {
-    /// Submits what was put back, with more to say after it. `None` if the line is not
-    /// as it was left: what somebody has typed is theirs.
+    /// Submits the message that was put back, followed by `more`. Returns `None` if the line has
+    /// changed: text that a person has typed is not touched.
     pub(crate) fn submit_put_back(
         &mut self,
         put_back: &str,

@@ -1,4 +1,4 @@
-//! One look at an agent: its screen, and what its hooks said last.
+//! One observation of an agent: its screen, and the last report of its hooks.
 
 use crate::containers::tmux_problem;
 use crate::{Result, Town};
@@ -9,43 +9,43 @@ use gt_core::state::State;
 use gt_tmux::{Command, PaneId};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// What one look at an agent shows.
+/// The result of one observation.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// The process in the pane is another one, or none any more.
+    /// The process in the pane has ended or was replaced.
     pub is_over: bool,
     pub state: Option<State>,
-    /// How the last turn ended, of one that stands at its prompt: idle, error or limited.
+    /// The end of the last turn, if the agent is at its prompt: idle, error or limited.
     pub ended: Option<State>,
-    /// Somebody has stopped it, to go on later.
+    /// It was paused, to continue later.
     pub paused: bool,
     /// A question is open, or is about to open.
     pub dialog: bool,
-    /// The question that is open, as far as it can be read.
+    /// The open question, as far as it can be read.
     pub asking: Option<Asking>,
-    /// What somebody has typed; `None` where no input line is to be seen.
+    /// The typed text in the input line; `None` if no input line is visible.
     pub input: Option<String>,
-    /// The same with hints of the program's own.
+    /// The input line including placeholder hints of the program.
     raw_input: Option<String>,
-    /// What stands before the cursor, where the preset does not describe the input line.
+    /// The text before the cursor, if the preset does not describe the input line.
     before_cursor: Option<String>,
     /// The fingerprint of the last prompt that the agent's hook reported.
     pub last_prompt: String,
-    /// How many prompts its hook has reported.
+    /// Number of prompts that its hook has reported.
     pub prompts: u64,
-    /// When the program wrote something last, in seconds since the epoch.
+    /// Time of the program's last output, in seconds since the epoch.
     pub(super) drawn_at: i64,
     keys: Keys,
-    /// Changes with everything that can be seen, and with every word of a hook.
+    /// A hash that changes with everything visible and with every report of a hook.
     pub picture: u64,
 }
 
-/// When keys may have reached the pane last, in seconds since the epoch.
+/// Times of the last possible key presses, in seconds since the epoch.
 #[derive(Clone, Copy, Debug, Default)]
 struct Keys {
     /// By a person at a tmux client.
     person_at: i64,
-    /// Whether such a client is there now.
+    /// Whether such a client is attached now.
     attached: bool,
     /// By `gt`.
     gt_at: i64,
@@ -61,49 +61,50 @@ impl Keys {
         }
     }
 
-    /// Whether no key was pressed since then, by anybody.
+    /// Returns whether no key was pressed since then.
     fn are_untouched_since(&self, since: i64) -> bool {
         let by_person = match self.attached {
             true => self.person_at >= since,
-            // tmux counts in seconds, and a session begins with such an entry.
+            // tmux counts in seconds, and a session begins with an activity entry.
             false => self.person_at > since,
         };
-        // The Enter of the message before may fall into the same second.
+        // The Enter of the previous message may fall into the same second.
         !by_person && self.gt_at <= since
     }
 }
 
-/// What can be said about a text and the input line.
+/// Relation of a text to the input line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InLine {
     There,
-    /// The line is to be seen, and the text is not in it.
+    /// The line is visible, and the text is not in it.
     Gone,
-    /// No input line is to be seen.
+    /// No input line is visible.
     Unknown,
 }
 
-/// Asked for in one call with the screen.
+/// Format that is queried in one call with the screen.
 const FACTS: &str = "#{@gt_last_prompt}\n#{@gt_prompts}\n#{cursor_x} #{cursor_y}\n\
     #{?#{==:#{@gt_state_source},hook},#{@gt_state},} #{@gt_state_since}\n#{window_activity}\n\
     #{pane_dead} #{pane_pid}\n#{==:#{@gt_state},paused}\n#{@gt_state_reason}\n\
     #{session_activity} #{session_attached} 0#{@gt_typed}\n#{pane_title}";
 
-/// The same of a program beside an agent: the container's tags are the agent's words.
+/// Format for a program beside an agent: the container's tags describe the agent, so they are left
+/// out.
 const FACTS_BESIDE: &str = "\n\n#{cursor_x} #{cursor_y}\n\n#{window_activity}\n\
     #{pane_dead} #{pane_pid}\n\n\n\
     #{session_activity} #{session_attached} 0#{@gt_typed}\n#{pane_title}";
 
-/// Whose pane is looked at.
+/// Owner of the pane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Whose {
     Agents,
-    /// That of a program beside an agent.
+    /// A program beside an agent.
     Beside,
 }
 
 impl Seen {
-    /// Looks at the pane whose first process has that pid, in one call.
+    /// Observes the pane whose first process has that pid, in one call.
     pub(super) fn look(
         town: &Town,
         pane: PaneId,
@@ -118,7 +119,7 @@ impl Seen {
         let answers = town
             .server()
             .run_each([
-                // With colours: hints and marked rows are often told by them alone.
+                // With colours: often only they distinguish hints and selected rows.
                 Command::new("capture-pane").args(["-e", "-p"]).target(pane),
                 Command::new("display-message")
                     .arg("-p")
@@ -146,7 +147,7 @@ impl Seen {
         let before_cursor = (!is_described).then(|| screen::before_cursor(&lines, cursor));
         let hooked = said_just_now(hooked);
         let state = match seen.state {
-            // What a program has begun shows on its screen only after a moment.
+            // Work that has just begun appears on the screen only after a moment.
             State::Idle | State::Error if hooked == Some(State::Busy) => hooked,
             _ if seen.is_at_prompt() => Some(State::Idle),
             State::Starting | State::Running => None,
@@ -160,7 +161,7 @@ impl Seen {
             state,
             ended,
             paused: paused == "1",
-            // A question that is about to open counts as one that is open.
+            // A question that is about to open counts as open.
             dialog: seen.dialog.is_some()
                 || seen.state == State::Waiting
                 || hooked == Some(State::Waiting),
@@ -176,7 +177,7 @@ impl Seen {
         }
     }
 
-    /// Whether the text is in the input line.
+    /// Returns whether the text is in the input line.
     pub(super) fn in_line(&self, text: &str, preset: &Preset) -> InLine {
         let input = if looks_like_a_hint(text, preset) {
             &self.raw_input
@@ -191,8 +192,8 @@ impl Seen {
         }
     }
 
-    /// Whether all that stands in the input line must be what `gt` pasted at that time into
-    /// an empty line: no key was pressed since.
+    /// Returns whether the whole input line must be what `gt` pasted at `since` into an empty line,
+    /// because no key was pressed since.
     pub(super) fn is_own_paste(&self, since: i64) -> bool {
         let has_text = self
             .input
@@ -201,14 +202,14 @@ impl Seen {
         has_text && self.keys.are_untouched_since(since)
     }
 
-    /// Whether the agent's hook has confirmed this message since it had reported so
-    /// many prompts.
+    /// Returns whether the agent's hook has confirmed this message since it had reported `prompts`
+    /// prompts.
     pub(super) fn confirms(&self, text: &str, prompts: u64) -> bool {
         self.prompts > prompts && self.last_prompt == nudge::fingerprint(text)
     }
 }
 
-/// A message that reads like what the program shows in an empty line.
+/// Returns whether a message reads like a placeholder of the program.
 fn looks_like_a_hint(text: &str, preset: &Preset) -> bool {
     let form = preset.screen.input.as_ref();
     let hints = form.map(|form| form.placeholders.as_slice());
@@ -216,7 +217,7 @@ fn looks_like_a_hint(text: &str, preset: &Preset) -> bool {
     hints.unwrap_or_default().iter().any(bears)
 }
 
-/// The state that a hook reported in the last two seconds, from `state since`.
+/// Returns the state that a hook reported in the last two seconds, from `state since`.
 fn said_just_now(hooked: &str) -> Option<State> {
     let (state, since) = hooked.split_once(' ')?;
     let age = jiff::Timestamp::now().as_second() - since.parse::<i64>().ok()?;

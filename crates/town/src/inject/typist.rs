@@ -1,9 +1,9 @@
-//! Somebody who types to one agent, one message after another.
+//! Types to one agent, one message after another.
 //!
-//! Enter approves what a program asks. So there is one rule before every Enter: the
-//! same process as before, our text seen in its input line, and a state in which no
-//! question can open. And one before every paste: an empty line, and nothing of the
-//! same message that may still be on its way.
+//! Enter approves what a program asks. So one rule applies before every Enter: the process is the
+//! same as before, our text is visible in its input line, and no question can open in its state.
+//! Another applies before every paste: the line is empty, and no earlier paste of the same message
+//! may still arrive.
 
 use super::seen::{InLine, Seen, Whose};
 use super::{paste, press, repaint};
@@ -18,45 +18,46 @@ use gt_tmux::PaneId;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How long a pasted text may take to appear: the least, and per megabyte.
+/// Timeout for a pasted text to appear: the minimum, and the addition per megabyte.
 const ARRIVAL: Duration = Duration::from_secs(5);
 const ARRIVAL_PER_MEGABYTE: Duration = Duration::from_secs(20);
-/// How long what a process did before it died may take to show.
+/// Timeout for effects of a process that died to appear.
 const LATE: Duration = Duration::from_secs(1);
-/// A program that draws so many seconds after a paste has read it.
+/// Seconds after a paste within which a program that draws has read it.
 const READ_WITHIN: i64 = 2;
-/// How long a submitted message may stay in the input line before Enter is pressed again.
+/// Time that a submitted message may stay in the input line before Enter is pressed again.
 const TAKEN_AFTER: Duration = Duration::from_millis(1_500);
 const MOST_ENTERS: u32 = 3;
-/// How often a text is pasted that does not appear, and how many seconds after a paste the
-/// process that pasted it does so again.
+/// Maximum number of pastes of a text that does not appear, and the seconds after which the process
+/// that pasted it retries.
 const MOST_PASTES: u32 = 2;
 const PASTE_AGAIN_AFTER: i64 = 6;
-/// How long a key that edits the line may take to show.
+/// Timeout for the effect of a key that edits the line.
 const EDITED_AFTER: Duration = Duration::from_millis(300);
-/// How many lines of a text are removed again.
+/// Maximum number of lines that are cleared.
 const MOST_CLEARED: usize = 200;
-/// How long after its message a program may take to look busy. Until then it seems
-/// idle, and whoever types next would not know that it may ask something.
+/// Timeout for a program to look busy after its message. Until then it seems idle, and the next
+/// message could be typed while a question opens.
 const BUSY_AFTER: Duration = Duration::from_secs(1);
-/// How long a screen may be unreadable before the program is made to draw it anew,
-/// and how long until it is asked again.
+/// Time that a screen may be unreadable before the program is made to redraw it, and the interval
+/// until the next redraw.
 const REPAINT_AFTER: Duration = Duration::from_secs(1);
 const REPAINT_AGAIN: Duration = Duration::from_secs(3);
 
-/// How far a message has come, when, and how many prompts its agent had reported then.
+/// Progress of a message: its phase, since when, and the number of prompts that its agent had
+/// reported then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reached {
     pub phase: Phase,
     /// Seconds since the epoch.
     pub since: i64,
     pub prompts: u64,
-    /// How often it was pasted.
+    /// Number of pastes so far.
     pub pastes: u32,
 }
 
 impl Reached {
-    /// One of which nothing was typed.
+    /// Progress of a message of which nothing was typed.
     pub const NOTHING: Reached = Reached {
         phase: Phase::Taken,
         since: 0,
@@ -65,17 +66,17 @@ impl Reached {
     };
 }
 
-/// What came of a message.
+/// Result of typing a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Submission {
     Submitted {
         proof: &'static str,
         attempts: u32,
     },
-    /// Not now; it has come this far.
+    /// Not possible now; the message has reached this phase.
     NotNow(NotNow, Phase),
-    /// The program does not show the text. `in_line` says that it shows another one in its
-    /// place, which nobody but `gt` can have put there.
+    /// The program does not show the text. `in_line` says that it shows another text in its place,
+    /// which only `gt` can have put there.
     NotShown {
         in_line: bool,
     },
@@ -85,15 +86,15 @@ pub enum Submission {
 pub struct Typist<'a> {
     pub(super) town: &'a Town,
     pub(super) pane: PaneId,
-    /// The pane's first process, which may be a shell that holds an adopted program.
+    /// The pane's first process, which may be the shell of an adopted program.
     pane_pid: u32,
     preset: &'a Preset,
     whose: Whose,
     never_asks: bool,
     watch: PaneWatch,
-    /// The last text that was pasted here by us.
+    /// The last text that this value has pasted.
     pasted: Option<String>,
-    /// Since when nothing known is on its screen.
+    /// Since when nothing on its screen is recognised.
     unread_since: Option<Instant>,
     repainted: Option<Instant>,
 }
@@ -108,7 +109,7 @@ impl<'a> Typist<'a> {
         }
     }
 
-    /// The same for a pane that was just made.
+    /// Returns a typist for a pane that was just made.
     pub fn for_pane(town: &'a Town, pane: PaneId, tty: &str, pid: u32, preset: &'a Preset) -> Self {
         Typist {
             town,
@@ -124,7 +125,7 @@ impl<'a> Typist<'a> {
         }
     }
 
-    /// The same for a program that is not the agent, and does not have its hooks.
+    /// Turns it into a typist for a program that is not the agent and does not have its hooks.
     pub(crate) fn beside(self) -> Self {
         Typist {
             whose: Whose::Beside,
@@ -132,28 +133,28 @@ impl<'a> Typist<'a> {
         }
     }
 
-    /// Looks at the agent.
+    /// Observes the agent.
     pub fn observe(&self) -> Result<Seen> {
         let pid = self.pane_pid;
         let mut seen = Seen::look(self.town, self.pane, pid, self.whose, self.preset)?;
-        // Looked at last: keys must not reach the shell that an adopted program leaves behind.
+        // Checked last: keys must not reach the shell that an adopted program leaves behind.
         seen.is_over |= self.watch.has_ended();
         Ok(seen)
     }
 
-    /// Whether the agent's process is gone.
+    /// Returns whether the agent's process is gone.
     pub fn has_ended(&self) -> bool {
         self.watch.has_ended()
     }
 
-    /// Waits a moment for the screen to change.
+    /// Waits until the screen changes, at most this long.
     pub fn wait(&mut self, patience: Duration) {
         self.watch.wait(patience);
     }
 
-    /// Waits a moment for a chance to type. A screen that has said nothing for long is
-    /// drawn anew: programs and terminals differ about the width of some signs, and
-    /// what is drawn over them then ends up in the wrong place.
+    /// Waits until typing may be possible, at most this long. A screen that is unreadable for long
+    /// is redrawn: programs and terminals disagree about the width of some characters, and text
+    /// that is drawn over them ends up in the wrong place.
     pub fn wait_for_chance(&mut self, reason: NotNow, patience: Duration) -> Result<()> {
         if reason != NotNow::NoPrompt {
             self.unread_since = None;
@@ -177,8 +178,8 @@ impl<'a> Typist<'a> {
         Ok(())
     }
 
-    /// Types a message and submits it, from where it was left. Every step is noted
-    /// before it is taken, with the number of prompts that were reported by then.
+    /// Types a message and submits it, continuing from `reached`. Calls `note` before each step,
+    /// with the number of prompts reported by then.
     pub fn submit(
         &mut self,
         text: &str,
@@ -198,7 +199,7 @@ impl<'a> Typist<'a> {
         match (phase, seen.in_line(text, self.preset)) {
             (Phase::Entering, _) if seen.dialog => return not_now(NotNow::Dialog, phase),
             (Phase::Entering, InLine::Unknown) => return not_now(NotNow::NoPrompt, phase),
-            // It was in the line; if it is not any more, Enter has taken it.
+            // It was in the line; if it is gone, Enter has submitted it.
             (Phase::Entering, InLine::Gone) => {
                 return match self.has_left(text)? {
                     true => Ok(submitted("line", 1)),
@@ -242,21 +243,20 @@ impl<'a> Typist<'a> {
         self.enter(text, phase, while_busy, note)
     }
 
-    /// A look, and after somebody else's crash a longer one.
+    /// Observes the agent; after a crash of another process, for longer.
     fn look_again(&mut self, text: &str, phase: Phase) -> Result<Seen> {
         match phase {
             Phase::Taken => self.observe(),
-            // Pasted by a process that has gone, perhaps a moment ago.
+            // Pasted by a process that is gone, perhaps a moment ago.
             Phase::Pasting => self.watch_line(text, LATE + per_megabyte(LATE, text), InLine::There),
-            // Enter may just have been pressed, and what shows be what was.
+            // Enter may just have been pressed, and the screen may be outdated.
             Phase::Entering => self.watch_line(text, LATE, InLine::Gone),
         }
     }
 
-    /// Whether what was pasted is surely not on its way any more. A program that is busy with
-    /// itself reads it when it is done: only one that has drawn something since, or has read
-    /// all its input, and does not show it, will not show it. Where the input line is not
-    /// described nothing is sure.
+    /// Returns whether an earlier paste will certainly not arrive any more. A busy program reads it
+    /// when it is done. So the program must have drawn something since, or have read all its input,
+    /// without showing the text. Without a description of the input line this is never certain.
     fn may_paste_again(&self, text: &str, seen: &Seen, since: i64) -> bool {
         let read_within = match self.pasted.as_deref() == Some(text) {
             true => PASTE_AGAIN_AFTER,
@@ -267,8 +267,8 @@ impl<'a> Typist<'a> {
         self.preset.screen.input.is_some() && (seen.drawn_at > since + read_within || has_read())
     }
 
-    /// Whether what stands in the line is an earlier paste of ours that cannot be recognised:
-    /// it has had the time to appear, and no key was pressed since.
+    /// Returns whether the line holds an earlier paste of ours that cannot be recognised: it has
+    /// had the time to appear, and no key was pressed since.
     fn is_garbled(&self, seen: &Seen, since: i64, text: &str) -> bool {
         let arrival = ARRIVAL + per_megabyte(ARRIVAL_PER_MEGABYTE, text);
         let arrival = i64::try_from(arrival.as_secs()).unwrap_or(i64::MAX);
@@ -276,7 +276,7 @@ impl<'a> Typist<'a> {
         !seen.dialog && age > arrival && seen.is_own_paste(since)
     }
 
-    /// Whether a message may be typed now, as far as this look tells.
+    /// Returns whether a message may be typed now, according to this observation.
     pub(crate) fn may_type(&self, seen: &Seen) -> std::result::Result<(), NotNow> {
         match seen.is_over {
             true => Err(NotNow::Ended),
@@ -284,8 +284,8 @@ impl<'a> Typist<'a> {
         }
     }
 
-    /// Removes this text from the input line, if all that stands there is this text. Returns
-    /// whether the line is empty then.
+    /// Removes this text from the input line, if the line holds nothing else. Returns whether the
+    /// line is empty afterwards.
     pub(crate) fn remove_from_line(&mut self, text: &str) -> Result<bool> {
         let seen = self.observe()?;
         match seen.in_line(text, self.preset) {
@@ -294,11 +294,11 @@ impl<'a> Typist<'a> {
         }
     }
 
-    /// Empties the input line, from its end to its beginning. Only for a text of our own.
-    /// Returns whether it is empty then.
+    /// Clears the input line, from its end to its beginning. Only for a text of our own. Returns
+    /// whether it is empty afterwards.
     pub(crate) fn clear_line(&mut self) -> Result<bool> {
         for _ in 0..MOST_CLEARED {
-            // The second one joins an empty line with the one above it.
+            // The second key joins an empty line with the one above it.
             for key in ["C-u", "BSpace"] {
                 let seen = self.observe()?;
                 match &seen.input {
@@ -314,7 +314,7 @@ impl<'a> Typist<'a> {
         Ok(false)
     }
 
-    /// Waits until something else is seen, or the time is over.
+    /// Waits until the screen changes or the timeout expires.
     fn await_other_picture(&mut self, before: &Seen) -> Result<()> {
         let deadline = Instant::now() + EDITED_AFTER;
         self.watch.be_attentive();
@@ -327,13 +327,13 @@ impl<'a> Typist<'a> {
         Ok(())
     }
 
-    /// Wakes waits for files that come and go in these folders, too.
+    /// Makes waits also return when files in these folders change.
     pub(crate) fn watch_folders(&mut self, folders: &[PathBuf]) {
         self.watch.add_folders(folders);
     }
 
-    /// Waits until something may have changed. Returns whether something has. A screen that
-    /// says nothing is drawn anew, often while a pasted text may be missing from it.
+    /// Waits until something may have changed. Returns whether it has. An unreadable screen is
+    /// redrawn, more often while a pasted text may be missing from it.
     pub(crate) fn wait_for_change(
         &mut self,
         reason: Option<NotNow>,
@@ -362,7 +362,7 @@ impl<'a> Typist<'a> {
         }
     }
 
-    /// Looks until the line is as hoped for, or the time is over.
+    /// Observes until the line is as expected or the timeout expires.
     fn watch_line(&mut self, text: &str, patience: Duration, hoped: InLine) -> Result<Seen> {
         let deadline = Instant::now() + patience;
         self.watch.be_attentive();
@@ -377,8 +377,8 @@ impl<'a> Typist<'a> {
         }
     }
 
-    /// Whether the text has left the line for good: programs draw an empty one for a
-    /// moment when they change from one screen to another.
+    /// Returns whether the text has left the line for good: programs draw an empty line for a
+    /// moment when they change screens.
     fn has_left(&mut self, text: &str) -> Result<bool> {
         let began = Instant::now();
         let mut gone_since = None;
@@ -397,7 +397,7 @@ impl<'a> Typist<'a> {
         Ok(false)
     }
 
-    /// Waits until the text, or what the program shows for it, is in the input line.
+    /// Waits until the text, or the program's placeholder for it, is in the input line.
     fn await_arrival(&mut self, text: &str) -> Result<std::result::Result<(), NotNow>> {
         let preset = self.preset;
         self.await_paste(text, |seen| {
@@ -405,7 +405,7 @@ impl<'a> Typist<'a> {
         })
     }
 
-    /// Waits until a text that was pasted is found on the screen.
+    /// Waits until a pasted text is found on the screen.
     pub(super) fn await_paste<T>(
         &mut self,
         text: &str,
@@ -437,8 +437,8 @@ impl<'a> Typist<'a> {
         }
     }
 
-    /// Presses Enter on a line that holds our text, and waits until it is taken. It is
-    /// pressed again only while the text is still seen there.
+    /// Presses Enter on a line that holds our text, and waits until it is submitted. Presses Enter
+    /// again only while the text is still visible there.
     pub(super) fn enter(
         &mut self,
         text: &str,
@@ -454,7 +454,7 @@ impl<'a> Typist<'a> {
                 return Ok(Submission::NotNow(reason, phase));
             }
             if seen.in_line(text, self.preset) != InLine::There {
-                // What seemed to be there may only not have been wiped.
+                // The text may have been only a remnant that was not erased yet.
                 if attempt > 1 && self.has_left(text)? {
                     return Ok(submitted("line", attempt - 1));
                 }
@@ -475,7 +475,7 @@ impl<'a> Typist<'a> {
         Ok(Submission::NotNow(NotNow::Occupied, phase))
     }
 
-    /// Whether Enter may be pressed: nothing is asked, and nothing can be.
+    /// Returns whether Enter may be pressed: no question is open, and none can open.
     pub(super) fn may_enter(
         &self,
         seen: &Seen,
@@ -491,7 +491,8 @@ impl<'a> Typist<'a> {
         nudge::may_type(&line_aside, while_busy)
     }
 
-    /// Looks for a proof that the message was taken, from what was seen before Enter.
+    /// Returns the proof that the message was submitted, compared with the observation before
+    /// Enter.
     fn await_taken(&mut self, text: &str, before: &Seen) -> Result<Option<&'static str>> {
         let was_busy = before.state == Some(State::Busy);
         let pressed = Instant::now();
@@ -504,8 +505,8 @@ impl<'a> Typist<'a> {
             }
             let in_line = seen.in_line(text, self.preset);
             if seen.is_over {
-                // A command may have been the end of it. What else became of the message
-                // only the next look can tell.
+                // A command may have ended the program. For any other message only the next
+                // observation tells what became of it.
                 return Ok(text.starts_with('/').then_some("line"));
             }
             if in_line == InLine::There || seen.dialog {
@@ -515,7 +516,7 @@ impl<'a> Typist<'a> {
             } else if in_line == InLine::Gone
                 && left_since.get_or_insert_with(Instant::now).elapsed() > BUSY_AFTER
             {
-                // A turn that was over before the first look, or a command.
+                // A turn that was over before the first observation, or a command.
                 return Ok(Some("line"));
             }
             self.watch.wait(Duration::from_millis(100));
@@ -523,7 +524,8 @@ impl<'a> Typist<'a> {
         Ok(None)
     }
 
-    /// Some programs take an Enter that follows a paste too closely for a part of it.
+    /// Pauses between paste and Enter: some programs take an Enter that follows too closely as part
+    /// of the paste.
     fn settle(&self, text: &str) {
         let typing = &self.preset.typing;
         let long = text.len() > 4_096;
@@ -538,7 +540,7 @@ impl<'a> Typist<'a> {
     }
 }
 
-/// So much for each megabyte of a text, and of a part of one its part.
+/// Returns this time for each megabyte of a text, and proportionally less for a part of one.
 fn per_megabyte(time: Duration, text: &str) -> Duration {
     let kilobytes = u32::try_from(text.len() / 1_000).unwrap_or(u32::MAX);
     time * kilobytes / 1_000

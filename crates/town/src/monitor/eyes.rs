@@ -1,8 +1,8 @@
-//! What the kernel tells: that a file was touched, a pane has printed, a process ended.
+//! File and process watcher: a file was touched, a pane has printed, a process ended.
 //!
-//! A pane is watched for one print at a time and has to be armed again: a program that
-//! prints without a pause wakes nobody in between. Where there is nothing that tells, or
-//! no watches are left, everything may have changed twice a second.
+//! A pane is watched for one print at a time and must be armed again, so that a program that prints
+//! without a pause does not cause wakeups in between. If the kernel reports nothing, or no watches
+//! are left, everything is reported as changed twice a second.
 
 use crate::containers::PanePlace;
 use crate::processes::{self, Handle};
@@ -11,13 +11,13 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long nobody looks where nothing is told.
+/// Polling interval if the kernel does not report everything.
 const BLIND: Duration = Duration::from_millis(500);
 
-/// Where the files are whose changes mean something.
+/// Paths of the watched files.
 #[derive(Clone, Debug)]
 pub(super) struct Places {
-    /// The file that others touch.
+    /// The file that other processes touch.
     pub(super) push: PathBuf,
     /// The database of work items.
     pub(super) work: PathBuf,
@@ -27,16 +27,16 @@ pub(super) struct Places {
     pub(super) log: PathBuf,
 }
 
-/// What may have happened.
+/// Reports of one wait; each may have happened.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     pub(super) pushed: bool,
     pub(super) work: bool,
-    /// A server may have come.
+    /// A tmux server may have started.
     pub(super) socket: bool,
-    /// A file of others was written, made or removed.
+    /// A watched file of a client was written, created or removed.
     pub(super) files: bool,
-    /// Something was added to the log of events.
+    /// The log of events has grown.
     pub(super) log: bool,
     pub(super) printed: Vec<PanePlace>,
     pub(super) ended: Vec<u32>,
@@ -45,12 +45,12 @@ pub(super) struct Told {
 #[derive(Debug)]
 pub(super) struct Eyes {
     kernel: system::Kernel,
-    /// Not everything that should be told is.
+    /// Not everything can be watched, so changes are polled.
     blind: bool,
     places: Places,
     panes: BTreeMap<PanePlace, String>,
     handles: BTreeMap<u32, Handle>,
-    /// Processes that have ended, so that nobody tries to hold them again.
+    /// Processes that have ended, so that no handle is opened for them again.
     gone: BTreeSet<u32>,
 }
 
@@ -59,7 +59,7 @@ impl Eyes {
         Self::with(system::Kernel::open(), places)
     }
 
-    /// The same where nothing is told.
+    /// Opens a watcher without kernel support.
     #[cfg(test)]
     pub(super) fn closed(places: Places) -> Self {
         Self::with(system::Kernel::default(), places)
@@ -77,7 +77,7 @@ impl Eyes {
         }
     }
 
-    /// Tells when there may be a server, or does not care any more.
+    /// Starts or stops watching for a tmux server.
     pub(super) fn await_server(&mut self, wanted: bool) {
         match wanted {
             true => self.blind |= !self.kernel.watch_socket(&self.places.socket),
@@ -85,7 +85,7 @@ impl Eyes {
         }
     }
 
-    /// Tells when something is added to the log of events, or does not care any more.
+    /// Starts or stops watching the log of events.
     pub(super) fn watch_log(&mut self, wanted: bool) {
         match wanted {
             true => self.blind |= !self.kernel.watch_log(&self.places.log),
@@ -93,19 +93,18 @@ impl Eyes {
         }
     }
 
-    /// Tells when one of these files is written anew, and cares for no others any more. Again
-    /// it follows folders that have come or gone.
+    /// Replaces the watched files. Calling it again follows folders that have come or gone.
     pub(super) fn watch_files<'f>(&mut self, files: impl Iterator<Item = &'f PathBuf>) {
         self.blind |= !self.kernel.watch_files(files.cloned().collect());
     }
 
-    /// Tells when this pane prints next. Whoever reads it does so after this.
+    /// Reports the next output of this pane. The caller must read the pane after this call.
     pub(super) fn arm(&mut self, pane: PanePlace, tty: &str) {
         self.panes.insert(pane, tty.to_owned());
         self.blind |= !self.kernel.watch_pane(pane, Path::new(tty));
     }
 
-    /// Whether that terminal of the pane is watched already, or has been.
+    /// Returns whether that terminal of the pane is or was watched.
     pub(super) fn knows(&self, pane: PanePlace, tty: &str) -> bool {
         self.panes.get(&pane).is_some_and(|known| known == tty)
     }
@@ -114,7 +113,7 @@ impl Eyes {
         self.panes.get(&pane).cloned()
     }
 
-    /// Cares for no other panes than these any more.
+    /// Stops watching all panes except these.
     pub(super) fn keep_panes(&mut self, wanted: &BTreeSet<PanePlace>) {
         let is_unwanted = |pane: &&PanePlace| !wanted.contains(pane);
         let others: Vec<PanePlace> = self.panes.keys().filter(is_unwanted).copied().collect();
@@ -124,7 +123,7 @@ impl Eyes {
         }
     }
 
-    /// Holds exactly these processes. Gives those that have just been found ended.
+    /// Holds handles of exactly these processes. Returns those that have just been found ended.
     pub(super) fn hold(&mut self, wanted: &BTreeSet<u32>) -> Vec<u32> {
         self.handles.retain(|pid, _| wanted.contains(pid));
         self.gone.retain(|pid| wanted.contains(pid));
@@ -144,7 +143,7 @@ impl Eyes {
         ended
     }
 
-    /// Waits until something is told, or the other end of `woken` has written, or that long.
+    /// Waits for a report, for data on `woken` or for the timeout.
     pub(super) fn wait(&mut self, woken: &UnixStream, patience: Option<Duration>) -> Told {
         let patience = match self.blind {
             true => Some(patience.map_or(BLIND, |patience| patience.min(BLIND))),
@@ -164,7 +163,7 @@ impl Eyes {
         let ended = self.handles.iter().filter(|(_, handle)| handle.has_ended());
         told.ended = ended.map(|(pid, _)| *pid).collect();
         for pid in &told.ended {
-            // It would tell so for ever.
+            // The handle of an ended process stays readable.
             self.handles.remove(pid);
             self.gone.insert(*pid);
         }
@@ -189,7 +188,7 @@ mod system {
     enum Watched {
         Push,
         Work,
-        /// The folder in which the folder of work items will be made.
+        /// The folder in which the folder of work items will be created.
         AboveWork,
         Socket,
         Log,
@@ -200,7 +199,7 @@ mod system {
     pub(super) struct Kernel {
         fd: Option<OwnedFd>,
         watches: BTreeMap<i32, Watched>,
-        /// Files of others, and the folders that are watched for them.
+        /// Watched files of clients, and the folders that are watched for them.
         files: BTreeSet<PathBuf>,
         folders: BTreeMap<i32, PathBuf>,
     }
@@ -238,10 +237,11 @@ mod system {
                 .is_ok()
         }
 
-        /// Watches the folder of the database, or for its making. Whether one of both is.
+        /// Watches the folder of the database, or its parent until it is created. Returns whether
+        /// one of them is watched.
         pub(super) fn watch_work(&mut self, database: &Path) -> bool {
             let folder = database.parent().unwrap_or(database);
-            // The times of the database are set when others can read what was written.
+            // The times of the database are set once other processes can read the new content.
             let written = WatchFlags::MODIFY | WatchFlags::ATTRIB;
             let changes = written | WatchFlags::CREATE | WatchFlags::MOVED_TO;
             match self.watch(folder, changes, Watched::Work) {
@@ -257,7 +257,7 @@ mod system {
             }
         }
 
-        /// Watches the socket's folder, or the nearest above it that is there.
+        /// Watches the socket's folder, or its nearest existing ancestor.
         pub(super) fn watch_socket(&mut self, socket: &Path) -> bool {
             self.forget(Watched::Socket);
             let appears = WatchFlags::CREATE | WatchFlags::MOVED_TO;
@@ -269,8 +269,8 @@ mod system {
             self.forget(Watched::Socket);
         }
 
-        /// Watches the log itself, which grows, until another is put into its place. One that
-        /// is not there yet is told of by nobody. Whether nothing else is missing.
+        /// Watches the log itself, until another file replaces it. A missing log is not watched.
+        /// Returns false for any other failure.
         pub(super) fn watch_log(&mut self, log: &Path) -> bool {
             let flags = WatchFlags::MODIFY | WatchFlags::ATTRIB | WatchFlags::MOVE_SELF;
             matches!(
@@ -283,9 +283,9 @@ mod system {
             self.forget(Watched::Log);
         }
 
-        /// Watches the folders of these files. Git writes a file beside the one that it will
-        /// be, so a file itself would be watched only once. Where a folder is missing, the
-        /// nearest above it tells of its coming.
+        /// Watches the folders of these files. git writes a new file and renames it over the old
+        /// one, so a watch on the file itself would work only once. If a folder is missing, its
+        /// nearest existing ancestor is watched.
         pub(super) fn watch_files(&mut self, files: BTreeSet<PathBuf>) -> bool {
             let Some(fd) = &self.fd else {
                 return false;
@@ -324,7 +324,7 @@ mod system {
             is_enough
         }
 
-        /// Whether a file of others is at that place, or would be below it.
+        /// Returns whether a watched file of a client is at or below that path.
         fn is_wanted(&self, place: &Path) -> bool {
             let from_here = (Bound::Included(place), Bound::Unbounded);
             let mut from_here = self.files.range::<Path, _>(from_here);
@@ -333,7 +333,7 @@ mod system {
 
         pub(super) fn watch_pane(&mut self, pane: PanePlace, tty: &Path) -> bool {
             let once = WatchFlags::MODIFY | WatchFlags::ONESHOT;
-            // A terminal that is gone prints nothing; the next listing says so.
+            // A terminal that is gone prints nothing; the next listing reports it.
             !matches!(
                 self.watch(tty, once, Watched::Pane(pane)),
                 Err(Errno::NOSPC | Errno::MFILE | Errno::NOMEM)
@@ -344,7 +344,7 @@ mod system {
             self.forget(Watched::Pane(pane));
         }
 
-        /// Reads what has been told.
+        /// Reads the pending reports.
         pub(super) fn read(&mut self, told: &mut Told, places: &Places) {
             let Some(fd) = &self.fd else {
                 return;
@@ -358,7 +358,7 @@ mod system {
             while let Ok(event) = events.next() {
                 let flags = event.events();
                 if flags.contains(ReadFlags::QUEUE_OVERFLOW) {
-                    // What was lost is not known, so it may have been anything.
+                    // The lost reports are unknown, so everything may have changed.
                     (told.pushed, told.work, told.socket) = (true, true, true);
                     told.files = true;
                     told.log = true;
@@ -372,7 +372,7 @@ mod system {
                 let name = event.file_name().map(CStr::to_bytes);
                 if let Some(folder) = self.folders.get(&event.wd()) {
                     let place = name.map(|name| folder.join(OsStr::from_bytes(name)));
-                    // One that has no name is the folder's own end.
+                    // An event without a name is the end of the folder itself.
                     told.files |= place.is_none_or(|place| self.is_wanted(&place));
                 }
                 if flags.contains(ReadFlags::IGNORED) {
@@ -390,7 +390,7 @@ mod system {
                     }
                     Some(Watched::Push) => told.pushed |= is(name, &places.push),
                     Some(Watched::Work) => {
-                        // Readers have a file of their own beside these two.
+                        // Readers use another file beside these two.
                         let database = places.work.file_name().unwrap_or_default();
                         let rest = name.and_then(|name| name.strip_prefix(database.as_bytes()));
                         told.work |= matches!(rest, Some(b"" | b"-wal"));
@@ -426,7 +426,7 @@ mod system {
         fds.extend(kernel.fd.as_ref().map(|fd| PollFd::new(fd, PollFlags::IN)));
         fds.extend(handles.values().map(Handle::poll_fd));
         let timeout = patience.and_then(|patience| Timespec::try_from(patience).ok());
-        // An interrupted wait is no error: the caller looks again.
+        // An interrupted wait is no error: the caller checks again.
         let _ = poll(&mut fds, timeout.as_ref());
     }
 }
@@ -437,7 +437,7 @@ mod system {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use std::collections::BTreeMap;
 
-    /// Nothing is told here.
+    /// Reports nothing on this system.
     #[derive(Debug, Default)]
     pub(super) struct Kernel;
 

@@ -1,26 +1,26 @@
-//! Files of others whose changes somebody wants to hear of, such as what git keeps of a
-//! worktree. They are known by when and as which file they were written, and never read.
+//! Files of clients whose changes are reported, such as those of git for a worktree. A change is
+//! detected by modification time and inode; the files are never read.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Files, each as whoever wants to hear of it has seen it. One that is not there may come.
+/// Files, each as the client has last seen it. A missing file may still appear.
 pub type Files = BTreeMap<PathBuf, Written>;
 
-/// By this a file that was written again is told from one that was not.
+/// Identity of a file's content, by which a rewritten file is detected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Seconds, and nanoseconds beside them.
+    /// Seconds and nanoseconds.
     at: (i64, i64),
-    /// What is written beside a file and then put into its place is another one, however
-    /// soon it follows.
+    /// A file that is written beside another and renamed over it has another inode, however soon it
+    /// follows.
     inode: u64,
 }
 
 impl Written {
-    /// The file as it is now.
+    /// Returns the present identity of the file.
     pub fn now(file: &Path) -> Self {
         match fs::symlink_metadata(file) {
             Ok(meta) => Written {
@@ -32,7 +32,7 @@ impl Written {
     }
 }
 
-/// These files as they are now.
+/// Returns the present identities of these files.
 pub fn seen(files: impl IntoIterator<Item = PathBuf>) -> Files {
     let all = files.into_iter().map(|file| {
         let written = Written::now(&file);
@@ -41,7 +41,7 @@ pub fn seen(files: impl IntoIterator<Item = PathBuf>) -> Files {
     all.collect()
 }
 
-/// Takes note of what they are now, and says whether that is something else.
+/// Updates the identities and returns whether any has changed.
 pub(super) fn have_changed(files: &mut Files) -> bool {
     let mut changed = false;
     for (file, written) in files {

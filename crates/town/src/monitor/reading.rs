@@ -1,5 +1,5 @@
-//! Agents as the monitor reads them: one listing, and where a program has no hooks, its
-//! screen. So it is with whoever was given the conflicts of a merge, beside an agent.
+//! Reads the agents for the monitor: one listing, and the screens of programs without hooks,
+//! including those that resolve merge conflicts beside an agent.
 
 use super::{Moved, Window};
 use crate::containers::{self, Container, PanePlace, PaneRow};
@@ -27,33 +27,33 @@ pub struct Seen {
     pub life: Option<SessionId>,
     pub place: PanePlace,
     pub report: Report,
-    /// Who was given the conflicts of a merge, beside it.
+    /// The program that resolves merge conflicts beside it.
     pub resolver: Option<Resolver>,
 }
 
-/// The agents that have a container, with the screen as the last witness.
+/// Returns the agents that have a container; the screen is the last source of their state.
 pub fn agents(town: &Town) -> Result<Vec<Seen>> {
     let mut reading = Reading::default();
     reading.read(town, &BTreeSet::new())?;
     Ok(reading.seen)
 }
 
-/// How a pane is to be looked after.
+/// How a pane is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Care {
-    /// Its screen says what nobody else does.
+    /// Its screen is the only source of its state.
     Screen,
-    /// Its title may say what no hook does.
+    /// Its title may show a state that no hook reports.
     Title,
     None,
 }
 
-/// What was read, and what has to be remembered for the next time.
+/// The result of a reading, and the state that the next one needs.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     presets: Presets,
     states: States,
-    /// What the panes of programs without hooks show, by whom it was drawn.
+    /// Screens of programs without hooks, with the process that drew them.
     screens: BTreeMap<PanePlace, (Drawer, Vec<String>)>,
     trackers: BTreeMap<SessionId, Tracker>,
     resolvers: BTreeMap<PanePlace, Tracker>,
@@ -61,11 +61,11 @@ pub(super) struct Reading {
     silent: BTreeMap<PathBuf, Instant>,
     pub(super) containers: Vec<Container>,
     pub(super) seen: Vec<Seen>,
-    /// What was new about those beside agents with the last look.
+    /// Changes of programs beside agents in the last reading.
     pub(super) news: Vec<Moved>,
 }
 
-/// A process, and the life of the agent that it is.
+/// A process, and the session of the agent that it belongs to.
 type Drawer = (u32, Option<SessionId>);
 
 impl Reading {
@@ -127,8 +127,8 @@ impl Reading {
         Ok(())
     }
 
-    /// Lists the agents on other servers. One that does not answer shows them as before, and is
-    /// asked again after a pause.
+    /// Lists the agents on other servers. If a server does not answer, its agents stay as before,
+    /// and it is retried after a pause.
     fn list_elsewhere(&mut self, town: &Town) -> Vec<Container> {
         let mut found = Vec::new();
         for other in adopted::elsewhere(town) {
@@ -161,7 +161,7 @@ impl Reading {
         self.states.resolver(town, row, lines)
     }
 
-    /// The panes of agents of whom the screen may say more than anybody else.
+    /// Returns the panes of agents whose screen may say more than any other source.
     fn unsure(&mut self, town: &Town, containers: &[Container], now: i64) -> BTreeSet<PanePlace> {
         let mut unsure = BTreeSet::new();
         for container in containers.iter().filter(|c| c.identity().is_some()) {
@@ -190,7 +190,7 @@ impl Reading {
         for container in containers.iter().filter(|c| c.identity().is_some()) {
             let pane = container.pane();
             let preset = self.presets.get(town, &pane.tag_harness);
-            // Only of these it is told when they print.
+            // Only these panes are watched for output.
             let is_told = care(container, preset) == Care::Screen;
             let life = container.life().filter(|_| unsure.contains(&pane.place()));
             let agent = life.map(|life| (pane.place(), (pane.pid, Some(life)), is_told));
@@ -210,14 +210,14 @@ impl Reading {
             .map(|(it, place, _)| (*it, place.pane))
             .collect();
         for ((_, pane, drawer), lines) in wanted.into_iter().zip(states::screens(town, &panes)) {
-            // One that has gone meanwhile is told of by the next listing.
+            // A pane that is gone by now is reported by the next listing.
             kept.extend(lines.map(|lines| (pane, (drawer, lines))));
         }
         self.screens = kept;
     }
 
-    /// Whether the agent in one of these panes is at work by its screen or its hooks: of some
-    /// programs, and of an interrupt, only silence tells that it is not any more.
+    /// Returns whether the agent in one of these panes is at work, by its screen or its hooks. For
+    /// some programs, and after an interrupt, only silence shows that the work is over.
     pub(super) fn may_fall_silent(&self, panes: &BTreeSet<PanePlace>) -> bool {
         let agents = self.seen.iter().map(|seen| (seen.place, &seen.report));
         let resolvers = self.seen.iter().filter_map(|seen| {
@@ -229,7 +229,8 @@ impl Reading {
             Some((place, &resolver.report))
         });
         let is_at_work = |report: &Report| {
-            // Whether it goes on by itself after a limit shows a moment after its hook has spoken.
+            // Whether it continues by itself after a limit shows shortly after its hook has
+            // reported.
             matches!(report.state, State::Busy | State::Limited)
                 && matches!(report.source, Source::Screen | Source::Hook)
         };
@@ -238,7 +239,7 @@ impl Reading {
             .any(|(pane, report)| panes.contains(&pane) && is_at_work(report))
     }
 
-    /// The panes that live, of agents and of those beside them, with their terminals.
+    /// Returns the live panes, of agents and of programs beside them, with their terminals.
     pub(super) fn living(&mut self, town: &Town) -> Vec<(PanePlace, String, u32, Care)> {
         let mut living = Vec::new();
         for container in self.containers.iter().filter(|c| c.identity().is_some()) {
@@ -251,7 +252,7 @@ impl Reading {
             for row in container.own_windows().filter(|row| is_not_over(row)) {
                 let care = match resolver == Some(row.pane) {
                     true => Care::Screen,
-                    // What a server prints is of no interest, only that it ends.
+                    // The output of a server does not matter, only its end.
                     false => Care::None,
                 };
                 living.push((row.place(), row.tty.clone(), row.pid, care));
@@ -260,14 +261,15 @@ impl Reading {
         living
     }
 
-    /// Whoever starts a program beside an agent: what that asks is for people once it is gone.
+    /// Returns the processes that start a program beside an agent: once such a process is gone,
+    /// questions of the program go to people.
     pub(super) fn starters(&self) -> impl Iterator<Item = u32> {
         let resolvers = self.containers.iter().filter_map(living_resolver);
         let starters = resolvers.filter_map(PaneRow::starter_beside);
         starters.map(|(pid, _)| pid)
     }
 
-    /// The terminal of any pane.
+    /// Returns the terminal of any pane.
     pub(super) fn tty_of(&self, pane: PanePlace) -> Option<&str> {
         let mut rows = self.containers.iter().flat_map(Container::panes);
         rows.find(|row| row.place() == pane)
@@ -275,12 +277,12 @@ impl Reading {
     }
 }
 
-/// Takes one look, and says since when it is so.
+/// Adds one observation, and sets since when the state holds.
 fn track(tracker: &mut Tracker, report: &mut Report, now: i64) -> Option<Change> {
     let is_known = tracker.last().is_some();
     let told = report.since;
     let change = tracker.take(now, report.clone());
-    // With the first look nobody knows since when, unless it is told.
+    // The first observation does not know since when, unless the report says so.
     report.since = match tracker.last() {
         Some(last) if is_known => last.since,
         _ => told,
@@ -293,13 +295,13 @@ fn living_resolver(container: &Container) -> Option<&PaneRow> {
     resolver.filter(|row| is_not_over(row))
 }
 
-/// One of which it is not known how it ended is not done with yet.
+/// Returns whether a pane is alive, or dead with an exit status that is not yet known.
 fn is_not_over(row: &PaneRow) -> bool {
     !row.dead || row.lost_its_status()
 }
 
-/// What is new about whoever was given the conflicts of a merge. That it has failed is none
-/// once the merge is made.
+/// Returns the change of a program that resolves merge conflicts. Its failure is no news once the
+/// merge is made.
 fn news(
     container: &Container,
     row: &PaneRow,
@@ -308,7 +310,7 @@ fn news(
     now: i64,
 ) -> Option<Moved> {
     let report = &mut resolver.report;
-    // A screen that is being drawn says nothing: what was known stands.
+    // A screen that is being drawn says nothing, so the last state stays.
     if beside::is_unknown(report) {
         return None;
     }
@@ -338,7 +340,7 @@ fn care(container: &Container, preset: Option<&Preset>) -> Care {
     match preset {
         Some(preset) if preset.hooks.installer.is_none() => Care::Screen,
         Some(preset) if preset.title_marks.says_anything() => Care::Title,
-        // An interrupt may show there alone.
+        // An interrupt may show only on the screen.
         Some(preset) if preset.screen.input.is_some() => Care::Title,
         _ => Care::None,
     }

@@ -1,8 +1,7 @@
-//! The monitor's thread: it waits, gathers what is told within a moment, and looks.
+//! The event loop of the monitor: waits, combines the reports of a moment, and reads.
 //!
-//! Everything that is to be done has a time, and the earliest limits the wait. An idle
-//! town has none, so the thread sleeps until it is told something. Only running dev servers
-//! are looked at by the clock.
+//! Every pending action has a time, and the earliest limits the wait. An idle town has none, so the
+//! thread sleeps until a report arrives. Only running dev servers are polled.
 
 use super::eyes::{Eyes, Places, Told};
 use super::files::{self, Files};
@@ -23,25 +22,25 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
 
-/// What is told within so long is one change.
+/// Time within which reports are combined into one change.
 const MOMENT: Duration = Duration::from_millis(50);
-/// The first change is told after a moment; where they come without a pause, they are
-/// gathered for so long.
+/// Minimum interval between readings when reports arrive without a pause. The first change is
+/// reported after [`MOMENT`].
 const BURST: Duration = Duration::from_millis(250);
-/// So long after the first a command has written all its files, and so long after that the
-/// next is told of.
+/// Delay after the first file, in which a command writes its other files; and the minimum interval
+/// between two reports.
 const WRITTEN: Duration = Duration::from_millis(150);
 const WRITTEN_AGAIN: Duration = Duration::from_millis(500);
-/// How often a screen is read that prints without a pause.
+/// Interval at which a screen is read that prints without a pause.
 const SCREEN: Duration = Duration::from_millis(500);
-/// The same for a title.
+/// Interval at which a title is read that changes without a pause.
 const TITLE: Duration = Duration::from_secs(1);
-/// After so long a program that says nothing is looked at once more.
+/// Time after which a program that prints nothing is read once more.
 const SILENCE: Duration = Duration::from_secs(4);
-/// How often it is looked whether servers still answer, while there are any.
+/// Interval at which running dev servers are checked.
 const SERVERS: Duration = Duration::from_secs(5);
-/// How often something that should come is looked for before it is left to be told: each
-/// time twice as long after the last, from the first one on.
+/// Maximum number of retries for an expected change; the delay doubles each time, beginning with
+/// [`FIRST_TRY`].
 const TRIES: u32 = 6;
 const FIRST_TRY: Duration = Duration::from_millis(100);
 
@@ -55,37 +54,38 @@ pub(super) struct Rounds<F> {
     listening: Listening,
     pushed: Option<SystemTime>,
     work: Stamp,
-    /// The files of others, as they were seen last.
+    /// The watched files of clients, as they were last seen.
     files: Files,
     files_told: Option<Instant>,
-    /// The log of events as it was when it was last told of; `None` if nobody wants to hear.
+    /// The log of events at the last report; `None` if events are not wanted.
     log: Option<Stamp>,
     view: Option<PanePlace>,
-    /// Somebody has told of something that a title may still follow.
+    /// A process has reported a change that a new title may still follow.
     awaited: bool,
     due: Due,
-    /// Processes that have ended while tmux still shows their panes alive: how often it was asked.
+    /// Processes that have ended while tmux still shows their panes alive, with the number of
+    /// retries.
     ending: BTreeMap<u32, u32>,
-    /// How often nobody could be connected to, or listed.
+    /// Number of failed attempts to connect or list.
     failures: u32,
     looked: Option<Instant>,
-    /// The panes of servers of whose failure it was told.
+    /// The panes of dev servers whose failure was reported.
     failed: BTreeSet<(PanePlace, bool)>,
-    /// The ends of adopted programs are being recorded.
+    /// A thread is recording the ends of adopted programs.
     settles: bool,
-    /// When the agents were read last, in milliseconds since the epoch.
+    /// Time of the last reading, in milliseconds since the epoch.
     read_at: i64,
 }
 
-/// When what has to be done.
+/// Times of pending actions.
 #[derive(Debug, Default)]
 struct Due {
-    /// All containers, and then say so.
+    /// Read all containers and report a change.
     agents: Option<Instant>,
-    /// The panes that have printed, and say so if it made a difference.
+    /// Read the panes that have printed, and report a change if there is one.
     prints: Option<Instant>,
     printed: BTreeSet<PanePlace>,
-    /// Whether panes that have printed have fallen silent.
+    /// Check whether panes that have printed have fallen silent.
     silence: Option<Instant>,
     view: Option<Instant>,
     work: Option<Instant>,
@@ -112,13 +112,12 @@ impl Due {
     }
 }
 
-/// By this a file that was changed, and what is written beside it, is told from one that was
-/// only read.
+/// Size and time of a file and of its write-ahead log, by which a write is detected.
 type Stamp = [Option<(u64, SystemTime)>; 2];
 
 impl<F: Fn(Change)> Rounds<F> {
-    /// Opens eyes and ears, and takes the first look: in this order, so that nothing falls
-    /// between them.
+    /// Opens the watches and then reads the agents, in this order, so that no change is lost in
+    /// between.
     pub(super) fn begin(
         town: &Town,
         shared: Arc<Shared>,
@@ -197,7 +196,7 @@ impl<F: Fn(Change)> Rounds<F> {
         }
     }
 
-    /// Puts what was told on the list of what is to be done.
+    /// Schedules the actions for these reports.
     fn hear(&mut self, told: Told) {
         let now = Instant::now();
         if told.pushed {
@@ -271,13 +270,13 @@ impl<F: Fn(Change)> Rounds<F> {
             if servers.look(&self.town) {
                 self.look_soon();
             } else {
-                // One that stays away has failed at some moment, and tmux is silent about it.
+                // A server that stays silent has failed at some moment, which tmux does not report.
                 self.tell_of_servers();
             }
             self.watch_servers();
         }
         if is_due(&mut self.due.log) && self.log.is_some() {
-            // Another may be in its place, which is to be watched as well.
+            // Another file may have replaced it, which must be watched as well.
             self.eyes.watch_log(true);
             let stamp = Some(stamp(Events::of(&self.town).log().path()));
             if stamp != self.log {
@@ -293,7 +292,7 @@ impl<F: Fn(Change)> Rounds<F> {
         let is_silent = is_due(&mut self.due.silence);
         if is_told || has_printed || is_silent {
             self.due.prints = None;
-            // This look was it, unless it came before anything was printed.
+            // This reading was the awaited one, unless it precedes the output.
             self.awaited &= is_told;
             let printed = std::mem::take(&mut self.due.printed);
             for pane in &printed {
@@ -302,7 +301,7 @@ impl<F: Fn(Change)> Rounds<F> {
             match self.read(&printed) {
                 Ok(is_other) if is_told || is_other => (self.send)(Change::Agents),
                 Ok(_) => {}
-                // tmux is in trouble; it will not say so when that is over.
+                // tmux fails, and will not report when it recovers, so the reading is retried.
                 Err(_) => self.due.agents = self.next_try(),
             }
             if self.reading.may_fall_silent(&printed) {
@@ -315,14 +314,14 @@ impl<F: Fn(Change)> Rounds<F> {
         if self.client.is_connected() {
             return;
         }
-        // Before the attempt: a server that comes in between is told of.
+        // Before the attempt, so that a server that starts in between is reported.
         self.eyes.await_server(true);
         if self.client.connect() {
             self.eyes.await_server(false);
             self.failures = 0;
             self.look_soon();
         } else if self.client.has_server() {
-            // It has just begun to listen, or has no session yet.
+            // The server has just begun to listen, or has no session yet.
             self.due.connect = self.next_try();
         }
     }
@@ -336,7 +335,7 @@ impl<F: Fn(Change)> Rounds<F> {
     fn watch_files(&mut self, files: Files) {
         self.eyes.watch_files(files.keys());
         self.files = files;
-        // One that was written before it was watched is told of by nobody.
+        // A file that was written before it was watched causes no event.
         if files::have_changed(&mut self.files.clone()) {
             self.files_soon(Instant::now());
         }
@@ -350,7 +349,8 @@ impl<F: Fn(Change)> Rounds<F> {
         }
     }
 
-    /// A command of git's writes several files, and a rebase the same again and again.
+    /// Schedules the check of watched files. A command of git writes several files, and a rebase
+    /// writes the same ones repeatedly.
     fn files_soon(&mut self, now: Instant) {
         let soon = now + WRITTEN;
         let at = self
@@ -395,8 +395,7 @@ impl<F: Fn(Change)> Rounds<F> {
         found.map_or(Care::None, |(_, _, _, care)| *care)
     }
 
-    /// Reads the agents anew, and tells what has become of each. Whether anything is other
-    /// than before.
+    /// Reads the agents and reports the changed states. Returns whether anything has changed.
     fn read(&mut self, printed: &BTreeSet<PanePlace>) -> Result<bool> {
         let at = jiff::Timestamp::now().as_millisecond();
         self.reading.read(&self.town, printed)?;
@@ -410,7 +409,7 @@ impl<F: Fn(Change)> Rounds<F> {
         let before = std::mem::replace(&mut *lock(&self.shared.seen), self.reading.seen.clone());
         let mut moved = moves(&before, &self.reading.seen);
         moved.append(&mut self.reading.news);
-        // The first look is no news.
+        // The first reading causes no changes.
         if self.shared.wakeups.load(Ordering::Relaxed) > 0 {
             for moved in moved {
                 if moved.window.is_some() || self.has_no_hooks(&moved) {
@@ -422,8 +421,8 @@ impl<F: Fn(Change)> Rounds<F> {
         Ok(before != self.reading.seen)
     }
 
-    /// Records the ends of adopted programs: tmux has no hook that would. Apart from this
-    /// thread, because it may wait for locks.
+    /// Records the ends of adopted programs, for which tmux has no hook. Uses another thread,
+    /// because it may wait for locks.
     fn settle_adopted(&mut self) {
         let is_over = |it: &Container| it.adopted().is_some() && it.pane().dead;
         let is_any_over = self.reading.containers.iter().any(is_over);
@@ -437,7 +436,7 @@ impl<F: Fn(Change)> Rounds<F> {
         self.settles = is_any_over;
     }
 
-    /// Writes down which servers have failed since the last look.
+    /// Reports the dev servers that have failed since the last reading.
     fn tell_of_servers(&mut self) {
         let mut failed = BTreeSet::new();
         for container in &self.reading.containers {
@@ -448,7 +447,7 @@ impl<F: Fn(Change)> Rounds<F> {
                 .own_windows()
                 .filter(|it| devserver::has_failed(it))
             {
-                // One that answers no more may die afterwards.
+                // A server that stops answering may die afterwards.
                 let how = (row.place(), row.dead);
                 if self.failed.contains(&how) || devserver::tell_of_failure(&self.town, agent, row)
                 {
@@ -459,7 +458,7 @@ impl<F: Fn(Change)> Rounds<F> {
         self.failed = failed;
     }
 
-    /// Whether nobody but us tells people of this agent.
+    /// Returns whether the monitor is the only source of notifications about this agent.
     fn has_no_hooks(&mut self, moved: &Moved) -> bool {
         let mut seen = self.reading.seen.iter();
         let pane = seen
@@ -468,7 +467,7 @@ impl<F: Fn(Change)> Rounds<F> {
         pane.is_some_and(|pane| self.care_of(pane) == Care::Screen)
     }
 
-    /// Watches the panes and processes that there are now, and no others.
+    /// Watches exactly the present panes and processes.
     fn watch_living(&mut self) {
         let living = self.reading.living(&self.town);
         let mut unwatched = Vec::new();
@@ -500,7 +499,7 @@ impl<F: Fn(Change)> Rounds<F> {
         }
     }
 
-    /// Nobody tells that a port answers no more: as long as a server runs, it is looked at.
+    /// Schedules checks while dev servers run: no event reports that a port stopped answering.
     fn watch_servers(&mut self) {
         if Watched::among(&self.reading.containers).is_empty() {
             self.due.servers = None;
@@ -519,7 +518,7 @@ impl<F: Fn(Change)> Rounds<F> {
     }
 }
 
-/// What has become of each agent.
+/// Returns the change of each agent.
 fn moves(before: &[Seen], now: &[Seen]) -> Vec<Moved> {
     let mut moves = Vec::new();
     for seen in now {

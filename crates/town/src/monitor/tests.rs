@@ -1,4 +1,5 @@
-//! The monitor against a real tmux: what reaches it, and that nothing does while nothing happens.
+//! Tests of the monitor with a real tmux: which changes it reports, and that it sleeps while
+//! nothing happens.
 
 use super::*;
 use crate::Surroundings;
@@ -18,7 +19,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// A town on a server of its own, with a program that has no hooks and one that has.
+/// A town with a private server, a program without hooks and one with hooks.
 struct Stage {
     town: Town,
     tmux: TestServer,
@@ -55,7 +56,7 @@ impl Stage {
         }
     }
 
-    /// A container with the tags of an agent, in which a program waits.
+    /// Creates a container with the tags of an agent, in which a program waits.
     fn agent(&self, name: &str, harness: &str) -> SessionName {
         let container = format!("agent_{name}");
         let target = SessionName::try_from(container.as_str()).unwrap();
@@ -132,7 +133,7 @@ fn expect_state(changes: &Receiver<Change>, state: State) -> Moved {
     }
 }
 
-/// Waits until the monitor has been still for a second, and so has all that led up to it.
+/// Waits until the monitor has not woken up for more than a second.
 fn settle(monitor: &Monitor) {
     let mut since = (monitor.wakeups(), std::time::Instant::now());
     wait_until("the monitor is still", PATIENCE, || {
@@ -157,7 +158,7 @@ fn a_screen_speaks_for_a_program_without_hooks() {
     expect(&changes, "agents", |change| *change == Change::Agents);
     assert_eq!(monitor.agents()[0].report.state, State::Waiting);
     assert_eq!(agents(&stage.town).unwrap()[0].report.state, State::Waiting);
-    // One that speaks for itself is believed.
+    // A report of the agent's own hook takes precedence.
     let hook = Command::new("set-option").target(max.clone());
     let commands = vec![
         hook.clone().args([tag::STATE, "busy"]),
@@ -168,7 +169,7 @@ fn a_screen_speaks_for_a_program_without_hooks() {
     assert_eq!(expect_state(&changes, State::Busy).now.source, Source::Hook);
 }
 
-/// A window of ours beside an agent, in which a program waits. Gives its pane and terminal.
+/// Opens a window of `gt` beside an agent, in which a program waits. Returns its pane and terminal.
 fn window(stage: &Stage, beside: &SessionName, name: &str) -> (PaneId, String) {
     let make = Command::new("new-window")
         .args(["-d", "-P", "-F", "#{pane_id} #{pane_tty}"])
@@ -210,7 +211,7 @@ fn whoever_resolves_conflicts_is_read_as_long_as_it_is_there_and_nobody_else_bes
     expect(&changes, "agents", |change| *change == Change::Agents);
     assert_eq!(resolver().unwrap().report.state, State::Waiting);
     assert_eq!(monitor.agents()[0].report.state, State::Running);
-    // A screen that says nothing for a moment has not asked again.
+    // A screen that is blank for a moment has not asked again.
     for text in ["", "Do you want two?"] {
         std::fs::write(&tty, format!("\x1b[2J\x1b[H{text}")).unwrap();
         settle(&monitor);
@@ -278,7 +279,7 @@ fn place_of(monitor: &Monitor, pane: PaneId) -> PanePlace {
 #[test]
 fn a_pane_in_view_tells_that_it_has_printed_and_no_other_does() {
     let stage = Stage::new();
-    // Of an unknown program, nothing but the view is of interest.
+    // An unknown program is watched only while it is in view.
     let (max, amy) = (stage.agent("max", "unknown"), stage.agent("amy", "unknown"));
     let (monitor, changes) = stage.watch();
     let pane = place_of(&monitor, stage.pane(&max));
@@ -293,7 +294,7 @@ fn a_pane_in_view_tells_that_it_has_printed_and_no_other_does() {
     settle(&monitor);
     let before = monitor.wakeups();
     stage.print(&amy, "three");
-    // Absence cannot be awaited: a print in view takes a tenth of this.
+    // Absence cannot be awaited: a print in view takes a tenth of this time.
     std::thread::sleep(Duration::from_millis(500));
     assert_eq!(monitor.wakeups(), before, "the other pane woke it");
     monitor.look_at(None);
@@ -314,7 +315,7 @@ fn nothing_wakes_it_while_nothing_happens() {
     let (monitor, _changes) = stage.watch();
     settle(&monitor);
     let before = monitor.wakeups();
-    // Reading is nothing that happens.
+    // Reading causes no wakeup.
     let items = Work::of(&stage.town).find(&crate::work::Query::default());
     assert_eq!(items.unwrap().len(), 1);
     agents(&stage.town).unwrap();
@@ -348,13 +349,13 @@ fn a_server_that_comes_goes_and_comes_again_is_followed() {
         expect_state(&changes, State::Running).agent.address(),
         "agent/amy"
     );
-    // The new one is as well heard as the old one.
+    // The new server is watched as well as the old one.
     stage.agent("bob", "plain");
     assert_eq!(
         expect_state(&changes, State::Running).agent.address(),
         "agent/bob"
     );
-    // One that is killed leaves its socket behind.
+    // A killed server leaves its socket behind.
     let pid = i32::try_from(stage.tmux.pid().unwrap()).unwrap();
     rustix::process::kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
     expect_state(&changes, State::Stopped);
@@ -376,7 +377,7 @@ fn work_items_are_told_when_they_change() {
     }
 }
 
-/// Writes a file as git does: beside its place, and then into it.
+/// Writes a file as git does: writes another file and renames it.
 fn put(file: &Path, text: &str) {
     let lock = file.with_extension("lock");
     std::fs::write(&lock, text).unwrap();
@@ -404,7 +405,7 @@ fn files_of_others_are_told_when_they_are_written() {
         told("the same again");
         std::fs::remove_dir_all(folder.path().join("refs")).unwrap();
         told("its end");
-        // One that was written between the look and the watch is not missed.
+        // A file that was written between the read and the watch is reported.
         let before = seen([head.clone()]);
         put(&head, "three");
         monitor.watch_files(before);
@@ -430,7 +431,7 @@ fn events_are_told_to_whoever_wants_to_hear_of_them() {
         told("what may have happened meanwhile");
         write("one");
         told("a line more");
-        // A prune puts another file into its place.
+        // A prune replaces the log by another file.
         let log = events.log().path().to_owned();
         put(&log, &std::fs::read_to_string(&log).unwrap().repeat(2));
         told("another log");
@@ -481,7 +482,7 @@ fn the_end_of_a_window_beside_an_agent_is_told() {
     let (pane, _) = window(&stage, &max, "dev-web");
     let (monitor, changes) = stage.watch();
     settle(&monitor);
-    // That there is a server was news.
+    // Drops the report of the new server.
     changes.try_iter().for_each(drop);
     let ask = Command::new("display-message").arg("-p");
     let ask = ask.target(pane).arg("#{pane_pid}");

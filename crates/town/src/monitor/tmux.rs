@@ -1,14 +1,14 @@
-//! The one control client: which containers there are, said by tmux itself.
+//! The control client: tmux reports which containers exist.
 //!
-//! Only what can change the list of containers, or who looks at them, is passed on.
-//! Windows are renamed all the time, by tmux itself, and that means nothing here.
+//! Only notifications that can change the list of containers or of their clients are passed on.
+//! tmux itself renames windows all the time, which does not matter here.
 
 use super::Shared;
 use gt_tmux::{Notification, Reconnecting, Server};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a server may take to answer. One that hangs must not hold up the board's end.
+/// Timeout of the server. A server that hangs must not delay the exit of the board.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
@@ -18,12 +18,12 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// A client that is not connected yet.
+    /// Creates a client that is not connected yet.
     pub(super) fn new(server: &Server, shared: &Arc<Shared>) -> std::io::Result<Self> {
         let control = Reconnecting::new(server.clone().with_timeout(PATIENCE), None);
         let told = control.notifications();
         let shared = Arc::clone(shared);
-        // It ends with the last connection, when nobody can tell anything any more.
+        // The thread ends with the last connection, when no more notifications can arrive.
         std::thread::Builder::new()
             .name("monitor-tmux".to_owned())
             .spawn(move || {
@@ -49,9 +49,9 @@ impl Client {
         self.is_connected = false;
     }
 
-    /// Connects if it can; whether it is connected now.
+    /// Connects if possible; returns whether it is connected now.
     pub(super) fn connect(&mut self) -> bool {
-        // A client process is not worth starting where nobody listens.
+        // A client process is not worth starting if no server listens.
         if !self.is_connected {
             self.is_connected =
                 self.control.server().is_running() && self.control.connect().is_ok();
@@ -59,7 +59,7 @@ impl Client {
         self.is_connected
     }
 
-    /// Whether somebody listens on the socket.
+    /// Returns whether a server listens on the socket.
     pub(super) fn has_server(&self) -> bool {
         self.control.server().is_running()
     }

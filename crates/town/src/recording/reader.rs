@@ -1,4 +1,5 @@
-//! Reading a recording, also one that is being written, or was when somebody was killed.
+//! Reads a recording, including an incomplete one: it may still be written, or its writer was
+//! killed.
 
 use super::Recording;
 use crate::{Result, files};
@@ -9,7 +10,7 @@ use std::io::{BufRead, BufReader};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// A recording in numbers.
+/// Totals of a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Summary {
     pub events: u64,
@@ -19,7 +20,7 @@ pub struct Summary {
 }
 
 impl Recording {
-    /// What it says of itself.
+    /// Returns the header of the recording.
     pub fn header(&self) -> Result<Header> {
         for (_, path) in &self.parts {
             let header = open(path)?.and_then(|mut part| part.header());
@@ -36,7 +37,7 @@ impl Recording {
         )))
     }
 
-    /// What it takes on the disk.
+    /// Returns its size on the disk.
     pub fn bytes(&self) -> u64 {
         let lengths = self
             .parts
@@ -45,14 +46,14 @@ impl Recording {
         lengths.map(|meta| meta.len()).sum()
     }
 
-    /// Gives every event in its order, over all parts, until somebody has had enough. A
-    /// torn or strange line is passed over.
+    /// Passes every event to `give` in order, over all parts, until it breaks. Incomplete or
+    /// unknown lines are skipped.
     pub fn each(&self, mut give: impl FnMut(Event) -> Result<ControlFlow<()>>) -> Result<()> {
         let mut at = 0.0;
         let mut bytes = 0;
         let mut size = None;
         for (_, path) in &self.parts {
-            // The oldest may be dropped in this very moment.
+            // The oldest part may be removed at this moment.
             let Some(mut part) = open(path)? else {
                 continue;
             };
@@ -81,7 +82,7 @@ impl Recording {
                 let Some(event) = Event::from_line(&line) else {
                     continue;
                 };
-                // Whoever plays it waits for times that grow.
+                // A player waits for times that grow.
                 at = event.at.max(at);
                 match &event.what {
                     What::Output(text) => bytes += text.len() as u64,
@@ -135,7 +136,7 @@ impl PartFile {
         Header::from_line(&self.line().ok()??)
     }
 
-    /// The next whole line; one without its end is being written, or never will be.
+    /// Returns the next complete line; `None` if the last line is incomplete.
     fn line(&mut self) -> std::io::Result<Option<Vec<u8>>> {
         let mut line = Vec::new();
         self.lines.read_until(b'\n', &mut line)?;
@@ -207,11 +208,11 @@ mod tests {
         assert_eq!(text(&whole), "a🎉b\u{fffd}");
         let at: Vec<f64> = whole.iter().map(|event| event.at).collect();
         assert_eq!(at, [0.5, 0.75, 1.0, 1.25]);
-        // Killed in the middle of a line, and after a damage.
+        // A damaged line, and then a kill in the middle of a line.
         let mut file = File::options().append(true).open(&path).unwrap();
         file.write_all(b"nonsense\n[2.0, \"o\", \"to").unwrap();
         assert_eq!(events(&recordings), whole);
-        // Cut off anywhere, it is read as far as it goes.
+        // A file that is truncated anywhere is read as far as it goes.
         let bytes = std::fs::read(&path).unwrap();
         for length in 0..bytes.len() {
             std::fs::write(&path, &bytes[..length]).unwrap();
@@ -262,7 +263,7 @@ mod tests {
         );
         let missing = (written.len() - head.len() - tail.len()) as u64;
         assert_eq!(events[gap].what, What::Missing(missing));
-        // Dropped with the middle, and still known.
+        // The change of size was dropped with the middle, and is still known.
         assert!(events[gap + 1..].iter().any(|event| event.what
             == What::Size {
                 columns: 90,

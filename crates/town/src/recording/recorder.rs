@@ -1,10 +1,10 @@
-//! The process that records one life, while tmux hands it what the pane prints.
+//! The process that records one session, while tmux pipes the pane's output into it.
 //!
-//! It reads whatever comes at once, in a thread that does nothing else: what it left
-//! unread would pile up in tmux, which does not call a pane dead before all is taken.
-//! A slow disk therefore costs a gap in the recording, and a full one its end; the agent
-//! notices neither. What came within a few milliseconds is one event, and is written
-//! at once, so that hardly anything is lost when this process is killed.
+//! A thread that does nothing else reads the input at once: unread input would pile up in tmux,
+//! which does not report a pane as dead before all of it is read. So a slow disk causes a gap in
+//! the recording and a full disk ends it; the agent notices neither. Bytes that arrive within a few
+//! milliseconds are one event, which is written at once, so that hardly anything is lost if this
+//! process is killed.
 
 use super::Recordings;
 use super::writer::Writer;
@@ -19,17 +19,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What comes within this time is one event.
+/// Time within which bytes are combined into one event.
 const MOMENT: Duration = Duration::from_millis(8);
-/// How much may wait for the disk; then the older half is dropped.
+/// Maximum number of bytes that wait for the disk; above it the older half is dropped.
 const MOST_WAITING: usize = 32 << 20;
-/// How long a pane whose process has ended is quiet before tmux is asked about it: at
-/// first, and when others still hold the terminal.
+/// Time without output after which tmux is asked about a pane whose process has ended: at first,
+/// and at most, while other processes still hold the terminal.
 const QUIET: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(30));
-/// As good as for ever; a wait without an end cannot be asked for.
+/// Practically unlimited; the wait requires a timeout.
 const LONG: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 
-/// What is to be recorded.
+/// Parameters of a recording.
 #[derive(Clone, Debug)]
 pub struct Wish {
     pub life: SessionId,
@@ -41,11 +41,11 @@ pub struct Wish {
     pub rows: u16,
     pub title: String,
     pub term: String,
-    /// The most that it may take on the disk.
+    /// Maximum size on the disk.
     pub max_bytes: u64,
 }
 
-/// Records until the pane is dead or gone, or nothing more will come.
+/// Records until the pane is dead or gone, or the input is closed.
 pub fn record(town: &Town, wish: &Wish, input: impl Read + Send + 'static) -> Result<()> {
     let began = Instant::now();
     let inbox = Inbox::filled_from(input);
@@ -89,7 +89,7 @@ pub fn record(town: &Town, wish: &Wish, input: impl Read + Send + 'static) -> Re
     match outcome {
         Ok(()) => writer.finish(at),
         Err(error) => {
-            // There may be room for this much: what could not be written is taken back.
+            // There may be room for this line, because the failed write was rolled back.
             let _ = writer.remark(at, format!("the recording ends here: {error}"));
             let _ = writer.flush();
             Err(error)
@@ -98,11 +98,11 @@ pub fn record(town: &Town, wish: &Wish, input: impl Read + Send + 'static) -> Re
     .map_err(|error| files::cannot("record into", &recordings.folder, &error))
 }
 
-/// Whether the pane of a process that has ended is dead, gone, or somebody else's. tmux
-/// keeps the pipe of a dead pane open.
+/// Returns whether the pane of an ended process is dead, gone or reused. tmux keeps the pipe of a
+/// dead pane open.
 fn is_over(town: &Town, wish: &Wish) -> bool {
     let ask = Batch::new()
-        // Old versions may have missed the death until a child of theirs ends.
+        // Old versions may miss the death until another child of theirs ends.
         .then(Command::new("run-shell").args(["-b", "true"]))
         .then(
             Command::new("display-message")
@@ -112,13 +112,13 @@ fn is_over(town: &Town, wish: &Wish) -> bool {
         );
     match town.server().run(ask) {
         Ok(answer) => answer.trim() != format!("0 {}", wish.pid),
-        // Others may pass, and the pipe tells of a server's end.
+        // Other errors may be transient, and the pipe closes when the server ends.
         Err(error) => error.kind() == ErrorKind::NoSuchPane,
     }
 }
 
-/// The size of the pane, as its terminal knows it. It is opened for this moment only:
-/// held open, it would keep the pane from ever being dead.
+/// Returns the size of the pane, from its terminal. The terminal is closed at once: held open, it
+/// would prevent the pane from being dead.
 fn size_of(tty: &Path) -> Option<(u16, u16)> {
     let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = rustix::fs::open(tty, flags, Mode::empty()).ok()?;
@@ -126,33 +126,33 @@ fn size_of(tty: &Path) -> Option<(u16, u16)> {
     (size.ws_col > 0 && size.ws_row > 0).then_some((size.ws_col, size.ws_row))
 }
 
-/// What has come and is not written yet.
+/// Bytes that were received and are not written yet.
 #[derive(Clone, Debug, Default)]
 struct Inbox(Arc<(Mutex<Waiting>, Condvar)>);
 
 #[derive(Debug, Default)]
 struct Waiting {
     bytes: Vec<u8>,
-    /// When the first of them came.
+    /// Time at which the first of them arrived.
     since: Option<Instant>,
     dropped: u64,
     is_closed: bool,
     process_ended: bool,
 }
 
-/// What came together.
+/// Bytes that arrived together.
 #[derive(Debug)]
 struct Together {
     bytes: Vec<u8>,
     since: Instant,
     dropped: u64,
     process_ended: bool,
-    /// Nothing comes after it.
+    /// No bytes follow.
     is_last: bool,
 }
 
 impl Inbox {
-    /// An inbox that a thread of its own fills.
+    /// Creates an inbox that a new thread fills.
     fn filled_from(mut input: impl Read + Send + 'static) -> Self {
         let inbox = Inbox::default();
         let filled = inbox.clone();
@@ -169,7 +169,7 @@ impl Inbox {
         inbox
     }
 
-    /// Notes when that process has ended.
+    /// Notes the end of that process, in a new thread.
     fn watch(&self, pid: u32) {
         let inbox = self.clone();
         std::thread::spawn(move || {
@@ -188,8 +188,8 @@ impl Inbox {
         self.0.1.notify_all();
     }
 
-    /// Waits for something to write, and for what comes with it. Once the process has
-    /// ended and nothing comes for a while, `is_over` is asked whether that is all.
+    /// Waits for bytes to write, and for those that arrive with them. Once the process has ended
+    /// and nothing arrives for a while, calls `is_over` to ask whether that is all.
     fn next(&self, is_over: impl Fn() -> bool) -> Together {
         let mut quiet = QUIET.0;
         loop {
@@ -209,7 +209,7 @@ impl Inbox {
             if has_bytes {
                 std::thread::sleep(MOMENT);
                 let mut waiting = self.lock();
-                // What follows a close is nothing, so that one look is enough.
+                // Nothing follows a close, so one check is enough.
                 let is_closed = waiting.is_closed;
                 return waiting.take(is_closed);
             }
@@ -228,7 +228,7 @@ impl Waiting {
         self.since.get_or_insert_with(Instant::now);
         self.bytes.extend_from_slice(bytes);
         if self.bytes.len() > MOST_WAITING {
-            // The end is worth more; and half at a time, because the rest has to move.
+            // The end is worth more. Half is dropped at a time, because the rest has to be moved.
             let half = self.bytes.len() / 2;
             self.bytes.drain(..half);
             self.dropped += half as u64;
@@ -262,7 +262,7 @@ mod tests {
             (first.bytes.as_slice(), first.is_last),
             (&b"one"[..], false)
         );
-        // More than a pipe holds: nobody has to take it for it to be read.
+        // More than a pipe holds: it is read although no caller takes it.
         tmux.write_all(&vec![b'x'; 4 << 20]).unwrap();
         drop(tmux);
         let mut length = 0;

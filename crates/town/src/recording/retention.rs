@@ -1,4 +1,4 @@
-//! Removing recordings that are old.
+//! Removes old recordings.
 
 use super::{Recordings, file_name};
 use crate::{Result, files};
@@ -11,8 +11,8 @@ use std::time::{Duration, SystemTime};
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Recordings {
-    /// Removes recordings that nothing was added to for so many days, not more than once
-    /// a day. 0 means never.
+    /// Removes recordings that have not grown for this many days, at most once a day. 0 means
+    /// never.
     pub fn remove_if_due(&self, keep_days: u32) -> Result<()> {
         let mark = self.folder.join(".checked");
         let checked = mark.metadata().and_then(|meta| meta.modified());
@@ -37,11 +37,12 @@ impl Recordings {
                 let changed = path.metadata().and_then(|meta| meta.modified());
                 changed.is_ok_and(|at| at >= before)
             };
-            // A silent agent is recorded all the same.
+            // The recording of a silent agent does not grow but is in use.
             if paths.iter().any(is_new) || self.is_being_written(&life) {
                 continue;
             }
-            // The first file goes last: what is left after a crash is found again.
+            // The first file is removed last, so that the remaining files are found again after a
+            // crash.
             for path in paths.iter().rev() {
                 files::remove_if_there(path)?;
             }
@@ -49,7 +50,7 @@ impl Recordings {
         Ok(())
     }
 
-    /// Whether somebody records that life now.
+    /// Returns whether a process records that session now.
     fn is_being_written(&self, life: &str) -> bool {
         File::open(self.folder.join(file_name(life, 0))).is_ok_and(|file| {
             flock(&file, FlockOperation::NonBlockingLockShared)

@@ -1,8 +1,8 @@
-//! Writing a recording, so that it never takes more than it may.
+//! Writes a recording within its size limit.
 //!
-//! Lines are added whole, in one write for all that came together. When a part is full
-//! the next one is begun, and the oldest but the first removed before that: how an agent
-//! began and how it ended are worth most.
+//! Complete lines are appended, in one write for all that arrived together. When a part is full the
+//! next one begins, and the oldest part except the first is removed before that: the beginning and
+//! the end of a session are worth most.
 
 use super::file_name;
 use crate::{Result, files};
@@ -18,12 +18,12 @@ pub(super) struct Writer {
     folder: PathBuf,
     life: String,
     header: Header,
-    /// How long a part may become.
+    /// Maximum length of a part.
     longest: u64,
-    /// The first part, locked for as long as somebody records.
+    /// The first part, locked while a process records.
     _lock: File,
     part: File,
-    /// How long the part is, with what is not written yet.
+    /// Length of the part, including unwritten bytes.
     length: u64,
     unwritten: Vec<u8>,
     /// Bytes of output so far.
@@ -32,7 +32,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Begins a recording. There is only ever one of a life.
+    /// Begins a recording. A session has at most one.
     pub(super) fn create(folder: &Path, life: &str, header: Header, most: u64) -> Result<Self> {
         files::make_dir(folder)?;
         let path = folder.join(file_name(life, 0));
@@ -57,13 +57,13 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Adds what the pane has printed.
+    /// Adds output of the pane.
     pub(super) fn output(&mut self, at: f64, bytes: &[u8]) -> io::Result<()> {
         let text = self.decoder.push(bytes);
         self.text(at, &text)
     }
 
-    /// Notes the pane's size, if it is another than before.
+    /// Notes the pane's size, if it has changed.
     pub(super) fn size(&mut self, at: f64, columns: u16, rows: u16) -> io::Result<()> {
         if (self.header.width, self.header.height) == (columns, rows) {
             return Ok(());
@@ -76,19 +76,19 @@ impl Writer {
         self.add(at, What::Remark(text))
     }
 
-    /// What was left of a character when nothing more came.
+    /// Writes an incomplete last character and all pending lines.
     pub(super) fn finish(&mut self, at: f64) -> io::Result<()> {
         let left = self.decoder.finish();
         self.text(at, left)?;
         self.flush()
     }
 
-    /// Writes what was added. Where that fails, the part ends with its last whole line.
+    /// Writes the pending lines. If that fails, the part ends with its last complete line.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         let unwritten = std::mem::take(&mut self.unwritten);
         self.part.write_all(&unwritten).inspect_err(|_| {
             self.length -= unwritten.len() as u64;
-            // A torn line is what readers expect of a killed process anyway.
+            // Best effort: readers expect an incomplete line of a killed process anyway.
             let _ = self.part.set_len(self.length);
         })
     }

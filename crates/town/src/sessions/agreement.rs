@@ -1,4 +1,4 @@
-//! Whether the index agrees with the journal.
+//! Checks whether the index agrees with the journal.
 
 use super::index::{Broken, Depth, Index};
 use super::journal::Damage;
@@ -9,25 +9,25 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A journal of at most so many bytes is read in a few milliseconds.
+/// Length in bytes up to which a journal is read in a few milliseconds.
 const SHORT_JOURNAL: u64 = 4 * 1024 * 1024;
-/// What a whole reading of the journal finds.
+/// Result of reading the whole journal.
 #[derive(Clone, Debug, Default)]
 pub struct JournalState {
     pub lives: usize,
     pub damages: Vec<Damage>,
     /// The newest start or end, RFC 3339 in UTC.
     pub newest: Option<String>,
-    /// Its last line is torn: a crash has cut it off, or another process writes it now.
+    /// The last line is incomplete: a crash has cut it off, or another process is writing it.
     pub is_torn: bool,
 }
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Sessions {
-    /// Compares the index with the journal, and rebuilds it if they disagree. Returns what
-    /// was wrong. A journal that takes long to read is compared at most once a day, and
-    /// otherwise only the tables of the index with each other.
+    /// Compares the index with the journal and rebuilds it if they disagree. Returns the reason for
+    /// the rebuild. A long journal is compared at most once a day; otherwise only the tables of the
+    /// index are compared with each other.
     pub fn compare_index(&self) -> Result<Option<String>> {
         let length = self.journal.path().metadata().map_or(0, |meta| meta.len());
         match length > SHORT_JOURNAL && !self.is_comparison_due() {
@@ -36,8 +36,8 @@ impl Sessions {
         }
     }
 
-    /// Compares only the tables of the index with each other, which takes no reading of the
-    /// journal, and rebuilds it if they disagree. Returns what was wrong.
+    /// Compares only the tables of the index with each other, without reading the journal, and
+    /// rebuilds the index if they disagree. Returns the reason for the rebuild.
     pub(crate) fn compare_tables(&self) -> Result<Option<String>> {
         self.compare(Depth::Tables)
     }
@@ -59,7 +59,7 @@ impl Sessions {
     fn is_comparison_due(&self) -> bool {
         let compared = self.comparison_mark().metadata();
         let compared = compared.and_then(|meta| meta.modified());
-        // A time in the future is of a clock that was set back since.
+        // A time in the future means that the clock was set back since.
         !compared.is_ok_and(|at| at.elapsed().is_ok_and(|age| age < DAY))
     }
 
@@ -72,7 +72,7 @@ impl Sessions {
         let reason = match index.disagreement(&self.journal, depth) {
             Ok(None) => return Ok(None),
             Ok(Some(reason)) | Err(Broken::Damaged(reason)) => reason,
-            // Another process moves lives into the archive right now, and notes it then.
+            // Another process is moving sessions into the archive and has not noted it yet.
             Err(Broken::Outdated(_)) => return Ok(None),
             Err(broken) => return Err(broken.into_problem()),
         };
@@ -80,8 +80,8 @@ impl Sessions {
         Ok(Some(reason))
     }
 
-    /// Whether the index, as it is, agrees with the journal; it is not repaired. Opening it
-    /// repairs what cannot be opened.
+    /// Returns how the index disagrees with the journal, without a repair. Opening repairs an index
+    /// that cannot be opened.
     pub(crate) fn index_disagreement(&self) -> Result<Option<String>> {
         let index: Index = self.open()?;
         match index.disagreement(&self.journal, Depth::Journal) {
@@ -92,7 +92,7 @@ impl Sessions {
         }
     }
 
-    /// Reads the whole journal; `None` if there is none yet.
+    /// Reads the whole journal; returns `None` if there is none yet.
     pub fn examine_journal(&self) -> Result<Option<JournalState>> {
         let Some(reading) = self.journal.open()? else {
             return Ok(None);
@@ -117,8 +117,8 @@ impl Sessions {
         Ok(Some(state))
     }
 
-    /// Moves the lines of the journal that cannot be read into `index.damaged` beside it.
-    /// Returns how many they were, and that file.
+    /// Moves unreadable lines of the journal into `index.damaged` beside it. Returns their number
+    /// and that file.
     pub(crate) fn set_aside_damaged(&self) -> Result<(usize, PathBuf)> {
         let _lock = self.journal.lock()?;
         self.journal.set_aside_damaged()

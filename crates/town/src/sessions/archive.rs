@@ -1,9 +1,8 @@
-//! Lives of long ago: out of the journal, compressed, and still found.
+//! Old sessions: moved out of the journal, compressed, and still found by queries.
 //!
-//! `.sessions/archive/2026-01.jsonl.gz` holds the lives that ended in that month, one in
-//! each line, with their details. A file is only ever replaced whole, before the lives
-//! leave the journal: whatever happens in between, a life is in one of both, or in both,
-//! and the journal wins.
+//! `.sessions/archive/2026-01.jsonl.gz` holds the sessions that ended in that month, one per line,
+//! with their details. A file is replaced atomically, before the sessions are removed from the
+//! journal. After a crash in between, a session is in both, and the journal takes precedence.
 
 use crate::{Result, files};
 use flate2::Compression;
@@ -33,14 +32,14 @@ impl Archive {
         &self.folder
     }
 
-    /// The file of a life, by the month of its end.
+    /// Returns the file of a session, by the month of its end.
     pub(super) fn file_of(life: &Record) -> Option<String> {
         let month = life.ended_at.as_deref()?.get(..7)?;
         Some(format!("{month}.jsonl.gz"))
     }
 
-    /// Adds lives to a file; those that are in it already are replaced. Each is a JSON
-    /// object in one line, by its id.
+    /// Adds sessions to a file and replaces those that it already has. `lives` maps ids to JSON
+    /// objects of one line.
     pub(super) fn add(&self, file: &str, lives: BTreeMap<String, String>) -> Result<()> {
         let mut all = BTreeMap::new();
         let read = self.each(file, |id, line| {
@@ -48,7 +47,7 @@ impl Archive {
             Ok::<(), Problem>(())
         });
         if read.is_err() {
-            // What can still be read is taken over; the rest is left to a person.
+            // The readable sessions are kept; the damaged file is set aside for a person.
             let damaged = self.folder.join(format!("{file}.damaged"));
             std::fs::rename(self.folder.join(file), &damaged)
                 .map_err(|error| files::cannot("set aside", &damaged, &error))?;
@@ -63,7 +62,7 @@ impl Archive {
         files::write_whole(&self.folder.join(file), &bytes)
     }
 
-    /// The files that there are.
+    /// Returns the names of the existing files.
     pub(super) fn files(&self) -> Vec<String> {
         let entries = std::fs::read_dir(&self.folder)
             .into_iter()
@@ -77,8 +76,8 @@ impl Archive {
         names
     }
 
-    /// Gives every life of a file, with its id. A file that is not there has none; one
-    /// that is damaged gives what can still be read, and then says so.
+    /// Passes every session of a file to `give`, with its id. A missing file has none. A damaged
+    /// file yields its readable sessions and then an error.
     pub(super) fn each<E: From<Problem>>(
         &self,
         file: &str,
@@ -103,7 +102,7 @@ impl Archive {
         Ok(())
     }
 
-    /// These lives of a file, as documents.
+    /// Returns the sessions of a file with these ids, as JSON documents.
     pub(super) fn read(&self, file: &str, ids: &[String]) -> Result<Vec<Value>> {
         let mut found = Vec::new();
         self.each(file, |id, line| {

@@ -1,9 +1,9 @@
-//! The database that is made from the journal: lives are found in it by their fields.
+//! The database that is built from the journal, for queries by field.
 //!
-//! It holds nothing of its own. It knows how far it has read, reads on by itself when
-//! it is opened, and is made anew when it is missing, damaged, of another version, or
-//! of another journal than the one that is there ([`rebuild`]). Where the disk is full
-//! a question is answered from memory.
+//! It contains nothing that the journal and the archive lack. It records how far it has read the
+//! journal, reads on when it is opened, and is rebuilt when it is missing, damaged, of another
+//! version or of another journal ([`rebuild`]). If the disk is full, queries are answered from a
+//! database in memory.
 
 mod broken;
 mod comparison;
@@ -34,20 +34,20 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long others may write before we.
+/// Maximum wait for other writers.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often one call replaces an index that it cannot open.
+/// Maximum number of times that one call replaces an index that it cannot open.
 const REPAIRS: usize = 2;
 
 /// An open database that agrees with the journal.
 #[derive(Debug)]
 pub(super) struct Index {
     db: Opened,
-    /// Nobody replaces the file while it is held. Dropped after the connection.
+    /// Prevents other processes from replacing the file. Dropped after the connection.
     _lock: Option<FileLock>,
 }
 
-/// What a rebuild found.
+/// Result of a rebuild.
 #[derive(Clone, Debug, Default)]
 pub struct Rebuilt {
     pub lives: u64,
@@ -60,12 +60,12 @@ pub struct Rebuilt {
 pub(super) struct Place {
     path: PathBuf,
     lock: PathBuf,
-    /// Somebody named the file, which may be anything.
+    /// The caller named the file, so it may be any file.
     is_given: bool,
     patience: Patience,
 }
 
-/// What a database is made from.
+/// Data that a database is built from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sources<'a> {
     pub(super) journal: &'a Journal,
@@ -90,7 +90,7 @@ impl Place {
         }
     }
 
-    /// The same for somebody who has only so much of it.
+    /// Limits all waiting to this deadline.
     pub(super) fn with_patience(self, patience: Patience) -> Self {
         Place { patience, ..self }
     }
@@ -99,7 +99,7 @@ impl Place {
         self.patience.at_most(PATIENCE)
     }
 
-    /// Refuses a file of somebody's own: a damaged index would be replaced.
+    /// Fails for a file that is not an index, because a damaged index is replaced.
     fn check(&self) -> Result<()> {
         const MARK_AT: usize = 68;
         if !self.is_given || self.path.metadata().is_ok_and(|meta| meta.len() == 0) {
@@ -125,8 +125,8 @@ impl Place {
 }
 
 impl Index {
-    /// Opens the database and reads what is new in the journal. A damaged one is rebuilt
-    /// first: everything in it is in the journal.
+    /// Opens the database and reads the new lines of the journal. A damaged database is rebuilt
+    /// first: the journal has everything that is in it.
     pub(super) fn open(place: &Place, sources: Sources<'_>) -> Result<Self> {
         place.check()?;
         recovery::check(sources.journal, &place.path)?;
@@ -147,8 +147,8 @@ impl Index {
         }
     }
 
-    /// Rebuilds the database after a query has found it damaged, and opens it. The caller
-    /// has dropped the index that it found damaged, or this would wait for its lock.
+    /// Rebuilds the database after a query has found it damaged, and opens it. The caller must have
+    /// dropped the damaged index, or this waits for its lock.
     pub(super) fn open_repaired(
         place: &Place,
         sources: Sources<'_>,
@@ -159,7 +159,7 @@ impl Index {
         Self::open(place, sources)
     }
 
-    /// Makes the database anew from the journal.
+    /// Rebuilds the database from the journal.
     pub(super) fn rebuild(place: &Place, sources: Sources<'_>) -> Result<Rebuilt> {
         place.check()?;
         recovery::check(sources.journal, &place.path)?;
@@ -167,7 +167,7 @@ impl Index {
         rebuild::replace(&place.path, sources)
     }
 
-    /// Opens the database as it is and catches up. A failure says which file it was about.
+    /// Opens the database as it is and catches up. An error carries the identity of the file.
     fn open_current(place: &Place, sources: Sources<'_>) -> Result<Self, (Broken, Option<FileId>)> {
         let lock = FileLock::share(&place.lock, place.patience())
             .map_err(|problem| (problem.into(), None))?;
@@ -197,8 +197,8 @@ impl Index {
         Ok(db)
     }
 
-    /// Rebuilds the database, unless another process has done so since it was found broken:
-    /// then another file is in its place, or the same file agrees with the journal again.
+    /// Rebuilds the database, unless another process has done so since it was found broken. In that
+    /// case there is another file in its place, or the same file agrees with the journal again.
     fn repair(
         place: &Place,
         sources: Sources<'_>,
@@ -218,12 +218,12 @@ impl Index {
         Ok(())
     }
 
-    /// The file that it is, as long as its lock keeps it in its place.
+    /// Returns the identity of the file. The lock keeps the file in place.
     pub(super) fn file(&self) -> Option<FileId> {
         FileId::of(self.db.path())
     }
 
-    /// An index for one question, where there is no room for it on the disk.
+    /// Builds an index in memory for one query when the disk is full.
     fn in_memory(sources: Sources<'_>) -> Result<Self> {
         let make = || -> Result<Connection, Broken> {
             let db = Connection::open_in_memory()?;
@@ -244,13 +244,13 @@ impl Index {
         &self.db
     }
 
-    /// The last thing that is done with it; best effort.
+    /// Checkpoints the log and closes the index; best effort.
     pub(super) fn tidy(self) {
         let _ = database::tidy(&self.db, self.db.path());
     }
 
-    /// Notes that lives have moved into a file of the archive, and the journal that is
-    /// there without them.
+    /// Notes that sessions have moved into a file of the archive, and the position in the journal
+    /// that was rewritten without them.
     pub(super) fn note_archived(
         &mut self,
         moved: &BTreeMap<String, Vec<Record>>,
@@ -277,7 +277,7 @@ impl Index {
     }
 }
 
-/// Reads what is new in the journal, in one transaction.
+/// Reads the new lines of the journal in one transaction.
 fn catch_up(db: &mut Connection, path: &Path, journal: &Journal) -> Result<(), Broken> {
     let position = how_far(db, journal)?;
     if !position.is_on_disk {
@@ -287,35 +287,35 @@ fn catch_up(db: &mut Connection, path: &Path, journal: &Journal) -> Result<(), B
         return Ok(());
     }
     let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have read on meanwhile.
+    // Another process may have caught up meanwhile.
     let position = how_far(&change, journal)?;
     read_on(&change, journal, position)?;
     change.commit()?;
     Ok(())
 }
 
-/// Opens it, and says whether it may be kept open.
+/// Opens the database as it is. Returns also whether the connection may be kept open.
 fn open_as_it_is(place: &Place, sources: Sources<'_>) -> Result<(Connection, bool), Broken> {
     let path = place.path.as_path();
     let mut db = Connection::open(path)?;
     db.busy_timeout(place.patience())?;
-    // Damaged pages are then errors more often than wrong answers.
+    // Damaged pages then cause errors more often than wrong results.
     db.pragma_update(None, "cell_size_check", true)?;
     let is_kept = database::keep_log(&db, path)?;
-    // The journal is on the disk before: what is lost here is read again from there.
+    // The journal is already on the disk: anything that is lost here is read from it again.
     db.pragma_update(None, "synchronous", "NORMAL")?;
     let version: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if version == VERSION {
         return Ok((db, is_kept));
     }
-    // A new one for what is there already is quicker made at once.
+    // A rebuild is faster than reading existing sources into an empty database.
     if version != 0 || !sources.is_empty()? {
         return Err(Broken::Outdated("it is of another version".to_owned()));
     }
     files::make_private(path)?;
     db.pragma_update(None, "journal_mode", "WAL")?;
     let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have been quicker.
+    // Another process may have created the tables first.
     let version: i64 = change.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if version == 0 {
         for statements in [TABLES, EARLY_INDEXES, LATE_INDEXES] {
@@ -327,7 +327,7 @@ fn open_as_it_is(place: &Place, sources: Sources<'_>) -> Result<(Connection, boo
     Ok((db, is_kept))
 }
 
-/// Says that the database is whole, and ours.
+/// Marks the database as complete and as ours.
 fn mark(db: &Connection) -> Result<(), rusqlite::Error> {
     db.pragma_update(None, "application_id", APPLICATION)?;
     db.pragma_update(None, "user_version", VERSION)
@@ -341,15 +341,16 @@ fn read_on(db: &Connection, journal: &Journal, position: Position) -> Result<(),
     let first = reading.first.clone();
     let write = |rows: Vec<Row>| portion::write(db, &rows, Fill::On).map(|()| Vec::new());
     let end = portion::read(reading, position.read, write, &mut |_| {})?;
-    // Only a torn line is new: to note nothing new would make every reader a writer.
+    // Only an incomplete line is new. Noting the position again would turn every reader into a
+    // writer.
     if end == position.read {
         return Ok(());
     }
     position::note(db, journal, &first, end)
 }
 
-/// Notes in which file of the archive a life is, unless it is in the journal, and what it took
-/// for its items: the sum of an item needs no look into that file.
+/// Notes in which file of the archive a session is, unless it is in the journal. Also stores its
+/// usage per item, so that the total of an item needs no read of that file.
 fn archived(db: &Connection, life: &Record, file: &str) -> Result<(), rusqlite::Error> {
     let mut insert = db.prepare_cached(
         "INSERT OR REPLACE INTO archived (id, chain_id, work_unit, file, taken)
@@ -375,7 +376,7 @@ fn note_earlier_work(db: &Connection, life: &Record) -> Result<(), rusqlite::Err
     Ok(())
 }
 
-/// A time of a record, as the database holds it.
+/// Converts a time of a record to the milliseconds of the database.
 pub(super) fn milliseconds(time: &str) -> Option<i64> {
     own_milliseconds(time).or_else(|| {
         let time: jiff::Timestamp = time.parse().ok()?;
@@ -383,8 +384,8 @@ pub(super) fn milliseconds(time: &str) -> Option<i64> {
     })
 }
 
-/// The same for a time that is written as we write it, `2026-01-17T01:00:00.000Z`: in a
-/// rebuild there are millions of them.
+/// Parses a time in our own format, `2026-01-17T01:00:00.000Z`, which is fast: a rebuild parses
+/// millions of them.
 fn own_milliseconds(time: &str) -> Option<i64> {
     let bytes: &[u8; 24] = time.as_bytes().try_into().ok()?;
     let is_ours = [
@@ -408,8 +409,7 @@ fn own_milliseconds(time: &str) -> Option<i64> {
     if !is_ours || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;
     }
-    // Days since the epoch, with a year that begins in March, so that the day that is
-    // sometimes there is its last.
+    // Days since the epoch. The year begins in March, so that a leap day is its last day.
     let (year, month) = if month > 2 {
         (year, month - 3)
     } else {
@@ -422,8 +422,8 @@ fn own_milliseconds(time: &str) -> Option<i64> {
     Some(seconds * 1_000 + number(20..23)?)
 }
 
-/// A session from its row and what stands beside it. A row without its record, or with
-/// another's, is damage that SQLite does not notice.
+/// Returns a session from its row and its record. A row without a record, or with the record of
+/// another session, is damage that SQLite does not detect.
 pub(super) fn record(id: String, text: Option<String>) -> Result<Record, Broken> {
     let damaged = |reason: String| Broken::Damaged(format!("the record of {id}: {reason}"));
     let text = text.ok_or_else(|| damaged("it is missing".to_owned()))?;
@@ -434,7 +434,7 @@ pub(super) fn record(id: String, text: Option<String>) -> Result<Record, Broken>
     }
 }
 
-/// One life, by its whole id.
+/// Returns the session with this full id.
 pub(super) fn by_id(db: &Connection, id: &str) -> Result<Option<Record>, Broken> {
     let mut query = db.prepare_cached(
         "SELECT id, record FROM lives LEFT JOIN records ON life = lives.rowid WHERE id = ?1",

@@ -1,9 +1,9 @@
-//! The journal of all lives: `.sessions/index.jsonl`, one line for each change.
+//! The journal of all sessions: `.sessions/index.jsonl`, one line per change.
 //!
-//! It is written before anything else, in one piece and to the disk, so whoever was
-//! told of a change finds it there after any crash. The database beside it is made
-//! from it. A last line that was torn by a crash is set aside by the next writer; a
-//! line that cannot be read is skipped and told with its number.
+//! It is written before anything else, in one write that is synced to the disk, so a change that
+//! was reported survives any crash. The database beside it is built from it. The next writer sets
+//! aside a last line that a crash left incomplete. An unreadable line is skipped and reported with
+//! its number.
 
 use super::hash;
 use crate::lines::{Durability, Lines};
@@ -20,10 +20,10 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long others may write before we.
+/// Maximum wait for other writers.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How the line begins that tells one journal from another.
+/// Beginning of the line that distinguishes one journal from another.
 const HEADER: &str = "{\"journal\":";
 
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ pub(super) struct Journal {
 /// A line that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// From one on; counted only in a reading from the beginning.
+    /// Counted from 1; only correct if the file is read from its beginning.
     pub line: u64,
     pub reason: String,
 }
@@ -48,7 +48,7 @@ impl Journal {
         }
     }
 
-    /// The same for somebody who has only so much of it.
+    /// Limits all waiting to this deadline.
     pub(super) fn with_patience(self, patience: Patience) -> Self {
         Journal { patience, ..self }
     }
@@ -57,26 +57,26 @@ impl Journal {
         self.lines.path()
     }
 
-    /// Keeps everybody else from writing.
+    /// Takes the lock that excludes other writers.
     pub(super) fn lock(&self) -> Result<FileLock> {
         let path = self.lines.path().with_extension("lock");
         FileLock::take(&path, self.patience.at_most(PATIENCE))
     }
 
-    /// Adds lines, all or none of them.
+    /// Appends lines, all or none of them.
     pub(super) fn append(&self, records: &[Record]) -> Result<()> {
         let _lock = self.lock()?;
         self.append_locked(records)
     }
 
-    /// The same for lines that say nothing any more once the machine has been off: they
-    /// are there for everybody at once, and on the disk with the next line that must be.
+    /// Appends lines that are worthless after a reboot. Other processes see them at once; they
+    /// reach the disk with the next synced line.
     pub(super) fn append_passing(&self, records: &[Record]) -> Result<()> {
         let _lock = self.lock()?;
         self.write(records, Durability::InSystem)
     }
 
-    /// Adds lines for whoever holds the lock.
+    /// Appends lines; the caller must hold the lock.
     pub(super) fn append_locked(&self, records: &[Record]) -> Result<()> {
         self.write(records, Durability::OnDisk)
     }
@@ -91,7 +91,7 @@ impl Journal {
         self.lines.append(&text, durability)
     }
 
-    /// Replaces the journal by those of its lines that are wanted; the lock must be held.
+    /// Replaces the journal with the lines of wanted sessions; the caller must hold the lock.
     pub(super) fn keep_only(&self, mut wanted: impl FnMut(&str) -> bool) -> Result<()> {
         #[derive(Deserialize)]
         struct OfLife {
@@ -99,19 +99,18 @@ impl Journal {
         }
         self.rewrite(|line| {
             let of_life: Result<OfLife, _> = serde_json::from_slice(line);
-            // What cannot be read may be mended by a person one day.
+            // A person may be able to repair an unreadable line, so it is kept.
             of_life.map_or(true, |line| wanted(&line.id))
         })
     }
 
-    /// Replaces the journal by those of its lines that are wanted; the lock must be held.
-    /// The new one begins with a line of its own, by which everybody sees that it is
-    /// another.
+    /// Replaces the journal with its wanted lines; the caller must hold the lock. The new journal
+    /// begins with a header line, by which readers recognise that it was replaced.
     fn rewrite(&self, mut wanted: impl FnMut(&[u8]) -> bool) -> Result<()> {
         let Some(reading) = self.open()? else {
             return Ok(());
         };
-        // A last line that was torn is set aside first.
+        // Sets aside an incomplete last line first.
         self.lines.append(b"", Durability::InSystem)?;
         files::write_whole_by(self.lines.path(), |file| {
             write_header(file)?;
@@ -126,8 +125,8 @@ impl Journal {
         })
     }
 
-    /// Whether there is no journal, or one without a byte. Anything else in its place is not
-    /// gone.
+    /// Returns whether the journal is missing or an empty file. Anything else in its place does not
+    /// count as gone.
     pub(super) fn is_gone(&self) -> bool {
         match self.path().metadata() {
             Ok(meta) => meta.is_file() && meta.len() == 0,
@@ -135,7 +134,8 @@ impl Journal {
         }
     }
 
-    /// Writes the journal from records, each the text of one line; the lock must be held.
+    /// Replaces the journal with these records, each the text of one line; the caller must hold the
+    /// lock.
     pub(super) fn write_anew(
         &self,
         mut next: impl FnMut() -> Result<Option<String>>,
@@ -149,8 +149,8 @@ impl Journal {
         })
     }
 
-    /// Moves the lines that cannot be read into a file beside the journal, which keeps those
-    /// of earlier calls. Returns how many they were, and that file. The lock must be held.
+    /// Moves unreadable lines into a file beside the journal, after those of earlier calls. Returns
+    /// their number and that file. The caller must hold the lock.
     pub(super) fn set_aside_damaged(&self) -> Result<(usize, PathBuf)> {
         let aside = Lines::at(self.lines.path().with_extension("damaged"));
         let mut damaged = Vec::new();
@@ -171,8 +171,8 @@ impl Journal {
         Ok((count, aside.path().to_owned()))
     }
 
-    /// Opens the journal as it is now; `None` if there is none yet. What is read from
-    /// it is of one file, even if another takes its place meanwhile.
+    /// Opens the journal as it is now; returns `None` if there is none yet. The reading stays on
+    /// this file, even if another one replaces it meanwhile.
     pub(super) fn open(&self) -> Result<Option<Reading>> {
         let cannot = |error| files::cannot("read", self.lines.path(), &error);
         let Some(mut file) = self.lines.open()? else {
@@ -183,7 +183,7 @@ impl Journal {
         BufReader::new(&mut file)
             .read_until(b'\n', &mut first)
             .map_err(cannot)?;
-        // Bytes that are no text make a first line like any other.
+        // A first line that is not UTF-8 serves as identity, too.
         let first = String::from_utf8_lossy(&first).into_owned();
         Ok(Some(Reading {
             lines: self.lines.clone(),
@@ -194,12 +194,12 @@ impl Journal {
     }
 }
 
-/// Writes the first line of a journal that takes another's place.
+/// Writes the first line of a journal that replaces another one.
 fn write_header(file: &mut impl Write) -> std::io::Result<()> {
     writeln!(file, "{HEADER}\"{}\"}}", uuid::Uuid::now_v7())
 }
 
-/// Whether a line says something, or is meant to say nothing.
+/// Returns whether a line is a record, a header or blank.
 fn is_readable(line: &[u8]) -> bool {
     line.trim_ascii().is_empty()
         || line.starts_with(HEADER.as_bytes())
@@ -212,13 +212,13 @@ pub(super) struct Reading {
     lines: Lines,
     file: File,
     pub(super) length: u64,
-    /// The first line: it tells one journal from another.
+    /// The first line, which distinguishes one journal from another.
     pub(super) first: String,
 }
 
 impl Reading {
-    /// Gives the records of the whole lines from that place on. Gives where it ended; a
-    /// line that is being written, or was torn, is left for later.
+    /// Passes the records of the complete lines from `start` on to `each`. Returns the position
+    /// after the last complete line; an incomplete line is left for a later call.
     pub(super) fn each_from<E: From<Problem>>(
         self,
         start: u64,
@@ -242,7 +242,7 @@ impl Reading {
         })
     }
 
-    /// Hashes of the ids of all records before a place.
+    /// Returns hashes of the ids of all records before a position.
     pub(super) fn ids_before(self, end: u64) -> Result<HashSet<u64>> {
         let mut ids = HashSet::new();
         let mut at = 0;
@@ -258,7 +258,7 @@ impl Reading {
         Ok(ids)
     }
 
-    /// Gives each whole line from that place on, with its number.
+    /// Passes each complete line from `start` on, with its number.
     fn each_line<E: From<Problem>>(
         mut self,
         start: u64,
@@ -271,7 +271,7 @@ impl Reading {
         })
     }
 
-    /// The last bytes before a place: by them it is known again.
+    /// Returns the last bytes before a position, by which the position is recognised later.
     pub(super) fn tail_before(&self, place: u64) -> Vec<u8> {
         const LENGTH: u64 = 64;
         let start = place.saturating_sub(LENGTH);
@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(read(&journal, 0).0, ["a", "b", "c"]);
         let torn = std::fs::read_to_string(folder.path().join("index.torn")).unwrap();
         assert_eq!(torn, "{\"id\":\"tor\n");
-        // Another crash: both are kept.
+        // After a second crash both incomplete lines are kept.
         let mut text = std::fs::read(journal.path()).unwrap();
         text.extend(b"{\"id\":\"again");
         std::fs::write(journal.path(), text).unwrap();

@@ -1,7 +1,7 @@
-//! The events that lines of the journal tell: lives that begin and end.
+//! The events that lines of the journal cause: sessions that begin and end.
 //!
-//! They are made where lines are written, so that whoever starts or ends an agent
-//! cannot forget them. The end of a life that was over already is no news.
+//! They are created where lines are written, so that no caller that starts or ends an agent can
+//! forget them. The end of a session that had ended already causes no event.
 
 use gt_core::Caller;
 use gt_core::event::Event;
@@ -10,14 +10,14 @@ use gt_core::state::Source;
 use serde_json::Value;
 use std::collections::HashSet;
 
-/// From so many deaths together on they are one event more.
+/// Number of deaths from which on a mass death is reported.
 const MASS: usize = 3;
 const DEATH: &str = "session_death";
 const MASS_DEATH: &str = "mass_death";
-/// Deaths within so many seconds are together: tmux tells of them one by one.
+/// Seconds within which deaths count as simultaneous: tmux reports them one by one.
 pub(super) const TOGETHER_SECONDS: i64 = 10;
 
-/// The events of these lines. `known` finds a life as it was before them.
+/// Returns the events of these lines. `known` returns a session as it was before them.
 pub(super) fn events(lines: &[Record], known: impl Fn(&str) -> Option<Record>) -> Vec<Event> {
     let mut events = Vec::new();
     for line in lines {
@@ -31,7 +31,7 @@ pub(super) fn events(lines: &[Record], known: impl Fn(&str) -> Option<Record>) -
         if life.outcome.is_some() {
             continue;
         }
-        // One that was found dead began in a line before this one.
+        // The line that begins a session that was found dead precedes this one.
         if let Some(begin) = lines.iter().find(|l| l.id == line.id && l.begins()) {
             life.merge(begin.clone());
         }
@@ -41,13 +41,13 @@ pub(super) fn events(lines: &[Record], known: impl Fn(&str) -> Option<Record>) -
     events
 }
 
-/// Whether these events tell of deaths, which may be some of many.
+/// Returns whether these events include deaths, which may be part of a mass death.
 pub(super) fn tell_of_deaths(events: &[Event]) -> bool {
     events.iter().any(|event| event.kind == DEATH)
 }
 
-/// The event that many agents died together, from all recent ones. It is told once. An agent
-/// counts once, and only if it had come up: a start that failed is no death of a running agent.
+/// Returns the event of a mass death, given all recent events, unless it was reported already. An
+/// agent counts once, and only if it had come up: a failed start is no death of a running agent.
 pub(super) fn mass_death(recent: &[Event]) -> Option<Event> {
     let mut seen = HashSet::new();
     let had_run = |event: &&Event| event.payload.get("failed_start") != Some(&Value::Bool(true));
@@ -87,7 +87,7 @@ fn ended(life: &Record, outcome: Outcome) -> Event {
             "session_end"
         }
     };
-    // Who ends it knows that; otherwise the process has told.
+    // The process reports a crash, an exit or an exit code; `gt` caused any other end.
     let by_process = matches!(outcome, Outcome::Crash | Outcome::Exited);
     let source = match by_process || life.exit_code.is_some() {
         true => Source::Process,

@@ -1,4 +1,4 @@
-//! Questions about lives, answered from the index.
+//! Queries about sessions, answered from the index.
 
 use super::archive::Archive;
 use super::index::{self, Broken, Index, milliseconds};
@@ -11,7 +11,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// What is asked for; everything that is set must fit. Times are RFC 3339, in UTC.
+/// Conditions that a session must meet; unset ones match everything. Times are RFC 3339, in UTC.
 #[derive(Clone, Debug, Default)]
 pub struct Query {
     pub agent: Option<String>,
@@ -27,16 +27,16 @@ pub struct Query {
     pub limit: Option<usize>,
 }
 
-/// The rows of `lives` that worked on the item in the place `?`.
+/// Condition on `lives`: sessions that worked on the item in the parameter `?`.
 const WORKED_ON: &str = "lives.rowid IN (SELECT rowid FROM lives WHERE work_unit = ?
      UNION ALL SELECT lives.rowid FROM earlier_work JOIN lives USING (id)
      WHERE earlier_work.work_unit = ?)";
-/// The rows of `archived` that worked on the item in `?1`.
+/// Condition on `archived`: sessions that worked on the item in `?1`.
 const ARCHIVED_WORKED_ON: &str = "id IN (SELECT id FROM archived WHERE work_unit = ?1
      UNION ALL SELECT id FROM earlier_work WHERE work_unit = ?1)";
 
 impl Query {
-    /// Whether a session fits. For those of the archive, which no table has.
+    /// Returns whether a session matches. For archived sessions, whose fields are in no table.
     fn fits(&self, life: &Record) -> bool {
         let time = |time: &Option<String>| time.as_deref().and_then(milliseconds);
         let began = time(&life.started_at);
@@ -55,8 +55,8 @@ impl Query {
     }
 }
 
-/// The sessions that fit, the newest first. Those of an item are also found in the archive, as
-/// its chain finds them, unless newer ones are as many as are wanted.
+/// Returns the sessions that match, the newest first. A query for an item also searches the
+/// archive, as its chain does, unless the newer sessions already reach the limit.
 pub(super) fn find_all(
     index: &Index,
     archive: &Archive,
@@ -76,7 +76,7 @@ pub(super) fn find_all(
     Ok(found)
 }
 
-/// The lives of the journal that fit, the newest first.
+/// Returns the sessions of the journal that match, the newest first.
 pub(super) fn find(index: &Index, query: &Query) -> Result<Vec<Record>, Broken> {
     let (filter, values) = conditions(query);
     let limit = query
@@ -89,7 +89,7 @@ pub(super) fn find(index: &Index, query: &Query) -> Result<Vec<Record>, Broken> 
     records(index.db(), &text, values)
 }
 
-/// What is asked for in SQL, with the values for its places.
+/// Returns the conditions as SQL, with the values of its parameters.
 pub(super) fn conditions(query: &Query) -> (String, Vec<Value>) {
     let fields = [
         ("agent = ?", &query.agent),
@@ -117,7 +117,7 @@ pub(super) fn conditions(query: &Query) -> (String, Vec<Value>) {
         .zip(1..)
         .map(|((condition, _), place)| {
             let condition = condition.replace('?', &format!("?{place}"));
-            // An item has few sessions: no index of another column is worth a look then.
+            // An item has few sessions, so the index of another column must not be used.
             match query.work.is_some() && !condition.starts_with("lives.") {
                 true => format!("+{condition}"),
                 false => condition,
@@ -131,12 +131,12 @@ pub(super) fn conditions(query: &Query) -> (String, Vec<Value>) {
     (filter, set.into_iter().map(|(_, value)| value).collect())
 }
 
-/// The life of this very id.
+/// Returns the session with exactly this id.
 pub(super) fn by_id(index: &Index, id: &str) -> Result<Option<Record>, Broken> {
     index::by_id(index.db(), id)
 }
 
-/// The one life whose id begins so.
+/// Returns the one session whose id begins with `prefix`.
 pub(super) fn by_prefix(index: &Index, archive: &Archive, prefix: &str) -> Result<Record, Broken> {
     let prefix = prefix.to_ascii_lowercase();
     if prefix.is_empty() {
@@ -145,7 +145,7 @@ pub(super) fn by_prefix(index: &Index, archive: &Archive, prefix: &str) -> Resul
     if let Some(life) = by_id(index, &prefix)? {
         return Ok(life);
     }
-    // A range of the primary key: all that begins so, and nothing after it.
+    // A range of the primary key: ids consist of hexadecimal digits, so `g` follows all of them.
     let mut found = records(
         index.db(),
         "SELECT id, record FROM lives LEFT JOIN records ON life = lives.rowid
@@ -170,11 +170,11 @@ pub(super) fn by_prefix(index: &Index, archive: &Archive, prefix: &str) -> Resul
 pub struct Chain {
     /// The oldest first.
     pub lives: Vec<Record>,
-    /// They are those of an item, and each counts with its [share](Record::share_of).
+    /// The item, if these are its sessions; each counts with its [share](Record::share_of).
     pub item: Option<String>,
 }
 
-/// All sessions that worked on an item, or all of a chain, the oldest first.
+/// Returns all sessions that worked on an item, or all of a chain, the oldest first.
 pub(super) fn chain(index: &Index, archive: &Archive, what: &str) -> Result<Chain, Broken> {
     let query = Query {
         work: Some(what.to_owned()),
@@ -195,14 +195,14 @@ pub(super) fn chain(index: &Index, archive: &Archive, what: &str) -> Result<Chai
         [Value::from(chain.to_owned())],
     )?);
     lives.sort_by(|a, b| (&a.started_at, &a.id).cmp(&(&b.started_at, &b.id)));
-    // A life that was taken up by another journal may have no chain.
+    // A session that was taken over by another journal may have no chain.
     if lives.is_empty() {
         lives.push(life);
     }
     Ok(Chain { lives, item: None })
 }
 
-/// What the sessions of each of these items took for it together.
+/// Returns the total usage of each of these items, over all its sessions.
 pub(super) fn usage_by_work(
     index: &Index,
     items: &[&str],
@@ -236,13 +236,13 @@ pub(super) fn usage_by_work(
     Ok(sums)
 }
 
-/// A part of a record, as the database holds it.
+/// Parses a part of a record, as the database stores it.
 fn parsed<T: serde::de::DeserializeOwned>(text: Option<String>) -> Result<Option<T>, Broken> {
     let value = text.as_deref().map_or(Ok(None), serde_json::from_str);
     value.map_err(|error| Broken::Damaged(error.to_string()))
 }
 
-/// Lives of the archive, by a condition on one value.
+/// Returns archived sessions, by a condition on one value.
 fn archived(
     index: &Index,
     archive: &Archive,
@@ -267,7 +267,7 @@ fn archived(
     Ok(lives)
 }
 
-/// A life of the archive by its very id.
+/// Returns the archived session with exactly this id.
 pub(super) fn of_archive(
     index: &Index,
     archive: &Archive,
@@ -276,7 +276,7 @@ pub(super) fn of_archive(
     Ok(archived(index, archive, "id = ?1", id)?.into_iter().next())
 }
 
-/// The file of the archive that a life is in.
+/// Returns the file of the archive that a session is in.
 pub(super) fn archived_in(index: &Index, id: &str) -> Result<Option<String>, Broken> {
     let mut query = index
         .db()
@@ -284,7 +284,7 @@ pub(super) fn archived_in(index: &Index, id: &str) -> Result<Option<String>, Bro
     Ok(query.query_row([id], |row| row.get(0)).optional()?)
 }
 
-/// Hashes of the ids of all lives that are in this file of the archive.
+/// Returns hashes of the ids of all sessions in this file of the archive.
 pub(super) fn all_archived_in(index: &Index, file: &str) -> Result<HashSet<u64>, Broken> {
     let mut query = index
         .db()
@@ -293,7 +293,7 @@ pub(super) fn all_archived_in(index: &Index, file: &str) -> Result<HashSet<u64>,
     Ok(ids.collect::<Result<_, _>>()?)
 }
 
-/// The lives that ended before that time.
+/// Returns the sessions that ended before `time`.
 pub(super) fn ended_before(index: &Index, time: &str) -> Result<Vec<Record>, Broken> {
     records(
         index.db(),
@@ -303,7 +303,7 @@ pub(super) fn ended_before(index: &Index, time: &str) -> Result<Vec<Record>, Bro
     )
 }
 
-/// Every life, the oldest first.
+/// Passes every session to `give`, the oldest first.
 pub(super) fn each(
     index: &Index,
     mut give: impl FnMut(&Record) -> Result<()>,
@@ -319,7 +319,7 @@ pub(super) fn each(
     Ok(())
 }
 
-/// The sessions of a query for their id and record.
+/// Returns the sessions of a query that selects id and record.
 fn records(
     db: &Connection,
     text: &str,

@@ -1,8 +1,8 @@
-//! A journal that is gone while its index is there.
+//! Recovery of a journal that is lost while its index still exists.
 //!
-//! The index holds every session that it has read. Without its journal it is all that is left
-//! of them, so nothing rebuilds it then and no line begins another journal: every command says
-//! what is wrong, and `gt doctor --fix` writes the journal anew from the index.
+//! The index holds every session that it has read. Without the journal it is the only copy, so the
+//! index is not rebuilt and no new journal is begun. Every command reports the loss, and `gt doctor
+//! --fix` recreates the journal from the index.
 
 use super::journal::Journal;
 use super::{Index, Sessions};
@@ -11,7 +11,7 @@ use gt_core::Problem;
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
 
-/// Fails if the journal is missing or empty, and the index in this file has sessions.
+/// Fails if the journal is missing or empty and the index in this file has sessions.
 pub(super) fn check(journal: &Journal, database: &Path) -> Result<()> {
     if !journal.is_gone() {
         return Ok(());
@@ -35,7 +35,7 @@ pub(super) fn check(journal: &Journal, database: &Path) -> Result<()> {
     }
 }
 
-/// How many sessions an index has, of any version; none if it cannot be read.
+/// Returns the number of sessions in an index of any version; 0 if it cannot be read.
 fn sessions_in(database: &Path) -> u64 {
     let count = |db: Connection| {
         db.query_row(
@@ -50,29 +50,30 @@ fn sessions_in(database: &Path) -> u64 {
     }
 }
 
-/// Opens an index as it is. Not for reading only: its log may have to be read in.
+/// Opens an index as it is. Read-only access is not enough, because its log may have to be
+/// replayed.
 fn open(database: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     Connection::open_with_flags(database, flags)
 }
 
 impl Sessions {
-    /// Fails if the journal is gone and the index is not. Called before a line is added: the
-    /// line would begin another journal.
+    /// Fails if the journal is lost and the index is not. Called before a line is added, because
+    /// the line would begin a new journal.
     pub(super) fn check_journal(&self) -> Result<()> {
         check(&self.journal, &self.folder.join("index.db"))
     }
 
-    /// Returns what [`Sessions::check_journal`] finds wrong.
+    /// Returns the error of [`Sessions::check_journal`].
     pub(crate) fn lost_journal(&self) -> Option<Problem> {
         self.check_journal().err()
     }
 
-    /// Writes a journal that is gone anew from the index, and rebuilds the index from it.
-    /// Returns the number of sessions.
+    /// Recreates a lost journal from the index, and rebuilds the index from it. Returns the number
+    /// of sessions.
     pub(crate) fn restore_journal(&self) -> Result<u64> {
         let lock = self.journal.lock()?;
-        // Another process may have done so, or a person has brought it back.
+        // Another process may have restored it meanwhile, or a person has.
         if self.lost_journal().is_some() {
             let cannot = |error: rusqlite::Error| {
                 Problem::failed("the sessions of the index cannot be read").caused_by(error)

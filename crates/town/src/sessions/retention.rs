@@ -1,4 +1,4 @@
-//! Moving old lives into the archive.
+//! Moves old sessions into the archive.
 
 use super::archive::Archive;
 use super::index::Broken;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, SystemTime};
 
-/// What was moved, or would be.
+/// Sessions that were moved, or would be.
 #[derive(Clone, Debug, Default)]
 pub struct Archived {
     pub lives: usize,
@@ -18,7 +18,7 @@ pub struct Archived {
 }
 
 impl Sessions {
-    /// Moves the lives that ended before that time (RFC 3339) out of the journal.
+    /// Moves the sessions that ended before that time (RFC 3339) out of the journal.
     pub fn archive(&self, before: &str, only_tell: bool) -> Result<Archived> {
         files::make_dir(&self.folder)?;
         let _lock = self.journal.lock()?;
@@ -62,14 +62,14 @@ impl Sessions {
             noted => noted.map_err(Broken::into_problem)?,
         }
         for id in gone {
-            // It is in the archive; one that stays is only untidy.
+            // The details are in the archive now; a file that cannot be removed does no harm.
             let _ = files::remove_if_there(&self.detail_path(id));
             let _ = files::remove_if_there(self.step_lines(id).path());
         }
         Ok(archived)
     }
 
-    /// The same by the town's setting, not more than once a day.
+    /// Archives old sessions by the town's setting, at most once a day.
     pub fn archive_if_due(&self, keep_days: u32) -> Result<()> {
         const DAY: Duration = Duration::from_secs(24 * 60 * 60);
         let mark = self.archive.folder().join(".checked");
@@ -89,14 +89,13 @@ impl Sessions {
         let mut document = serde_json::to_value(life).map_err(cannot)?;
         let detail = files::read_if_there(&self.detail_path(&life.id))?;
         if let Some(text) = detail {
-            // What is no JSON is kept as the text that it is.
+            // Text that is not JSON is kept as a string.
             document["detail"] = serde_json::from_str(&text).unwrap_or(Value::String(text));
         }
         Ok(document.to_string())
     }
 
-    /// What is known of a life beside its record: what it committed, its steps, and what
-    /// happened when.
+    /// Returns the details of a session beside its record: its commits, its steps and its timeline.
     pub fn detail(&self, id: &str) -> Result<Option<Value>> {
         if let Some(text) = files::read_if_there(&self.detail_path(id))? {
             return Ok(serde_json::from_str(&text).ok());

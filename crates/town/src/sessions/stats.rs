@@ -1,4 +1,4 @@
-//! Lives, added up.
+//! Statistics of sessions.
 
 use super::index::{Broken, Index};
 use super::query::{self, conditions};
@@ -8,14 +8,14 @@ use gt_core::record::{Outcome, Record, Status};
 use rusqlite::types::Value;
 use std::collections::HashMap;
 
-/// What is added up together.
+/// Key by which sessions are grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     Agent,
     Rig,
     Role,
     Harness,
-    /// The day of the beginning, as it was here.
+    /// Day of the start, in local time.
     Day,
 }
 
@@ -56,14 +56,14 @@ impl By {
     }
 }
 
-/// What all lives of one key did.
+/// Totals of all sessions with one key.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tally {
-    /// Empty for lives that have none, such as those of no rig.
+    /// Empty for sessions without this key, such as those of no rig.
     pub key: String,
     pub lives: u64,
     pub running: u64,
-    /// How many ended so, in the order of [`Outcome::ALL`].
+    /// Number of sessions per outcome, in the order of [`Outcome::ALL`].
     pub outcomes: [u64; Outcome::ALL.len()],
     pub seconds: i64,
     pub tokens: u64,
@@ -72,8 +72,8 @@ pub struct Tally {
 }
 
 impl Sessions {
-    /// The lives that fit, added up: by days in their order, by others the most lives
-    /// first.
+    /// Returns the totals of the sessions that match. Days are in chronological order; otherwise
+    /// the key with the most sessions is first.
     pub fn stats(&self, town: &Town, by: By, query: &Query) -> Result<Vec<Tally>> {
         let mut tallies = self.ask(|index| tally(index, by, query))?;
         self.divide(by, query, &mut tallies)?;
@@ -81,7 +81,7 @@ impl Sessions {
         Ok(tallies)
     }
 
-    /// Where only one item is asked for, a session that had others counts with its share.
+    /// Counts only its share of a session that had several items, if the query names one item.
     fn divide(&self, by: By, query: &Query, tallies: &mut [Tally]) -> Result<()> {
         let Some(item) = &query.work else {
             return Ok(());
@@ -108,7 +108,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// What lives that run have taken so far is only in their transcripts.
+    /// Adds the usage of running sessions, which so far is only in their transcripts.
     fn add_running(&self, town: &Town, by: By, query: &Query, tallies: &mut [Tally]) -> Result<()> {
         if tallies.iter().all(|tally| tally.running == 0) {
             return Ok(());
@@ -139,8 +139,8 @@ impl Sessions {
     }
 }
 
-/// Adds up what is in the index. What was written of lives that run does not count: their
-/// transcripts know better.
+/// Adds up the index. The stored usage of running sessions is not counted: their transcripts are
+/// more recent.
 fn tally(index: &Index, by: By, query: &Query) -> Result<Vec<Tally>, Broken> {
     let (filter, mut values) = conditions(query);
     let order = if by == By::Day { "1" } else { "2 DESC, 1" };

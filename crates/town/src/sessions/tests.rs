@@ -1,4 +1,4 @@
-//! Journal and index together.
+//! Tests of the journal together with the index.
 
 mod damage;
 mod items;
@@ -14,7 +14,7 @@ struct Place {
 }
 
 impl Place {
-    /// With so many lives, each of which has begun and ended.
+    /// Creates this many sessions, each begun and ended.
     fn with(lives: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let sessions = Sessions {

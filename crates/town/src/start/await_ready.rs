@@ -1,4 +1,4 @@
-//! Watching an agent come up: its process, its dialogs, its prompt.
+//! Waits until an agent is up: its process, its dialogs, its prompt.
 
 use super::container::Made;
 use super::prepared::Prepared;
@@ -14,16 +14,16 @@ use gt_core::{Kind, Problem};
 use gt_tmux::Command;
 use std::time::{Duration, Instant};
 
-/// How many of the last lines an error shows.
+/// Number of last lines that an error shows.
 const SHOWN_LINES: usize = 12;
-/// How long a program gets to begin: longer than any exec, shorter than a person waits.
+/// Timeout for the program to begin: longer than any exec, shorter than a person waits.
 const BEGIN_PATIENCE: Duration = Duration::from_secs(10);
-/// How long a program may take to draw what a key has changed.
+/// Timeout for the program to redraw after a key.
 const REDRAW_PATIENCE: Duration = Duration::from_secs(1);
-/// How long a command of the caller's own must live to count as started.
+/// Minimum run time after which a command of the caller counts as started.
 const FIRST_MOMENTS: Duration = Duration::from_millis(150);
 
-/// Waits for what the role wants to have seen, and gives the state it is in then.
+/// Waits for the conditions that the role requires; returns the state of the agent then.
 pub(super) fn bring_up(
     town: &Town,
     prepared: &Prepared<'_>,
@@ -41,14 +41,15 @@ pub(super) fn bring_up(
     }
     let mut state = State::Running;
     if prepared.options.command.is_some() {
-        // Nobody knows its prompt: it only has to live through its first moments.
+        // The prompt of an arbitrary command is unknown, so it only has to survive its first
+        // moments.
         return await_survival(town, prepared, made, &mut watch).map(|()| state);
     }
     if start.wait_ready || start.accept_dialogs {
         state = await_prompt(town, prepared, plan, made, &mut watch, warnings)?;
     }
     if let Some(prompt) = &plan.typed_prompt {
-        // It runs all the same; whoever started it is told.
+        // The agent runs all the same; the caller gets a warning.
         if let Err(problem) = type_prompt(town, prepared, made, prompt) {
             warnings.push(format!("its first prompt was not given: {problem}"));
         }
@@ -71,7 +72,7 @@ fn await_survival(
     Ok(())
 }
 
-/// Waits until a process of the agent's names is in the pane.
+/// Waits until a process with one of the agent's names is in the pane.
 fn await_process(
     town: &Town,
     prepared: &Prepared<'_>,
@@ -85,7 +86,7 @@ fn await_process(
     }
     let deadline = Instant::now() + BEGIN_PATIENCE;
     loop {
-        // Most programs are the pane's first process; only else is the tree looked at.
+        // Most programs are the pane's first process; the tree is searched only if not.
         let names = &plan.process_names;
         if processes::is_named(made.pid, names)
             || processes::tree_has(&mut processes::snapshot(), made.pid, names)
@@ -102,7 +103,7 @@ fn await_process(
             .hint("if the program goes by another name, set `names` under [process] of its preset");
             return give_up(prepared, problem, warnings).map(drop);
         }
-        // There is no event for "it has become another program".
+        // There is no event for an exec of another program.
         if watch.wait(Duration::from_millis(50)) == Woke::Ended {
             return Err(death(town, prepared, made));
         }
@@ -126,8 +127,8 @@ fn await_prompt(
         .unwrap_or(Duration::from_secs(preset.ready.timeout_seconds));
     let settle = Duration::from_millis(preset.ready.settle_ms);
     let has_mark = !preset.screen.ready.is_empty();
-    // The screen that the last key was pressed on, and when. Until it has changed
-    // it says nothing new, and another key would be a blind one.
+    // The screen at the last key press, and its time. Until the screen changes it says nothing new,
+    // and another key would be pressed blindly.
     let mut answered: Option<(Vec<String>, Instant)> = None;
     let mut idle_since: Option<Instant> = None;
     loop {
@@ -152,7 +153,7 @@ fn await_prompt(
         } else {
             match screen::read(&lines, preset).map(|(state, _)| state) {
                 Some(State::Busy) => return Ok(State::Busy),
-                // One that nobody has an answer for: left to a person.
+                // A dialog without a known answer is left to a person.
                 Some(state @ (State::Waiting | State::Limited)) => {
                     warnings.push(question(prepared, &lines));
                     return Ok(state);
@@ -192,7 +193,7 @@ fn await_prompt(
     }
 }
 
-/// Whether a prompt that has been there for so long is not followed by a question.
+/// Returns whether a prompt that is shown since `since` will not be followed by a question.
 fn is_settled(lines: &[String], since: Instant, plan: &Plan, preset: &Preset) -> bool {
     let ready = &preset.ready;
     let shows = |mark: &String| lines.iter().any(|line| screen::matches(line, mark));
@@ -203,7 +204,7 @@ fn is_settled(lines: &[String], since: Instant, plan: &Plan, preset: &Preset) ->
     is_sure || since.elapsed() >= Duration::from_millis(ready.confirm_ms)
 }
 
-/// What an agent asks at its start, and how to answer.
+/// Returns the question that an agent asks at its start, and how to answer it.
 fn question(prepared: &Prepared<'_>, lines: &[String]) -> String {
     let identity = prepared.identity;
     let seen = screen::classify(lines, "", &prepared.preset);
@@ -219,7 +220,7 @@ fn question(prepared: &Prepared<'_>, lines: &[String]) -> String {
     )
 }
 
-/// Ends the start, or only warns where the caller wants to keep the container.
+/// Fails the start, or only warns if the caller wants to keep the container.
 fn give_up(prepared: &Prepared<'_>, problem: Problem, warnings: &mut Vec<String>) -> Result<State> {
     if prepared.options.keep_on_timeout {
         warnings.push(problem.to_string());
@@ -228,14 +229,14 @@ fn give_up(prepared: &Prepared<'_>, problem: Problem, warnings: &mut Vec<String>
     Err(problem)
 }
 
-/// The problem of an agent that ended during its start: its exit code and last lines.
+/// Returns the problem of an agent that ended during its start: its exit code and last lines.
 pub(super) fn death(town: &Town, prepared: &Prepared<'_>, made: &Made) -> Problem {
     let last = last_look(town, prepared);
     let how = last.as_ref().map_or_else(
         || "its container is gone".to_owned(),
         |container| container.state(None).reason.unwrap_or_default(),
     );
-    // Killed, or never a program at all: nothing that it has decided.
+    // A signal, 126 or 127 means that the program did not end by its own decision.
     let by_itself = last.is_some_and(|container| {
         let pane = container.pane();
         pane.exit_signal.is_none() && !matches!(pane.exit_status, Some(126 | 127))
@@ -257,7 +258,7 @@ pub(super) fn death(town: &Town, prepared: &Prepared<'_>, made: &Made) -> Proble
     )
 }
 
-/// The container of an agent that has ended, once tmux knows how.
+/// Returns the container of an agent that has ended, once tmux knows its exit status.
 fn last_look(town: &Town, prepared: &Prepared<'_>) -> Option<Container> {
     let look = || {
         containers::find(town, prepared.container.as_str())
@@ -272,7 +273,7 @@ fn last_look(town: &Town, prepared: &Prepared<'_>) -> Option<Container> {
         if (pane.dead && known) || Instant::now() >= deadline {
             return Some(container);
         }
-        // tmux 3.3 sometimes loses an exit status until the next child ends: give it one.
+        // tmux 3.3 sometimes loses an exit status until another child ends, so this runs one.
         let _ = town.server().run(Command::new("run-shell").arg("true"));
     }
 }

@@ -1,10 +1,10 @@
-//! A program of an agent's harness that is not the agent: it runs in a window beside it,
-//! in the same folder, for one thing that it is told.
+//! Runs a program of an agent's harness in a window beside the agent, in the same folder, for one
+//! prompt.
 //!
-//! It gets none of our hooks, and nothing in its environment says that it is the agent.
-//! So it cannot speak for the agent: not about its state, its conversation or its claim.
-//! Its pane says which program it is, and who is starting it, so that as long as that one
-//! lives nobody tells people of questions that are answered here.
+//! It gets none of our hooks, and its environment does not identify it as the agent. So it cannot
+//! report as the agent: not its state, its conversation or its claim. Its pane names the program
+//! and the process that starts it, so that people are not notified of questions while that process
+//! answers them.
 
 use super::StartOptions;
 use super::await_ready::bring_up;
@@ -17,10 +17,10 @@ use gt_core::startup::tag;
 use gt_core::{Identity, Problem, shell};
 use gt_tmux::{Command, PaneId};
 
-/// What says in an agent's environment which agent it is.
+/// Environment variables that identify an agent.
 const WHO: [&str; 3] = ["GT_ROLE", "GT_SESSION", "GT_SESSION_UUID"];
 
-/// What a window needs to have such a program.
+/// Description of the window for such a program.
 pub(crate) struct Opening<'a> {
     pub(crate) harness: &'a str,
     /// A shell line.
@@ -30,9 +30,8 @@ pub(crate) struct Opening<'a> {
     pub(crate) tags: &'a [(&'a str, &'a str)],
 }
 
-/// Runs the program with a prompt, in the window that `open` makes. Answers its first
-/// questions as a start does, and gives what went not as wished: it is there then all the
-/// same, to be looked at.
+/// Runs the program with a prompt, in the window that `open` makes. Answers its first questions as
+/// a start does. Returns warnings; the program stays open even then.
 pub(crate) fn beside(
     town: &Town,
     identity: &Identity,
@@ -47,14 +46,14 @@ pub(crate) fn beside(
     let session = SessionId::new(uuid::Uuid::now_v7());
     let mut plan = prepared.plan(town, session, None);
     let mut warnings = prepared.plant_answers(town, &plan);
-    // The window inherits what the agent was given, our hooks among it.
+    // The window inherits the agent's environment, including our hooks.
     let wiring = hooks::wire(town, &prepared.preset, prepared.role.handoff.on_compact)?;
     let wired = wiring.env.iter().map(|(name, _)| name.as_str());
     let unset: Vec<&str> = WHO.into_iter().chain(wired).collect();
     plan.env.retain(|name, _| !unset.contains(&name.as_str()));
     let mut line = format!("unset {}; ", unset.join(" "));
     if let Some(path) = plan.env.remove("PATH") {
-        // tmux gives a new process the PATH of whoever asks for it.
+        // tmux gives a new process the PATH of the requesting client.
         line.push_str(&format!("export PATH={}; ", shell::quote(&path)));
     }
     let words: Vec<String> = plan.argv.iter().map(|word| shell::quote(word)).collect();
@@ -88,7 +87,7 @@ pub(crate) fn beside(
         .arg("-p")
         .target(pane)
         .args([tag::BESIDE, harness]);
-    // One that has left already has nothing more to say.
+    // Fails if the pane is already gone, which needs no report.
     let _ = town.server().run(is_up);
     wake::monitors(town);
     Ok(warnings)

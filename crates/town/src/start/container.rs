@@ -1,4 +1,4 @@
-//! The container of a start, and how it is made.
+//! Creates the container of a start.
 
 use super::dress;
 use super::place::Place;
@@ -11,7 +11,7 @@ use gt_core::record::Record;
 use gt_core::startup::{Plan, tag};
 use gt_tmux::{Batch, Command, ErrorKind, PaneId, format};
 
-/// The size of a container that nobody has attached to yet.
+/// Size of a container before the first client attaches.
 pub(crate) const COLUMNS: &str = "200";
 pub(crate) const ROWS: &str = "50";
 
@@ -24,7 +24,7 @@ pub(super) struct Made {
 }
 
 impl Made {
-    /// What it adds to the line of a life.
+    /// Adds the pane and the process to the line of a session.
     pub(super) fn add_to(&self, line: Record) -> Record {
         Record {
             tmux_pid: Some(self.server_pid),
@@ -35,7 +35,7 @@ impl Made {
     }
 }
 
-/// Makes the container, or fills the one whose agent died.
+/// Creates the container, or puts a process into one whose agent died.
 pub(super) fn make(
     town: &Town,
     prepared: &Prepared<'_>,
@@ -64,7 +64,7 @@ pub(super) fn make(
                 .target(target.clone())
                 .args([tag::PANE, "#{pane_id}"]),
         );
-    // What an earlier life left behind; only a respawn counts the deaths on.
+    // Clears tags of an earlier session; only a respawn keeps the count of deaths.
     for tag in [tag::STATE_REASON, tag::HARNESS_SESSION] {
         batch = batch.then(prepared.option(tag, ""));
     }
@@ -76,7 +76,7 @@ pub(super) fn make(
     }
     let is_new = matches!(place, Place::New);
     batch = batch.then_all(dress::commands(town, prepared, plan, is_new, worn));
-    // tmux has not read a byte of it before this call is done.
+    // tmux reads no output of the process before this call is done.
     let before = match place {
         Place::Respawn(pane) => Some(pane),
         Place::New | Place::Window => None,
@@ -91,7 +91,7 @@ pub(super) fn make(
         );
     }
     if !plan.is_awaited {
-        // Nobody comes again to say that it runs.
+        // No later step reports that it runs, so the save is requested here.
         batch = batch.then_all(save::request_command(town));
     }
     batch = batch.then(
@@ -101,7 +101,7 @@ pub(super) fn make(
             .arg("#{pane_id} #{pane_pid} #{pid} #{pane_tty}"),
     );
     let batch = with_history_limit(town, batch);
-    // tmux gives a new process the PATH of whoever asks for it, whatever the tables say.
+    // tmux gives a new process the PATH of the requesting client, whatever the tables say.
     let server = match plan.env.get("PATH") {
         Some(path) => town.server().clone().with_path(path),
         None => town.server().clone(),
@@ -118,13 +118,12 @@ pub(super) fn make(
     })
 }
 
-/// Commands that make a pane, with the town's limit for what it remembers.
+/// Wraps commands that make a pane, so that it gets the town's history limit.
 pub(crate) fn with_history_limit(town: &Town, making: Batch) -> Batch {
     let Some(limit) = town.settings().tmux.history_limit else {
         return making;
     };
-    // Only a limit that stands before the pane is made reaches it; the user's own is put
-    // back right after.
+    // The limit must be set before the pane is made; the user's limit is restored right after.
     let before = Batch::new()
         .then(Command::new("set-option").args(["-gF", "@gt_history", "#{history-limit}"]))
         .then(Command::new("set-option").args(["-g", "history-limit", &limit.to_string()]))
@@ -135,11 +134,11 @@ pub(crate) fn with_history_limit(town: &Town, making: Batch) -> Batch {
         .then(Command::new("set-option").args(["-gu", "@gt_history"]))
 }
 
-/// Not at once: one more process in the very moment in which the agent's own begins would
-/// hold up both. tmux itself waits, whatever becomes of us.
+/// Delay before the wait for a death begins: another process at the moment in which the agent
+/// begins would slow down both. tmux itself waits, so this survives `gt`.
 const AWAITED_AFTER_SECONDS: &str = "1";
 
-/// The command that starts the process, in exactly this environment.
+/// Returns the commands that start the process, in exactly this environment.
 fn process_commands(prepared: &Prepared<'_>, plan: &Plan, place: &Place) -> Vec<Command> {
     // tmux expands formats in the folder's name.
     let folder = format::escape(&prepared.work_dir.to_string_lossy());
@@ -169,7 +168,7 @@ fn process_commands(prepared: &Prepared<'_>, plan: &Plan, place: &Place) -> Vec<
         head.arg("-e").arg(format!("{variable}={value}"))
     });
     let start = start.arg("--").args(argv);
-    // A life that was handed over to does not begin with the screens of another.
+    // After a handoff the session does not begin with the screens of the previous one.
     let cleared = match place {
         Place::Respawn(pane) if prepared.options.takes_over.is_some() => {
             Some(Command::new("clear-history").target(*pane))

@@ -1,8 +1,8 @@
-//! What a container keeps from life to life: the variables of the windows that are opened
-//! in it, its look, and what stays true of its agent.
+//! Settings that a container keeps from session to session: the variables of windows that are
+//! opened in it, its look, and the lasting facts about its agent.
 //!
-//! A life that takes over finds nearly always what it would set itself, and each command
-//! is work for the server. So a container bears the mark of what was set last.
+//! After a handoff they are nearly always unchanged, and each command is work for the server. So a
+//! tag on the container holds a hash of the settings that were applied last.
 
 use super::prepared::Prepared;
 use crate::{Town, look};
@@ -10,10 +10,10 @@ use gt_core::startup::{Plan, tag};
 use gt_tmux::Command;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// The variable that is another in each life.
+/// The variable that differs in each session.
 const OF_THE_LIFE: &str = "GT_SESSION_UUID";
 
-/// What nobody sets but a start.
+/// Tags that only a start sets.
 const LASTING_TAGS: [&str; 6] = [
     tag::TOWN,
     tag::AGENT,
@@ -23,8 +23,8 @@ const LASTING_TAGS: [&str; 6] = [
     tag::NEVER_ASKS,
 ];
 
-/// The commands that dress a container which bears that mark. A new one has its variables
-/// already.
+/// Returns the commands that apply the settings to a container whose tag is `worn`. A new container
+/// already has its variables.
 pub(super) fn commands(
     town: &Town,
     prepared: &Prepared<'_>,
@@ -49,7 +49,7 @@ pub(super) fn commands(
             false => always.push(option(tag, value)),
         }
     }
-    // Wishes are text from outside; as a tag's value they are only ever data.
+    // Start options are text from outside; as the value of a tag they are only data.
     always.push(option(tag::START, &prepared.start_tag()));
     lasting.extend(look::options(
         town,

@@ -1,8 +1,8 @@
 //! The session that a start continues: its parent, and with it the chain of both.
 //!
-//! A handoff continues the session that handed over. Any other start continues the newest
-//! session of the same conversation, else of the same work item, else the session whose place
-//! it takes, unless that one had other work. How the earlier one ended makes no difference.
+//! A handoff continues the session that handed over. Any other start continues the newest session
+//! of the same conversation, else of the same work item, else the session that it replaces, unless
+//! that one had other work. How the earlier session ended makes no difference.
 
 use super::place::Previous;
 use crate::Result;
@@ -10,7 +10,7 @@ use crate::sessions::{Query, Sessions};
 use gt_core::record::Record;
 use gt_core::startup::Conversation;
 
-/// How many sessions of the agent are searched for a conversation.
+/// Number of the agent's sessions that are searched for a conversation.
 const SEARCHED: usize = 50;
 
 /// The session before the one that is started.
@@ -63,7 +63,7 @@ pub(super) fn parent(
     Ok((!has_other_work).then(|| Parent::from(replaced)))
 }
 
-/// The newest session that had the conversation which is resumed.
+/// Returns the newest session that had the resumed conversation.
 fn of_conversation(
     sessions: &Sessions,
     begin: &Record,
@@ -76,7 +76,7 @@ fn of_conversation(
     };
     let id = match conversation {
         Conversation::New | Conversation::Fork(_) => return Ok(None),
-        // The program goes on with its newest one in this folder.
+        // The program continues its newest conversation in this folder.
         Conversation::Continue => return newest(sessions, of_agent),
         Conversation::Resume(id) => id,
     };
@@ -84,8 +84,8 @@ fn of_conversation(
     if let Some(found) = sessions.find(&of_agent)?.into_iter().find(has_it) {
         return Ok(Some(found));
     }
-    // Another agent had it. Where ids of conversations can be chosen, it is the id of the
-    // first session that had it.
+    // Another agent had it. If ids of conversations can be chosen, it is the id of the first
+    // session that had it.
     let mut known = sessions.known([id.as_str()].into_iter())?;
     let Some(first) = known.remove(id) else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! What a caller may wish for a start. What is left open comes from the role.
+//! Options that a caller may set for a start. Unset ones come from the role.
 
 use super::Restored;
 use gt_core::record::Record;
@@ -10,68 +10,70 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Kept with the container as a tag, so that a respawn is a start like the first.
-/// What may be secret, or was meant for one start alone, is left out; variables
-/// are in the session's own table.
+/// Options of a start.
+///
+/// They are stored in a tag of the container, so that a respawn starts like the first time. Secrets
+/// and options for a single start are left out; variables are in the environment of the tmux
+/// session.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StartOptions {
-    /// Another harness than the role's.
+    /// Harness instead of the role's.
     pub harness: Option<String>,
-    /// Another folder than the role's.
+    /// Folder instead of the role's.
     pub work_dir: Option<PathBuf>,
-    /// Make the agent's worktree if it is not there.
+    /// Create the agent's worktree if it is missing.
     #[serde(skip)]
     pub create: bool,
-    /// A shell line to run instead of the harness; it gets no prompt.
+    /// Shell line to run instead of the harness; it gets no prompt.
     pub command: Option<String>,
-    /// Who starts it, for the beacon.
+    /// The sender in the beacon.
     #[serde(skip)]
     pub sender: Option<String>,
     #[serde(skip)]
     pub topic: Option<String>,
     pub molecule: Option<String>,
-    /// Appended to the beacon.
+    /// Text appended to the beacon.
     pub instructions: Option<String>,
     #[serde(skip)]
     pub conversation: Conversation,
-    /// The next prompt of a conversation that is resumed, in place of the beacon.
+    /// The next prompt of a resumed conversation, in place of the beacon.
     #[serde(skip)]
     pub resume_prompt: Option<String>,
-    /// Variables beside the standard ones. They may be secret.
+    /// Additional variables, which may be secret.
     #[serde(skip)]
     pub extra_env: Vec<(String, String)>,
     /// The program's configuration folder.
     pub config_dir: Option<String>,
-    /// The account whose folder it is; where both are set, the folder counts.
+    /// The account whose folder is used; `config_dir` takes precedence.
     pub account: Option<String>,
-    /// It goes on with the folder that it had, and where that was none, with none.
+    /// Keep the configuration folder of the last start, even if that was none.
     #[serde(skip)]
     pub keeps_folder: bool,
-    /// Another theme than the role's.
+    /// Theme instead of the role's.
     pub theme: Option<String>,
     pub wait_for_agent: Option<bool>,
-    /// Leave a container that does not come up in time, instead of undoing the start.
+    /// Keep a container that does not come up in time, instead of rolling the start back.
     #[serde(skip)]
     pub keep_on_timeout: bool,
-    /// Leave the container of an agent that dies while it comes up.
+    /// Keep the container of an agent that dies while it comes up.
     #[serde(skip)]
     pub keep_container: bool,
-    /// Only if this pane's agent is still dead, and still wanted back.
+    /// Start only if this pane's agent is still dead and still to be respawned.
     #[serde(skip)]
     pub respawn_of: Option<PaneId>,
-    /// It takes the place of a life that has handed over, and may still run.
+    /// The session that has handed over, and may still run; this one replaces it.
     #[serde(skip)]
     pub takes_over: Option<TakeOver>,
-    /// It goes on from a life that was lost with its container.
+    /// The session that was lost with its container; this one continues it.
     #[serde(skip)]
     pub restored: Option<Restored>,
-    /// It takes the place of the shell in which its worktree was made ready.
+    /// Replace the shell in which the worktree was prepared.
     #[serde(skip)]
     pub after_shell: bool,
     pub accept_dialogs: Option<bool>,
     pub wait_ready: Option<bool>,
-    /// Another patience than the harness's.
+    /// Timeout instead of the harness's.
     #[serde(skip)]
     pub ready_timeout: Option<Duration>,
     pub auto_respawn: Option<bool>,
@@ -79,22 +81,22 @@ pub struct StartOptions {
     pub track_pid: Option<bool>,
     pub verify_survived: Option<bool>,
     pub skip_permissions: Option<bool>,
-    /// Give the beacon as the first prompt.
+    /// Pass the beacon as the first prompt.
     pub prompt: Option<bool>,
 }
 
-/// The life whose place is taken.
+/// The session that is replaced.
 #[derive(Clone, Debug, Default)]
 pub struct TakeOver {
     pub life: String,
-    /// What the journal says of it.
+    /// Its record in the journal.
     pub known: Option<Record>,
     /// The branch that its worktree is on.
     pub branch: Option<String>,
 }
 
 impl StartOptions {
-    /// As the tag holds it.
+    /// Serializes the options for the tag.
     pub(crate) fn to_tag(&self) -> String {
         let mut value = serde_json::to_value(self).unwrap_or_default();
         if let Some(fields) = value.as_object_mut() {
@@ -103,8 +105,8 @@ impl StartOptions {
         value.to_string()
     }
 
-    /// Reads the tag; one that is missing or damaged wishes for nothing. Whoever starts by
-    /// it goes on with what was begun, and that is in the folder which it names.
+    /// Parses the tag; a missing or damaged tag yields the defaults. A start from a tag continues
+    /// earlier work, which is in the configuration folder that the tag names.
     pub fn from_tag(text: &str) -> Self {
         let wishes = serde_json::from_str(text).ok();
         wishes.map_or_else(Self::default, |wishes| StartOptions {
@@ -113,7 +115,7 @@ impl StartOptions {
         })
     }
 
-    /// Adds to a problem with the agent program how to start another one instead.
+    /// Adds a hint to a problem with the agent program: how to start another program instead.
     pub(super) fn hint_other_program(&self, identity: &Identity, problem: Problem) -> Problem {
         if problem.kind() != Kind::Environment {
             return problem;
@@ -142,7 +144,7 @@ impl StartOptions {
                 *setting = wish;
             }
         }
-        // The letter of a handoff must be read, whatever the first start was told.
+        // The message of a handoff must be read, whatever the first start was told.
         start.prompt |= self.takes_over.is_some();
     }
 }

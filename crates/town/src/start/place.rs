@@ -1,4 +1,4 @@
-//! The place of a start: what is there under its name.
+//! The place of a start: what already exists under its name.
 
 use super::prepared::Prepared;
 use super::restored::Restored;
@@ -13,37 +13,37 @@ use gt_tmux::PaneId;
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// Where the agent's process will be put.
+/// The place for the agent's process.
 pub(super) enum Place {
     /// A new container.
     New,
     /// The pane of an agent that died.
     Respawn(PaneId),
-    /// A new window, because the agent's pane is gone and the user's are not.
+    /// A new window, because the agent's pane is gone but the user's panes are not.
     Window,
 }
 
 pub(super) struct Existing {
     pub(super) place: Place,
     pub(super) keys_tag: String,
-    /// The life whose place is taken.
+    /// The session that is replaced.
     pub(super) previous: Option<Previous>,
-    /// What still runs of it, where it has handed over.
+    /// The container in which it still runs, if it has handed over.
     pub(super) leaving: Option<Container>,
-    /// The container of an adopted program that has handed over: it is given back to its person.
+    /// The container of an adopted program that has handed over: it is returned to its person.
     pub(super) given_back: Option<Container>,
-    /// How its container was dressed, where the next life goes on in it.
+    /// Hash of the settings of its container, if the next session stays in it.
     pub(super) dress_tag: String,
 }
 
-/// A life before the one that is started.
+/// The session before the one that is started.
 pub(super) struct Previous {
     pub(super) id: String,
     pub(super) chain: String,
     pub(super) outcome: Outcome,
     pub(super) died_at: Option<i64>,
     pub(super) exit_code: Option<i32>,
-    /// Its end is in the journal already.
+    /// The journal already has its end.
     pub(super) is_ended: bool,
 }
 
@@ -76,7 +76,7 @@ impl Previous {
     }
 }
 
-/// Looks at what is there under that name: free, alive, somebody else's, or a zombie.
+/// Checks what exists under that name: nothing, a live agent, a foreign session, or a zombie.
 pub(super) fn existing(
     town: &Town,
     identity: &Identity,
@@ -119,7 +119,7 @@ pub(super) fn existing(
             });
         }
         if container.life().is_none() && !container.pane().dead {
-            // Only a shell, in which its worktree was made ready, or still is.
+            // Only a shell, in which the worktree was or is being prepared.
             return match prepared.options.after_shell {
                 true => Ok(Existing {
                     place: Place::Respawn(container.pane().pane),
@@ -151,7 +151,7 @@ pub(super) fn existing(
         stop::end_processes(town, std::slice::from_ref(container), Duration::ZERO);
         previous = Previous::of(container);
         if container.adopted().is_some() {
-            // The pane is the person's: the agent gets a container of its own, or a window.
+            // The pane belongs to the person, so the agent gets its own container or a window.
             stop::remove_container(town, container)?;
             let is_left = containers::find(town, name)?.is_some();
             return Ok(Existing {
@@ -163,7 +163,7 @@ pub(super) fn existing(
                 dress_tag: String::new(),
             });
         }
-        // In the same container, so that attached clients and the user's own panes stay.
+        // The same container is used, so that attached clients and the user's panes stay.
         place = if container.lost_agent_pane() {
             Place::Window
         } else {
@@ -180,8 +180,8 @@ pub(super) fn existing(
     })
 }
 
-/// The place of a life that has handed over. It may still run: it is replaced in its
-/// pane, which is never seen dead, so that nobody takes it for a crash.
+/// Returns the place of a session that has handed over. It may still run: it is replaced in its
+/// pane, which is never dead in between, so that no process mistakes this for a crash.
 pub(super) fn taken_over(prepared: &Prepared<'_>, container: Container) -> Result<Existing> {
     let identity = prepared.identity;
     let before = prepared.options.takes_over.as_ref();
@@ -197,7 +197,7 @@ pub(super) fn taken_over(prepared: &Prepared<'_>, container: Container) -> Resul
         ..before
     });
     if container.adopted().is_some() {
-        // Keys of another server say nothing of the town's.
+        // Keys of another server say nothing about the town's server.
         let is_here = container.socket().is_none();
         return Ok(Existing {
             place: Place::New,
@@ -224,28 +224,28 @@ pub(super) fn taken_over(prepared: &Prepared<'_>, container: Container) -> Resul
     })
 }
 
-/// Gives the container of an adopted program back to its person, and returns the place of the
-/// next session.
+/// Returns the container of an adopted program to its person. Returns the place of the next
+/// session.
 pub(super) fn give_back(town: &Town, name: &str, container: &Container) -> Result<Place> {
     if let Some(identity) = container.identity() {
         adopt::forget(town, identity);
     }
     adopt::release(&container.home(town), container)?;
-    // A session of the person's own stays.
+    // A tmux session of the person stays.
     Ok(match containers::find(town, name)? {
         Some(_) => Place::Window,
         None => Place::New,
     })
 }
 
-/// Which of our keys the server has bound, as any of its panes says.
+/// Returns the version of our keys that the server has bound; any of its panes has it.
 fn keys_tag(container: Option<&Container>) -> String {
     container.map_or_else(String::new, |container| {
         container.pane().keys_version.clone()
     })
 }
 
-/// Refuses an agent that was adopted on another tmux server and still runs there.
+/// Fails if the agent was adopted on another tmux server and still runs there.
 fn refuse_adopted_elsewhere(town: &Town, identity: &Identity) -> Result<()> {
     let Cow::Owned(home) = adopted::home_of(town, identity) else {
         return Ok(());
@@ -271,7 +271,7 @@ fn refuse_adopted_elsewhere(town: &Town, identity: &Identity) -> Result<()> {
     }
 }
 
-/// Refuses an agent that lives under another name than it would get now.
+/// Fails if the agent's container has another name than it would get now.
 fn refuse_elsewhere(own: &Container, name: &str, identity: &Identity) -> Result<()> {
     if own.name() == name {
         return Ok(());

@@ -31,21 +31,21 @@ pub(crate) struct Prepared<'a> {
     pub(super) passed_env: Vec<(String, String)>,
     pub(super) config_dir: Option<String>,
     pub(super) wiring: Wiring,
-    /// It is to run in this window beside the agent, and not as the agent.
+    /// The window beside the agent in which the program runs; `None` for the agent itself.
     pub(super) window: Option<&'a str>,
-    /// What the life before it has just handed over.
+    /// The work that the previous session has just handed over.
     pub(super) handed: Option<HandedOver>,
 }
 
 impl<'a> Prepared<'a> {
-    /// Reads what a start needs, and touches nothing.
+    /// Reads what a start needs, and changes nothing.
     pub(crate) fn new(
         town: &Town,
         identity: &'a Identity,
         options: &'a StartOptions,
     ) -> Result<Self> {
         identity.check_new(town.registry()).or_else(|problem| {
-            // The town's own agents bear words that are reserved for them.
+            // The town's own agents have reserved words as names.
             if identity.name().is_none() {
                 Ok(())
             } else {
@@ -118,7 +118,7 @@ impl<'a> Prepared<'a> {
         })
     }
 
-    /// Warns where the role wants permission to be asked for and the program never asks.
+    /// Returns a warning if the role wants permission prompts and the program never asks.
     pub(super) fn permission_warning(&self) -> Option<String> {
         let is_own_line = self.program.as_os_str().is_empty();
         let wants_asking = !self.role.start.skip_permissions && !is_own_line;
@@ -126,7 +126,7 @@ impl<'a> Prepared<'a> {
             .then(|| format!("{} runs every command without asking", self.preset.title))
     }
 
-    /// Makes the folder ready, and says whether it is new.
+    /// Ensures that the folder exists; returns whether it is new.
     pub(super) fn make_workspace(&self, town: &Town, warnings: &mut Vec<String>) -> Result<bool> {
         let is_new = !self.work_dir.exists();
         let own_folder = self.options.work_dir.is_none();
@@ -159,7 +159,7 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// Writes the answers to the program's first questions, where they may be given.
+    /// Writes the answers to the program's first questions, if the role accepts dialogs.
     pub(super) fn plant_answers(&self, town: &Town, plan: &Plan) -> Vec<String> {
         let home = plan.env.get("HOME").map(Path::new);
         let home = home.or_else(|| town.around().home());
@@ -179,7 +179,7 @@ impl<'a> Prepared<'a> {
         seeds::plant(&self.preset.seeds, &facts)
     }
 
-    /// The line of the journal that begins this life.
+    /// Returns the journal line that begins this session.
     pub(super) fn record(&self, town: &Town, session: SessionId) -> Record {
         let identity = self.identity;
         let id = session.to_string();
@@ -218,7 +218,7 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// The line with the session that it continues.
+    /// Adds the session that is continued to the line.
     pub(super) fn after(begin: Record, parent: Option<&Parent>) -> Record {
         match parent {
             Some(parent) => Record {
@@ -230,22 +230,22 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// What its worktree is on; whoever handed over has just looked.
+    /// Returns the branch of its worktree; after a handoff it is already known.
     fn branch(&self, town: &Town) -> Option<String> {
         let before = self.options.takes_over.as_ref();
         let known = before.and_then(|before| before.branch.clone());
         known.or_else(|| workspace::current_branch(town, &self.work_dir))
     }
 
-    /// The command that sets an option of its container.
+    /// Returns the command that sets an option of its container.
     pub(super) fn option(&self, name: &str, value: &str) -> Command {
         Command::new("set-option")
             .target(self.container.clone())
             .args([name, value])
     }
 
-    /// The wishes for a respawn. The conversation is in the folder that was used now,
-    /// whichever is the usual one by then.
+    /// Returns the options for a respawn. They name the configuration folder of this start, because
+    /// the conversation is there, even if the default changes.
     pub(super) fn start_tag(&self) -> String {
         let options = StartOptions {
             config_dir: self.config_dir.clone(),
@@ -254,7 +254,7 @@ impl<'a> Prepared<'a> {
         options.to_tag()
     }
 
-    /// Whether something has to be seen of it before it counts as running. A container that
+    /// Returns whether a condition must be observed before it counts as running. A container that
     /// closes with its process is kept open until then, too.
     fn is_awaited(&self) -> bool {
         let start = &self.role.start;
@@ -289,14 +289,15 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// In its worktree an agent would find a copy of beads, and not where its rig has it.
+/// Returns the variable with the rig's beads folder: in its worktree an agent would find only a
+/// copy.
 fn beads(town: &Town, identity: &Identity) -> Option<(String, String)> {
     let folder = crate::work::beads_folder(town, identity.rig()?)?;
     Some(("BEADS_DIR".to_owned(), folder.to_str()?.to_owned()))
 }
 
-/// The program's configuration folder: as given, the account's, the one it had, that of the
-/// account for new starts, the one that is set here.
+/// Returns the program's configuration folder, by precedence: the given one, the account's, the one
+/// of the last start, the default account's, the one in the environment.
 fn config_dir(town: &Town, options: &StartOptions, preset: &Preset) -> Result<Option<String>> {
     if options.config_dir.is_some() {
         return Ok(options.config_dir.clone());
@@ -314,13 +315,13 @@ fn config_dir(town: &Town, options: &StartOptions, preset: &Preset) -> Result<Op
     Ok(set.map(str::to_owned))
 }
 
-/// What is on the agent's hook. Whether that can be read is for the agent to find out.
+/// Returns the work item on the agent's hook. Ignores errors: the agent finds them out.
 pub(crate) fn hooked_work(town: &Town, identity: &Identity) -> Option<WorkId> {
     let hooked = Work::of(town).hooked(&identity.address()).ok()?;
     hooked.and_then(|hooked| hooked.unit())
 }
 
-/// The molecule that is attached to the agent.
+/// Returns the molecule that is attached to the agent.
 fn molecule(town: &Town, identity: &Identity) -> Option<WorkId> {
     crate::molecule::id(town, identity).ok()?
 }
@@ -344,8 +345,8 @@ fn prompt(
         return None;
     }
     if goes_on {
-        // One that goes on where it was needs no first words; but one whose life was cut
-        // in two must be told to go on.
+        // A restored conversation needs no first prompt; after a handoff the agent must be told to
+        // continue.
         if options.takes_over.is_some() {
             return Some(GO_ON.to_owned());
         }
@@ -369,7 +370,7 @@ fn prompt(
     Some(beacon.prompt(instructions.or(role.start.instructions.as_deref())))
 }
 
-/// Fails where the caller demands a program that asks for permission and this one cannot.
+/// Fails if the caller demands permission prompts and this program has none.
 fn check_asks(options: &StartOptions, preset: &Preset) -> Result<()> {
     let demands_asking = options.skip_permissions == Some(false) && options.command.is_none();
     if !demands_asking || !preset.command.cannot_ask {
@@ -384,7 +385,7 @@ fn check_asks(options: &StartOptions, preset: &Preset) -> Result<()> {
     ))
 }
 
-/// A variable that no process could have would make tmux refuse the start half way.
+/// Fails for a variable name that no process can have: tmux would refuse the start half-way.
 fn check_variables<'n>(
     names: impl Iterator<Item = &'n String>,
     what: &str,

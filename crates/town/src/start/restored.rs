@@ -1,14 +1,12 @@
-//! What a start needs that brings back a lost agent: the life before it, and what its
-//! container held.
+//! Data of a start that restores a lost agent: its last session, and the content of its container.
 //!
-//! The old text must be in the pane's history before the program draws, and must never
-//! be on the screen while we look for its prompt: an old dialog would be answered. And
-//! the pane must have its last size before that, since a pane that grows takes lines
-//! back out of its history. So the pane's first process is `gt replay-scrollback`. It
-//! waits while its file is only announced (`….soon`), until the windows stand; shows it;
-//! waits until tmux has drawn it and moved it out of sight; removes the file; and becomes
-//! the program: the same process, without a shell. Nothing is looked at before the file
-//! is gone.
+//! The old text must be in the pane's history before the program draws, and must not be on the
+//! screen while `gt` looks for the prompt: an old dialog would be answered. The pane must also have
+//! its final size before that, since a pane that grows takes lines back out of its history. So the
+//! pane's first process is `gt replay-scrollback`. It waits while its file is only announced
+//! (`….soon`), until the windows are restored; prints the file; waits until tmux has drawn it and
+//! scrolled it out of sight; removes the file; and execs the program, without a shell. `gt` reads
+//! the screen only after the file is gone.
 
 use super::container::Made;
 use super::prepared::Prepared;
@@ -20,24 +18,24 @@ use gt_core::session::SessionId;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long the text may take to be shown: longer than whoever shows it waits for tmux.
+/// Timeout for printing the text: longer than the process that prints it waits for tmux.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// A file that nobody has shown after so long never will be.
+/// Age after which a file is a leftover that no process will print.
 const FORGOTTEN: Duration = Duration::from_secs(60 * 60);
 
-/// The lost life that a start goes on from.
+/// The lost session that a start continues.
 #[derive(Clone, Debug, Default)]
 pub struct Restored {
     pub life: String,
     pub chain: String,
-    /// Its end is in the journal already.
+    /// The journal already has its end.
     pub is_ended: bool,
-    /// Its container, as it was.
+    /// Its container as it was saved.
     pub saved: Saved,
 }
 
 impl Restored {
-    /// The size to make the container in; one that nobody could use is not taken over.
+    /// Returns the size for the new container; `None` if the saved size is unusable.
     pub(super) fn size(&self) -> Option<(String, String)> {
         let usable = 10..=1_000;
         let (window, _) = self.saved.agents_pane()?;
@@ -46,7 +44,7 @@ impl Restored {
     }
 }
 
-/// A text on its way into a pane. Its file goes with it, whatever happens.
+/// A text on its way into a pane. Dropping it removes its file.
 #[derive(Debug)]
 pub(super) struct Replay<'a> {
     file: PathBuf,
@@ -55,14 +53,14 @@ pub(super) struct Replay<'a> {
 
 impl Drop for Replay<'_> {
     fn drop(&mut self) {
-        // Usually it is gone: whoever showed it has removed it.
+        // Usually the process that printed the file has removed it.
         let _ = files::remove_if_there(&soon(&self.file));
         let _ = files::remove_if_there(&self.file);
     }
 }
 
 impl<'a> Replay<'a> {
-    /// Puts the old text before the program of a start that restores something.
+    /// Puts the replay of the old text before the program, if the start restores an agent.
     pub(super) fn prepare(
         town: &Town,
         prepared: &Prepared<'a>,
@@ -85,8 +83,8 @@ impl<'a> Replay<'a> {
         Ok(Some(replay))
     }
 
-    /// Makes the windows again where the container is new, then lets the text come, and
-    /// waits until it is in the pane's history. Gives what did not go as wished.
+    /// Restores the windows if the container is new, then releases the text and waits until it is
+    /// in the pane's history. Returns a warning.
     pub(super) fn show(&self, town: &Town, made: &Made, is_new: bool) -> Result<Option<String>> {
         let windows = match is_new {
             true => restore::windows(town, self.saved, made.pane),
@@ -110,21 +108,21 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// What comes after the text.
+/// The program that runs after the text.
 pub(crate) enum Then<'a> {
     Program(&'a [String]),
-    /// A shell that thinks that somebody has logged in, as tmux starts it.
+    /// A login shell, as tmux starts it.
     Login(&'a str),
 }
 
-/// Writes a text that a pane shall show.
+/// Writes a text for a pane to print.
 pub(crate) fn write(town: &Town, name: &str, text: &str) -> Result<PathBuf> {
     let file = path(town, name);
     files::write_passing(&file, text.as_bytes())?;
     Ok(file)
 }
 
-/// The words that show a text and then become another program.
+/// Returns the command that prints a text and then execs another program.
 pub(crate) fn command(town: &Town, file: &Path, then: Then<'_>) -> Vec<String> {
     let mut words = vec![
         town.around().gt.to_string_lossy().into_owned(),
@@ -149,7 +147,7 @@ fn path(town: &Town, name: &str) -> PathBuf {
     folder(town).join(format!("{name}.txt"))
 }
 
-/// Where a text lies that is not to be shown yet.
+/// Returns the path of a text that must not be printed yet.
 fn soon(file: &Path) -> PathBuf {
     file.with_extension("txt.soon")
 }
@@ -163,7 +161,7 @@ pub(crate) fn forget_old(town: &Town) {
             .ok()
             .and_then(|at| SystemTime::now().duration_since(at).ok());
         if age.is_some_and(|age| age > FORGOTTEN) {
-            // It is only a leftover.
+            // Best effort: it is only a leftover.
             let _ = files::remove_if_there(&entry.path());
         }
     }

@@ -1,9 +1,8 @@
-//! What an agent leaves whose pane another life has taken.
+//! Processes that outlive a session after its pane was reused.
 //!
-//! tmux hangs up on the processes of a pane that it gives to another one, and most end
-//! by that. Those that do not are ended here. Whose they are is told by their parents
-//! while these live, so they are noted before; and since they get time to leave, it is
-//! done by a process of its own, to which the note is given as a word.
+//! tmux sends a hangup to the processes of a pane that it respawns, and most end. The others are
+//! ended here. They are identified by their parents while these live, so they are noted in advance.
+//! Since they get a grace period, a detached process does this, which gets the note as an argument.
 
 use super::{marked, marks, of_pane, spare};
 use crate::containers::Container;
@@ -15,17 +14,17 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
-/// The processes of a life as they were before: those that descend from its first. Others
-/// in its terminal are found by that, whoever their parents are.
+/// The processes of a session at the time of the handoff: descendants of its first process. Other
+/// processes of its terminal are found by the terminal, whatever their parents are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Leaving {
     life: String,
     pane: String,
     /// The pane's first process.
     first: u32,
-    /// All of them, with the times at which they started.
+    /// All of them, with their start times.
     processes: Vec<(u32, u64)>,
-    /// The `gt` that lets the next life take over. It may run below this very pane.
+    /// The `gt` that starts the next session. It may run below this pane.
     by: (u32, u64),
 }
 
@@ -44,11 +43,11 @@ impl Leaving {
     }
 
     pub(crate) fn to_word(&self) -> String {
-        // Numbers and texts: there is nothing in it that could not be written.
+        // Numbers and texts always serialize.
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Ends what is still there of them, and what came since.
+    /// Ends those of them that still run, and their later children.
     pub fn end(&self, town: &Town) {
         let now = processes::snapshot();
         let mut left = self.left(&now);
@@ -58,7 +57,7 @@ impl Leaving {
         processes::end_all(processes::hold(&now, &left), processes::GRACE);
     }
 
-    /// Takes out who still brings the next life up, with what it has started for that.
+    /// Spares the process that still starts the next session, with its descendants.
     fn spare_who_hands_over(&self, left: &mut BTreeSet<u32>, now: &Table) {
         if lives(&self.by, now) {
             let hands_over = now.descendants(self.by.0);
@@ -66,7 +65,7 @@ impl Leaving {
         }
     }
 
-    /// Those of them that live, with what they have started, and who is in their terminal.
+    /// Returns those of them that live, with their descendants and the processes of their terminal.
     fn left(&self, now: &Table) -> BTreeSet<u32> {
         let living = self.processes.iter().filter(|noted| lives(noted, now));
         let mut left: BTreeSet<u32> = living.flat_map(|(pid, _)| now.descendants(*pid)).collect();
@@ -77,20 +76,20 @@ impl Leaving {
         left
     }
 
-    /// Who was started since and has nothing of the pane but its variables.
+    /// Returns processes that were started since and share only the variables of the pane.
     fn strays(&self, town: &Town, now: &Table) -> BTreeSet<u32> {
         let (Ok(life), Ok(pane)) = (self.life.parse::<SessionId>(), self.pane.parse::<PaneId>())
         else {
             return BTreeSet::new();
         };
-        // Nothing of an agent's is older than its pane's first process.
+        // No process of an agent is older than its pane's first process.
         let started = |(pid, started): &(u32, u64)| (*pid == self.first).then_some(*started);
         let oldest = self.processes.iter().find_map(started).unwrap_or_default();
         marked(&[marks(town, life, pane)], oldest, now)
     }
 }
 
-/// Whether a process that was noted is still there, and none that got its number.
+/// Returns whether a noted process still lives, and its pid was not reused.
 fn lives((pid, started): &(u32, u64), now: &Table) -> bool {
     now.get(*pid)
         .is_some_and(|process| process.started == *started)
@@ -131,14 +130,14 @@ mod tests {
         assert_eq!(leaving.to_word().parse::<Leaving>().unwrap(), leaving);
         let now: Table = [
             process(1, 0, 1, 0),
-            // In its terminal, and noted by nobody.
+            // In its terminal, and not noted.
             process(24, 1, 20, 5),
-            // A session of its own, which only its parent told of; and its child.
+            // A process that started its own session, known only by its parent; and its child.
             process(21, 1, 21, 2),
             process(25, 21, 25, 6),
-            // Another one that has the number of one that ended.
+            // Another process that reuses the pid of an ended one.
             process(22, 1, 22, 9),
-            // The next life.
+            // The next session.
             process(30, 10, 30, 7),
         ]
         .into_iter()

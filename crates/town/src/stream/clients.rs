@@ -1,10 +1,11 @@
-//! Those who listen. None of them can hold up another, or the server.
+//! The clients of the server. No client can block another client or the server.
 
 use rustix::event::{PollFd, PollFlags};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 
-/// So much may wait for one that does not read; then it is let go, and may come again.
+/// Maximum number of pending bytes for a client that does not read; above it the client is
+/// disconnected, and may connect again.
 const MOST_PENDING: usize = 1 << 20;
 
 #[derive(Debug, Default)]
@@ -13,15 +14,14 @@ pub(super) struct Clients(Vec<Client>);
 #[derive(Debug)]
 struct Client {
     stream: UnixStream,
-    /// What the socket has not taken yet.
+    /// Bytes that the socket has not taken yet.
     pending: Vec<u8>,
 }
 
 impl Clients {
-    /// Takes everybody in who waits at the door, with a greeting.
+    /// Accepts all waiting clients and sends them a greeting.
     pub(super) fn accept(&mut self, listener: &UnixListener, greeting: &[u8]) {
-        // A failure is the caller's that is gone already, or passes: the next look
-        // tries again.
+        // An error means that the client is gone, or is transient: the next call retries.
         while let Ok((stream, _)) = listener.accept() {
             if stream.set_nonblocking(true).is_ok() {
                 let pending = greeting.to_vec();
@@ -30,7 +30,7 @@ impl Clients {
         }
     }
 
-    /// What to wait for.
+    /// Returns the file descriptors to wait for.
     pub(super) fn poll_fds(&self) -> impl Iterator<Item = PollFd<'_>> {
         self.0.iter().map(|client| {
             let wanted = match client.pending.is_empty() {
@@ -41,7 +41,7 @@ impl Clients {
         })
     }
 
-    /// Gives these lines to everybody.
+    /// Sends these lines to all clients.
     pub(super) fn tell(&mut self, lines: &[u8]) {
         for client in &mut self.0 {
             client.pending.extend_from_slice(lines);
@@ -49,7 +49,7 @@ impl Clients {
         self.flush();
     }
 
-    /// Writes what can be written, and lets those go who are gone or too slow.
+    /// Writes what can be written, and disconnects clients that are gone or too slow.
     pub(super) fn flush(&mut self) {
         self.0
             .retain_mut(|client| client.listens() && client.write());
@@ -71,7 +71,7 @@ impl Client {
         self.pending.len() <= MOST_PENDING
     }
 
-    /// Whether it is still there. It has nothing to say that we would understand.
+    /// Returns whether it is still connected. Its input is discarded.
     fn listens(&mut self) -> bool {
         let mut said = [0; 512];
         loop {

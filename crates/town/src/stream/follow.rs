@@ -1,4 +1,4 @@
-//! Listening: by the server's socket, or by the log itself.
+//! The listener: reads from the server's socket, or from the log itself.
 
 use super::tail::Tail;
 use super::wake::Wake;
@@ -15,17 +15,16 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long a server may take for its greeting. One that is stopped would be waited
-/// for in vain.
+/// Timeout for the greeting of a server, in case the server process is suspended.
 const GREETING: Duration = Duration::from_secs(1);
 
-/// The events that are asked for, as they come.
+/// The events that match a query, as they are written.
 #[derive(Debug)]
 pub struct Follow {
     root: PathBuf,
     query: Query,
     source: Source,
-    /// The place in the log up to which all is told, whoever tells it.
+    /// The position in the log up to which all events were delivered, from either source.
     tail: Tail,
 }
 
@@ -36,7 +35,7 @@ enum Source {
 }
 
 impl Follow {
-    /// Begins to listen. Gives those that were there already, and what comes after them.
+    /// Starts to listen. Returns the events that already exist, and the listener for later ones.
     pub fn begin(town: &Town, query: Query) -> Result<(Vec<Event>, Self)> {
         Self::begin_in(town.root(), query)
     }
@@ -52,8 +51,7 @@ impl Follow {
             Some(connection) if served.cursor() == connection.cursor => {
                 (Source::Socket(connection), served)
             }
-            // Nobody serves, or it was pruned in this very moment: the file is the
-            // simpler way then.
+            // There is no server, or the log was pruned just now: reading the file is simpler then.
             _ => (Source::File(Wake::on(&[root])), Tail::at_end(log.clone())?),
         };
         let before = history(&log, &tail, &query)?;
@@ -66,12 +64,12 @@ impl Follow {
         Ok((before, follow))
     }
 
-    /// Whether a server tells.
+    /// Returns whether events come from a server.
     pub fn is_served(&self) -> bool {
         matches!(self.source, Source::Socket(_))
     }
 
-    /// What is new, waiting at most so long for something.
+    /// Returns new events; waits for one at most this long.
     pub fn next(&mut self, patience: Duration) -> Result<Vec<Event>> {
         let deadline = Instant::now() + patience;
         loop {
@@ -81,7 +79,7 @@ impl Follow {
                 return Ok(found);
             }
             if !self.wait(left) {
-                return Ok(Vec::new()); // A signal: the caller knows whether it is meant.
+                return Ok(Vec::new()); // A signal: the caller decides whether to stop.
             }
         }
     }
@@ -102,7 +100,7 @@ impl Follow {
                     self.tail.advance(cursor, connection.last)?;
                 }
                 if !goes_on {
-                    // The server is gone, or let us go: on from where it was.
+                    // The server is gone or has disconnected us: continues from its position.
                     self.source = Source::File(Wake::on(&[&self.root]));
                     found.extend(self.look()?);
                 }
@@ -116,7 +114,7 @@ impl Follow {
         Ok(found)
     }
 
-    /// Waits for a chance; false if a signal came.
+    /// Waits for new data; returns false after a signal.
     fn wait(&self, patience: Duration) -> bool {
         let mut fds = Vec::new();
         let patience = match &self.source {
@@ -134,7 +132,7 @@ impl Follow {
     }
 }
 
-/// What stands before the place from which is followed.
+/// Returns the events before the position of `tail`.
 fn history(log: &Lines, tail: &Tail, query: &Query) -> Result<Vec<Event>> {
     match (tail.file(), tail.cursor()) {
         (Some(file), Some(cursor)) => find_before(log.path(), file, cursor.offset, query),
@@ -146,14 +144,14 @@ fn history(log: &Lines, tail: &Tail, query: &Query) -> Result<Vec<Event>> {
 #[derive(Debug)]
 struct Connection {
     stream: UnixStream,
-    /// What has come of a line so far.
+    /// An incomplete line.
     held: Vec<u8>,
-    /// The place behind the last event that came.
+    /// The position after the last event received.
     cursor: Option<Cursor>,
     last: Option<Timestamp>,
 }
 
-/// What the server says, as far as it is listened to.
+/// The fields of a message that are used.
 #[derive(Deserialize)]
 struct Message {
     event: Option<Event>,
@@ -161,7 +159,7 @@ struct Message {
 }
 
 impl Connection {
-    /// A server that answers, if there is one.
+    /// Connects to a server that answers, if there is one.
     fn open(root: &Path) -> Option<Self> {
         let stream = UnixStream::connect(socket_in(root)).ok()?;
         stream.set_read_timeout(Some(GREETING)).ok()?;
@@ -183,7 +181,7 @@ impl Connection {
         Some(connection)
     }
 
-    /// Takes what has come; false if nothing will come any more.
+    /// Reads the available messages; returns false if the connection is closed.
     fn read(&mut self, take: &mut impl FnMut(Event)) -> bool {
         let mut piece = [0; 1 << 16];
         let is_open = loop {

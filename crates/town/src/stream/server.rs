@@ -1,4 +1,4 @@
-//! The server: two files, and everybody who listens.
+//! The server: follows two files and sends their lines to all clients.
 
 use super::clients::Clients;
 use super::tail::Tail;
@@ -15,7 +15,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-/// Streams events and changes of lives. There is one to a town.
+/// Streams events and changes of sessions. There is at most one per town.
 #[derive(Debug)]
 pub struct Server {
     path: PathBuf,
@@ -24,12 +24,12 @@ pub struct Server {
     events: Tail,
     lives: Tail,
     clients: Clients,
-    /// The kernel lets go of it however we end.
+    /// The kernel releases it, however the process ends.
     _lock: FileLock,
 }
 
 impl Server {
-    /// Listens from now on; [`Server::run`] answers.
+    /// Starts to listen; [`Server::run`] serves the clients.
     pub fn bind(town: &Town) -> Result<Self> {
         Self::bind_in(town.root())
     }
@@ -46,7 +46,7 @@ impl Server {
         };
         let sessions = root.join(".sessions");
         files::make_dir(&sessions)?;
-        // Ours is the lock: a socket that lies here belongs to nobody who lives.
+        // We hold the lock, so an existing socket belongs to a dead server.
         files::remove_if_there(&path)?;
         let cannot = |error| files::cannot("listen on", &path, &error);
         let listener = UnixListener::bind(&path).map_err(|error| match error.kind() {
@@ -67,7 +67,7 @@ impl Server {
         })
     }
 
-    /// Serves until it is told to stop.
+    /// Serves until it is cancelled.
     pub fn run(mut self, cancel: &Cancel) -> Result<()> {
         while !cancel.is_set() {
             let greeting = line(&json!({"kind": "hello", "cursor": self.events.cursor()}));
@@ -85,25 +85,25 @@ impl Server {
         Ok(())
     }
 
-    /// Waits until somebody comes or goes, something is new, or it is time to look.
+    /// Waits until a client connects or disconnects, a file changes, or the pause is over.
     fn wait(&self) {
         let mut fds = vec![PollFd::new(&self.listener, PollFlags::IN)];
         fds.extend(self.wake.poll_fd());
         fds.extend(self.clients.poll_fds());
         let patience = Timespec::try_from(self.wake.pause()).ok();
-        // A signal ends it early, which is as good as any reason to look.
+        // A signal ends it early, which is harmless.
         let _ = poll(&mut fds, patience.as_ref());
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // One that stays is replaced by the next server.
+        // A socket that stays is replaced by the next server.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// A line of a file as one of the stream; one that is no object is nobody's.
+/// Wraps a line of a file as a message of the stream; drops a line that is no JSON object.
 fn message(kind: &str, text: &[u8], cursor: Option<Cursor>) -> Vec<u8> {
     let content: Value = serde_json::from_slice(text).unwrap_or_default();
     if !content.is_object() {

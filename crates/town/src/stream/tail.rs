@@ -1,8 +1,8 @@
 //! The end of a growing file, read line by line as it grows.
 //!
-//! A log may be replaced by a prune. Nobody adds to the old file from then on, so what
-//! is left of it is read first. The new one says where the old one ended: by the line
-//! that the prune wrote, which names the file that it replaced ([`crate::chronicle`]).
+//! A prune may replace a log. The old file does not grow from then on, so the rest of it is read
+//! first. The new file shows where the old one ended: by the line that the prune wrote, which names
+//! the file that it replaced ([`crate::chronicle`]).
 
 use super::Cursor;
 use crate::chronicle::MARKER;
@@ -28,7 +28,7 @@ struct Open {
 }
 
 impl Tail {
-    /// From the end of the file on. Of one that is not there yet everything is new.
+    /// Begins at the end of the file; if the file does not exist yet, at its beginning.
     pub(super) fn at_end(lines: Lines) -> Result<Self> {
         let open = open(&lines)?.map(|(file, inode, length)| {
             let offset = crate::lines::whole_length(&file, length).unwrap_or(length);
@@ -45,9 +45,9 @@ impl Tail {
         })
     }
 
-    /// From that place on; absent means from the beginning of a file that is not there
-    /// yet. `last` is the time of what was read before, by which the place is found
-    /// where the file was replaced more than once.
+    /// Begins at that position; `None` means the beginning of a file that does not exist yet.
+    /// `last` is the time of the last event read, by which the position is found if the file was
+    /// replaced more than once.
     pub(super) fn at(lines: Lines, at: Option<Cursor>, last: Option<Timestamp>) -> Result<Self> {
         let mut tail = Tail {
             lines,
@@ -65,8 +65,8 @@ impl Tail {
         Ok(tail)
     }
 
-    /// Takes over how far somebody else has read. The file stays open, so that what
-    /// follows can be read from it even when it is replaced.
+    /// Adopts the position of another reader. The file stays open, so that the rest can be read
+    /// from it even after it is replaced.
     pub(super) fn advance(&mut self, to: Cursor, last: Option<Timestamp>) -> Result<()> {
         self.last = last;
         match &mut self.open {
@@ -80,12 +80,12 @@ impl Tail {
         self.open.as_ref().map(|open| open.cursor)
     }
 
-    /// The file as it is open, for what stands before the cursor.
+    /// Returns the open file, to read what is before the cursor.
     pub(super) fn file(&self) -> Option<&File> {
         self.open.as_ref().map(|open| &open.file)
     }
 
-    /// Gives every whole line that is new, with the place behind it.
+    /// Passes every new complete line, with the position after it.
     pub(super) fn read(&mut self, mut each: impl FnMut(&[u8], Cursor)) -> Result<()> {
         loop {
             self.read_open(&mut each)?;
@@ -104,11 +104,11 @@ impl Tail {
                     if length >= open.cursor.offset {
                         return Ok(());
                     }
-                    // Somebody emptied it: what stands there now is new.
+                    // The file was truncated: all its content is new.
                     open.cursor.offset = 0;
                 }
                 Some(open) => {
-                    // Replaced: nothing is added to the old one any more.
+                    // Replaced: the old file does not grow any more.
                     let old = open.cursor.file;
                     self.read_open(&mut each)?;
                     self.open = Some(self.join(file, inode, old)?);
@@ -136,12 +136,12 @@ impl Tail {
         Ok(())
     }
 
-    /// Where a new file goes on after an old one.
+    /// Returns the position in a new file at which an old one ended.
     fn join(&self, file: File, inode: u64, old: u64) -> Result<Open> {
         let cannot = |error| files::cannot("read", self.lines.path(), &error);
         let length = file.metadata().map_err(cannot)?.len();
         let mut lines = Backwards::before(&file, length).map_err(cannot)?;
-        // Without a mark, from what happened after the last that was read.
+        // Without a marker, begins after the time of the last event read.
         let mut later = None;
         let mut offset = None;
         while let Some((at, line)) = lines.next_line().map_err(cannot)? {

@@ -1,4 +1,4 @@
-//! Following a log that is written to and pruned meanwhile.
+//! Tests of following a log that is written to and pruned meanwhile.
 
 use super::{Follow, Server, socket_in};
 use crate::Cancel;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A server in a thread of its own.
+/// A server that runs in a thread.
 struct Running {
     cancel: Cancel,
     thread: Option<JoinHandle<crate::Result<()>>>,
@@ -51,7 +51,7 @@ fn write(root: &Path, numbers: std::ops::Range<u64>) {
     Events::in_folder(root).append(events.collect()).unwrap();
 }
 
-/// Adds what a prune can drop, and prunes.
+/// Adds events that a prune can drop, and prunes.
 fn prune(root: &Path) {
     let old = vec![Event::emitted("junk", "a"); 3];
     Events::in_folder(root).append(old).unwrap();
@@ -77,7 +77,7 @@ fn number(event: &Event) -> u64 {
     event.payload["n"].as_u64().unwrap()
 }
 
-/// The numbers that come, until that one has.
+/// Returns the numbers that arrive, up to `last`.
 fn until(follow: &mut Follow, last: u64) -> Vec<u64> {
     let began = Instant::now();
     let mut seen = Vec::new();
@@ -108,7 +108,7 @@ fn the_file_is_followed_across_prunes() {
     assert!(!follow.is_served());
     write(root, 5..7);
     assert_eq!(until(&mut follow, 6), [5, 6]);
-    // Some before the prune and some after, none of which was looked for in between.
+    // Events before and after the prune, none of which was read in between.
     write(root, 7..9);
     prune(root);
     write(root, 9..11);
@@ -180,7 +180,7 @@ fn there_is_one_server_and_a_dead_one_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     std::fs::create_dir(root.join(".runtime")).unwrap();
-    // What a server leaves that was killed: a socket that nobody listens on.
+    // A killed server leaves a socket that no process listens on.
     drop(std::os::unix::net::UnixListener::bind(socket_in(root)).unwrap());
     assert!(!begin(root).is_served());
     let _server = Running::start(root);
@@ -214,7 +214,7 @@ fn one_who_does_not_read_holds_up_nobody() {
     }
     assert!(follow.is_served());
     slow.set_read_timeout(Some(PATIENCE)).unwrap();
-    // It was let go: what the kernel holds for it still comes, and then the end.
+    // It was disconnected: the bytes in the kernel's buffer still arrive, and then the end.
     let mut rest = Vec::new();
     slow.read_to_end(&mut rest).unwrap();
     assert!(rest.len() < 4_000_000, "{}", rest.len());

@@ -1,14 +1,14 @@
-//! Being woken when something changes in a folder.
+//! Watches folders for changes.
 //!
-//! Folders and not files are watched: a file that is replaced keeps its name, but the
-//! watch on it would stay with the one that is gone.
+//! Folders are watched instead of files: a watch on a file would stay with the old file after it
+//! was replaced.
 
 use std::time::Duration;
 
-/// How long nobody may look where changes are told.
+/// Maximum pause between reads if the kernel reports changes.
 #[cfg(target_os = "linux")]
 const TOLD: Duration = Duration::from_millis(500);
-/// How long nobody may look where they are not.
+/// Pause between reads if it does not.
 const NOT_TOLD: Duration = Duration::from_millis(100);
 
 #[cfg(target_os = "linux")]
@@ -27,7 +27,7 @@ mod linux {
     pub(in crate::stream) struct Wake(Option<OwnedFd>);
 
     impl Wake {
-        /// Watches these folders. Where the kernel has no watches left, time has to do.
+        /// Watches these folders. Falls back to polling if the kernel has no watches left.
         pub(in crate::stream) fn on(folders: &[&Path]) -> Self {
             let changes = WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::MOVED_TO;
             let fd = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
@@ -42,12 +42,12 @@ mod linux {
             self.0.as_ref().map(|fd| PollFd::new(fd, PollFlags::IN))
         }
 
-        /// After so long somebody has to look again, whatever is told.
+        /// Returns the time after which the caller must read again, even without a report.
         pub(in crate::stream) fn pause(&self) -> Duration {
             if self.0.is_some() { TOLD } else { NOT_TOLD }
         }
 
-        /// Forgets what was told so far; the caller looks next.
+        /// Discards pending reports; the caller reads next.
         pub(in crate::stream) fn drain(&self) {
             if let Some(fd) = &self.0 {
                 let mut buffer = [MaybeUninit::uninit(); 4096];
@@ -67,7 +67,7 @@ mod elsewhere {
     use rustix::event::PollFd;
     use std::path::Path;
 
-    /// Nothing is told here: a look now and then has to do.
+    /// Polling only: this system reports nothing.
     #[derive(Debug)]
     pub(in crate::stream) struct Wake;
 

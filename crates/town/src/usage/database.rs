@@ -1,6 +1,6 @@
-//! opencode's database. Its rows change after they are written, so there is no place to
-//! go on from: it is read again when its files have changed, and only the messages of
-//! one agent's folder and time.
+//! The database of opencode. Its rows change after they are written, so there is no position to
+//! continue from: it is read again when its files have changed, and only the messages of one
+//! agent's folder and time.
 
 use gt_core::nudge::fingerprint;
 use gt_core::price::Prices;
@@ -11,10 +11,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The program itself must never wait for us, and we do not wait long for it.
+/// Maximum wait for the database. The program itself never waits for us.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Subagents have sessions of their own, below the one that called them.
+/// Query of an agent's messages. Subagents have their own sessions, below the calling one.
 const MESSAGES: &str = "
 WITH RECURSIVE mine (id) AS (
     SELECT id FROM session WHERE directory = ?1
@@ -24,7 +24,7 @@ SELECT message.id, message.data FROM message JOIN mine ON message.session_id = m
 WHERE message.time_created >= ?2 AND message.time_created <= ?3
 ORDER BY message.time_created";
 
-/// The texts of what was typed: parts that opencode and its plugins add are marked.
+/// Query of typed texts: parts that opencode and its plugins add are marked as synthetic.
 const PROMPTS: &str = "
 WITH RECURSIVE mine (id) AS (
     SELECT id FROM session WHERE directory = ?1
@@ -37,11 +37,11 @@ WHERE message.time_created >= ?2
     AND json_extract(part.data, '$.type') = 'text'
     AND json_extract(part.data, '$.synthetic') IS NOT 1";
 
-/// What was read, and from which state of the files.
+/// Result of a read, and the state of the files at that time.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Seen {
-    /// Length and time of the database and of what was not yet merged into it.
+    /// Length and time of the database and of its write-ahead log.
     files: Vec<(u64, i64)>,
     until: Option<String>,
     pub(super) usage: Usage,
@@ -79,7 +79,7 @@ pub(super) fn read(
     Ok(())
 }
 
-/// Whether a conversation of this folder was given the prompt, at that time (in seconds) or
+/// Returns whether a conversation of this folder got the prompt, at that time (in seconds) or
 /// later.
 pub(super) fn has_prompt(
     path: &Path,
@@ -137,7 +137,7 @@ mod tests {
         }
     }
 
-    /// The tables as 1.18.33 makes them, less what is of no interest here.
+    /// Creates the tables of 1.18.33, without those that are not read here.
     fn database(path: &Path) -> Connection {
         let db = Connection::open(path).unwrap();
         db.execute_batch(
@@ -182,7 +182,7 @@ mod tests {
         read(&path, "/town/max", &since, &prices, &mut seen).unwrap();
         assert_eq!(seen.usage.output_tokens, 27);
         assert_eq!(seen.usage.cost_usd, Some(1.0), "its own word");
-        // While it is open elsewhere, a message grows and one is new.
+        // While the database is open elsewhere, a message grows and another is added.
         say(&db, "mine", "ses_1", now, 9);
         say(&db, "next", "ses_1", now + 60_000, 100);
         read(&path, "/town/max", &since, &prices, &mut seen).unwrap();
@@ -229,7 +229,7 @@ mod tests {
             let found = has_prompt(&path, "/town/max", prompt, since).unwrap();
             assert_eq!(found, expected, "{prompt} {since}");
         }
-        // One of another release proves nothing.
+        // A database of another release proves nothing.
         db.execute_batch("DROP TABLE part").unwrap();
         assert!(has_prompt(&path, "/town/max", "typed", second).is_err());
         assert!(has_prompt(&dir.path().join("none.db"), "/town/max", "x", 0).is_err());

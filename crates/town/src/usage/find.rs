@@ -1,5 +1,5 @@
-//! The transcripts of a life: those that its hooks named, or those that are found by its
-//! conversation's id, or by its folder and its time.
+//! Finds the transcripts of a session: those that its hooks named, or those with the id of its
+//! conversation, or those of its folder and time.
 
 use super::notes::Notes;
 use super::program_folder;
@@ -14,14 +14,14 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// The first line of a transcript is looked at as far as this.
+/// Maximum number of bytes of a transcript's first line that are read.
 const HEADER: u64 = 1 << 20;
 
-/// A transcript, and from when on it is the life's, where that is known better than by
-/// the beginning of the life.
+/// A transcript, and the time from which on it belongs to the session, if that is known better than
+/// by the start of the session.
 pub(super) type Found = (PathBuf, Option<String>);
 
-/// The transcripts of a life, and before each what belongs beside it.
+/// Returns the transcripts of a session, each preceded by the files that belong to it.
 pub(super) fn transcripts(
     town: &Town,
     life: &Record,
@@ -75,7 +75,7 @@ fn search(
             if found.is_empty() {
                 found = matching(&root, &filled);
             }
-            // Ids begin with the time, so many begin alike.
+            // Ids begin with the time, so many share a prefix.
             found.retain(|path| !pattern.contains("{id8}") || is_of_folder(path));
             found
         });
@@ -96,13 +96,13 @@ fn search(
         .collect()
 }
 
-/// The transcripts of all conversations that were held in a folder.
+/// Returns the transcripts of all conversations that were held in a folder.
 pub(super) fn all_of_folder(root: &Path, preset: &Preset, folder: &str) -> Vec<PathBuf> {
     let Some(format) = preset.usage.format else {
         return Vec::new();
     };
     let hash = hash(folder);
-    // Claude Code keeps those of a folder in one that is called after it.
+    // Claude Code keeps the transcripts of a folder in a folder named after it.
     let called = |letter: char| match letter.is_ascii_alphanumeric() {
         true => letter,
         false => '-',
@@ -132,7 +132,7 @@ fn hash(folder: &str) -> String {
     hash
 }
 
-/// The transcripts that are called by the whole id of a conversation.
+/// Returns the transcripts that are named after the full id of a conversation.
 pub(super) fn of_conversation(root: &Path, preset: &Preset, id: &str) -> Vec<PathBuf> {
     if !is_plain(id) {
         return Vec::new();
@@ -144,7 +144,7 @@ pub(super) fn of_conversation(root: &Path, preset: &Preset, id: &str) -> Vec<Pat
         .collect()
 }
 
-/// The file of that pattern that was read before: it need not be looked for.
+/// Returns the file of that pattern that was read before, without a search.
 fn again(known: &[PathBuf], filled: &str) -> Vec<PathBuf> {
     let pattern = filled.rsplit('/').next().unwrap_or(filled);
     let name = |path: &Path| path.file_name()?.to_str().map(str::to_owned);
@@ -153,7 +153,7 @@ fn again(known: &[PathBuf], filled: &str) -> Vec<PathBuf> {
     found.filter(|path| path.is_file()).cloned().collect()
 }
 
-/// The databases of a program: the same for all its lives.
+/// Returns the databases of a program, which all its sessions share.
 pub(super) fn databases(town: &Town, life: &Record, preset: &Preset) -> Vec<PathBuf> {
     let notes = Notes::of(town, &life.id);
     let Some(root) = root(town, preset, &notes) else {
@@ -163,7 +163,7 @@ pub(super) fn databases(town: &Town, life: &Record, preset: &Preset) -> Vec<Path
     patterns.flat_map(|p| matching(&root, p)).collect()
 }
 
-/// Whether the folder is there under which the program keeps its transcripts.
+/// Returns whether the folder exists under which the program keeps its transcripts.
 pub(super) fn has_root(town: &Town, preset: &Preset, notes: &Notes) -> bool {
     root(town, preset, notes).is_some_and(|root| root.is_dir())
 }
@@ -175,7 +175,7 @@ fn root(town: &Town, preset: &Preset, notes: &Notes) -> Option<PathBuf> {
     }
 }
 
-/// An id that is nothing but a name: it becomes a part of a path.
+/// Returns whether an id is a plain name: it becomes a part of a path.
 fn is_plain(id: &str) -> bool {
     !id.is_empty()
         && id
@@ -193,7 +193,7 @@ fn is_of_folder(path: &Path, format: Format, folder: &str, hash: &str) -> bool {
     read.is_ok() && line.is_ok_and(|line| format.is_of_folder(line, folder, hash))
 }
 
-/// The files under a folder that fit a pattern, in the order of their names.
+/// Returns the files under a folder that match a pattern, sorted by name.
 fn matching(root: &Path, pattern: &str) -> Vec<PathBuf> {
     let mut found = vec![root.to_owned()];
     for part in pattern.split('/') {
@@ -221,7 +221,7 @@ fn entries(folder: &Path, pattern: &str) -> Vec<PathBuf> {
     names.iter().map(|name| folder.join(name)).collect()
 }
 
-/// Whether a name fits a pattern, whose `*` stand for anything.
+/// Returns whether a name matches a pattern, in which `*` matches anything.
 fn fits(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,

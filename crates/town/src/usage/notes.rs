@@ -1,5 +1,5 @@
-//! Where a life's transcripts are, as its hooks told: `.runtime/usage/<life>.notes`, a
-//! line of JSON each.
+//! Locations of a session's transcripts, as reported by its hooks: `.runtime/usage/<life>.notes`,
+//! one line of JSON each.
 
 use super::{folder, program_folder};
 use crate::{Result, Town, files, when};
@@ -21,18 +21,18 @@ pub(super) struct Note {
     /// A transcript.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) path: Option<PathBuf>,
-    /// The program's name for the conversation.
+    /// The program's id of the conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
-    /// Only what is later than this is the life's: it began with what others had said.
+    /// Only what is later than this belongs to the session: the conversation existed before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) since: Option<String>,
-    /// The folder under which the program keeps them, if it is not the usual one.
+    /// The folder under which the program keeps them, if it is not the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     folder: Option<PathBuf>,
 }
 
-/// The notes about one life.
+/// The notes about one session.
 #[derive(Debug)]
 pub(super) struct Notes {
     path: PathBuf,
@@ -58,7 +58,7 @@ impl Notes {
             .filter_map(|note| Some((note.path.as_deref()?, note.since.as_deref())))
     }
 
-    /// The last conversation that was noted.
+    /// Returns the last conversation that was noted.
     pub(super) fn conversation(&self) -> Option<String> {
         self.lines.iter().rev().find_map(|note| note.id.clone())
     }
@@ -71,7 +71,7 @@ impl Notes {
         let _ = files::remove_if_there(&self.path);
     }
 
-    /// One line in one write, so that several hooks do not mix theirs.
+    /// Appends one line in one write, so that concurrent hooks do not mix their lines.
     fn add(&self, note: &Note) -> Result<()> {
         let mut line = serde_json::to_vec(note).unwrap_or_default();
         line.push(b'\n');
@@ -88,10 +88,10 @@ impl Notes {
     }
 }
 
-/// Notes the transcript that a hook names, if it is news. The life is the one in whose
+/// Notes the transcript that a hook names, if it is new. The session is the one in whose
 /// environment the hook runs.
 pub fn note(town: &Town, event: Event, report: &Value) -> Result<()> {
-    // The first may come before the file is there and named; then the other tells it.
+    // The first event may come before the file exists and is named; then the second reports it.
     if !matches!(event, Event::SessionStart | Event::Stop) {
         return Ok(());
     }
@@ -107,8 +107,8 @@ pub fn note(town: &Town, event: Event, report: &Value) -> Result<()> {
     if notes.transcripts().any(|(known, _)| known == path) {
         return Ok(());
     }
-    // Of a conversation that was there before, or of a copy of one, the beginning is
-    // another life's, or is counted where it was copied from.
+    // The beginning of a resumed or forked conversation belongs to another session, or is counted
+    // in the original.
     let source = report["source"].as_str();
     let is_old = event == Event::SessionStart && matches!(source, Some("resume" | "fork"));
     notes.add(&Note {
@@ -119,8 +119,7 @@ pub fn note(town: &Town, event: Event, report: &Value) -> Result<()> {
     })
 }
 
-/// Notes where an agent's program keeps its transcripts, if its variables say something
-/// else than ours.
+/// Notes the transcript folder of an agent's program, if its variables differ from ours.
 pub fn note_folder(
     town: &Town,
     life: SessionId,

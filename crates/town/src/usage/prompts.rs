@@ -1,5 +1,5 @@
-//! Whether a session was given a prompt, by its transcripts. For messages whose delivery
-//! nothing else proves any more: `gt` and tmux have both died.
+//! Searches the transcripts of a session for a prompt. For messages whose delivery has no other
+//! proof, because both `gt` and tmux have died.
 
 use super::notes::Notes;
 use super::{database, find, window};
@@ -11,16 +11,16 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Result};
 use std::path::Path;
 
-/// What the transcripts of a session say about a prompt.
+/// Result of the search for a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Evidence {
     Present,
     Absent,
-    /// There is no transcript to look into, or one that cannot be read.
+    /// There is no transcript, or it cannot be read.
     Unknown,
 }
 
-/// Looks for a prompt in the transcripts of this session, at that time or later.
+/// Searches the transcripts of this session for a prompt, at that time or later.
 pub(crate) fn find_prompt(town: &Town, session: &str, prompt: &str, since: i64) -> Evidence {
     match look(town, session, prompt, since) {
         Some(true) => Evidence::Present,
@@ -48,8 +48,8 @@ fn look(town: &Town, session: &str, prompt: &str, since: i64) -> Option<bool> {
     let notes = Notes::of(town, session);
     let since = jiff::Timestamp::from_second(since).ok()?.to_string();
     let files = find::transcripts(town, record, &preset, &notes, &[], &window);
-    // The file of a conversation is written at its first prompt: none is as good as one
-    // without the prompt, where the place is known.
+    // The file of a conversation is created at its first prompt. So if the folder is known, a
+    // missing file proves that the prompt was not taken.
     let is_place_known = !preset.usage.files.is_empty() && find::has_root(town, &preset, &notes);
     if files.is_empty() && is_place_known {
         return Some(false);
@@ -59,8 +59,8 @@ fn look(town: &Town, session: &str, prompt: &str, since: i64) -> Option<bool> {
         .map(|(path, _)| has_line(path, prompt, &since).ok()))
 }
 
-/// Whether one of these looks found it; `None` where none did and one of them failed, or
-/// where there are none.
+/// Returns whether one of these searches found it; `None` if none did and one of them failed, or if
+/// there are none.
 fn any(looks: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     let mut all = None;
     for found in looks {

@@ -1,4 +1,4 @@
-//! Reading on in a file of lines, from where the last look stopped.
+//! Reads the new lines of a file, from where the last read stopped.
 
 use gt_core::usage::Reading;
 use serde::{Deserialize, Serialize};
@@ -7,22 +7,22 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Longer lines are passed over: they hold pictures, and no figures.
+/// Maximum length of a line. Longer lines are skipped: they hold pictures, and no figures.
 const LONGEST: usize = 32 << 20;
 
-/// How far a file has been read, and what was read of it.
+/// The position in a file, and the result of reading it.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Progress {
-    /// Which file it was: another in its place is read from its beginning.
+    /// Identity of the file: another file in its place is read from its beginning.
     inode: u64,
-    /// The end of the last whole line.
+    /// The end of the last complete line.
     pub(super) offset: u64,
     pub(super) reading: Reading,
 }
 
-/// Gives the lines that are new to somebody. A last one that is still being written is
-/// left for the next time. Says how many bytes were read.
+/// Passes the new lines to `each`. An incomplete last line is left for the next read. Returns the
+/// number of bytes read.
 pub(super) fn read_on(
     path: &Path,
     progress: &mut Progress,
@@ -42,14 +42,14 @@ pub(super) fn read_on(
     if new == 0 {
         return Ok(0);
     }
-    // Something else may be in its place by now, which must not keep us waiting.
+    // Another kind of file may be in its place by now; opening it must not block.
     let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
     let mut file = OpenOptions::new()
         .read(true)
         .custom_flags(flags)
         .open(path)?;
     file.seek(SeekFrom::Start(progress.offset))?;
-    // What is added meanwhile is for the next time, so that this one has an end.
+    // Bytes that are added meanwhile are left for the next read, so that this one ends.
     let mut reader = BufReader::with_capacity(1 << 18, file.take(new));
     let mut line = Vec::new();
     let mut is_too_long = false;
@@ -96,7 +96,7 @@ mod tests {
         )
     }
 
-    /// Reads on, and gives the bytes that it took and the output so far.
+    /// Reads on; returns the bytes that it read and the output tokens so far.
     fn look(path: &Path, progress: &mut Progress) -> (u64, u64) {
         let prices = Prices::builtin();
         let read = read_on(path, progress, |reading, line| {
@@ -114,7 +114,7 @@ mod tests {
     fn a_long_transcript_is_read_once() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("long.jsonl");
-        // 100 MB, mostly of what agents read and write.
+        // 100 MB, mostly text that agents read and write.
         let file = File::create(&path).unwrap();
         let mut file = io::BufWriter::new(file);
         let filler = format!(
@@ -130,7 +130,7 @@ mod tests {
         let mut progress = Progress::default();
         assert_eq!(look(&path, &mut progress), (size, 1_050));
         assert_eq!(look(&path, &mut progress), (0, 1_050), "nothing is new");
-        // The state is put away in between, as between two commands.
+        // The state is serialized in between, as between two commands.
         let text = serde_json::to_string(&progress).unwrap();
         assert!(text.len() < 32_768, "{}", text.len());
         let mut progress: Progress = serde_json::from_str(&text).unwrap();

@@ -1,8 +1,9 @@
-//! Which branches are an agent's, by their names.
+//! The branches of an agent, by their names.
 //!
 //! A polecat has a branch for each of its work items, `polecat/<name>/<item>`, and
-//! `polecat/<name>/idle` where it was started without one. A task's is called as its item.
-//! Everybody else has the one `<role>/<name>`. Where it matters which one a worktree is on, git is asked.
+//! `polecat/<name>/idle` if it was started without an item. A task's branch is named after its
+//! item. Every other agent has one branch, `<role>/<name>`. The branch that a worktree is on is
+//! read from git.
 
 use crate::git::{Git, own_dir};
 use crate::work::Work;
@@ -12,7 +13,7 @@ use gt_core::{Identity, Role};
 use std::fs;
 use std::path::Path;
 
-/// What all branches of an agent begin with.
+/// Returns the common prefix of all branches of an agent.
 pub(super) fn root(identity: &Identity) -> String {
     match identity.role() {
         Role::Task => identity.short_name().to_owned(),
@@ -20,28 +21,28 @@ pub(super) fn root(identity: &Identity) -> String {
     }
 }
 
-/// The branch of an agent that has no work item.
+/// Returns the branch of an agent that has no work item.
 pub fn branch(identity: &Identity) -> String {
     match identity.role() {
-        // git cannot have a branch beside others that go on from its name.
+        // git cannot have a branch whose name is a folder of other branches.
         Role::Polecat => format!("{}/idle", root(identity)),
         _ => root(identity),
     }
 }
 
-/// The branch on which a polecat does a work item.
+/// Returns the branch on which a polecat does a work item.
 pub fn work_branch(identity: &Identity, id: &WorkId) -> String {
     format!("{}/{id}", root(identity))
 }
 
-/// Whether a branch is one of an agent's, by its name.
+/// Returns whether a branch belongs to an agent, by its name.
 pub fn is_branch_of(identity: &Identity, branch: &str) -> bool {
     branch
         .strip_prefix(&root(identity))
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The branch that a new worktree of an agent belongs on: that of its work.
+/// Returns the branch for a new worktree of an agent: that of its work.
 pub(super) fn due(town: &Town, identity: &Identity) -> Result<String> {
     let hooked = match identity.role() {
         Role::Polecat => Work::of(town).hooked(&identity.address())?,
@@ -53,7 +54,7 @@ pub(super) fn due(town: &Town, identity: &Identity) -> Result<String> {
     ))
 }
 
-/// The branch that a worktree is on; `None` where it is on none, or is not there.
+/// Returns the branch that a worktree is on; `None` if it is on none or does not exist.
 pub fn current_branch(town: &Town, dir: &Path) -> Option<String> {
     match written_branch(dir) {
         Written::Branch(branch) => Some(branch),
@@ -62,15 +63,15 @@ pub fn current_branch(town: &Town, dir: &Path) -> Option<String> {
     }
 }
 
-/// What the files of a repository say of its branch.
+/// The branch according to the files of a repository.
 enum Written {
     Branch(String),
     None,
-    /// It is kept in a form that only git reads.
+    /// Stored in a form that only git reads.
     Elsewhere,
 }
 
-/// Reads the branch where git has written it down: every start wants to know it.
+/// Reads the branch from git's file without running git, because every start needs it.
 fn written_branch(dir: &Path) -> Written {
     let head = own_dir(dir).map(|own| fs::read_to_string(own.join("HEAD")));
     let Some(Ok(head)) = head else {
@@ -92,7 +93,7 @@ fn asked_branch(town: &Town, dir: &Path) -> Option<String> {
         .filter(|branch| !branch.is_empty())
 }
 
-/// All branches of an agent, with the commits that they end in.
+/// Returns all branches of an agent, with their commits.
 pub fn branches(town: &Town, identity: &Identity) -> Result<Vec<(String, String)>> {
     let repository = rig::repository(town, identity.rig().unwrap_or_default());
     let found = Git::at(&repository, town.around()).to_the_end().run([
@@ -108,8 +109,8 @@ pub fn branches(town: &Town, identity: &Identity) -> Result<Vec<(String, String)
     Ok(found.lines().filter_map(branch).collect())
 }
 
-/// Those that are checked out in another worktree than the agent's own: git does not remove
-/// them.
+/// Returns the branches that are checked out in a worktree other than the agent's: git does not
+/// remove them.
 pub(super) fn checked_out_elsewhere(
     town: &Town,
     identity: &Identity,

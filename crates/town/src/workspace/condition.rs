@@ -1,8 +1,7 @@
-//! How a worktree stands: whether git knows it, whether it was made to its end, and
-//! whether something in it is half done.
+//! The condition of a worktree: whether git knows it, whether its creation was completed, and
+//! whether an operation in it is unfinished.
 //!
-//! git is asked to the end here: a look that Ctrl-C cuts off would take a sound worktree
-//! for a broken one.
+//! git ignores Ctrl-C here: an interrupted check would report an intact worktree as broken.
 
 use super::submodules;
 use crate::git::{Git, own_dir};
@@ -10,16 +9,17 @@ use crate::{Result, Town};
 use std::fs;
 use std::path::Path;
 
-/// Whether a folder is a worktree that git knows.
+/// Returns whether a folder is a worktree that git knows.
 pub(crate) fn is_usable(town: &Town, dir: &Path) -> bool {
     let git = Git::at(dir, town.around()).to_the_end();
-    // It says how to get from here to the top: a repository around the folder is not its own.
+    // Prints the path from here to the top level, so it is not empty for a repository around the
+    // folder.
     let up = || git.run(["rev-parse", "--show-cdup"]);
     dir.join(".git").exists() && up().is_ok_and(|up| up.is_empty())
 }
 
-/// Whether a folder has files and is no worktree any more. The link that git has made alone
-/// is nobody's work.
+/// Returns whether a folder has files and is no longer a worktree. A lone `.git` link does not
+/// count as work.
 pub fn is_broken(town: &Town, dir: &Path) -> bool {
     let is_work = |entry: fs::DirEntry| {
         let is_link = entry.file_name() == ".git" && entry.path().is_file();
@@ -31,12 +31,12 @@ pub fn is_broken(town: &Town, dir: &Path) -> bool {
     has_files && !is_usable(town, dir)
 }
 
-/// Why git does not remove a worktree.
+/// Reason why git does not remove a worktree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Lock {
-    /// git locks one while it makes it, and was killed.
+    /// git locks a worktree while it creates it, and was killed.
     Git,
-    /// Somebody wants it to stay, with these words.
+    /// Another process or a person has locked it, for this reason.
     Somebody(String),
 }
 
@@ -48,15 +48,15 @@ pub(super) fn lock_of(dir: &Path) -> Option<Lock> {
     })
 }
 
-/// Whether git was killed while it made the worktree: then nobody has worked in it.
+/// Returns whether git was killed while it created the worktree: no work is in it then.
 pub fn is_unfinished(dir: &Path) -> bool {
-    // The index is what it writes last. One that is gone from a worktree that was finished
-    // says nothing of the files there.
+    // git writes the index last. If only the index of a complete worktree is missing, its files may
+    // still be work, so git's own lock must be there, too.
     let has_index = own_dir(dir).is_some_and(|own| own.join("index").exists());
     !has_index && lock_of(dir) == Some(Lock::Git)
 }
 
-/// What was begun in a worktree and is not over, in git's own words.
+/// Returns the unfinished operation of a worktree, as git calls it.
 pub(crate) fn half_done(dir: &Path) -> Option<&'static str> {
     const SIGNS: [(&str, &str); 6] = [
         ("MERGE_HEAD", "merge"),
@@ -73,8 +73,8 @@ pub(crate) fn half_done(dir: &Path) -> Option<&'static str> {
         .map(|(_, word)| *word)
 }
 
-/// The commits in which git keeps what was not committed while it rebases or merges: they
-/// are on no branch, and go with the worktree.
+/// Returns the commits in which git keeps uncommitted changes during a rebase or merge: they are on
+/// no branch, and are removed with the worktree.
 pub(super) fn put_aside_by_git(dir: &Path) -> Vec<String> {
     const PLACES: &[&str] = &[
         "rebase-merge/autostash",
@@ -90,9 +90,9 @@ pub(super) fn put_aside_by_git(dir: &Path) -> Vec<String> {
     ids.filter(|id| !id.is_empty()).collect()
 }
 
-/// Whether a worktree can be put on another branch without losing anything: nothing is
-/// changed, nothing is half done, and every commit is on some branch, or on a remote's if
-/// it is a submodule's.
+/// Returns whether a worktree can be put on another branch without losing anything: nothing is
+/// changed, no operation is unfinished, and every commit is on a branch, or on a remote branch for
+/// a submodule.
 pub fn is_settled(town: &Town, dir: &Path) -> Result<bool> {
     if !is_usable(town, dir) || is_unfinished(dir) || half_done(dir).is_some() {
         return Ok(false);
@@ -120,7 +120,7 @@ pub fn is_settled(town: &Town, dir: &Path) -> Result<bool> {
     Ok(true)
 }
 
-/// Whether any were ever checked out here.
+/// Returns whether any submodules were ever checked out here.
 pub(super) fn has_submodules(dir: &Path) -> bool {
     own_dir(dir).is_some_and(|own| own.join("modules").exists())
 }

@@ -1,4 +1,4 @@
-//! Putting an agent's worktree on a branch, and taking exactly that back.
+//! Puts an agent's worktree on a branch, and rolls exactly that back.
 
 use super::branches::{branch, current_branch, root};
 use super::condition::has_submodules;
@@ -10,23 +10,22 @@ use gt_core::{Identity, Problem, Role};
 use std::fs;
 use std::path::Path;
 
-/// What was changed to put a worktree on its branch.
+/// Changes that put a worktree on its branch.
 #[derive(Clone, Debug, Default)]
 pub struct Placed {
     pub branch: String,
-    /// The folder was made.
+    /// Whether the folder was created.
     pub made_folder: bool,
-    /// The branch was made, at this commit.
+    /// The commit at which the branch was created; `None` if it existed.
     made_at: Option<String>,
-    /// What the worktree was on before, in the words of `git switch`.
+    /// The previous checkout, as arguments of `git switch`.
     left: Option<Vec<String>>,
     /// The submodules that could not be checked out.
     pub warnings: Vec<String>,
 }
 
-/// Puts an agent's worktree on a branch: one that is not there is made, one whose links
-/// are broken is repaired. A new branch begins where another has left the same item, or
-/// where the rig's work begins.
+/// Puts an agent's worktree on a branch. Creates a missing worktree and repairs one whose links are
+/// broken. A new branch begins where another agent has left the same item, or at the rig's base.
 pub fn place(town: &Town, identity: &Identity, dir: &Path, branch: &str) -> Result<Placed> {
     let rig = identity.rig().unwrap_or_default();
     let repository = rig::repository(town, rig);
@@ -50,7 +49,7 @@ pub fn place(town: &Town, identity: &Identity, dir: &Path, branch: &str) -> Resu
     if let Ok(placed) = &mut result
         && (placed.left.is_some() || placed.made_folder)
     {
-        // A remote may be slow, so nobody is held up meanwhile.
+        // A remote may be slow, so the lock is not held meanwhile.
         let missing = submodules::populate(town, rig, dir);
         placed.warnings = missing.iter().map(Missing::text).collect();
     }
@@ -61,7 +60,7 @@ pub fn place(town: &Town, identity: &Identity, dir: &Path, branch: &str) -> Resu
     })
 }
 
-/// Takes back what `place` has done, as far as nobody has worked there since.
+/// Rolls back [`place`], unless the worktree or the branch was changed since.
 pub fn take_back(town: &Town, identity: &Identity, dir: &Path, placed: &Placed) -> Result<()> {
     let rig = identity.rig().unwrap_or_default();
     let repository = rig::repository(town, rig);
@@ -73,11 +72,11 @@ pub fn take_back(town: &Town, identity: &Identity, dir: &Path, placed: &Placed) 
         let target = dir.to_string_lossy().into_owned();
         let mut words = vec!["worktree", "remove"];
         if has_submodules(dir) {
-            // git refuses every worktree that has some, whatever is in it.
+            // git refuses to remove any worktree with submodules, whatever is in it.
             check_unchanged(Git::at(dir, town.around()).to_the_end(), dir)?;
             words.push("--force");
         }
-        // git itself refuses where something was changed.
+        // git itself refuses if something was changed.
         git.run([&words[..], &["--", &target]].concat())?;
     } else if let Some(left) = &placed.left {
         let here = Git::at(dir, town.around()).without_hooks().to_the_end();
@@ -85,7 +84,7 @@ pub fn take_back(town: &Town, identity: &Identity, dir: &Path, placed: &Placed) 
         here.run([&["switch".to_owned(), "--quiet".to_owned()], &left[..]].concat())?;
     }
     if let Some(commit) = &placed.made_at {
-        // Only if nothing was added to it.
+        // Only if nothing was added to the branch.
         let name = format!("refs/heads/{}", placed.branch);
         git.run(["update-ref", "-d", &name, commit])?;
     }
@@ -96,7 +95,7 @@ pub fn take_back(town: &Town, identity: &Identity, dir: &Path, placed: &Placed) 
     Ok(())
 }
 
-/// Refuses a worktree in which something was changed.
+/// Fails if something was changed in a worktree.
 fn check_unchanged(git: Git<'_>, dir: &Path) -> Result<()> {
     let changes = git.run(["status", "--porcelain", "--untracked-files=all"])?;
     match changes.is_empty() {
@@ -108,15 +107,15 @@ fn check_unchanged(git: Git<'_>, dir: &Path) -> Result<()> {
     }
 }
 
-/// Links a worktree and its repository again: that of a town that was moved, or one whose
-/// own link is gone. No file of the work is touched. Where it does not help, the next look
-/// says so.
+/// Repairs the links between a worktree and its repository, after the town was moved or if the
+/// worktree's link is missing. Changes no files of the work. Best effort: the next check reports a
+/// failure.
 pub(super) fn relink(git: Git<'_>, dir: &Path) {
     let target = dir.to_string_lossy().into_owned();
     let _ = git.run(["worktree", "repair", "--", &target]);
 }
 
-/// Links the worktree of an agent again, if it is broken; refuses where that does not help.
+/// Repairs the links of an agent's worktree if they are broken; fails if that does not help.
 pub(crate) fn mend(town: &Town, identity: &Identity, dir: &Path) -> Result<()> {
     if !is_broken(town, dir) {
         return Ok(());
@@ -139,8 +138,8 @@ fn no_worktree(dir: &Path, rig: &str) -> Problem {
     .hint("move it away; gt removes nothing that it did not make")
 }
 
-/// Polecats once had one branch for everything. Its name is in the way of those that go
-/// on from it, so it gets the name of one without work.
+/// Renames the single branch that polecats had in older versions. Its name blocks branches below
+/// it, so it becomes the branch without work.
 fn make_room(git: Git<'_>, identity: &Identity) -> Result<()> {
     let old = root(identity);
     if identity.role() == Role::Polecat && exists(git, &old) {
@@ -197,7 +196,7 @@ fn add(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
         let words = ["worktree", "add", "--quiet", "--no-track", "-b", branch];
         git.run([&words[..], &["--", &target, &base]].concat())
     } else {
-        // An earlier worktree of this agent: its work goes on where it was.
+        // An earlier worktree of this agent had the branch: the work continues where it was.
         git.run(["worktree", "add", "--quiet", "--", &target, branch])
     };
     let made_at = result.and_then(|_| match is_new {
@@ -217,7 +216,7 @@ fn add(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
         }),
         Err(problem) => {
             if made_folder {
-                // git takes back its own half; only an empty folder may be left.
+                // git rolls back its own half; only an empty folder may be left.
                 let _ = fs::remove_dir(dir);
             }
             Err(problem)
@@ -225,8 +224,8 @@ fn add(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
     }
 }
 
-/// Where a new branch begins: where another polecat has left the same item, or where the
-/// rig's work begins.
+/// Returns where a new branch begins: where another polecat has left the same item, or at the rig's
+/// base.
 fn beginning(town: &Town, rig: &str, branch: &str) -> String {
     let base = base(town, rig);
     let item = match branch.rsplit_once('/') {

@@ -1,6 +1,6 @@
-//! Removing an agent's worktree without losing its work.
+//! Removes an agent's worktree without losing its work.
 //!
-//! git runs to its end here: a removal is often the answer to a Ctrl-C.
+//! git ignores Ctrl-C here: a removal is often the reaction to a Ctrl-C.
 
 use super::branches::{branches, checked_out_elsewhere, root};
 use super::condition::{
@@ -15,22 +15,22 @@ use gt_core::{Identity, Problem};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// For `git rev-list`: all but what the remote has, or what was merged here.
+/// Arguments of `git rev-list`: excludes commits that the remote has or that were merged here.
 const ELSEWHERE: [&str; 3] = ["--not", "--remotes", "--glob=refs/gt/merged"];
 
-/// What would be lost with a worktree.
+/// Work that would be lost with a worktree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unsaved {
     pub changed_files: usize,
     pub commits: usize,
-    /// The submodules that some of these are in.
+    /// The submodules that contain part of it.
     pub submodules: Vec<String>,
-    /// The folder has files and is no worktree any more: nobody can say which of them are
-    /// nowhere else.
+    /// The folder has files and is no longer a worktree: it is unknown which of them exist
+    /// elsewhere.
     pub is_broken: bool,
-    /// What was begun there and is not over: a merge, a rebase or the like.
+    /// An unfinished operation: a merge, a rebase or the like.
     pub half_done: Option<&'static str>,
-    /// Somebody has told git to keep the worktree, in these words.
+    /// The reason given to git for keeping (locking) the worktree.
     pub locked: Option<String>,
 }
 
@@ -39,7 +39,7 @@ impl Unsaved {
         *self == Unsaved::default()
     }
 
-    /// How much it is.
+    /// Returns the amount of work as text.
     pub fn words(&self) -> String {
         let count = |number: usize, what: &str| match number {
             1 => format!("1 {what}"),
@@ -66,7 +66,7 @@ impl Unsaved {
         parts.join(", ")
     }
 
-    /// Why an agent is not removed without `force`.
+    /// Returns the error for a removal without `force`; `None` if nothing would be lost.
     pub fn refusal(&self, identity: &Identity) -> Option<Problem> {
         if self.is_nothing() {
             return None;
@@ -94,7 +94,7 @@ impl Unsaved {
         })
     }
 
-    /// Says where it is, if that is not where one looks first.
+    /// Adds the submodules that contain the work, if any.
     pub(crate) fn located(&self, problem: Problem) -> Problem {
         match self.submodules.as_slice() {
             [] => problem,
@@ -103,9 +103,9 @@ impl Unsaved {
     }
 }
 
-/// Changes that are not committed, and commits that no remote branch has: of the
-/// worktree as it stands and of the agent's branches, which may be elsewhere. A branch that
-/// somebody else still wants stays, so what is on it is not lost.
+/// Returns the uncommitted changes of the worktree, and the commits that no remote branch has, of
+/// the worktree and of the agent's branches. A branch that stays loses nothing, so its commits do
+/// not count.
 pub fn unsaved(town: &Town, identity: &Identity, dir: &Path) -> Result<Unsaved> {
     let mut unsaved = Unsaved {
         is_broken: is_broken(town, dir),
@@ -122,7 +122,7 @@ pub fn unsaved(town: &Town, identity: &Identity, dir: &Path) -> Result<Unsaved> 
             "status",
             "--porcelain",
             "--untracked-files=all",
-            // They are looked at below, each by itself.
+            // Submodules are inspected one by one below.
             "--ignore-submodules=dirty",
         ])?;
         unsaved.changed_files = changes.lines().count();
@@ -149,8 +149,8 @@ pub fn unsaved(town: &Town, identity: &Identity, dir: &Path) -> Result<Unsaved> 
     Ok(unsaved)
 }
 
-/// The commits that an agent's work ends in: its branches, and what is checked out. And
-/// those of branches that stay, because somebody else wants them.
+/// Returns the last commits of an agent's work: its branches and its checkout. The second list has
+/// those of branches that stay because they are still needed.
 fn tips(town: &Town, identity: &Identity, dir: &Path) -> Result<(Vec<String>, Vec<String>)> {
     let staying = staying(town, identity, dir)?;
     let (mut tips, mut kept) = (Vec::new(), Vec::new());
@@ -170,8 +170,8 @@ fn tips(town: &Town, identity: &Identity, dir: &Path) -> Result<(Vec<String>, Ve
     Ok((tips, kept))
 }
 
-/// The branches of an agent that stay when it goes: somebody waits for them to be merged, or
-/// has them checked out elsewhere.
+/// Returns the branches of an agent that stay when it is removed: they wait to be merged, or are
+/// checked out in another worktree.
 pub fn staying(town: &Town, identity: &Identity, dir: &Path) -> Result<Vec<String>> {
     let elsewhere = checked_out_elsewhere(town, identity, dir)?;
     let mut staying = Vec::new();
@@ -183,18 +183,18 @@ pub fn staying(town: &Town, identity: &Identity, dir: &Path) -> Result<Vec<Strin
     Ok(staying)
 }
 
-/// What removing a worktree left behind on purpose.
+/// Items that a removal kept on purpose.
 #[derive(Clone, Debug, Default)]
 pub struct Removed {
     /// The refs under which unsaved work was kept, and the folder of a broken worktree.
     pub saved: Vec<String>,
-    /// The branches that stay, because somebody else still wants or has them.
+    /// The branches that stay because they are still needed or checked out elsewhere.
     pub kept: Vec<String>,
 }
 
-/// Removes an agent's worktree and its branches. Work that is nowhere else is kept
-/// under `refs/gt/saved/`, and without `force` it is not removed at all. A worktree that
-/// is broken is linked again first; where that cannot be done, its folder is kept whole.
+/// Removes an agent's worktree and its branches. With `force`, work that exists nowhere else is
+/// saved under `refs/gt/saved/`; without it, such work makes the removal fail. The links of a
+/// broken worktree are repaired first; if that fails, its folder is kept whole.
 pub fn remove(town: &Town, identity: &Identity, dir: &Path, force: bool) -> Result<Removed> {
     let Some(rig) = identity.rig() else {
         return Err(Problem::usage(format!("{identity} has no worktree")));
@@ -221,7 +221,7 @@ pub fn remove(town: &Town, identity: &Identity, dir: &Path, force: bool) -> Resu
         removed.saved.push(place.to_string_lossy().into_owned());
         forget(git, &target);
     } else if dir.join(".git").is_file() && !is_usable(town, dir) {
-        // git was killed when it had made no more than the link.
+        // git was killed after it had created only the link.
         let link = dir.join(".git");
         fs::remove_file(&link).map_err(|error| files::cannot("remove", &link, &error))?;
         fs::remove_dir(dir).map_err(|error| files::cannot("remove", dir, &error))?;
@@ -229,7 +229,8 @@ pub fn remove(town: &Town, identity: &Identity, dir: &Path, force: bool) -> Resu
     } else if dir.join(".git").exists() {
         let mut words = vec!["worktree", "remove", "--force"];
         if lock_of(dir).is_some() {
-            // git has locked it itself, and was killed; or whoever forces it means that, too.
+            // git has locked it and was killed, or the caller forces the removal of a locked
+            // worktree.
             words.push("--force");
         }
         words.extend(["--", &target]);
@@ -247,14 +248,14 @@ pub fn remove(town: &Town, identity: &Identity, dir: &Path, force: bool) -> Resu
     Ok(removed)
 }
 
-/// Lets git forget a worktree that is not there any more, also one that it has locked itself
-/// and was killed: its name would never be free again. What it does not know it need not forget.
+/// Removes the entry of a worktree that no longer exists, even if git has locked it and was killed:
+/// otherwise its name stays taken. Fails silently if git has no such entry.
 fn forget(git: Git<'_>, target: &str) {
     let _ = git.run(["worktree", "remove", "--force", "--force", "--", target]);
 }
 
-/// Keeps what git has noted as checked out in a worktree that cannot be read: a commit that
-/// is on no branch would go with that note.
+/// Saves the commit that git has noted as checked out in an unreadable worktree: a commit on no
+/// branch would be lost with that note.
 fn save_head(git: Git<'_>, identity: &Identity, dir: &Path) -> Result<Option<String>> {
     let known = git.run(["worktree", "list", "--porcelain", "-z"])?;
     let is_it = |block: &&str| {
@@ -274,12 +275,12 @@ fn save_head(git: Git<'_>, identity: &Identity, dir: &Path) -> Result<Option<Str
     };
     let stamp = jiff::Timestamp::now().as_millisecond();
     let name = format!("refs/gt/saved/{}/{stamp}-head", root(identity));
-    // A commit that is not there cannot be kept.
+    // A missing commit cannot be saved.
     let saved = git.run(["update-ref", &name, head]).is_ok();
     Ok(saved.then_some(name))
 }
 
-/// Keeps a folder that git knows nothing of, whole and out of the way.
+/// Moves a folder that git does not know out of the way, whole.
 fn put_aside(town: &Town, identity: &Identity, dir: &Path) -> Result<PathBuf> {
     let stamp = jiff::Timestamp::now().as_millisecond();
     let folder = town.root().join(identity.rig().unwrap_or_default());
@@ -288,7 +289,8 @@ fn put_aside(town: &Town, identity: &Identity, dir: &Path) -> Result<PathBuf> {
     let name = format!("{}-{stamp}", root(identity).replace('/', "-"));
     let place = folder.join(name);
     fs::rename(dir, &place).map_err(|error| files::cannot("move away", dir, &error))?;
-    // Its link names what the next of this name will have: git would write there.
+    // Its link points to the metadata that the next worktree of this name will have; git would
+    // write there.
     let link = place.join(".git");
     if link.is_file() {
         let apart = place.join(".git.broken");
@@ -297,7 +299,7 @@ fn put_aside(town: &Town, identity: &Identity, dir: &Path) -> Result<PathBuf> {
     Ok(place)
 }
 
-/// Keeps every tip, and what is not committed, ignored files aside, under refs of their own.
+/// Saves every tip and the uncommitted changes, except ignored files, each under its own ref.
 fn save(town: &Town, identity: &Identity, dir: &Path) -> Result<Vec<String>> {
     let stamp = jiff::Timestamp::now().as_millisecond();
     let name = |part: &str| format!("refs/gt/saved/{}/{stamp}-{part}", root(identity));
@@ -328,11 +330,11 @@ fn save(town: &Town, identity: &Identity, dir: &Path) -> Result<Vec<String>> {
     Ok(saved)
 }
 
-/// Makes a worktree as its last commit is, files aside that git ignores. What is not
-/// committed is lost, unless [`save_uncommitted`] has kept it.
+/// Resets a worktree to its last commit, except ignored files. Uncommitted changes are lost unless
+/// [`save_uncommitted`] has saved them.
 pub fn clean(town: &Town, dir: &Path) -> Result<()> {
     let git = Git::at(dir, town.around()).to_the_end();
-    // What is inside of submodules was not kept, and stays.
+    // Changes inside submodules were not saved, so they stay.
     git.run([
         "-c",
         "submodule.recurse=false",
@@ -343,7 +345,7 @@ pub fn clean(town: &Town, dir: &Path) -> Result<()> {
     git.run(["clean", "--quiet", "-fd"]).map(drop)
 }
 
-/// Keeps what is not committed under a ref of its own, and leaves it where it is.
+/// Saves uncommitted changes under a new ref, and leaves them in place.
 pub fn save_uncommitted(town: &Town, identity: &Identity, dir: &Path) -> Result<Option<String>> {
     let stamp = jiff::Timestamp::now().as_millisecond();
     let name = format!("refs/gt/saved/{}/{stamp}-changes", root(identity));
@@ -365,7 +367,8 @@ fn save_changes(
     Ok(Some(name.to_owned()))
 }
 
-/// Whether a branch of this agent waits to be merged, so that it must stay when the agent goes.
+/// Returns whether a branch of this agent waits to be merged, and so must stay when the agent is
+/// removed.
 fn is_waiting_to_merge(town: &Town, identity: &Identity, branch: &str) -> Result<bool> {
     match identity.rig() {
         Some(rig) => Work::of(town).is_waiting_to_merge(rig, branch),

@@ -1,5 +1,5 @@
-//! A commit of what is not committed, made beside the branch: neither branch nor index nor
-//! any file is touched by it.
+//! Commits of uncommitted changes, made beside the branch: they change no branch, no index and no
+//! file.
 
 use crate::files::Passing;
 use crate::git::committer;
@@ -8,11 +8,11 @@ use crate::{Result, Town};
 use gt_core::Problem;
 use std::path::Path;
 
-/// A copy of a worktree's index, to do with as one likes.
+/// Returns a copy of a worktree's index that the caller may change.
 pub(crate) fn copy_of_index(town: &Town, dir: &Path) -> Result<Passing> {
     let copy = Passing::new(&town.runtime_dir().join("tmp"), "index")?;
     let own = own_dir(dir).unwrap_or_else(|| dir.join(".git"));
-    // One that is not there yet is an empty one.
+    // A missing index is an empty one.
     if let Err(error) = std::fs::copy(own.join("index"), &copy.0)
         && error.kind() != std::io::ErrorKind::NotFound
     {
@@ -21,8 +21,8 @@ pub(crate) fn copy_of_index(town: &Town, dir: &Path) -> Result<Passing> {
     Ok(copy)
 }
 
-/// The tree of a worktree as it stands, without what git ignores; `None` where it is the
-/// last commit's. Of a submodule it has which commit is checked out, and no more.
+/// Returns the tree of a worktree as it is, without ignored files; `None` if it equals the last
+/// commit's. A submodule appears only as the commit that is checked out.
 pub(crate) fn tree(town: &Town, dir: &Path) -> Result<Option<String>> {
     let git = Git::at(dir, town.around()).to_the_end();
     let changes = git.run([
@@ -35,8 +35,8 @@ pub(crate) fn tree(town: &Town, dir: &Path) -> Result<Option<String>> {
     if changes.is_empty() {
         return Ok(None);
     }
-    // git names a folder, even where all files are asked for, when it is a
-    // repository of its own: a commit would only keep a pointer to it.
+    // Even with `--untracked-files=all`, git reports a folder when it is a nested repository: a
+    // commit would only keep a pointer to it.
     let nested = changes
         .split('\0')
         .find(|entry| entry.starts_with("?? ") && entry.ends_with('/'));
@@ -56,14 +56,14 @@ pub(crate) fn tree(town: &Town, dir: &Path) -> Result<Option<String>> {
     Ok((tree != last).then_some(tree))
 }
 
-/// A commit of all that is not committed, on no branch; `None` where that is nothing. What
-/// is staged and looks different by now is its second parent, as in a stash of git's.
+/// Creates a commit of all uncommitted changes, on no branch; returns `None` if there are none.
+/// Staged content that differs from the files becomes its second parent, as in a git stash.
 pub(crate) fn of_changes(town: &Town, dir: &Path, message: &str) -> Result<Option<String>> {
     let now = tree(town, dir)?;
     let staged = staged(town, dir)?.filter(|staged| now.as_ref() != Some(staged));
     let (now, staged) = match (now, staged) {
         (None, None) => return Ok(None),
-        // All that was changed is gone from the folder again.
+        // The files equal the last commit again; only staged changes are left.
         (None, staged) => (last_tree(town, dir)?, staged),
         (Some(now), staged) => (now, staged),
     };
@@ -74,7 +74,7 @@ pub(crate) fn of_changes(town: &Town, dir: &Path, message: &str) -> Result<Optio
     commit(town, dir, &now, &parents, message).map(Some)
 }
 
-/// The tree of what is staged, where it is not the last commit's. In a conflict there is none.
+/// Returns the tree of the staged changes; `None` if it equals the last commit's, or in a conflict.
 fn staged(town: &Town, dir: &Path) -> Result<Option<String>> {
     let index = copy_of_index(town, dir)?;
     let git = Git::at(dir, town.around()).to_the_end();
@@ -88,7 +88,7 @@ fn last_tree(town: &Town, dir: &Path) -> Result<String> {
     git.run(["rev-parse", "--verify", "HEAD^{tree}"])
 }
 
-/// A commit of a tree that goes on from others, on no branch.
+/// Creates a commit of a tree with these parents, on no branch.
 pub(crate) fn commit(
     town: &Town,
     dir: &Path,

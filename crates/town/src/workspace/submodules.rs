@@ -1,8 +1,8 @@
-//! The submodules of a worktree: repositories whose commits go with it.
+//! The submodules of a worktree: repositories whose commits are removed with it.
 //!
-//! git keeps them in the worktree's own part of the rig's repository, and removes them
-//! together. Whether the rig has the commit that points to one's commit says nothing: that
-//! one may be nowhere else.
+//! git keeps them in the worktree's own part of the rig's repository and removes them together.
+//! That the rig has the commit that points to a submodule's commit proves nothing: the submodule's
+//! commit may exist nowhere else.
 
 mod populate;
 
@@ -15,19 +15,19 @@ use gt_core::Problem;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A repository inside of a worktree that the worktree's own points to, or once did.
+/// A repository inside a worktree that the worktree's commit points to, or once did.
 #[derive(Clone, Debug)]
 pub(crate) struct Submodule {
-    /// Its path in the worktree; of one that is not checked out any more, its name.
+    /// Its path in the worktree, or its name if it is no longer checked out.
     pub(crate) name: String,
-    /// Where its commits are.
+    /// The folder of its commits.
     own: PathBuf,
-    /// Where its files are.
+    /// The folder of its files.
     dir: Option<PathBuf>,
 }
 
-/// All that are initialised, with those inside of them, and those that the branch does not
-/// have any more but git still keeps.
+/// Returns all initialised submodules, including nested ones, and those that the branch no longer
+/// has but git still keeps.
 pub(crate) fn of(town: &Town, dir: &Path) -> Result<Vec<Submodule>> {
     let mut found = Vec::new();
     collect(town, dir, "", &mut found)?;
@@ -37,12 +37,12 @@ pub(crate) fn of(town: &Town, dir: &Path) -> Result<Vec<Submodule>> {
 fn collect(town: &Town, dir: &Path, before: &str, found: &mut Vec<Submodule>) -> Result<()> {
     let git = Git::at(dir, town.around()).to_the_end();
     let staged = git.run(["ls-files", "--stage", "-z"])?;
-    // "mode id stage<tab>name", and this is the mode of what is only pointed to.
+    // The format is "mode id stage<tab>name"; 160000 is the mode of a submodule.
     let pointers = staged.split('\0').filter(|it| it.starts_with("160000 "));
     let mut paths: Vec<&str> = pointers
         .filter_map(|pointer| pointer.split_once('\t').map(|(_, path)| path))
         .collect();
-    // In a conflict it is there more than once.
+    // In a conflict a path appears more than once.
     paths.dedup();
     for path in paths {
         let inside = dir.join(path);
@@ -63,9 +63,9 @@ fn collect(town: &Town, dir: &Path, before: &str, found: &mut Vec<Submodule>) ->
     Ok(())
 }
 
-/// The submodules that a commit of a worktree points to where no remote of theirs has what is
-/// pointed to: whoever takes the commit over cannot have it. What another commit, the base,
-/// points to in the same way is nobody's news, and neither is what it did where both part.
+/// Returns the submodules of a commit whose commits none of their remotes has: other clones of the
+/// commit could not check them out. Pointers that the base has, or had at the merge base, are not
+/// new and do not count.
 pub(crate) fn stranded(town: &Town, dir: &Path, commit: &str, base: &str) -> Result<Vec<String>> {
     let mut found = Vec::new();
     let git = Git::at(dir, town.around());
@@ -98,11 +98,11 @@ fn add_stranded(
         own,
         dir: Some(inside.clone()),
     };
-    // What is not here either was not made here.
+    // A commit that is missing here was not made here.
     if submodule.run(town, &["cat-file", "-e", id]).is_err() {
         return Ok(());
     }
-    // A release may be on no branch, and its tag comes with the others.
+    // A release may be on no branch; its tag is fetched with the others.
     let has_tag = !submodule.run(town, &["tag", "--contains", id])?.is_empty();
     if !has_tag && submodule.count(town, &[id.to_owned()])? > 0 {
         found.push(submodule.name.clone());
@@ -120,10 +120,10 @@ fn add_stranded(
     Ok(())
 }
 
-/// What a commit points to: the path of each submodule, and its commit.
+/// Returns the submodules of a commit: the path of each, and its commit.
 fn pointers(git: Git<'_>, commit: &str) -> Result<Vec<(String, String)>> {
     let listed = git.run(["ls-tree", "-r", "-z", "--full-tree", commit])?;
-    // "mode type id<tab>path"
+    // The format is "mode type id<tab>path".
     let pointer = |entry: &str| {
         let (id, path) = entry.strip_prefix("160000 commit ")?.split_once('\t')?;
         Some((path.to_owned(), id.to_owned()))
@@ -131,9 +131,8 @@ fn pointers(git: Git<'_>, commit: &str) -> Result<Vec<(String, String)>> {
     Ok(listed.split('\0').filter_map(pointer).collect())
 }
 
-/// Makes every submodule of a worktree that is ours alone as its own last commit is, files
-/// aside that git ignores. One that cannot be made so goes, and its commits stay: whoever
-/// wants it checks it out anew.
+/// Resets every submodule of a worktree that only `gt` uses to its last commit, except ignored
+/// files. If that fails, the folder is emptied and the commits stay: a later checkout restores it.
 pub(crate) fn reset(town: &Town, dir: &Path) -> Result<()> {
     for (path, _) in pointers(Git::at(dir, town.around()), "HEAD")? {
         let inside = dir.join(path);
@@ -160,8 +159,8 @@ pub(crate) fn reset(town: &Town, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Empties the folder of a submodule in a worktree that is ours alone: another commit of it
-/// than the one that is wanted must not be taken for that.
+/// Empties the folder of a submodule in a worktree that only `gt` uses, so that another commit of
+/// it is not mistaken for the wanted one.
 pub(crate) fn empty(dir: &Path, path: &str) -> Result<()> {
     let inside = dir.join(path);
     if inside.is_symlink() || !inside.exists() {
@@ -171,7 +170,7 @@ pub(crate) fn empty(dir: &Path, path: &str) -> Result<()> {
     files::make_dir(&inside)
 }
 
-/// Adds those that are kept in a folder and are not known yet.
+/// Adds the submodules that are stored in a folder and not yet found.
 fn add_stored(folder: &Path, before: &str, found: &mut Vec<Submodule>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -180,7 +179,7 @@ fn add_stored(folder: &Path, before: &str, found: &mut Vec<Submodule>) {
         }
         let name = format!("{before}{}", entry.file_name().to_string_lossy());
         if !path.join("HEAD").exists() {
-            // A name may have slashes.
+            // A name may contain slashes.
             add_stored(&path, &format!("{name}/"), found);
             continue;
         }
@@ -197,7 +196,7 @@ fn add_stored(folder: &Path, before: &str, found: &mut Vec<Submodule>) {
 }
 
 impl Submodule {
-    /// How many of its files are not committed.
+    /// Returns the number of its uncommitted files.
     pub(crate) fn changed_files(&self, town: &Town) -> Result<usize> {
         let Some(dir) = &self.dir else {
             return Ok(0);
@@ -212,7 +211,7 @@ impl Submodule {
         Ok(changes.lines().count())
     }
 
-    /// How many of its commits none of its remotes has.
+    /// Returns the number of its commits that none of its remotes has.
     pub(super) fn commits(&self, town: &Town) -> Result<usize> {
         let tips = self.tips(town)?;
         match tips.is_empty() {
@@ -221,13 +220,13 @@ impl Submodule {
         }
     }
 
-    /// Where its work ends: what is checked out, its branches, and what was put aside.
+    /// Returns its last commits: its checkout, its branches and its stashes.
     fn tips(&self, town: &Town) -> Result<Vec<String>> {
         let head = ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"];
         let mut tips: Vec<String> = self.run(town, &head).into_iter().collect();
         let branches = ["for-each-ref", "--format=%(objectname)", "refs/heads"];
         tips.extend(self.run(town, &branches)?.lines().map(str::to_owned));
-        // It fails where there is nothing.
+        // Fails if there is no stash.
         let aside = ["log", "--walk-reflogs", "--format=%H", "refs/stash", "--"];
         let aside = self.run(town, &aside).unwrap_or_default();
         tips.extend(aside.lines().map(str::to_owned));
@@ -248,13 +247,13 @@ impl Submodule {
             .map_err(|_| Problem::failed("git did not count the commits"))
     }
 
-    /// What was last fetched from its remote: a commit that is on no branch there is fetched
-    /// by its id.
+    /// Returns the commits that were last fetched from its remote: a commit on no remote branch is
+    /// fetched by its id.
     fn fetched(&self, town: &Town) -> Vec<String> {
         let Ok(url) = self.run(town, &["config", "--get", "remote.origin.url"]) else {
             return Vec::new();
         };
-        // So git writes it.
+        // git writes the URL in this form.
         let url = url.trim_end_matches('/');
         let url = url.strip_suffix(".git").unwrap_or(url);
         let text = fs::read_to_string(self.own.join("FETCH_HEAD")).unwrap_or_default();
@@ -264,7 +263,8 @@ impl Submodule {
             .collect()
     }
 
-    /// Keeps what is nowhere else in another repository, under names that begin so.
+    /// Saves commits that exist nowhere else in another repository, under refs that begin with
+    /// `names`.
     pub(super) fn save(
         &self,
         town: &Town,
@@ -292,8 +292,8 @@ impl Submodule {
         for (part, commit) in works {
             let name = format!("{names}-{part}");
             let refspec = format!("{commit}:{name}");
-            // Pushed from here: whoever would fetch it has to read this configuration, which
-            // names a folder that may be gone.
+            // Pushed from here: a fetch would have to read this configuration, which names a folder
+            // that may be gone.
             let words = ["push", "--quiet", "--no-verify", "--no-follow-tags"];
             let rest = ["--no-signed", "--no-recurse-submodules", "--"];
             let pushed = [&words[..], &rest, &[&*target, &refspec]].concat();
@@ -310,7 +310,7 @@ impl Submodule {
         Ok(saved)
     }
 
-    /// git for its commits, also where its files are gone.
+    /// Runs git on its commits, even if its files are gone.
     fn run(&self, town: &Town, words: &[&str]) -> Result<String> {
         let git = Git::at(&self.own, town.around()).to_the_end();
         git.run([&["--git-dir=.", "--work-tree=."], words].concat())

@@ -1,14 +1,14 @@
-//! What can be wrong with the index.
+//! Errors of the index.
 
 use gt_core::Problem;
 
 #[derive(Debug)]
 pub(in crate::sessions) enum Broken {
-    /// The database itself is damaged. It can be made anew.
+    /// The database itself is damaged. It can be rebuilt.
     Damaged(String),
-    /// It is whole, but of another version, journal or boot. It can be made anew.
+    /// It is intact, but of another version, journal or boot. It can be rebuilt.
     Outdated(String),
-    /// There is no room to write, as even reading may have to.
+    /// The disk is full. Even a read may have to write.
     NoRoom(Problem),
     Other(Problem),
 }

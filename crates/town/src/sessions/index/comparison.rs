@@ -1,19 +1,19 @@
-//! Comparing the index with the journal that it was made from.
+//! Compares the index with the journal that it was built from.
 
 use super::{Broken, Index, how_far};
 use crate::sessions::hash;
 use crate::sessions::journal::Journal;
 
-/// How much of the journal a comparison reads.
+/// Amount of the journal that a comparison reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::sessions) enum Depth {
     /// Nothing: only the tables of the index must agree with each other.
     Tables,
-    /// All of it, as far as the index has read it.
+    /// All that the index has read.
     Journal,
 }
 
-/// The indexes that have an entry for every session.
+/// Indexes that have an entry for every session.
 const WHOLE_INDEXES: [&str; 8] = [
     "sqlite_autoindex_lives_1",
     "by_time",
@@ -26,8 +26,8 @@ const WHOLE_INDEXES: [&str; 8] = [
 ];
 
 impl Index {
-    /// Returns in what the index disagrees with the journal. It is compared as it was at one
-    /// moment, so other processes may write to both meanwhile.
+    /// Returns how the index disagrees with the journal. It compares a snapshot, so other processes
+    /// may write to both meanwhile.
     pub(in crate::sessions) fn disagreement(
         &self,
         journal: &Journal,
@@ -42,10 +42,10 @@ impl Index {
         if incomplete > 0 {
             return Ok(Some(format!("{incomplete} sessions have no record")));
         }
-        // An index that has lost entries gives fewer sessions, and no error.
+        // An index that has lost entries yields fewer sessions and no error.
         let all = count("SELECT count(*) FROM lives NOT INDEXED")?;
         for index in WHOLE_INDEXES {
-            // `count(*)` would be taken from the smallest index, whichever is named.
+            // SQLite would answer `count(*)` from the smallest index, regardless of `INDEXED BY`.
             let there = count(&format!(
                 "SELECT count(+rowid) FROM lives INDEXED BY {index}"
             ))?;

@@ -1,4 +1,4 @@
-//! From lines of the journal to rows of the database, a portion at a time.
+//! Turns lines of the journal into rows of the database, in batches.
 
 use super::{Broken, milliseconds, note_earlier_work, slugs};
 use crate::Result;
@@ -9,19 +9,19 @@ use gt_core::usage::Usage;
 use rusqlite::{CachedStatement, Connection, params};
 use std::collections::{BTreeSet, HashMap};
 
-/// So many lives are added up in memory before they are written.
+/// Number of sessions that are merged in memory before they are written.
 const PORTION: usize = 4_000;
 
-/// Whether a database is made, or only goes on.
+/// Whether rows go into a new database or an existing one.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Fill {
     Anew,
     On,
 }
 
-/// What a portion of lines says about one life.
+/// The content of a batch of lines about one session.
 pub(super) struct Row {
-    /// Big, and often moved.
+    /// Boxed because it is large and often moved.
     life: Box<Record>,
     text: String,
 }
@@ -32,9 +32,9 @@ impl Row {
     }
 }
 
-/// Reads the journal from that place on and gives its rows, portion by portion. Whoever
-/// takes them gives back texts that are not needed any more: there are millions, and to
-/// free one and take another costs more than to write over it. Gives where it ended.
+/// Reads the journal from `start` on and passes its rows to `give` in batches. `give` returns text
+/// buffers that it no longer needs: there are millions, and reusing one is cheaper than freeing and
+/// allocating it. Returns the position at which it ended.
 pub(super) fn read<E: From<Problem>>(
     reading: Reading,
     start: u64,
@@ -65,7 +65,7 @@ pub(super) fn read<E: From<Problem>>(
 }
 
 fn rows(portion: &mut HashMap<String, Box<Record>>, spare: &mut Vec<String>) -> Result<Vec<Row>> {
-    // In the order of their ids, which is that of time: the tree only grows at its end.
+    // Ids sort by time, so in their order the B-tree only grows at its end.
     let mut lives: Vec<Box<Record>> = portion.drain().map(|(_, life)| life).collect();
     lives.sort_unstable_by(|a, b| a.id.cmp(&b.id));
     let rows = lives.into_iter().map(|life| {
@@ -82,11 +82,11 @@ fn rows(portion: &mut HashMap<String, Box<Record>>, spare: &mut Vec<String>) -> 
     rows.collect()
 }
 
-/// Writes rows. What the database knows of a life stays where they say nothing about it
+/// Writes rows. Fields that a row does not set keep their value in the database
 /// ([`Record::merge`]).
 ///
-/// A row is found by its id. `last_insert_rowid` alone says nothing: a rollback does not
-/// reset it, and a number is given again after a DELETE.
+/// A row is found by its id. `last_insert_rowid` is not reliable: a rollback does not reset it, and
+/// a number is reused after a DELETE.
 pub(super) fn write(db: &Connection, rows: &[Row], fill: Fill) -> Result<(), Broken> {
     let mut insert = db.prepare_cached(
         "INSERT INTO lives (id, agent, rig, role, harness, status, outcome, work_unit, chain_id,
@@ -114,7 +114,7 @@ pub(super) fn write(db: &Connection, rows: &[Row], fill: Fill) -> Result<(), Bro
     for Row { life, text } in rows {
         let is_new = execute(&mut insert, life)? == 1;
         if is_new {
-            // This very statement has given the number.
+            // This statement has inserted the row, so the number is valid.
             first.execute(params![db.last_insert_rowid(), text])?;
             note_earlier_work(db, life)?;
         } else {
@@ -135,7 +135,7 @@ pub(super) fn write(db: &Connection, rows: &[Row], fill: Fill) -> Result<(), Bro
         }
         if fill == Fill::On {
             if is_new {
-                // It may have been in the archive, and the journal has it again.
+                // The session may have been archived and is now in the journal again.
                 back.execute([&life.id])?;
             }
             agents.extend(life.agent.clone());
@@ -145,7 +145,7 @@ pub(super) fn write(db: &Connection, rows: &[Row], fill: Fill) -> Result<(), Bro
     Ok(())
 }
 
-/// Executes a statement with the columns of a life.
+/// Executes a statement with the columns of a session.
 fn execute(statement: &mut CachedStatement<'_>, life: &Record) -> rusqlite::Result<usize> {
     let usage = life.usage.as_ref();
     statement.execute(params![

@@ -1,4 +1,4 @@
-//! How far a database has read the journal.
+//! The position up to which a database has read the journal.
 
 use super::Broken;
 use crate::database::boot_id;
@@ -8,11 +8,11 @@ use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
-/// Where a database stands in the journal that is there.
+/// The position of a database in the present journal.
 pub(super) struct Position {
     pub(super) reading: Option<Reading>,
     pub(super) read: u64,
-    /// It outlasts a power failure.
+    /// The database survives a power failure.
     pub(super) is_on_disk: bool,
 }
 
@@ -24,8 +24,8 @@ impl Position {
     }
 }
 
-/// Finds the place in the journal, if it is the one that was read. It is known by its
-/// first line, and by what stands right before the place.
+/// Returns the position, if the present journal is the one that was read. The journal is recognised
+/// by its first line and by the bytes before the position.
 pub(super) fn how_far(db: &Connection, journal: &Journal) -> Result<Position, Broken> {
     let known: Option<(u64, String, Vec<u8>, Option<String>)> = db
         .query_row(
@@ -54,7 +54,7 @@ pub(super) fn how_far(db: &Connection, journal: &Journal) -> Result<Position, Br
     })
 }
 
-/// Notes that the journal was read so far.
+/// Notes that the journal was read up to this position.
 pub(super) fn note(
     db: &Connection,
     journal: &Journal,
@@ -62,7 +62,7 @@ pub(super) fn note(
     bytes: u64,
 ) -> Result<(), Broken> {
     let tail = match journal.open()? {
-        // Another one has taken its place meanwhile: this place will fit nowhere.
+        // Another journal has replaced it meanwhile. An empty tail matches no position.
         Some(reading) if reading.first != first => Vec::new(),
         Some(reading) => reading.tail_before(bytes),
         None => Vec::new(),
@@ -75,8 +75,8 @@ pub(super) fn note(
     Ok(())
 }
 
-/// Notes that the database was made without waiting for the disk: it is worth nothing
-/// once the machine has gone down. Says whether that can be noted here.
+/// Notes that the database was written without a sync: it is invalid after a reboot. Returns
+/// whether the boot id is known, so that this could be noted.
 pub(super) fn note_unsynced(db: &Connection) -> Result<bool, Broken> {
     let Some(boot) = boot_id() else {
         return Ok(false);
@@ -85,7 +85,7 @@ pub(super) fn note_unsynced(db: &Connection) -> Result<bool, Broken> {
     Ok(true)
 }
 
-/// Takes that back, when the system has written everything in its own time.
+/// Removes that note once the database is old enough and synced to the disk.
 pub(super) fn note_synced(db: &Connection, path: &Path) -> Result<(), Broken> {
     const WRITTEN_AFTER: Duration = Duration::from_secs(60);
     let age = path.metadata().and_then(|meta| meta.modified());

@@ -1,9 +1,9 @@
-//! Making the database anew, as fast as the journal can be read.
+//! Rebuilds the database, as fast as the journal can be read.
 //!
-//! It is made beside the old one and takes its place when it is whole. Nobody else sees
-//! it before, so it needs no journal of its own; and most indexes are quicker made from
-//! a full table than with it. It does not wait for the disk either: until the system has
-//! written it in its own time, a note says in which life of the machine it was made.
+//! The new database is built beside the old one and replaces it when it is complete. No other
+//! process sees it earlier, so it needs no rollback journal, and most indexes are created after the
+//! table is filled, which is faster. It is not synced either: until the system has written it, a
+//! note says in which boot of the machine it was built.
 
 use super::portion::{self, Fill, Row};
 use super::position::{self, Position, how_far};
@@ -18,22 +18,21 @@ use rusqlite::Connection;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// What SQLite may hold in memory meanwhile, in KiB: enough to sort the indexes of a
-/// million lives.
+/// Memory for SQLite during a rebuild, in KiB: enough to sort the indexes of a million sessions.
 const MEMORY_KIB: i64 = 256 * 1024;
 
-/// Replaces the database. Its lock must be held.
+/// Replaces the database. The caller must hold its lock.
 pub(super) fn replace(path: &Path, sources: Sources<'_>) -> Result<Rebuilt> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");
     let fresh = path.with_file_name(name);
-    // What a rebuild left that was killed.
+    // A rebuild that was killed may have left files.
     remove_database(&fresh)?;
     let rebuilt = make(&fresh, sources).map_err(|broken| {
         let _ = remove_database(&fresh);
         broken.into_problem()
     })?;
-    // Killed here, there is none, and the next one who asks makes it.
+    // If this process is killed here, the database is missing and the next query builds it.
     remove_database(path)?;
     std::fs::rename(&fresh, path).map_err(|error| files::cannot("replace", path, &error))?;
     Ok(rebuilt)
@@ -52,7 +51,7 @@ fn make(path: &Path, sources: Sources<'_>) -> Result<Rebuilt, Broken> {
     db.pragma_update(None, "threads", 2)?;
     let rebuilt = fill(&db, sources)?;
     let is_noted = position::note_unsynced(&db)?;
-    // As others will use it; the file remembers.
+    // The mode in which other processes use it; the file stores it.
     db.pragma_update(None, "journal_mode", "WAL")?;
     drop(db);
     if !is_noted {
@@ -79,14 +78,14 @@ pub(super) fn fill(db: &Connection, sources: Sources<'_>) -> Result<Rebuilt, Bro
     Ok(rebuilt)
 }
 
-/// Reads the whole journal: one thread reads and adds up, the other writes.
+/// Reads the whole journal: one thread reads and merges, the other writes.
 fn read_all(db: &Connection, journal: &Journal, position: Position) -> Result<Vec<Damage>, Broken> {
     let Some(reading) = position.reading else {
         return Ok(Vec::new());
     };
     let first = reading.first.clone();
     let (give, rows) = std::sync::mpsc::sync_channel::<Vec<Row>>(2);
-    // Written rows go back: memory is quickest freed by the thread that took it.
+    // Written rows go back to the reader: memory is freed fastest by the thread that allocated it.
     let (give_back, written_rows) = std::sync::mpsc::channel::<Vec<Row>>();
     std::thread::scope(|scope| {
         let reader = scope.spawn(move || {
@@ -94,7 +93,7 @@ fn read_all(db: &Connection, journal: &Journal, position: Position) -> Result<Ve
             let give = |rows| {
                 let written = written_rows.try_iter().flatten();
                 let spare: Vec<String> = written.map(Row::into_text).collect();
-                // Whoever writes has stopped, and says why.
+                // The writer has stopped and reports the reason itself.
                 give.send(rows)
                     .map_err(|_| Problem::failed("the index of lives was not written"))?;
                 Ok::<_, Problem>(spare)
@@ -117,7 +116,7 @@ fn read_all(db: &Connection, journal: &Journal, position: Position) -> Result<Ve
     })
 }
 
-/// Notes what is in the archive and not in the journal.
+/// Notes the sessions that are in the archive and not in the journal.
 fn read_archive(
     db: &Connection,
     archive: &Archive,
@@ -139,7 +138,7 @@ fn read_archive(
         });
         match read {
             Ok(()) => {}
-            // One that is damaged must not cost the others.
+            // A damaged file must not prevent the others from being read.
             Err(Broken::Other(problem)) => damages.push(Damage {
                 line: 0,
                 reason: problem.to_string(),
@@ -150,7 +149,7 @@ fn read_archive(
     Ok(count)
 }
 
-/// A database and what SQLite keeps beside it.
+/// Removes a database and the files that SQLite keeps beside it.
 pub(super) fn remove_database(path: &Path) -> Result<()> {
     for suffix in ["", "-wal", "-shm", "-journal"] {
         let mut name = path.as_os_str().to_owned();

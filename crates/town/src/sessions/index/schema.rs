@@ -1,15 +1,15 @@
 //! The tables of the index.
 
-/// Raised whenever the tables change: an older database is made anew.
+/// Schema version, raised whenever the tables change: an older database is rebuilt.
 pub(super) const VERSION: i64 = 8;
-/// By this a database is known as ours.
+/// Application id that marks a database as ours.
 pub(super) const APPLICATION: i32 = 0x6774_6c76;
 
-/// Times are milliseconds since the epoch. The table holds only what is asked for, so
-/// that it is quickly read; the lives themselves stand beside it. `earlier_work` has the items
-/// that a session had before the one in `work_unit`, also of archived sessions: most have none,
-/// and a rebuild writes no row for them. `sessions` is for programs
-/// that expect one row for each agent, with times in seconds ([`super::slugs`]).
+/// Tables of the index. Times are milliseconds since the epoch. `lives` holds only the columns that
+/// are queried, so that a scan is fast; the records are in `records`. `earlier_work` has the items
+/// that a session had before the one in `work_unit`, also for archived sessions: most have none,
+/// and a rebuild writes no row for them. `sessions` is for programs that expect one row per agent,
+/// with times in seconds ([`super::slugs`]).
 pub(super) const TABLES: &str = "
 CREATE TABLE read_so_far (one INTEGER PRIMARY KEY CHECK (one = 1), bytes INTEGER NOT NULL, first TEXT NOT NULL, tail BLOB NOT NULL, boot TEXT);
 CREATE TABLE lives (
@@ -33,14 +33,14 @@ CREATE TABLE sessions (
     id TEXT
 );
 ";
-/// Each ends with the time, so that the newest lives of any one are the end of a range.
-/// Those that run are few, and so is their index. To these a rebuild only adds at the
-/// end, while it waits for the reader of the journal anyway.
+/// Indexes that a rebuild fills row by row: it only appends to them, while it waits for the reader
+/// of the journal anyway. Each ends with the time, so that the newest sessions of a value are the
+/// end of a range. Few sessions run, so their index is small.
 pub(super) const EARLY_INDEXES: &str = "
 CREATE INDEX by_time ON lives (started);
 CREATE INDEX by_running ON lives (started) WHERE status = 'running';
 ";
-/// These a rebuild makes when all is there.
+/// Indexes that a rebuild creates after all rows are written.
 pub(super) const LATE_INDEXES: &str = "
 CREATE INDEX by_role ON lives (role, started);
 CREATE INDEX by_harness ON lives (harness, started);

@@ -1,21 +1,21 @@
-//! The table `sessions`: one row for each agent, by its slug.
+//! The table `sessions`: one row per agent, by its slug.
 //!
-//! Programs that were written against the schema of the sync document read it with any
-//! SQLite client. A row says what the agent's newest session says. It is written in the
-//! transaction that writes the session, and made anew with the index.
+//! Programs that were written for the schema of the sync document read it with any SQLite client. A
+//! row describes the agent's newest session. It is written in the transaction that writes the
+//! session, and rebuilt with the index.
 
 use gt_core::record::{Record, Status};
 use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
 
-/// Agents whose address is one word: a standalone agent with such a slug keeps its whole
-/// address, so that the primary key stays unique.
+/// Agents whose address is one word. A standalone agent with such a slug keeps its full address, so
+/// that the primary key stays unique.
 const ONE_WORD_ADDRESSES: [&str; 4] = ["mayor", "deacon", "boot", "overseer"];
-/// The program that the document calls `claude-code` is `claude` among our harnesses.
+/// Harness names of the sync document: it calls our `claude` `claude-code`.
 const HARNESS_TYPES: [(&str, &str); 1] = [("claude", "claude-code")];
 
-/// The slug of an agent: the suffix of `agent_{slug}` for a standalone one, and the address
-/// of every other.
+/// Returns the slug of an agent: the suffix of `agent_{slug}` for a standalone agent, the address
+/// for any other.
 fn slug(agent: &str) -> &str {
     match agent.strip_prefix("agent/") {
         Some(slug) if !ONE_WORD_ADDRESSES.contains(&slug) => slug,
@@ -30,7 +30,7 @@ fn harness_type(harness: Option<&str>) -> &str {
 }
 
 /// Writes the rows of these agents after their sessions have changed. Each change raises
-/// `updated_at`, also twice in a second and with a clock that was set back.
+/// `updated_at`, even twice in a second or after the clock was set back.
 pub(super) fn update(db: &Connection, agents: &BTreeSet<String>) -> rusqlite::Result<()> {
     for agent in agents {
         write(db, agent, "unixepoch()")?;
@@ -38,10 +38,10 @@ pub(super) fn update(db: &Connection, agents: &BTreeSet<String>) -> rusqlite::Re
     Ok(())
 }
 
-/// Writes the rows of all agents into a new database. The journal holds no time of a change
-/// but the start and the end of a session, so the later one of them is `updated_at`.
+/// Writes the rows of all agents into a new database. The journal holds no time of a change except
+/// the start and the end of a session, so `updated_at` is the later of the two.
 pub(super) fn fill(db: &Connection) -> rusqlite::Result<()> {
-    // One step in the index for each agent, however many sessions it has had.
+    // One step in the index per agent, however many sessions it has had.
     let mut agents = db.prepare(
         "WITH RECURSIVE agents (agent) AS (
              SELECT min(agent) FROM lives
@@ -62,7 +62,7 @@ pub(super) fn fill(db: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Writes the row of an agent from its newest session; `updated` is an expression.
+/// Writes the row of an agent from its newest session; `updated` is an SQL expression.
 fn write(db: &Connection, agent: &str, updated: &str) -> rusqlite::Result<()> {
     let newest = db
         .prepare_cached(
@@ -81,7 +81,7 @@ fn write(db: &Connection, agent: &str, updated: &str) -> rusqlite::Result<()> {
         });
     let (id, harness, directory, status, prompt) = match newest {
         Ok(newest) => newest,
-        // Its only session is called otherwise now.
+        // The only session of this agent now belongs to another agent.
         Err(rusqlite::Error::QueryReturnedNoRows) => {
             db.prepare_cached("DELETE FROM sessions WHERE slug = ?1")?
                 .execute([slug(agent)])?;
@@ -115,8 +115,8 @@ fn write(db: &Connection, agent: &str, updated: &str) -> rusqlite::Result<()> {
         .map(drop)
 }
 
-/// Writes the row of an agent from a session of the archive, which `lives` does not have.
-/// Newer ones are written over it.
+/// Writes the row of an agent from an archived session, which `lives` does not have. Newer sessions
+/// overwrite it.
 pub(super) fn note_archived(
     db: &Connection,
     life: &Record,

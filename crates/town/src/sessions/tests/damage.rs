@@ -1,4 +1,4 @@
-//! A damaged index answers as if it were whole, at once, and is whole then.
+//! A damaged index answers correctly without a wait, and is repaired afterwards.
 
 use super::*;
 use crate::when;
@@ -6,10 +6,10 @@ use rusqlite::Connection;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-/// Far less than the time for which a lock is waited for.
+/// Much less than the timeout of the lock.
 const AT_ONCE: Duration = Duration::from_secs(10);
 
-/// Brings everything into the database file, so that it is what is read.
+/// Checkpoints the log into the database file, so that queries read the file.
 fn settle(place: &Place) {
     let db = Connection::open(place.database()).unwrap();
     db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
@@ -35,7 +35,7 @@ fn overwrite(place: &Place, (at, length): (u64, u64)) {
     file.write_all_at(&noise, at).unwrap();
 }
 
-/// The index as a rebuild leaves it, and no connection to it.
+/// Returns an index as a rebuild leaves it, without an open connection.
 fn rebuilt(lives: usize) -> Place {
     let place = Place::with(lives);
     place.sessions.rebuild().unwrap();
@@ -71,7 +71,7 @@ fn repair_keeps_no_lock_that_a_writer_waits_for() {
     let place = rebuilt(300);
     overwrite(&place, root_page(&place, "records"));
     let began = Instant::now();
-    // Under the lock of the journal.
+    // This runs under the lock of the journal.
     let line = Sessions::ending(id(1), End::of(Outcome::Killed));
     let written = place
         .sessions
@@ -102,7 +102,7 @@ fn damage_found_while_catching_up_is_repaired() {
 #[test]
 fn export_of_a_damaged_index_gives_each_session_once() {
     let place = rebuilt(300);
-    // A leaf in the middle of the records: the first ones can be read.
+    // A leaf in the middle of the records: the first records are readable.
     let (_, size) = root_page(&place, "records");
     let db = Connection::open(place.database()).unwrap();
     let length = place.database().metadata().unwrap().len();
@@ -206,7 +206,7 @@ fn session_without_its_record_is_noticed_by_the_query() {
 fn index_that_lost_entries_is_found_by_comparing_tables() {
     let place = rebuilt(20);
     let db = Connection::open(place.database()).unwrap();
-    // Entries are lost with their index: it is made again with fewer.
+    // The index is created again with fewer entries, as if entries were lost.
     db.execute_batch(
         "DROP INDEX by_time; CREATE INDEX by_time ON lives (started) WHERE started > 1768611605000;
          PRAGMA writable_schema = ON;
@@ -224,7 +224,7 @@ fn index_that_lost_entries_is_found_by_comparing_tables() {
 
 #[test]
 fn pages_damaged_at_random_are_repaired() {
-    // A generator with a fixed start: each run damages the same places.
+    // A random generator with a fixed seed: each run damages the same places.
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut random = move |below: u64| {
         state ^= state << 13;

@@ -10,7 +10,8 @@ fn usage(output_tokens: u64) -> Usage {
     }
 }
 
-/// Begins with A, ends with B, and took 100 tokens. `so_far` is what is known at the change.
+/// Creates a session that begins with item A, ends with item B and took 100 tokens. `so_far` is its
+/// usage at the change, if known.
 fn with_two_items(so_far: Option<u64>) -> Place {
     let place = Place::with(3);
     let of_a = Record {
@@ -18,7 +19,7 @@ fn with_two_items(so_far: Option<u64>) -> Place {
         ..Record::about(id(1))
     };
     place.sessions.record(std::slice::from_ref(&of_a)).unwrap();
-    // An index that has read the one before: the change comes later.
+    // The index reads the first item now, before the change.
     place.listed();
     let change = of_a.going_on_with("gt-b", so_far.map(usage));
     let end = Record {
@@ -29,8 +30,8 @@ fn with_two_items(so_far: Option<u64>) -> Place {
     place
 }
 
-/// What list, chain and board say of an item: whether the session is found, its tokens, and
-/// whether they are undivided.
+/// Checks list, chain and board for an item: whether the session is found, its tokens, and whether
+/// they are undivided.
 fn check(place: &Place, item: &str, tokens: u64, is_undivided: bool, when: &str) {
     let sessions = &place.sessions;
     let listed = sessions

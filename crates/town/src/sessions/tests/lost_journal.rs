@@ -1,4 +1,4 @@
-//! A journal that is gone while its index is there.
+//! A journal that is lost while its index still exists.
 
 use super::*;
 use crate::when;

@@ -1,10 +1,10 @@
-//! Checking out the submodules of a worktree from the rig's own copies of them.
+//! Checks out the submodules of a worktree from the rig's own copies of them.
 //!
 //! The copies are bare repositories below `<rig>/.submodules`. A commit that a copy lacks is
-//! taken from the checkout that the rig was copied from, which needs no network, and then
-//! from the submodule's own URL. What a repository says of its submodules is not trusted:
-//! a URL of it is asked with the protocols that git itself allows for submodules, and files
-//! of this machine are read only where the person has initialised the submodule there.
+//! fetched from the checkout that the rig was cloned from, which needs no network, and then from
+//! the submodule's URL. The configuration of submodules in a repository is not trusted: a URL is
+//! used only with the protocols that git allows for submodules, and local files are read only where
+//! the person has initialised the submodule.
 
 use super::pointers;
 use crate::git::{Git, own_dir, without_password};
@@ -14,7 +14,7 @@ use gt_core::Problem;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-/// Submodules inside of submodules are followed so far.
+/// Maximum depth of nested submodules.
 const DEEPEST: usize = 8;
 /// Maximum wait for the submodules of another worktree of the rig.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(300);
@@ -30,7 +30,7 @@ pub(crate) struct Missing {
 }
 
 impl Missing {
-    /// The sentence for a person.
+    /// Returns the sentence for a person.
     pub(crate) fn text(&self) -> String {
         let causes = self.problem.causes();
         let causes = causes.iter().map(|cause| format!(": {cause}"));
@@ -43,8 +43,8 @@ impl Missing {
     }
 }
 
-/// Checks out every submodule that the commit of a worktree has, with those inside of them.
-/// Returns those that it could not. Costs nothing where there are none.
+/// Checks out every submodule of a worktree's commit, including nested ones. Returns those that
+/// failed. Runs no command if there are none.
 pub(crate) fn populate(town: &Town, rig: &str, dir: &Path) -> Vec<Missing> {
     let mut missing = Vec::new();
     if !has_modules(dir) {
@@ -72,13 +72,13 @@ pub(crate) fn populate(town: &Town, rig: &str, dir: &Path) -> Vec<Missing> {
     missing
 }
 
-/// Whether a worktree says that it has submodules.
+/// Returns whether a worktree has a `.gitmodules` file.
 fn has_modules(dir: &Path) -> bool {
     let path = dir.join(".gitmodules");
     path.symlink_metadata().is_ok_and(|meta| meta.is_file())
 }
 
-/// The checkout of a person that the rig was copied from.
+/// Returns the person's checkout that the rig was cloned from.
 fn source_of(town: &Town, rig: &str) -> Option<PathBuf> {
     let repository = rig::repository(town, rig);
     let git = Git::at(&repository, town.around());
@@ -94,7 +94,7 @@ struct Level<'a> {
     rig: &'a str,
     dir: &'a Path,
     before: String,
-    /// The same repository where the person has it checked out.
+    /// The person's checkout of this repository.
     source: Option<PathBuf>,
     depth: usize,
 }
@@ -123,7 +123,7 @@ impl Level<'_> {
         };
         for (path, id) in pointers {
             let mut entries = modules.iter().filter(|module| module.path == path);
-            // One without an entry is no submodule, and one with two could be either.
+            // A path without an entry is no submodule; a path with two entries is ambiguous.
             let (Some(module), None) = (entries.next(), entries.next()) else {
                 continue;
             };
@@ -180,7 +180,7 @@ impl Level<'_> {
             git.run(alone.iter().chain(&update))?;
             return note_known(own, id);
         }
-        // Only this one, and only from the copy: git allows no local path by itself.
+        // Allows a local path, which git forbids by default, for this submodule and its copy only.
         let from = format!("{key}={here}");
         let local = ["-c", "protocol.file.allow=always", "-c", &from];
         git.run(alone.iter().chain(&local).chain(&update))?;
@@ -189,25 +189,25 @@ impl Level<'_> {
     }
 }
 
-/// Notes in a submodule that a commit is also elsewhere, on whatever branch: it is no work of
-/// the agent's that could get lost.
+/// Notes in a submodule that a commit exists elsewhere, so that it does not count as unsaved work
+/// of the agent.
 fn note_known(git: Git<'_>, id: &str) -> Result<()> {
     let name = format!("refs/remotes/gt/{id}");
     git.run(["update-ref", &name, id]).map(drop)
 }
 
 impl Level<'_> {
-    /// The rig's copy of a submodule, with a commit, and the submodule's URL.
+    /// Returns the rig's copy of a submodule, which has the commit, and the submodule's URL.
     fn copy_with(&self, module: &Module, id: &str, key: &str) -> Result<(LocalCopy<'_>, String)> {
         let git = self.git();
-        // It notes the URL, resolved where it is relative, and runs nothing.
+        // Resolves a relative URL and stores it; runs no code of the repository.
         git.run(["submodule", "--quiet", "init", "--", &module.path])?;
         let known = git.run(["config", "--get", key])?;
         let copy = LocalCopy::of(self.town, self.rig, &known)?;
         let Err(problem) = copy.fetch(self, module, &known, id) else {
             return Ok((copy, known));
         };
-        // The commit may have come with another URL.
+        // The commit may have changed the URL.
         git.run(["submodule", "--quiet", "sync", "--", &module.path])?;
         let url = git.run(["config", "--get", key])?;
         if url == known {
@@ -226,7 +226,7 @@ struct LocalCopy<'a> {
 }
 
 impl<'a> LocalCopy<'a> {
-    /// Makes it if it is not there.
+    /// Returns the copy for a URL; creates it if it is missing.
     fn of(town: &'a Town, rig: &str, url: &str) -> Result<Self> {
         let folder = town.root().join(rig).join(".submodules");
         let dir = folder.join(format!("{}.git", file_name(url)));
@@ -237,7 +237,7 @@ impl<'a> LocalCopy<'a> {
             git.run(["init", "--quiet", "--bare", "--", &target])?;
         }
         let copy = LocalCopy { town, dir };
-        // A submodule may be at a commit that is on no branch any more.
+        // A submodule may be at a commit that is no longer on any branch.
         let words = ["config", "uploadpack.allowAnySHA1InWant", "true"];
         copy.git().run(words)?;
         Ok(copy)
@@ -254,7 +254,7 @@ impl<'a> LocalCopy<'a> {
             .says(["cat-file", "-e", &format!("{id}^{{commit}}")])
     }
 
-    /// Makes sure that it has a commit.
+    /// Ensures that the copy has a commit.
     fn fetch(&self, level: &Level<'_>, module: &Module, url: &str, id: &str) -> Result<()> {
         let keep = format!("{id}:refs/gt/wanted/{id}");
         if self.has(id) {
@@ -267,7 +267,7 @@ impl<'a> LocalCopy<'a> {
                 let own = own.to_string_lossy().into_owned();
                 let branches = "+refs/remotes/origin/*:refs/heads/*";
                 let but_head = "^refs/remotes/origin/HEAD";
-                // What it lacks the remote may have.
+                // The remote may have commits that the checkout lacks.
                 let _ = self.take(self.git(), &own, &[branches, but_head]);
                 let _ = self.take(self.git(), &own, &[&keep]);
             }
@@ -282,7 +282,7 @@ impl<'a> LocalCopy<'a> {
             return Ok(());
         }
         fetched?;
-        // It is on no branch there.
+        // The commit is on no branch of the remote.
         self.take(git, url, &[&keep]).map_err(|problem| {
             Problem::failed(format!("its commit {id} is not to be had")).caused_by_problem(&problem)
         })
@@ -304,7 +304,7 @@ impl<'a> LocalCopy<'a> {
     }
 }
 
-/// A file name for a URL, readable and of no other URL.
+/// Returns a readable file name that is unique for a URL.
 fn file_name(url: &str) -> String {
     let mut name = String::new();
     for byte in url.bytes() {
@@ -317,13 +317,13 @@ fn file_name(url: &str) -> String {
     name
 }
 
-/// The entries of the `.gitmodules` of a worktree.
+/// Returns the entries of `.gitmodules` in a worktree.
 fn modules(git: Git<'_>) -> Result<Vec<Module>> {
     let words = ["config", "--null", "--file", ".gitmodules", "--list"];
     Ok(read(&git.run(words)?))
 }
 
-/// Reads `git config --null --list`: each entry is "key<newline>value".
+/// Parses the output of `git config --null --list`: each entry is "key<newline>value".
 fn read(text: &str) -> Vec<Module> {
     let mut modules: Vec<Module> = Vec::new();
     for entry in text.split('\0') {
@@ -352,7 +352,7 @@ fn read(text: &str) -> Vec<Module> {
     modules
 }
 
-/// Refuses a name that would lead elsewhere: git makes a folder of it.
+/// Fails for a name that is no plain relative path: git creates a folder from it.
 fn check_name(name: &str) -> Result<()> {
     let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_));
     let is_good = !name.is_empty()
@@ -368,7 +368,7 @@ fn check_name(name: &str) -> Result<()> {
     }
 }
 
-/// Refuses a path that leads out of the worktree, by its parts or by a symlink.
+/// Fails for a path that leaves the worktree, by its parts or through a symlink.
 fn check_path(dir: &Path, path: &str) -> Result<()> {
     let refused = || Problem::conflict(format!("its path {path:?} leads elsewhere"));
     let mut here = dir.to_owned();

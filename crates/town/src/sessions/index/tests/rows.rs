@@ -1,4 +1,4 @@
-//! Every session of the journal gets both of its rows, whatever number SQLite gives them.
+//! Every session of the journal gets both of its rows, whatever row number SQLite assigns.
 
 use super::*;
 
@@ -10,8 +10,8 @@ fn ids(place: &Lives) -> Vec<String> {
 fn session_read_again_after_a_rollback_is_listed() {
     let place = Lives::with(&[begin("a")]);
     let index = place.open();
-    // As a catch-up leaves it that finds the disk full: the connection is kept, and its
-    // last number is that of a row which is not there.
+    // A catch-up that finds the disk full leaves the connection like this: it is kept, and its last
+    // row number is that of a row that was rolled back.
     index
         .db()
         .execute_batch("BEGIN; INSERT INTO lives (id) VALUES ('bb'); ROLLBACK")

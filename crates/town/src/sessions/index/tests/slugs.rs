@@ -1,4 +1,4 @@
-//! The table `sessions`, as a program reads it that knows only the sync document.
+//! Tests of the table `sessions`, as a program reads it that knows only the sync document.
 
 use super::*;
 use crate::when;
@@ -76,7 +76,7 @@ fn harness_type_and_status_have_the_defaults_of_the_document() {
     }]);
     let row = rows(&place).remove(0);
     assert_eq!((row.1.as_str(), row.3.as_str()), ("claude-code", "running"));
-    // A program of somebody's own may add a row with the slug alone.
+    // Another program may add a row with the slug alone.
     let db = Connection::open(place.database()).unwrap();
     db.execute_batch("INSERT INTO sessions (slug) VALUES ('own')")
         .unwrap();
