@@ -1,4 +1,4 @@
-//! What the board costs: from an event to the frame that shows it, in a town of 500 items
+//! Cost of the board: from an event to the frame that shows it, in a town of 500 items
 //! of which 100 have agents.
 //!
 //! A frame is drawn as on a terminal: into cells, compared with those of the frame before.

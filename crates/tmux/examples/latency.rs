@@ -1,4 +1,4 @@
-//! What one command costs on each way to the server.
+//! Measures the cost of one command on each way to the server.
 //!
 //! `cargo run --release -p gt-tmux --features testing --example latency -- 100`, where the
 //! number is that of the sessions: a server works harder the more it has.

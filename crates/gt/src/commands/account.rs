@@ -27,7 +27,7 @@ pub(crate) enum AccountCommand {
 /// Log in by starting an agent with it: `gt start TARGET --account NAME`.
 #[derive(Debug, Args)]
 pub(crate) struct AddArgs {
-    /// What the account is called
+    /// Name of the account
     name: String,
     /// A folder that the program uses already [default: one in the town]
     #[arg(long, value_name = "DIR")]

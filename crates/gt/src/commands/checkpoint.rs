@@ -23,7 +23,7 @@ pub(crate) enum CheckpointCommand {
 /// Write down where the work stands: git, hook, step
 #[derive(Debug, Args)]
 pub(crate) struct WriteArgs {
-    /// What the one after should know
+    /// Notes for the next session
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     notes: Option<String>,
     /// The molecule that is being worked on [default: that of the life]

@@ -23,10 +23,10 @@ use std::process::ExitCode;
 /// running it again.
 #[derive(Debug, Args)]
 pub(crate) struct DoneArgs {
-    /// How it is left: completed, escalated (it needs somebody's help) or deferred
+    /// How it is left: completed, escalated (it needs help) or deferred
     #[arg(long, value_name = "STATUS", default_value = "completed", value_parser = Words::of(Leaving::ALL.map(Leaving::word)))]
     status: String,
-    /// What whoever comes after should know
+    /// Notes for the next agent
     #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
     message: Option<String>,
     /// Do not push the branch; it is merged all the same

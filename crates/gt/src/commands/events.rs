@@ -17,7 +17,7 @@ const SHOWN: usize = 100;
 /// Default number of past events with `--follow`.
 const SHOWN_BEFORE: usize = 10;
 
-/// What happened in the town, the newest last
+/// Show the events of the town, the newest last
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct EventsArgs {
@@ -29,12 +29,12 @@ pub(crate) struct EventsArgs {
     /// Only those of this agent, or of 'gastown/*'
     #[arg(long)]
     actor: Option<String>,
-    /// Only those about this agent or work item, whoever did them
+    /// Only those about this agent or work item, whatever their actor
     #[arg(long, value_name = "AGENT|ITEM")]
     about: Option<String>,
     #[command(flatten)]
     view: ViewFlags,
-    /// Stream events and changes of lives to whoever connects to the town's socket
+    /// Stream events and changes of sessions to each client of the town's socket
     #[arg(long, conflicts_with_all = ["kinds", "actor", "about", "since", "limit", "follow"])]
     serve: bool,
 }
@@ -68,7 +68,7 @@ struct EmitArgs {
     /// Who caused it [default: the caller: an agent by address, a person by login name]
     #[arg(long)]
     actor: Option<String>,
-    /// What more is to be said, as a JSON object
+    /// Additional fields, as a JSON object
     #[arg(long, value_name = "JSON")]
     payload: Option<String>,
     /// Who it is for [default: as the table of types says]

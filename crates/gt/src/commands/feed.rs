@@ -5,7 +5,7 @@ use clap::Args;
 use gt_town::events::Query;
 use std::process::ExitCode;
 
-/// What happened in the town, as far as it is news to people
+/// Show the events of the town that a person wants to know of
 #[derive(Debug, Args)]
 pub(crate) struct FeedArgs {
     #[command(flatten)]

@@ -28,7 +28,7 @@ pub(crate) struct HandoffArgs {
     /// The subject of the letter
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     subject: Option<String>,
-    /// What the next life should know
+    /// Notes for the next session
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     message: Option<String>,
     /// Read the message from standard input

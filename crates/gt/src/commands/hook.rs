@@ -26,7 +26,7 @@ pub(crate) struct HookArgs {
 /// Take a work item off an agent's hook: it is open again
 #[derive(Debug, Args)]
 pub(crate) struct UnhookArgs {
-    /// The work item, whoever has it
+    /// The work item, on whichever hook it is
     #[arg(value_name = "ITEM", conflicts_with = "agent")]
     item: Option<String>,
     /// Whose hook [default: the agent that calls, or whose folder or pane this is]

@@ -71,7 +71,7 @@ pub(crate) struct StepArgs {
 pub(crate) struct DoneArgs {
     #[command(flatten)]
     step: StepArgs,
-    /// What was learned, for the notes of the step
+    /// Text for the notes of the step
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     note: Option<String>,
 }

@@ -30,7 +30,7 @@ enum NotifyCommand {
 /// Quiet hours do not count for it.
 #[derive(Debug, Args)]
 struct TestArgs {
-    /// What to tell
+    /// The text
     #[arg(long, value_enum, default_value_t = EventArg::Waiting)]
     event: EventArg,
 }

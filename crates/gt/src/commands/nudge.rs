@@ -25,7 +25,7 @@ use std::time::Duration;
 pub(crate) struct NudgeArgs {
     /// The agent: its address, a short one, its container or the beginning of a session's id
     target: String,
-    /// What it is told; one line or many
+    /// The message, in one line or several
     #[arg(required_unless_present_any = ["stdin", "list", "cancel", "again", "drain"])]
     message: Option<String>,
     /// Read the message from standard input

@@ -17,8 +17,7 @@ use serde_json::{Value, json};
 ///
 /// After a crash of the tmux server, or of the machine: every agent that is missing comes
 /// back under its name, with its windows and what stood in them, and goes on with its
-/// conversation. Those that run are left alone, and so are those that somebody has
-/// stopped since.
+/// conversation. Agents that run, or that were stopped since the save, are left alone.
 #[derive(Debug, Args)]
 pub(crate) struct RestoreArgs {
     /// The save, or the beginning of its name [default: the newest]

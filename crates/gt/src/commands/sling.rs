@@ -28,7 +28,7 @@ pub(crate) struct SlingArgs {
     /// The account under which the agent program runs
     #[arg(long, value_name = "NAME")]
     account: Option<String>,
-    /// What to say beside the item; it is kept in its notes
+    /// Message for the agent beside the item; kept in the notes of the item
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     args: Option<String>,
     #[command(flatten)]

@@ -23,7 +23,7 @@ pub(crate) enum StepCommand {
 #[derive(Debug, Args)]
 pub(crate) struct StartArgs {
     name: String,
-    /// What it is a step of: the id of a molecule's step or of a work item
+    /// Id of the molecule's step or of the work item that it belongs to
     #[arg(long = "ref", value_name = "ID")]
     reference: Option<String>,
     #[command(flatten)]

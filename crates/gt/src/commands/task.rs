@@ -58,7 +58,7 @@ pub(crate) struct StartArgs {
     yolo: bool,
     #[command(flatten)]
     permissions: PermissionFlags,
-    /// What to say to the agent first
+    /// First message to the agent
     #[arg(long, value_name = "TEXT")]
     prompt: Option<String>,
     /// The agent program [default: the project's, the role's, GT_HARNESS, the town's]

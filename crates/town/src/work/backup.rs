@@ -136,7 +136,7 @@ impl Work {
         // A backup has the modification time of the database that it copies.
         let copied = newest.path.metadata().and_then(|meta| meta.modified());
         let age = Timestamp::now().duration_since(newest.at).unsigned_abs();
-        copied.is_ok_and(|copied| copied != changed) && not_before.is_none_or(|limit| age >= limit)
+        copied.ok() != Some(changed) && not_before.is_none_or(|limit| age >= limit)
     }
 
     /// Copies the database into a new file, checks it, and returns the number of its items.

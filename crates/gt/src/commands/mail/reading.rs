@@ -70,7 +70,7 @@ pub(crate) struct ArchiveArgs {
 /// Find letters by their words: got or written, archived ones too
 #[derive(Debug, Args)]
 pub(crate) struct SearchArgs {
-    /// What stands in their subject or body
+    /// Text in the subject or body
     text: String,
     /// Whose [default: the agent that calls, or whose folder or pane this is; else `human`]
     #[arg(long, value_name = "TARGET")]

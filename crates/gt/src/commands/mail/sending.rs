@@ -23,7 +23,7 @@ pub(crate) struct SendArgs {
     /// `@witnesses`, … or `@all`
     #[arg(value_name = "ADDRESS", required = true)]
     to: Vec<String>,
-    /// What it is about, in one line
+    /// Subject, in one line
     #[arg(long, short, allow_hyphen_values = true)]
     subject: String,
     #[command(flatten)]
@@ -39,7 +39,7 @@ pub(crate) struct ReplyArgs {
     /// The letter
     #[arg(value_name = "ID")]
     id: String,
-    /// What it is about [default: `Re:` and what the letter was about]
+    /// Subject [default: `Re:` and the subject of the message]
     #[arg(long, short, allow_hyphen_values = true)]
     subject: Option<String>,
     #[command(flatten)]
@@ -48,7 +48,7 @@ pub(crate) struct ReplyArgs {
 
 #[derive(Debug, Args)]
 struct LetterFlags {
-    /// What it says
+    /// Text of the message
     #[arg(long, short, value_name = "BODY", allow_hyphen_values = true)]
     message: Option<String>,
     /// Read what it says from standard input
@@ -57,7 +57,7 @@ struct LetterFlags {
     /// From 0, the most urgent, to 4; or urgent, high, normal, low, lowest
     #[arg(long, short, value_name = "N", default_value = "normal", value_parser = Words::of(PRIORITY_WORDS))]
     priority: String,
-    /// The same as `--priority 0`
+    /// Short for `--priority 0`
     #[arg(long, conflicts_with = "priority")]
     urgent: bool,
     /// Do not tell a reader that runs

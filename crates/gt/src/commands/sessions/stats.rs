@@ -16,10 +16,10 @@ use serde_json::{Map, Value, json};
 /// Archived lives do not count.
 #[derive(Debug, Args)]
 pub(crate) struct StatsArgs {
-    /// What a row stands for
+    /// Group the rows by this
     #[arg(long, value_enum, default_value_t = ByArg::Agent)]
     by: ByArg,
-    /// What the bars show
+    /// Figure that the bars show
     #[arg(long, value_enum, default_value_t = Measure::Lives)]
     bars: Measure,
     #[command(flatten)]

@@ -16,9 +16,8 @@ use std::process::ExitCode;
 
 /// Go to a task's container
 ///
-/// Where its branch is behind the base it is asked first: m merges the base and goes there,
-/// s goes there without, Esc leaves everything as it is. Where nobody can be asked, --merge
-/// or --skip has to say it.
+/// If its branch is behind the base, gt asks first: m merges the base and goes there, s goes
+/// there without a merge, Esc cancels. Without a terminal, --merge or --skip is required.
 #[derive(Debug, Args)]
 pub(crate) struct AttachArgs {
     /// The work item

@@ -24,7 +24,7 @@ pub(crate) struct PauseArgs {
     /// The work item
     #[arg(value_name = "BEAD")]
     bead: WorkId,
-    /// Why, for whoever looks at it
+    /// Reason, shown with the task
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }
@@ -42,7 +42,7 @@ pub(crate) struct ResumeArgs {
     /// Leave the commit of the pause as it is
     #[arg(long)]
     keep_wip: bool,
-    /// What to say to the agent [default: continue]
+    /// Message to the agent [default: continue]
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Option<String>,
     /// Go on when an init command fails

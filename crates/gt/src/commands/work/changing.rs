@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// Make a work item
 #[derive(Debug, Args)]
 pub(crate) struct CreateArgs {
-    /// What is to be done, in one line
+    /// Title, in one line
     title: String,
     /// The whole of it; `-` reads it from standard input
     #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
@@ -23,7 +23,7 @@ pub(crate) struct CreateArgs {
     /// The rig it belongs to, or `hq` for the town [default: that of this folder, or the only one]
     #[arg(long)]
     rig: Option<String>,
-    /// What kind of work: task, bug, feature, epic, chore, … [default: task]
+    /// Kind of work: task, bug, feature, epic, chore, … [default: task]
     #[arg(long = "type", short = 't', short_alias = 'k', value_name = "TYPE")]
     kind: Option<String>,
     /// From 0, the most urgent, to 4 [default: 2]
@@ -38,7 +38,7 @@ pub(crate) struct CreateArgs {
     /// The item it is a part of
     #[arg(long, value_name = "ITEM")]
     parent: Option<String>,
-    /// What must be closed before it; may be given several times
+    /// Item that must be closed before it; may be given several times
     #[arg(long = "dep", value_name = "ITEM")]
     deps: Vec<String>,
     /// Not worth keeping once it is closed
@@ -52,13 +52,13 @@ pub(crate) struct UpdateArgs {
     /// Its id
     #[arg(value_name = "ITEM")]
     item: String,
-    /// What is to be done, in one line
+    /// Title, in one line
     #[arg(long, allow_hyphen_values = true)]
     title: Option<String>,
     /// The whole of it; `-` reads it from standard input
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     description: Option<String>,
-    /// What kind of work: task, bug, feature, epic, chore, …
+    /// Kind of work: task, bug, feature, epic, chore, …
     #[arg(long = "type", short = 't', value_name = "TYPE")]
     kind: Option<String>,
     /// From 0, the most urgent, to 4
@@ -67,10 +67,10 @@ pub(crate) struct UpdateArgs {
     /// open, in_progress, blocked or pinned
     #[arg(long)]
     status: Option<String>,
-    /// Who is to do it; an empty one means nobody
+    /// Agent that is to do it; an empty value removes it
     #[arg(long, value_name = "TARGET")]
     assignee: Option<String>,
-    /// What was learned on the way, in place of what stands there
+    /// New notes, in place of the present ones
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     notes: Option<String>,
     /// Add a line to the notes

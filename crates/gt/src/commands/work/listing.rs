@@ -37,7 +37,7 @@ pub(crate) struct ReadyArgs {
 /// Find work items by their words, closed ones too
 #[derive(Debug, Args)]
 pub(crate) struct SearchArgs {
-    /// What stands in their title, description, notes or id
+    /// Text in the title, description, notes or id
     text: String,
     #[command(flatten)]
     filter: Filter,
